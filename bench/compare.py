@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Compares `starling bench` with PyTorch 2.x on the CPU, in one interleaved run.
+
+    bench/compare.py --nets mlp,lenet --threads 2 --phase train --rounds 5 --json compare.jsonl
+
+For each network: the losses of 20 steps from the same weights must agree within 1e-3; then slices of both sides
+alternate (A B A B …). Each mode of PyTorch runs in a worker of its own; the bar is the best; ratio = peer / ours.
+PyTorch lives in .venv-bench, made on first use. Exit codes: 0 all compared, 1 a network failed, 2 wrong usage,
+3 PyTorch cannot be installed.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from peer import environment, table
+from peer.catalogue import MODES, NETS, modes_for
+from peer.client import PeerError
+from peer.comparison import compare
+from peer.ours import Starling, StarlingError
+
+
+def names(known):
+    """An argparse type: a comma-separated list out of `known`."""
+    def parse(text: str) -> list:
+        chosen = text.split(",")
+        for name in chosen:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"expected names out of {', '.join(known)}, got '{name}'")
+        return chosen
+    return parse
+
+
+def positive(kind):
+    def parse(text: str):
+        value = kind(text)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"expected a positive number, got {text}")
+        return value
+    return parse
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nets", type=names(list(NETS)), default=["mlp", "sae_small", "sae_big", "lenet"])
+    parser.add_argument("--threads", type=positive(int), default=1)
+    parser.add_argument("--phase", choices=["forward", "train"], default="train")
+    parser.add_argument("--rounds", type=positive(int), default=5)
+    parser.add_argument("--seconds", type=positive(float), default=2.0, help="length of one slice")
+    parser.add_argument("--modes", type=names(MODES), default=MODES, help="channels_last is for CNNs only")
+    parser.add_argument("--json", metavar="FILE", help="one JSON line per network goes there")
+    parser.add_argument("--starling", default=str(environment.ROOT / "build" / "release" / "bin" / "starling"))
+    parser.add_argument("--self-test", action="store_true", help="tries the protocol against a fake starling")
+    options = parser.parse_args()
+    for name in options.nets:
+        if not modes_for(NETS[name], options.modes):
+            parser.error(f"--modes {','.join(options.modes)} leaves no mode for {name}")
+    return options
+
+
+def run(options, command: list, python: Path) -> int:
+    """Compares every network; a failure of one is told and does not stop the others. Returns the exit code."""
+    failed = False
+    output = open(options.json, "w") if options.json else None
+    print(table.HEADER)
+    for name in options.nets:
+        try:
+            line = compare(NETS[name], Starling(command, options.threads), python, options)
+        except (PeerError, StarlingError) as error:
+            print(f"{name:<12} FAILED: {error}", flush=True)
+            failed = True
+            continue
+        print(table.row(line), flush=True)
+        if line["ratio"] is None:
+            failed = True
+        else:
+            print(table.modes(line), flush=True)
+        if output:
+            print(json.dumps(line), file=output, flush=True)
+    if output:
+        output.close()
+    return 1 if failed else 0
+
+
+def main() -> int:
+    options = parse_arguments()
+    if not options.self_test and not Path(options.starling).is_file():
+        print(f"[compare] expected the starling program at {options.starling}: build it or give --starling PATH",
+              file=sys.stderr)
+        return 2
+    python = environment.ensure()
+    if options.self_test:
+        from peer import self_test
+        return self_test.main(run, python)
+    return run(options, [options.starling], python)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+// Memory speed of the elementwise, reduction and softmax kernels on 100 MB arrays, beside a triad measured in the same
+// rounds. Usage: bench_elementwise [threads] [rounds]
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "starling/base/parallel.h"
+#include "starling/base/philox.h"
+#include "starling/kernels/cpu/simd/copy.h"
+#include "starling/kernels/cpu/simd/fused_chain.h"
+#include "starling/kernels/cpu/simd/random.h"
+#include "starling/kernels/cpu/simd/reduce.h"
+#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/cpu/simd/softmax.h"
+#include "starling/kernels/cpu/simd/vector_ops.h"
+
+namespace {
+
+using namespace starling;
+
+constexpr std::int64_t kCols = 1000;
+constexpr std::int64_t kRows = 25000;
+constexpr std::int64_t kCount = kRows * kCols;  // 100 MB of floats
+
+struct Case {
+  std::string name;
+  double arrays;  // read plus written, in units of one array
+  std::function<void()> body;
+  double best = 1e30;
+};
+
+double seconds(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// a = b + s * c, the plain loop every memory benchmark has.
+void triad(float* a, const float* b, const float* c) {
+  parallel_for(kCount, 16384, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) a[i] = b[i] + 3.0f * c[i];
+  });
+}
+
+struct Arrays {
+  std::vector<float> x = std::vector<float>(kCount), y = std::vector<float>(kCount), z = std::vector<float>(kCount);
+  std::vector<float> row = std::vector<float>(kRows), col = std::vector<float>(kCols);
+};
+
+FusedChain bias_tanh(const BlockTable& table) {
+  return FusedChain({.inputs = {{4, Spread::full}, {4, Spread::row}, {4, Spread::full}},
+                     .temporaries = 2,
+                     .output_bytes = {4},
+                     .steps = {{table.find("add")->of(Lane::f32), {0, 1, -1}, 3},
+                               {table.find("tanh")->of(Lane::f32), {3, -1, -1}, 4},
+                               {table.find("mul")->of(Lane::f32), {4, 2, -1}, 5}}});
+}
+
+void add_maps(std::vector<Case>& cases, const BlockTable& table, Arrays& a) {
+  for (const char* name : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt"}) {
+    const BlockEntry* entry = table.find(name);
+    cases.push_back({name, 2, [entry, &a] {
+                       const void* in[] = {a.x.data()};
+                       run_block(*entry, Lane::f32, in, 0, a.z.data(), kCount);
+                     }});
+  }
+  for (const char* name : {"add", "tanh_backward"}) {
+    const BlockEntry* entry = table.find(name);
+    cases.push_back({name, 3, [entry, &a] {
+                       const void* in[] = {a.x.data(), a.y.data()};
+                       run_block(*entry, Lane::f32, in, 0, a.z.data(), kCount);
+                     }});
+  }
+}
+
+void add_rest(std::vector<Case>& cases, const FusedChain& chain, std::vector<std::byte>& scratch, Arrays& a) {
+  cases.push_back({"chain (x+bias).tanh*y", 3, [&] {
+                     const void* in[] = {a.x.data(), a.col.data(), a.y.data()};
+                     void* out[] = {a.z.data()};
+                     chain.run(in, out, kRows, kCols, scratch.data());
+                   }});
+  cases.push_back({"sum all", 1, [&] { reduce_sum(a.x.data(), a.row.data(), {1, kCount, 1}); }});
+  cases.push_back({"max all", 1, [&] { reduce_max(a.x.data(), a.row.data(), {1, kCount, 1}); }});
+  cases.push_back({"sum rows", 1, [&] { reduce_sum(a.x.data(), a.row.data(), {kRows, kCols, 1}); }});
+  cases.push_back({"sum columns", 1, [&] { reduce_sum(a.x.data(), a.col.data(), {1, kRows, kCols}); }});
+  cases.push_back({"sum 10 columns", 1, [&] { reduce_sum(a.x.data(), a.col.data(), {1, kCount / 10, 10}); }});
+  cases.push_back({"softmax 1000", 2, [&] { softmax(a.x.data(), a.z.data(), kRows, kCols); }});
+  cases.push_back({"softmax 10", 2, [&] { softmax(a.x.data(), a.z.data(), kCount / 10, 10); }});
+  cases.push_back({"sgd momentum", 5, [&] {
+                     const float lr = 1e-9f;
+                     const SgdTensor<float> all[] = {{a.z.data(), a.x.data(), a.y.data(), kCount}};
+                     sgd_update<float>(all, &lr, {.momentum = 0.9, .weight_decay = 1e-9});
+                   }});
+  cases.push_back({"uniform", 1, [&] { fill_uniform(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
+  cases.push_back({"normal", 1, [&] { fill_normal(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
+  cases.push_back({"dropout", 2, [&] { dropout(a.x.data(), a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0, 0.5); }});
+  cases.push_back({"transpose", 2, [&] { transpose(a.x.data(), a.z.data(), kRows, kCols, 4); }});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 10;
+  ThreadScope scope(threads);
+  Arrays a;
+  fill_uniform(a.x.data(), kCount, PhiloxKey{1, 0, 0}, 0, 0.01, 4.0);
+  fill_uniform(a.y.data(), kCount, PhiloxKey{2, 0, 0}, 0, -1.0, 1.0);
+  BlockTable table;
+  add_elementwise_blocks(table);
+  const FusedChain chain = bias_tanh(table);
+  std::vector<std::byte> scratch(chain.scratch_bytes(threads));
+  std::vector<Case> cases{{"triad", 3, [&] { triad(a.z.data(), a.x.data(), a.y.data()); }}};
+  add_maps(cases, table, a);
+  add_rest(cases, chain, scratch, a);
+  for (int round = 0; round < rounds; ++round) {
+    for (Case& c : cases) c.best = std::min(c.best, seconds(c.body));
+  }
+  const auto speed = [](const Case& c) { return c.arrays * kCount * sizeof(float) / c.best / 1e9; };
+  fmt::print("{} threads, {} MB arrays, best of {}\n", threads, kCount * 4 / 1000000, rounds);
+  for (const Case& c : cases) {
+    fmt::print("{:<24}{:8.2f} ms {:8.2f} GB/s {:6.2f} of triad\n", c.name, c.best * 1e3, speed(c),
+               speed(c) / speed(cases[0]));
+  }
+}

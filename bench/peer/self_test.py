@@ -1,0 +1,94 @@
+"""compare.py against a fake starling: what it reports when all is well, and what it must refuse."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+from peer import environment
+from peer.catalogue import LOSS_TOLERANCE
+
+FAKE = Path(__file__).with_name("fake_starling.py")
+KEYS = {"net", "ours_ms", "peer_ms", "peer_mode", "ratio", "ours_p10_ms", "peer_p10_ms", "batch", "threads", "phase",
+        "torch", "modes", "loss_check"}
+
+
+def refuse_constant(name: str):
+    raise AssertionError(f"{name} is no JSON")
+
+
+class Comparison:
+    """One call of compare.py's run(): its exit code, its printed text and its JSON lines."""
+
+    def __init__(self, run, python, fault="", nets=("mlp",), modes=("eager",), phase="train"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "lines.jsonl"
+            options = SimpleNamespace(nets=list(nets), threads=1, phase=phase, rounds=2, seconds=0.2,
+                                      modes=list(modes), json=str(file))
+            os.environ["FAKE_STARLING_FAULT"] = fault
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                self.code = run(options, [str(python), str(FAKE)], python)
+            self.text = printed.getvalue()
+            self.lines = [json.loads(line, parse_constant=refuse_constant) for line in file.read_text().splitlines()]
+
+
+def reports_every_net_with_its_best_mode(run, python):
+    done = Comparison(run, python, nets=("mlp", "lenet"), modes=("eager", "channels_last", "compile"))
+    assert done.code == 0, done.text
+    assert [line["net"] for line in done.lines] == ["mlp", "lenet"], done.lines
+    for line, modes in zip(done.lines, [["eager", "compile"], ["eager", "channels_last", "compile"]]):
+        assert KEYS <= set(line), KEYS - set(line)
+        assert list(line["modes"]) == modes, line["modes"]
+        assert line["peer_ms"] == min(mode["ms"] for mode in line["modes"].values()), line
+        assert line["ratio"] == line["peer_ms"] / line["ours_ms"] and line["ours_ms"] == 0.5, line
+        assert line["loss_check"]["ok"] and line["loss_check"]["max_difference"] <= LOSS_TOLERANCE, line
+
+
+def times_the_forward_phase(run, python):
+    forward = Comparison(run, python, phase="forward").lines[0]
+    train = Comparison(run, python).lines[0]
+    assert forward["phase"] == "forward" and forward["peer_ms"] < train["peer_ms"], (forward, train)
+
+
+def refuses_to_time_unequal_losses(run, python):
+    for fault in ["losses", "nan", "short"]:
+        done = Comparison(run, python, fault)
+        assert done.code == 1 and done.lines[0]["ratio"] is None, (fault, done.text)
+        assert not done.lines[0]["loss_check"]["ok"] and "LOSSES DIFFER" in done.text, (fault, done.text)
+
+
+def names_what_is_wrong_with_our_program(run, python):
+    told = {"shapes": "expected 0.weight of shape [512, 784], got [511, 784]", "garbage": "expected one JSON line",
+            "crash": "asked to crash", "threads": "asked starling bench for threads 1, got 2"}
+    for fault, words in told.items():
+        done = Comparison(run, python, fault)
+        assert done.code == 1 and not done.lines and words in done.text, (fault, done.text)
+
+
+def exits_with_3_when_no_index_can_be_reached(run, python):
+    with tempfile.TemporaryDirectory() as folder:
+        script = f"from pathlib import Path; from peer import environment; environment.ensure(Path({folder!r}) / 'v')"
+        bare = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+        done = subprocess.run([sys.executable, "-c", script], cwd=FAKE.parents[1], capture_output=True, text=True,
+                              env={**bare, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull})
+    assert done.returncode == environment.EXIT_NO_INDEX, done
+    assert "no package index within reach" in done.stderr, done.stderr
+
+
+def main(run, python) -> int:
+    failures = 0
+    for test in [reports_every_net_with_its_best_mode, times_the_forward_phase, refuses_to_time_unequal_losses,
+                 names_what_is_wrong_with_our_program, exits_with_3_when_no_index_can_be_reached]:
+        try:
+            test(run, python)
+            print(f"ok      {test.__name__}", flush=True)
+        except AssertionError as error:
+            failures += 1
+            print(f"FAILED  {test.__name__}: {error}", flush=True)
+    return 1 if failures else 0

@@ -1,0 +1,20 @@
+# `cmake --install`: library, headers, program, and the package that find_package(Starling) finds.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(starling_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Starling)
+
+install(TARGETS starling starling_deps EXPORT StarlingTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT StarlingTargets NAMESPACE Starling:: DESTINATION ${starling_package_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/starling DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
+if(TARGET starling_cli)
+  install(TARGETS starling_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/StarlingConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/StarlingConfig.cmake INSTALL_DESTINATION ${starling_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/StarlingConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/StarlingConfig.cmake ${PROJECT_BINARY_DIR}/StarlingConfigVersion.cmake
+  DESTINATION ${starling_package_dir})

@@ -1,0 +1,79 @@
+# starling_room(name): an OBJECT library `starling_<name>` of every .cpp below src/starling/<name>.
+#
+# Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
+# is off. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
+# registration functions is generated, so that nothing central is edited when a family is added.
+set_property(GLOBAL PROPERTY STARLING_ROOMS "")
+
+function(starling_room name)
+  set(dir ${CMAKE_CURRENT_SOURCE_DIR}/starling/${name})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cpp)
+  if(STARLING_CUDA)
+    list(FILTER sources EXCLUDE REGEX "/no_cuda\\.cpp$")
+    file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${dir}/*.cu)
+    list(APPEND sources ${cuda_sources})
+  else()
+    list(FILTER sources EXCLUDE REGEX "/cuda/")
+  endif()
+  starling_generate_registry(${name} ${dir} generated)
+  add_library(starling_${name} OBJECT ${sources} ${generated})
+  target_link_libraries(starling_${name} PRIVATE starling_options PUBLIC starling_deps)
+  target_include_directories(starling_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  set_property(GLOBAL APPEND PROPERTY STARLING_ROOMS ${name})
+endfunction()
+
+# Writes <room>_registry.gen.cpp: one declaration and one call per registration function found in the folder.
+function(starling_generate_registry name dir out)
+  if(name STREQUAL "ops")
+    starling_registry_file(ops "register_op_families" "OpRegistry" "starling/ops/registry.h" "${dir}/families/*.cpp" "ops" gen)
+  elseif(name STREQUAL "kernels")
+    set(devices reference cpu null)
+    if(STARLING_CUDA)
+      list(APPEND devices cuda)
+    endif()
+    foreach(device ${devices})
+      starling_registry_file(kernels_${device} "register_${device}_kernels" "KernelTable" "starling/kernels/kernel_table.h"
+        "${dir}/${device}/families/*.cpp" "${device}" g)
+      list(APPEND gen ${g})
+    endforeach()
+  elseif(name STREQUAL "zoo")
+    starling_registry_file(zoo "register_zoo_nets" "zoo::Table" "starling/zoo/zoo.h" "${dir}/nets/*.cpp" "zoo" gen)
+  elseif(name STREQUAL "dist")
+    starling_registry_file(dist_kernels "register_dist_kernels" "KernelTable" "starling/kernels/kernel_table.h"
+      "${dir}/families/*.cpp" "dist" gen)
+  endif()
+  set(${out} ${gen} PARENT_SCOPE)
+endfunction()
+
+function(starling_registry_file id function type header pattern prefix out)
+  file(GLOB files CONFIGURE_DEPENDS ${pattern})
+  set(declarations "")
+  set(calls "")
+  foreach(file ${files})
+    get_filename_component(stem ${file} NAME_WE)
+    string(APPEND declarations "void register_${prefix}_${stem}(${type}&);\n")
+    string(APPEND calls "  register_${prefix}_${stem}(into);\n")
+  endforeach()
+  set(text "// Generated from the families found in the source tree; do not edit.\n#include \"${header}\"\n\nnamespace starling {\n${declarations}\nvoid ${function}(${type}& into);\nvoid ${function}([[maybe_unused]] ${type}& into) {\n${calls}}\n}  // namespace starling\n")
+  set(path ${CMAKE_CURRENT_BINARY_DIR}/generated/${id}_registry.gen.cpp)
+  file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()
+
+function(starling_library)
+  get_property(rooms GLOBAL PROPERTY STARLING_ROOMS)
+  add_library(starling STATIC)
+  add_library(Starling::starling ALIAS starling)
+  foreach(room ${rooms})
+    target_sources(starling PRIVATE $<TARGET_OBJECTS:starling_${room}>)
+  endforeach()
+  target_include_directories(starling PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(starling PUBLIC starling_deps)
+  target_compile_features(starling PUBLIC cxx_std_20)
+endfunction()
+
+add_library(starling_deps INTERFACE)
+target_link_libraries(starling_deps INTERFACE
+  OpenMP::OpenMP_CXX Threads::Threads ZLIB::ZLIB fmt::fmt yaml-cpp nlohmann_json::nlohmann_json DNNL::dnnl PkgConfig::hwy
+  PkgConfig::xxhash)

@@ -1,0 +1,15 @@
+# Compile options shared by every Starling target, but not by those who link it.
+add_library(starling_options INTERFACE)
+target_compile_options(starling_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Werror>
+  # g++ 12 reports overlapping copies inside std::string's operator+ that cannot happen (GCC bug 105651).
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>)
+if(STARLING_SANITIZE STREQUAL "address")
+  target_compile_options(starling_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  target_link_options(starling_options INTERFACE -fsanitize=address,undefined)
+elseif(STARLING_SANITIZE STREQUAL "thread")
+  target_compile_options(starling_options INTERFACE -fsanitize=thread)
+  target_compile_definitions(starling_options INTERFACE STARLING_STD_THREADS)
+  target_link_options(starling_options INTERFACE -fsanitize=thread)
+endif()

@@ -1,0 +1,47 @@
+# The Debian 12 packages Starling needs, and how they get onto a machine. Source it after common.sh.
+
+build_packages=(
+  g++ cmake ninja-build ccache pkg-config
+  libdnnl-dev libhwy-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
+)
+data_packages=(dataset-fashion-mnist)
+# libomp-dev only for the omp.h that clang-tidy reads; nothing links it.
+test_packages=(libgtest-dev clang-format clang-tidy libomp-dev git python3)
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s\n' "$package"
+  done
+}
+
+# How this user becomes root, in `as_root`; fails where there is no way.
+find_root() {
+  as_root=()
+  [ "$(id -u)" -ne 0 ] || return 0
+  command -v sudo >/dev/null || return 1
+  as_root=(sudo)
+  # Without a terminal sudo cannot ask for a password.
+  [ -t 0 ] || sudo -n true 2>/dev/null
+}
+
+# ensure_packages PACKAGE...: installs those that are missing; does nothing, and asks for nothing, when none is.
+ensure_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "    no apt here: taking these Debian packages, or what they are called here, as installed:"
+    say "    $*"
+    return 0
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  if [ "${#missing[@]}" -eq 0 ]; then
+    say "    all $# present"
+    return 0
+  fi
+  find_root || die "these packages are missing and need root: run  apt-get install ${missing[*]}"
+  say "    installing ${missing[*]}"
+  # A failed update is not yet a failure: the packages may be in the lists already.
+  logged "${as_root[@]}" apt-get update || true
+  logged "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" ||
+    die "could not install ${missing[*]}"
+}

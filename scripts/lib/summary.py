@@ -1,0 +1,69 @@
+"""Reads the results folder of scripts/test: where the time went, what failed, and the last line `N passed, N failed`."""
+
+import collections
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+SLOWEST = 10
+
+
+def read_tests(results: pathlib.Path) -> list[tuple[str, str, float, str]]:
+    """(preset, test, seconds, status) of every test ctest ran; status is run, fail, notrun or disabled."""
+    tests = []
+    for path in sorted(results.glob("*.xml")):
+        for case in ElementTree.parse(path).getroot().iter("testcase"):
+            skipped = case.find("skipped") is not None
+            status = "skipped" if skipped and case.get("status") != "fail" else case.get("status", "fail")
+            tests.append((path.stem, case.get("name", "?"), float(case.get("time", 0)), status))
+    return tests
+
+
+def read_stages(results: pathlib.Path) -> list[tuple[str, str, int]]:
+    """(verdict, name, seconds) of every stage, in the order they ran."""
+    path = results / "stages.tsv"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(verdict, name, int(seconds)) for verdict, name, seconds in (line.split("\t") for line in lines)]
+
+
+def print_times(stages: list[tuple[str, str, int]], tests: list[tuple[str, str, float, str]]) -> None:
+    print("\nwhere the time goes")
+    for _, name, seconds in stages:
+        print(f"  {seconds:6d} s  {name}")
+    rooms: dict[tuple[str, str], float] = collections.defaultdict(float)
+    for preset, test, seconds, _ in tests:
+        rooms[preset, test.split("/")[0]] += seconds
+    print("\ntests by room")
+    for (preset, room), seconds in sorted(rooms.items(), key=lambda item: -item[1])[:SLOWEST]:
+        print(f"  {seconds:8.2f} s  {preset:5}  {room}")
+    print("\nslowest tests")
+    for preset, test, seconds, _ in sorted(tests, key=lambda test: -test[2])[:SLOWEST]:
+        print(f"  {seconds:8.2f} s  {preset:5}  {test}")
+
+
+def main() -> int:
+    results = pathlib.Path(sys.argv[1])
+    stages, tests = read_stages(results), read_tests(results)
+    print_times(stages, tests)
+
+    failed = [f"{preset}: {test}" for preset, test, _, status in tests if status not in ("run", "skipped", "disabled")]
+    # A stage that ran tests is told by its tests; a build or a check that failed counts as one failure.
+    failed += [name for verdict, name, _ in stages if verdict == "failed" and not name.startswith("tests")]
+    broken = any(verdict == "failed" for verdict, _, _ in stages)
+    if broken and not failed:
+        failed = [name for verdict, name, _ in stages if verdict == "failed"]
+    passed = sum(status == "run" for _, _, _, status in tests)
+    skipped = sum(status in ("skipped", "disabled") for _, _, _, status in tests)
+
+    if skipped:
+        print(f"\nskipped: {skipped}")
+    if failed:
+        print("\nfailed")
+        for name in failed:
+            print(f"  {name}")
+    print(f"\n{passed} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

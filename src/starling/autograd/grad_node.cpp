@@ -1,0 +1,110 @@
+#include "starling/autograd/grad_node.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+
+namespace starling {
+namespace {
+
+thread_local std::uint64_t next_sequence = 0;
+
+}  // namespace
+
+namespace {
+
+Tensor type_only(const Tensor& tensor) {
+  Tensor stub = tensor.detach();
+  stub.impl()->storage = {};
+  return stub;
+}
+
+}  // namespace
+
+SavedTensor SavedTensor::input(const Tensor& tensor, bool with_data) {
+  SavedTensor saved;
+  // Traced values and variables cost nothing to keep, and are found again by identity.
+  const bool keep = with_data || tensor.traced() || tensor.is_variable();
+  saved.tensor_ = keep ? tensor : type_only(tensor);
+  saved.checked_ = with_data && tensor.impl()->storage;
+  if (saved.checked_) saved.version_ = tensor.impl()->storage->version();
+  return saved;
+}
+
+SavedTensor SavedTensor::output(const Tensor& tensor, bool with_data, int index) {
+  SavedTensor saved;
+  saved.tensor_ = with_data || tensor.traced() ? tensor.detach() : type_only(tensor);
+  saved.output_ = index;
+  saved.checked_ = with_data && tensor.impl()->storage;
+  if (saved.checked_) saved.version_ = tensor.impl()->storage->version();
+  return saved;
+}
+
+Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
+  if (checked_) {
+    const auto version = tensor_.impl()->storage->version();
+    check(version == version_,
+          "[{}] expected the {} saved for its gradient to be as it was, got one written in place since (version {}, was {})",
+          op.name, to_string(tensor_.type()), version, version_);
+  }
+  if (output_ < 0) return tensor_;
+  Tensor restored = tensor_.detach();
+  if (!is_float(restored.dtype())) return restored;
+  TensorExtra& extra = restored.impl()->more();
+  extra.requires_grad = true;
+  extra.node = Ref<RefCounted>(self);
+  extra.output = output_;
+  return restored;
+}
+
+GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs)
+    : op_(op), attrs_(attrs), sequence_(next_sequence++) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
+    inputs_.push_back(SavedTensor::input(input, op.saves & kSavesInputs));
+    Edge edge;
+    if (input.requires_grad()) {
+      needed_ |= std::uint64_t{1} << i;
+      auto* maker = static_cast<GradNode*>(input.impl()->extra->node.get());
+      if (maker) {
+        edge = {Ref<GradNode>(maker), input.impl()->extra->output, {}};
+      } else {
+        edge.leaf = Ref<TensorImpl>(input.impl());
+      }
+    }
+    edges_.push_back(std::move(edge));
+  }
+  for (auto& output : outputs) {
+    output_types_.push_back(output.type());
+    outputs_.push_back(SavedTensor::output(output, op.saves & kSavesOutputs, static_cast<int>(outputs_.size())));
+  }
+  if (!outputs.empty() && outputs[0].traced()) traced_value_ = outputs[0].impl()->value;
+}
+
+TensorList GradNode::backward(std::span<const Tensor> grads) const {
+  TensorList in, out;
+  auto* self = const_cast<GradNode*>(this);
+  for (const auto& saved : inputs_) in.push_back(saved.restore(op_, self));
+  for (const auto& saved : outputs_) out.push_back(saved.restore(op_, self));
+  TensorList result = op_.gradient({op_, {in.data(), in.size()}, {out.data(), out.size()}, grads, attrs_, needed_});
+  check(result.size() <= edges_.size(), "[{}] expected at most {} gradients, got {}", op_.name, edges_.size(), result.size());
+  result.resize(edges_.size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!result[i].defined()) continue;
+    check(result[i].shape() == in[i].shape(), "[{}] expected the gradient of input {} to be {}, got {}", op_.name, i,
+          to_string(in[i].shape()), to_string(result[i].shape()));
+  }
+  return result;
+}
+
+void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs) {
+  const Ref<GradNode> node(new GradNode(op, inputs, outputs, attrs));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_float(outputs[i].dtype())) continue;
+    TensorExtra& extra = outputs[i].impl()->more();
+    extra.requires_grad = true;
+    extra.node = Ref<RefCounted>(node.get());
+    extra.output = static_cast<int>(i);
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,195 @@
+#include "starling/base/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "starling/base/config_tree.h"
+#include "starling/base/error.h"
+#include "starling/base/file.h"
+#include "starling/base/nearest.h"
+
+namespace starling {
+namespace {
+
+using Kind = ConfigTree::Kind;
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostQuoted = 60;  // characters of a wrong value that a message repeats
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+}
+
+std::string clipped(std::string_view text) {
+  return text.size() <= kMostQuoted ? std::string(text) : std::string(text.substr(0, kMostQuoted)) + "…";
+}
+
+std::vector<std::string> to_strings(std::initializer_list<std::string_view> words) {
+  return {words.begin(), words.end()};
+}
+
+std::string describe_range(const char* what, const std::string& min, const std::string& max, bool has_min,
+                           bool has_max) {
+  if (has_min && has_max) return fmt::format("{} from {} to {}", what, min, max);
+  if (has_min) return fmt::format("{} of at least {}", what, min);
+  if (has_max) return fmt::format("{} of at most {}", what, max);
+  return what;
+}
+
+std::string describe(IntRange range) {
+  return describe_range("an integer", std::to_string(range.min), std::to_string(range.max), range.min != IntRange{}.min,
+                        range.max != IntRange{}.max);
+}
+std::string describe(NumberRange range) {
+  return describe_range("a number", fmt::format("{}", range.min), fmt::format("{}", range.max),
+                        std::isfinite(range.min), std::isfinite(range.max));
+}
+
+}  // namespace
+
+ConfigNode ConfigNode::load(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  return parse(read_file(file, kMostBytes).value(), file.string(), overrides);
+}
+
+ConfigNode ConfigNode::parse(const std::string& text, const std::string& file, std::span<const std::string> overrides) {
+  auto root = std::make_shared<ConfigTree>(parse_config_tree(text, file));
+  for (const auto& assignment : overrides) apply_override(*root, assignment);
+  const ConfigTree* top = root.get();
+  return {std::move(root), top, ""};
+}
+
+const std::string& ConfigNode::where() const { return tree_->where; }
+bool ConfigNode::is_null() const { return tree_->kind == Kind::null; }
+bool ConfigNode::is_scalar() const { return tree_->kind == Kind::scalar; }
+bool ConfigNode::is_list() const { return tree_->kind == Kind::list; }
+bool ConfigNode::is_map() const { return tree_->kind == Kind::map; }
+
+std::string ConfigNode::described() const {
+  switch (tree_->kind) {
+    case Kind::null: return "nothing";
+    case Kind::list: return fmt::format("a list of {}", tree_->items.size());
+    case Kind::map: return fmt::format("a map of {}", tree_->entries.size());
+    case Kind::scalar: break;
+  }
+  return tree_->quoted ? fmt::format("the quoted '{}'", clipped(tree_->text))
+                       : fmt::format("'{}'", clipped(tree_->text));
+}
+
+void ConfigNode::refuse(std::string_view expected, std::string_view given) const {
+  const std::string at = path_.empty() ? "" : fmt::format(" for {}", path_);
+  fail("{}: [config] expected {}{}, got {}", where(), expected, at, given);
+}
+
+std::string ConfigNode::as_string() const {
+  if (!is_scalar()) refuse("a string", described());
+  return tree_->text;
+}
+
+std::int64_t ConfigNode::as_int(IntRange range) const {
+  const auto value = is_scalar() && !tree_->quoted ? parse_number<std::int64_t>(tree_->text) : std::nullopt;
+  if (!value || *value < range.min || *value > range.max) refuse(describe(range), described());
+  return *value;
+}
+
+double ConfigNode::as_double(NumberRange range) const {
+  const auto value = is_scalar() && !tree_->quoted ? parse_number<double>(tree_->text) : std::nullopt;
+  if (!value || !std::isfinite(*value) || *value < range.min || *value > range.max)
+    refuse(describe(range), described());
+  return *value;
+}
+
+bool ConfigNode::as_bool() const {
+  const bool plain = is_scalar() && !tree_->quoted;
+  if (plain && tree_->text == "true") return true;
+  if (plain && tree_->text == "false") return false;
+  refuse("true or false", described());
+}
+
+std::vector<ConfigNode> ConfigNode::as_list() const {
+  if (!is_list()) refuse("a list", described());
+  std::vector<ConfigNode> list;
+  for (std::size_t i = 0; i < tree_->items.size(); ++i) list.push_back(child(tree_->items[i], std::to_string(i)));
+  return list;
+}
+
+std::vector<std::pair<std::string, ConfigNode>> ConfigNode::as_map() const {
+  expect_map();
+  std::vector<std::pair<std::string, ConfigNode>> map;
+  for (const auto& entry : tree_->entries) map.emplace_back(entry.key, child(entry.value, entry.key));
+  return map;
+}
+
+std::size_t ConfigNode::as_choice(std::initializer_list<std::string_view> choices) const {
+  const auto names = to_strings(choices);
+  const std::string text = is_scalar() ? tree_->text : "";
+  for (std::size_t i = 0; is_scalar() && i < names.size(); ++i) {
+    if (names[i] == text) return i;
+  }
+  refuse(fmt::format("one of ({})", fmt::join(names, ", ")), described() + suggestion(text, names));
+}
+
+ConfigNode ConfigNode::child(const ConfigTree& tree, std::string_view key) const {
+  return {root_, &tree, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+}
+
+void ConfigNode::expect_map() const {
+  if (!is_map() && !is_null()) refuse("a map", described());
+}
+
+std::optional<ConfigNode> ConfigNode::find(std::string_view key) const {
+  expect_map();
+  const auto* entry = tree_->find(key);
+  if (entry == nullptr || entry->value.kind == Kind::null) return std::nullopt;
+  return child(entry->value, key);
+}
+
+ConfigNode ConfigNode::at(std::string_view key) const {
+  auto entry = find(key);
+  if (!entry) refuse(fmt::format("the key '{}'", key), "none");
+  return *entry;
+}
+
+void ConfigNode::allow_keys(std::initializer_list<std::string_view> keys) const {
+  expect_map();
+  const auto names = to_strings(keys);
+  for (const auto& entry : tree_->entries) {
+    if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
+    fail("{}: [config] expected one of ({}){}, got '{}'{}", entry.where, fmt::join(names, ", "),
+         path_.empty() ? "" : " in " + path_, clipped(entry.key), suggestion(clipped(entry.key), names));
+  }
+}
+
+std::string ConfigNode::get_string(std::string_view key, std::string fallback) const {
+  const auto entry = find(key);
+  return entry ? entry->as_string() : std::move(fallback);
+}
+
+std::int64_t ConfigNode::get_int(std::string_view key, std::int64_t fallback, IntRange range) const {
+  const auto entry = find(key);
+  return entry ? entry->as_int(range) : fallback;
+}
+
+double ConfigNode::get_double(std::string_view key, double fallback, NumberRange range) const {
+  const auto entry = find(key);
+  return entry ? entry->as_double(range) : fallback;
+}
+
+bool ConfigNode::get_bool(std::string_view key, bool fallback) const {
+  const auto entry = find(key);
+  return entry ? entry->as_bool() : fallback;
+}
+
+}  // namespace starling

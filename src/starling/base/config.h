@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace starling {
+
+struct ConfigTree;  // one value of the file; see config_tree.h
+
+struct IntRange {
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+};
+struct NumberRange {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+// A value in a YAML file with its place: file, line, column, and the path of keys that leads to it. A cheap handle to a
+// tree that never changes; safe to read from any thread. Every error says where, what was expected and what was given:
+//   job.yaml:7:3: [config] expected one of (model, data, optimizer), got 'optimzer' (did you mean 'optimizer'?)
+// Files: at most 1 MiB, 32 levels, one document; anchors, aliases, tags and repeated keys are refused.
+class ConfigNode {
+ public:
+  // `overrides` are texts "a.b=value", applied in order before anything is read; the value is YAML, the path may name
+  // keys that are not there yet and elements of lists by number. Places of such values read "--set a.b".
+  static ConfigNode load(const std::filesystem::path& file, std::span<const std::string> overrides = {});
+  static ConfigNode parse(const std::string& text, const std::string& file,
+                          std::span<const std::string> overrides = {});
+
+  const std::string& where() const;                  // job.yaml:7:3
+  const std::string& path() const { return path_; }  // train.epochs; empty at the top
+
+  // This value as a type.
+  std::string as_string() const;
+  std::int64_t as_int(IntRange range = {}) const;
+  double as_double(NumberRange range = {}) const;  // finite
+  bool as_bool() const;                            // true or false
+  std::vector<ConfigNode> as_list() const;
+  std::vector<std::pair<std::string, ConfigNode>> as_map() const;                // in the order of the file
+  std::size_t as_choice(std::initializer_list<std::string_view> choices) const;  // the index of the one given
+
+  bool is_null() const;
+  bool is_scalar() const;
+  bool is_list() const;
+  bool is_map() const;
+
+  // Entries of this map. at() throws when the key is not there, find() returns nothing; a null counts as not there.
+  ConfigNode at(std::string_view key) const;
+  std::optional<ConfigNode> find(std::string_view key) const;
+  void allow_keys(std::initializer_list<std::string_view> keys) const;  // throws on the first other key
+
+  // An entry of this map as a type, or the fallback when it is not there.
+  std::string get_string(std::string_view key, std::string fallback) const;
+  std::int64_t get_int(std::string_view key, std::int64_t fallback, IntRange range = {}) const;
+  double get_double(std::string_view key, double fallback, NumberRange range = {}) const;
+  bool get_bool(std::string_view key, bool fallback) const;
+
+  // Throws an Error that begins with the place of this value; for checks of the reader's own.
+  [[noreturn]] void refuse(std::string_view expected, std::string_view given) const;
+
+ private:
+  ConfigNode(std::shared_ptr<const ConfigTree> root, const ConfigTree* tree, std::string path)
+      : root_(std::move(root)), tree_(tree), path_(std::move(path)) {}
+
+  ConfigNode child(const ConfigTree& tree, std::string_view key) const;
+  void expect_map() const;
+  std::string described() const;  // what is here, for messages: 'text', a list of 3, …
+
+  std::shared_ptr<const ConfigTree> root_;
+  const ConfigTree* tree_;
+  std::string path_;
+};
+
+}  // namespace starling

@@ -1,0 +1,198 @@
+#include "starling/base/config_tree.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostDepth = 32;
+constexpr std::size_t kMostEntries = 1000;  // of one map: looking up is linear
+
+// Builds the tree from the parser's events, so that limits hold before anything is expanded.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::string file, std::string place) : file_(std::move(file)), place_(std::move(place)) {}
+
+  ConfigTree take() { return std::move(root_); }
+  std::string where(const YAML::Mark& mark) const {
+    return place_.empty() ? fmt::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1) : place_;
+  }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    refuse_anchor(mark, anchor);
+    place(mark, ConfigTree::Kind::null, "~");
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    fail("{}: [config] expected a value, got an alias (aliases are not supported)", where(mark));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    if (ConfigTree* value = place(mark, ConfigTree::Kind::scalar, text)) {
+      value->text = text;
+      value->quoted = tag == "!";
+    }
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, ConfigTree::Kind::list);
+  }
+  void OnSequenceEnd() override { open_.pop_back(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, ConfigTree::Kind::map);
+  }
+  void OnMapEnd() override { open_.pop_back(); }
+
+ private:
+  struct Open {
+    ConfigTree* tree;
+    bool awaits_value = false;  // of a map: the last entry has its key only
+  };
+
+  void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
+    check(anchor == 0, "{}: [config] expected a value, got an anchor (anchors are not supported)", where(mark));
+  }
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
+    check(tag.empty() || tag == "?" || tag == "!",
+          "{}: [config] expected a value, got the tag '{}' (tags are not supported)", where(mark), tag);
+  }
+
+  // Where the next value goes. Null when a scalar was a key: its value follows. Addresses stay valid while a value is
+  // open, since its parent grows only after it is closed.
+  ConfigTree* place(const YAML::Mark& mark, ConfigTree::Kind kind, const std::string& text) {
+    ConfigTree* value = &root_;
+    if (!open_.empty()) {
+      Open& parent = open_.back();
+      if (parent.tree->kind == ConfigTree::Kind::list) {
+        value = &parent.tree->items.emplace_back();
+      } else if (parent.awaits_value) {
+        value = &parent.tree->entries.back().value;
+        parent.awaits_value = false;
+      } else {
+        add_key(parent, mark, kind, text);
+        return nullptr;
+      }
+    }
+    value->kind = kind;
+    value->where = where(mark);
+    return value;
+  }
+
+  void add_key(Open& map, const YAML::Mark& mark, ConfigTree::Kind kind, const std::string& key) const {
+    check(kind == ConfigTree::Kind::scalar || kind == ConfigTree::Kind::null,
+          "{}: [config] expected a key that is a word, got a list or a map", where(mark));
+    const auto* before = map.tree->find(key);
+    check(before == nullptr, "{}: [config] expected each key once, got '{}' again (first at {})", where(mark), key,
+          before ? before->where : "");
+    check(map.tree->entries.size() < kMostEntries, "{}: [config] expected at most {} keys in a map, got more",
+          where(mark), kMostEntries);
+    map.tree->entries.push_back({key, where(mark), {}});
+    map.awaits_value = true;
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, ConfigTree::Kind kind) {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    check(open_.size() < kMostDepth, "{}: [config] expected at most {} levels, got more", where(mark), kMostDepth);
+    open_.push_back({place(mark, kind, "")});
+  }
+
+  std::string file_;
+  std::string place_;
+  ConfigTree root_;
+  std::vector<Open> open_;
+};
+
+std::optional<std::size_t> list_index(std::string_view key, const ConfigTree& list) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error != std::errc{} || end != key.data() + key.size() || index >= list.items.size()) return std::nullopt;
+  return index;
+}
+
+// The value of `key` in `tree`, made when it is not there.
+ConfigTree& step_into(ConfigTree& tree, std::string_view key, const std::string& place) {
+  if (tree.kind == ConfigTree::Kind::null) {
+    tree.kind = ConfigTree::Kind::map;
+    tree.where = place;
+  }
+  if (tree.kind == ConfigTree::Kind::list) {
+    const auto index = list_index(key, tree);
+    check(index.has_value(), "{}: [config] expected the number of an element below {}, got '{}'", place,
+          tree.items.size(), key);
+    return tree.items[*index];
+  }
+  check(tree.kind == ConfigTree::Kind::map, "{}: [config] expected a map to hold '{}', got '{}' (at {})", place, key,
+        tree.text, tree.where);
+  if (auto* entry = tree.find(key)) return entry->value;
+  auto& entry = tree.entries.emplace_back(ConfigTree::Entry{std::string(key), place, {}});
+  entry.value.where = place;
+  return entry.value;
+}
+
+}  // namespace
+
+const ConfigTree::Entry* ConfigTree::find(std::string_view key) const {
+  const auto it = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.key == key; });
+  return it == entries.end() ? nullptr : &*it;
+}
+ConfigTree::Entry* ConfigTree::find(std::string_view key) { return const_cast<Entry*>(std::as_const(*this).find(key)); }
+
+ConfigTree parse_config_tree(const std::string& text, const std::string& file, const std::string& place) {
+  check(text.size() <= kMostBytes, "{}: [config] expected at most {} bytes, got {}", place.empty() ? file : place,
+        kMostBytes, text.size());
+  TreeBuilder builder(file, place);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    parser.HandleNextDocument(builder);
+    TreeBuilder second(file, place);
+    check(!parser.HandleNextDocument(second), "{}: [config] expected one document, got a second one",
+          place.empty() ? file : place);
+  } catch (const YAML::Exception& error) {
+    fail("{}: [config] expected YAML, got: {}", builder.where(error.mark), error.msg);
+  }
+  ConfigTree tree = builder.take();
+  if (tree.where.empty()) tree.where = builder.where(YAML::Mark());
+  return tree;
+}
+
+void apply_override(ConfigTree& root, std::string_view assignment) {
+  const auto equals = assignment.find('=');
+  check(equals != std::string_view::npos && equals > 0, "--set {}: [config] expected key.key=value, got '{}'",
+        assignment, assignment);
+  std::string_view path = assignment.substr(0, equals);
+  const std::string place = fmt::format("--set {}", path);
+  ConfigTree* tree = &root;
+  std::size_t depth = 0;
+  while (true) {
+    const auto dot = path.find('.');
+    const auto key = path.substr(0, dot);
+    check(!key.empty() && ++depth < kMostDepth,
+          "{}: [config] expected a path of fewer than {} keys, got an empty or a "
+          "deeper one",
+          place, kMostDepth);
+    tree = &step_into(*tree, key, place);
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  *tree = parse_config_tree(std::string(assignment.substr(equals + 1)), "", place);
+}
+
+}  // namespace starling

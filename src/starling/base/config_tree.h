@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace starling {
+
+// A YAML value as read, before anyone asks what type it should have.
+struct ConfigTree {
+  enum class Kind { null, scalar, list, map };
+  struct Entry;
+
+  Kind kind = Kind::null;
+  std::string where;
+  std::string text;     // of a scalar
+  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  std::vector<ConfigTree> items;
+  std::vector<Entry> entries;
+
+  const Entry* find(std::string_view key) const;
+  Entry* find(std::string_view key);
+};
+
+struct ConfigTree::Entry {
+  std::string key;
+  std::string where;
+  ConfigTree value;
+};
+
+// Reads one YAML document. With a `place` every value says that place instead of file:line:column.
+ConfigTree parse_config_tree(const std::string& text, const std::string& file, const std::string& place = "");
+
+// Applies "a.b=value" to the tree.
+void apply_override(ConfigTree& root, std::string_view assignment);
+
+}  // namespace starling

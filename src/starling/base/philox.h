@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace starling {
+
+// Counter-based random numbers (Philox4x32 with 10 rounds, Salmon et al. 2011). The number at `index` is a function of
+// the key and the index alone: it does not depend on threads, on how a tensor is cut into pieces, or on what was drawn
+// before.
+
+// Where a random op draws from: the run's seed, the training step, and the op's site (a hash of its scope path and
+// call).
+struct PhiloxKey {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  std::uint64_t site = 0;
+};
+
+// The key as Philox takes it: seed and site mixed into the cipher's key, the step in the counter's high words. For one
+// seed and site no two (step, index) share a counter.
+struct PhiloxStream {
+  std::array<std::uint32_t, 2> key;
+  std::array<std::uint32_t, 2> counter_high;
+
+  explicit PhiloxStream(const PhiloxKey& from);
+};
+
+using PhiloxBlock = std::array<std::uint32_t, 4>;
+
+// The cipher itself.
+PhiloxBlock philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 2> key);
+
+// The scalar definition of every random number in Starling; kernels make the same ones many at a time.
+std::uint32_t philox_bits(const PhiloxStream& stream, std::uint64_t index);  // word index % 4 of block index / 4
+float philox_uniform(const PhiloxStream& stream, std::uint64_t index);       // [0, 1), 24 bits
+// Standard normal by Box-Muller from the words of the pair index / 2. Kernels agree to a few float ulps.
+double philox_normal(const PhiloxStream& stream, std::uint64_t index);
+
+inline float uniform_from_bits(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+
+}  // namespace starling

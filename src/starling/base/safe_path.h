@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "starling/base/file.h"
+
+namespace starling {
+
+// Opens a file named by outside data (a manifest, a model) for reading, and only if it really lies beneath `folder`: a
+// relative name of plain parts (no "..", no empty part, no NUL), no symbolic link on the way, a regular file without
+// other hard links. All names found inside files go through here.
+Result<UniqueFd> open_beneath(const std::filesystem::path& folder, std::string_view name);
+
+}  // namespace starling

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "starling/base/parallel.h"
+#include "starling/cli/cli.h"
+#include "starling/data/fashion_mnist.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/registry.h"
+#include "starling/tensor/device_memory.h"
+#include "starling/train/checkpoint/environment.h"
+
+namespace starling::cli {
+namespace {
+
+// The value of the first line `key : value` of a file of the kernel's; empty when there is none.
+std::string first_value(const char* file, std::string_view key) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line)) {
+    if (!line.starts_with(key)) continue;
+    const auto begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+double gib(const std::string& kib) { return kib.empty() ? 0 : std::stod(kib) / (1 << 20); }
+
+std::string best_target() {
+  const auto supported = hwy::SupportedTargets();
+  return hwy::TargetName(supported & -supported);  // the lowest bit is the best one
+}
+
+bool built_with_cuda() {
+  for (const OpDef* op : op_registry().sorted()) {
+    if (!kernel_table().find(*op, DeviceKind::cuda).empty()) return true;
+  }
+  return false;
+}
+
+void line(std::string_view what, const std::string& found) { fmt::print("{:<12} {}\n", what, found); }
+
+void tell_cuda() {
+  if (!built_with_cuda()) {
+    line("CUDA", "not built in (needs the CUDA toolkit: cmake --preset cuda)");
+  } else if (cuda_device_count() == 0) {
+    line("CUDA", "built in, no GPU found (is the driver installed? nvidia-smi tells)");
+  } else {
+    line("CUDA", fmt::format("built in, {} GPU(s)", cuda_device_count()));
+  }
+}
+
+void tell_data() {
+  const std::filesystem::path folder = FashionMnistOptions{}.folder;
+  const bool found = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz") ||
+                     std::filesystem::exists(folder / "train-images-idx3-ubyte");
+  line("data", found ? fmt::format("Fashion-MNIST in {}", folder.string())
+                     : fmt::format("no Fashion-MNIST in {} (apt install dataset-fashion-mnist, or name its place in data.folder)",
+                                   folder.string()));
+}
+
+int run() {
+  const auto facts = environment_facts();
+  const std::string model = first_value("/proc/cpuinfo", "model name");
+  line("CPU", model.empty() ? "unknown" : model);
+  line("ISA", fmt::format("{} (the best Highway knows for this CPU: {})", facts.at("isa").get<std::string>(), best_target()));
+  line("cores", fmt::format("{}", std::thread::hardware_concurrency()));
+  line("threads", fmt::format("{} (OMP_NUM_THREADS changes it)", num_threads()));
+  line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB free", gib(first_value("/proc/meminfo", "MemTotal")),
+                             gib(first_value("/proc/meminfo", "MemAvailable"))));
+  line("oneDNN", facts.at("onednn").get<std::string>());
+  line("compiler", facts.at("compiler").get<std::string>());
+  line("ops", fmt::format("{}", op_registry().size()));
+  tell_cuda();
+  tell_data();
+  return kOk;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand("doctor", "Tells what it found on this machine, and how to get what is missing");
+  command->callback([&chosen] { chosen = run; });
+}
+
+}  // namespace starling::cli

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "starling/cli/cli.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/registry.h"
+
+namespace starling::cli {
+namespace {
+
+struct Options {
+  std::string name;
+  bool json = false;
+  bool markdown = false;
+};
+
+std::string kind_name(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::integer: return "int";
+    case AttrKind::real: return "float";
+    case AttrKind::boolean: return "bool";
+    case AttrKind::dtype: return "dtype";
+    case AttrKind::ints: return "ints";
+    case AttrKind::pair: return "int pair";
+    case AttrKind::symbol: return "string";
+  }
+  fail("[ops] expected a known kind of attribute, got code {}", static_cast<int>(kind));
+}
+
+std::vector<std::string> kernel_names(const OpDef& op, DeviceKind device) {
+  std::vector<std::string> names;
+  for (const auto& kernel : kernel_table().find(op, device)) names.push_back(kernel.name);
+  return names;
+}
+
+bool differentiable(const OpDef& op) { return op.gradient != nullptr || op.decompose != nullptr; }
+
+nlohmann::ordered_json to_row(const OpDef& op) {
+  nlohmann::ordered_json attributes = nlohmann::ordered_json::array();
+  const Attrs defaults = Attrs::defaults(*op.attrs);
+  for (const auto& field : op.attrs->fields) {
+    attributes.push_back(
+        {{"name", std::string(field.name)}, {"type", kind_name(field.kind)}, {"default", defaults.print(field)}});
+  }
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::object();
+  for (auto device : {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::null}) {
+    if (auto names = kernel_names(op, device); !names.empty()) kernels[std::string(name(device))] = names;
+  }
+  return {{"name", op.name},           {"version", op.version},   {"doc", op.doc},         {"inputs", op.inputs},
+          {"outputs", op.outputs},     {"attributes", attributes}, {"gradient", differentiable(op)},
+          {"elementwise", op.elementwise()}, {"random", op.random}, {"stateful", op.stateful}, {"comm", op.comm},
+          {"kernels", kernels}};
+}
+
+std::string attribute_list(const OpDef& op) {
+  std::vector<std::string> all;
+  const Attrs defaults = Attrs::defaults(*op.attrs);
+  for (const auto& field : op.attrs->fields)
+    all.push_back(fmt::format("{}: {} = {}", field.name, kind_name(field.kind), defaults.print(field)));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+std::string signature(const OpDef& op) {
+  return fmt::format("{}({}) → {}", op.name, fmt::join(op.inputs, ", "), fmt::join(op.outputs, ", "));
+}
+
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+// What does not depend on the build: kernels of optional devices are left out.
+void print_markdown(const std::vector<const OpDef*>& ops) {
+  fmt::print("# Ops\n\nMade by `starling ops --markdown`; a test holds it against the program.\n`x?` may be missing, "
+             "`xs...` stands for any number.\n\n");
+  fmt::print("| op | does | attributes | gradient | CPU kernels |\n|---|---|---|---|---|\n");
+  for (const OpDef* op : ops) {
+    const std::string attributes = attribute_list(*op);
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", cell(signature(*op)), cell(op->doc),
+               attributes.empty() ? "" : "`" + cell(attributes) + "`", differentiable(*op) ? "yes" : "no",
+               fmt::join(kernel_names(*op, DeviceKind::cpu), ", "));
+  }
+}
+
+void print_json(const std::vector<const OpDef*>& ops) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const OpDef* op : ops) rows.push_back(to_row(*op));
+  fmt::print("{}\n", rows.dump(2));
+}
+
+void print_text(const OpDef& op) {
+  fmt::print("{}\n  {}\n", signature(op), op.doc);
+  const std::string attributes = attribute_list(op);
+  if (!attributes.empty()) fmt::print("  attributes: {}\n", attributes);
+  fmt::print("  gradient: {}\n", differentiable(op) ? "yes" : "no");
+  for (auto device : {DeviceKind::cpu, DeviceKind::cuda}) {
+    const auto names = kernel_names(op, device);
+    if (!names.empty()) fmt::print("  {}: {}\n", name(device), fmt::join(names, ", "));
+  }
+}
+
+int run(const Options& options) {
+  std::vector<const OpDef*> ops = op_registry().sorted();
+  if (!options.name.empty()) ops = {as_usage([&] { return &find_op(options.name); })};
+  if (options.json) {
+    print_json(ops);
+  } else if (options.markdown) {
+    print_markdown(ops);
+  } else {
+    for (const OpDef* op : ops) print_text(*op);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_ops(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand("ops", "Lists the ops: inputs, attributes, gradient, kernels");
+  auto options = std::make_shared<Options>();
+  command->add_option("name", options->name, "Only this one");
+  auto* json = command->add_flag("--json", options->json, "One row an op, as bindings read them");
+  command->add_flag("--markdown", options->markdown, "The table of docs/ops.md")->excludes(json);
+  command->callback([&chosen, options] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace starling::cli

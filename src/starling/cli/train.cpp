@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "starling/cli/cli.h"
+#include "starling/train/job.h"
+#include "starling/train/trainer.h"
+
+namespace starling::cli {
+namespace {
+
+struct Options {
+  std::string job;
+  std::vector<std::string> set;
+  std::string progress = "auto";
+  std::string resume;
+  std::string trace;
+  bool explain = false;
+};
+
+volatile std::sig_atomic_t stop_signal = 0;  // a signal handler can reach nothing else
+
+// The first signal asks for a checkpoint and an end; a second one kills as usual.
+void on_stop(int signal) {
+  stop_signal = signal;
+  std::signal(signal, SIG_DFL);
+}
+
+Job load_job(const Options& options) {
+  std::vector<std::string> overrides = options.set;
+  if (!options.resume.empty()) overrides.push_back("train.resume=" + options.resume);
+  return as_usage([&] { return read_job(ConfigNode::load(options.job, overrides)); });
+}
+
+void print_summary(const Job& job, const TrainResult& result) {
+  const Summary& s = result.summary;
+  std::string metrics;
+  for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {:.4f}", name, value);
+  fmt::print("{} steps, {:.0f} samples/s, loss {:.4f}{}, weights {}; {}\n", s.steps, s.samples_per_s, s.loss, metrics,
+             s.weights_hash.substr(0, 12), (job.train.folder / "summary.json").string());
+}
+
+int run(const Options& options) {
+  const Job job = load_job(options);
+  TrainOptions train_options{.progress = {.mode = as_usage([&] { return parse_progress_mode(options.progress); })},
+                             .stop = [] { return stop_signal != 0; },
+                             .trace = options.trace,
+                             .explain = options.explain ? &std::cout : nullptr};
+  std::signal(SIGINT, on_stop);
+  std::signal(SIGTERM, on_stop);
+  const TrainResult result = train(job, train_options);
+  if (result.stopped) {
+    fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps,
+               result.saved ? "the same command goes on from there" : "the state could not be saved");
+    return kInterrupted;
+  }
+  print_summary(job, result);
+  if (result.saved) return kOk;
+  fail("[train] expected to save the trained weights in {}, got no checkpoint of the last step", job.train.folder.string());
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand("train", "Trains the network of a job file");
+  auto options = std::make_shared<Options>();
+  command->add_option("job", options->job, "Job file (YAML)")->required();
+  command->add_option("--set", options->set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
+  command->add_option("--progress", options->progress, "auto, bar, plain or off")->capture_default_str();
+  command->add_option("--resume", options->resume, "auto: from the newest checkpoint; none: from the beginning");
+  command->add_option("--trace", options->trace, "Writes a Chrome trace of some steps to this file");
+  command->add_flag("--explain", options->explain, "Prints the compiled step");
+  command->callback([&chosen, options] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace starling::cli

@@ -1,0 +1,59 @@
+#include "starling/data/sampler.h"
+
+#include <bit>
+
+#include "starling/base/error.h"
+#include "starling/base/philox.h"
+
+namespace starling {
+namespace {
+
+constexpr std::uint64_t kSite = 0x73616d706c657273;  // "samplers": a stream of its own below the run's seed
+
+// Spreads every bit of its input over all bits of its output.
+std::uint32_t mix(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x7feb352dU;
+  x = (x ^ (x >> 15)) * 0x846ca68bU;
+  return x ^ (x >> 16);
+}
+
+}  // namespace
+
+EpochOrder::EpochOrder(const Options& options)
+    : size_(static_cast<std::uint64_t>(options.size)), shuffle_(options.shuffle) {
+  check(options.size >= 1 && options.epoch >= 0,
+        "[sampler] expected at least one sample and an epoch of at least 0, got {} and {}", options.size,
+        options.epoch);
+  while ((std::uint64_t{1} << (2 * half_bits_)) < size_ && half_bits_ < 31) ++half_bits_;
+  check(size_ <= std::uint64_t{1} << (2 * half_bits_), "[sampler] expected at most 2^62 samples, got {}", size_);
+  const PhiloxStream stream({.seed = options.seed, .step = static_cast<std::uint64_t>(options.epoch), .site = kSite});
+  for (int i = 0; i < kRounds; ++i) {
+    keys_[static_cast<std::size_t>(i)] = philox_bits(stream, static_cast<std::uint64_t>(i));
+  }
+}
+
+std::int64_t EpochOrder::sample_at(std::int64_t position) const {
+  check(position >= 0 && static_cast<std::uint64_t>(position) < size_, "[sampler] expected a position below {}, got {}",
+        size_, position);
+  if (!shuffle_) return position;
+  // A bijection of [0, 4^half_bits), walked until it lands below size: a bijection of [0, size), four steps on average
+  // at most.
+  auto value = encrypt(static_cast<std::uint64_t>(position));
+  while (value >= size_) value = encrypt(value);
+  return static_cast<std::int64_t>(value);
+}
+
+// A balanced Feistel network: whatever the round function, it can be undone, so no two positions meet.
+std::uint64_t EpochOrder::encrypt(std::uint64_t value) const {
+  const std::uint32_t mask = (std::uint32_t{1} << half_bits_) - 1;
+  auto left = static_cast<std::uint32_t>(value >> half_bits_);
+  auto right = static_cast<std::uint32_t>(value) & mask;
+  for (auto key : keys_) {
+    const std::uint32_t next = left ^ (mix(right + key) & mask);
+    left = right;
+    right = next;
+  }
+  return std::uint64_t{left} << half_bits_ | right;
+}
+
+}  // namespace starling

@@ -1,0 +1,111 @@
+#include "starling/dist/comm/call_checks.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+struct Range {
+  std::uintptr_t begin;  // addresses as numbers: empty buffers may be null
+  std::uintptr_t bytes;
+};
+
+Range range(const void* pointer, std::int64_t bytes) {
+  return {reinterpret_cast<std::uintptr_t>(pointer), static_cast<std::uintptr_t>(bytes)};
+}
+
+bool overlap(Range a, Range b) {
+  if (a.bytes == 0 || b.bytes == 0) return false;
+  return a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
+}
+
+// The buffers may be apart, or recv may be exactly where the in-place form of the op has it.
+void check_overlap(const Call& call, Range send, Range recv, bool in_place, std::string_view form) {
+  if (in_place || !overlap(send, recv)) return;
+  fail("[{}] expected send and recv apart{}, got {} bytes at {:#x} and {} bytes at {:#x}", name(call.op), form,
+       send.bytes, send.begin, recv.bytes, recv.begin);
+}
+
+void check_buffers(const Call& call, const CommGroup& group) {
+  const auto size = static_cast<std::int64_t>(size_of(call.dtype));
+  const bool pieces = call.op == CommOp::reduce_scatter || call.op == CommOp::all_gather;
+  const std::int64_t whole = whole_length(call, group.size) * size;
+  const std::int64_t piece = pieces ? piece_length(call, group.rank) * size : whole;
+  const auto offset = static_cast<std::uintptr_t>(pieces ? piece_offset(call, group.rank) * size : 0);
+  const bool gathers = call.op == CommOp::all_gather;
+  const Range send = range(call.send, gathers ? piece : whole * call.shards);
+  const Range recv = range(call.recv, gathers ? whole : piece);
+  switch (call.op) {
+    case CommOp::all_reduce: return check_overlap(call, send, recv, send.begin == recv.begin, " or the same");
+    case CommOp::sum_shards:
+      return check_overlap(call, send, recv, send.begin == recv.begin, " or recv the first shard of send");
+    case CommOp::reduce_scatter:
+      return check_overlap(call, send, recv, recv.begin == send.begin + offset, " or recv this rank's piece of send");
+    case CommOp::all_gather:
+      return check_overlap(call, send, recv, send.begin == recv.begin + offset, " or send this rank's piece of recv");
+    case CommOp::all_to_all: return check_overlap(call, send, recv, false, "");
+    default: return;
+  }
+}
+
+void check_reduction(const Call& call) {
+  const bool sums = call.op == CommOp::sum_shards;
+  if (!sums && call.op != CommOp::all_reduce && call.op != CommOp::reduce_scatter) return;
+  check(call.reduce != CommReduce::mean || is_float(call.dtype),
+        "[{}] expected a floating-point dtype for mean, got {}: sum and divide as the rounding should be",
+        name(call.op), name(call.dtype));
+  check(call.dtype != DType::boolean || call.reduce == CommReduce::max || call.reduce == CommReduce::min,
+        "[{}] expected max (or) or min (and) for bool, got {}", name(call.op), name(call.reduce));
+}
+
+void check_peer(const Call& call, const CommGroup& group) {
+  if (call.op != CommOp::broadcast && !is_point_to_point(call.op)) return;
+  const std::string_view what = call.op == CommOp::broadcast ? "root" : "peer";
+  check(call.peer >= 0 && call.peer < group.size, "[{}] expected a {} in [0, {}), got {}", name(call.op), what,
+        group.size, call.peer);
+  check(call.op == CommOp::broadcast || call.peer != group.rank, "[{}] expected another rank, got this rank {}",
+        name(call.op), call.peer);
+}
+
+}  // namespace
+
+std::int64_t piece_offset(const Call& call, int rank) {
+  if (call.counts.empty()) return call.count * rank;
+  return std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::int64_t{0});
+}
+
+std::int64_t piece_length(const Call& call, int rank) {
+  return call.counts.empty() ? call.count : call.counts[static_cast<std::size_t>(rank)];
+}
+
+std::int64_t whole_length(const Call& call, int world) {
+  const bool pieces =
+      call.op == CommOp::reduce_scatter || call.op == CommOp::all_gather || call.op == CommOp::all_to_all;
+  return pieces && call.counts.empty() ? call.count * world : call.count;
+}
+
+void check_counts(CommOp op, std::span<const std::int64_t> counts, int world) {
+  check(counts.size() == static_cast<std::size_t>(world), "[{}] expected {} counts, one a rank, got {}", name(op),
+        world, counts.size());
+  for (std::int64_t count : counts) {
+    check(count >= 0 && count <= std::numeric_limits<std::int64_t>::max() / 8 / world,
+          "[{}] expected counts of at least 0 that fit in memory, got {}", name(op), count);
+  }
+}
+
+void check_call(const Call& call, const CommGroup& group) {
+  const std::int64_t most =
+      std::numeric_limits<std::int64_t>::max() / 8 / group.size / std::max<std::int64_t>(call.shards, 1);
+  check(call.count >= 0 && call.count <= most, "[{}] expected a count in [0, {}], got {}", name(call.op), most,
+        call.count);
+  check(call.shards >= 0, "[{}] expected at least 0 shards, got {}", name(call.op), call.shards);
+  check_peer(call, group);
+  check_reduction(call);
+  check_buffers(call, group);
+}
+
+}  // namespace starling

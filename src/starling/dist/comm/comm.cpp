@@ -1,0 +1,145 @@
+#include "starling/dist/comm/comm.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/call_checks.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+CommTime deadline_after(milliseconds time) {
+  constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // keeps clock arithmetic far from overflow
+  return CommClock::now() + std::min(time, kLongest);
+}
+
+std::int64_t total(std::span<const std::int64_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+Work Comm::broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options) {
+  return submit({.op = CommOp::broadcast, .dtype = dtype, .peer = root, .count = count, .send = data, .recv = data},
+                options);
+}
+
+Work Comm::all_reduce(const void* send, void* recv, std::int64_t count, DType dtype, CommReduce reduce,
+                      const CallOptions& options) {
+  return submit(
+      {.op = CommOp::all_reduce, .dtype = dtype, .reduce = reduce, .count = count, .send = send, .recv = recv},
+      options);
+}
+
+Work Comm::reduce_scatter(const void* send, void* recv, std::int64_t count, DType dtype, CommReduce reduce,
+                          const CallOptions& options) {
+  return submit(
+      {.op = CommOp::reduce_scatter, .dtype = dtype, .reduce = reduce, .count = count, .send = send, .recv = recv},
+      options);
+}
+
+Work Comm::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
+                          CommReduce reduce, const CallOptions& options) {
+  check_counts(CommOp::reduce_scatter, counts, size());
+  return submit({.op = CommOp::reduce_scatter,
+                 .dtype = dtype,
+                 .reduce = reduce,
+                 .count = total(counts),
+                 .counts = counts,
+                 .send = send,
+                 .recv = recv},
+                options);
+}
+
+Work Comm::all_gather(const void* send, void* recv, std::int64_t count, DType dtype, const CallOptions& options) {
+  return submit({.op = CommOp::all_gather, .dtype = dtype, .count = count, .send = send, .recv = recv}, options);
+}
+
+Work Comm::all_gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
+                      const CallOptions& options) {
+  check_counts(CommOp::all_gather, counts, size());
+  return submit(
+      {.op = CommOp::all_gather, .dtype = dtype, .count = total(counts), .counts = counts, .send = send, .recv = recv},
+      options);
+}
+
+Work Comm::all_to_all(const void* send, void* recv, std::int64_t count, DType dtype, const CallOptions& options) {
+  return submit({.op = CommOp::all_to_all, .dtype = dtype, .count = count, .send = send, .recv = recv}, options);
+}
+
+Work Comm::send(const void* data, std::int64_t count, DType dtype, int to, const CallOptions& options) {
+  return submit({.op = CommOp::send, .dtype = dtype, .peer = to, .count = count, .send = data}, options);
+}
+
+Work Comm::recv(void* data, std::int64_t count, DType dtype, int from, const CallOptions& options) {
+  return submit({.op = CommOp::recv, .dtype = dtype, .peer = from, .count = count, .recv = data}, options);
+}
+
+Work Comm::barrier(const CallOptions& options) { return submit({.op = CommOp::barrier}, options); }
+
+Work Comm::sum_shards(const void* send, std::int64_t shards, void* recv, std::int64_t count, DType dtype,
+                      const CallOptions& options) {
+  check(capabilities().sum_shards, "[comm] expected a backend with sum_shards, got {}: call ordered_sum",
+        capabilities().backend);
+  return submit(
+      {.op = CommOp::sum_shards, .dtype = dtype, .count = count, .shards = shards, .send = send, .recv = recv},
+      options);
+}
+
+std::unique_ptr<Comm> Comm::split(int color, int key, const CallOptions& options) {
+  const Call call =
+      prepare({.op = CommOp::split, .dtype = DType::i64, .count = 2, .color = color, .key = key}, options);
+  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()));
+  const CommTime begin = CommClock::now();
+  auto part = make_part(call);
+  log().finished(record, call.op, CommClock::now() - begin);
+  return part;
+}
+
+Call Comm::prepare(Call call, const CallOptions& options) {
+  check_call(call, group_);
+  call.name = options.name;
+  call.deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : group_.deadline);
+  call.sequence = log().next_sequence(call.op, call.peer);
+  return call;
+}
+
+Work Comm::submit(Call call, const CallOptions& options) {
+  call = prepare(call, options);
+  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()));
+  return Work(*this, start(call), call.deadline, record);
+}
+
+bool Comm::finish(const Work& work, CommTime deadline) {
+  const CommTime begin = CommClock::now();
+  if (!await(work.ticket_, deadline)) return false;
+  log().finished(work.record_, work.ticket_.op, CommClock::now() - begin);
+  return true;
+}
+
+bool Comm::test(const Work& work) {
+  if (!poll(work.ticket_)) return false;
+  log().finished(work.record_, work.ticket_.op, {});
+  return true;
+}
+
+void Comm::fail_call(std::string_view call, std::string_view reason) const {
+  fail(
+      "[comm] {} on rank {} of {} in group '{}', epoch {}: {}; last finished here #{}\nlast operations of rank {}:\n{}",
+      call, rank(), size(), group_.label, epoch(), reason, journal_->last_finished(), rank(), journal_->dump());
+}
+
+bool Work::done() const { return comm_ == nullptr || comm_->test(*this); }
+
+void Work::wait() const { wait_until(deadline_); }
+
+void Work::wait_until(CommTime deadline) const {
+  if (comm_ != nullptr && !comm_->finish(*this, deadline)) comm_->expire(ticket_);
+}
+
+bool Work::wait_for(milliseconds time) const { return comm_ == nullptr || comm_->finish(*this, deadline_after(time)); }
+
+}  // namespace starling

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "starling/dist/comm/call.h"
+#include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/work.h"
+
+namespace starling {
+
+struct CommCapabilities {
+  std::string_view backend;
+  bool direct_memory = false;  // ranks read each other's buffers: nothing is copied on the way
+  bool sum_shards = false;     // Comm::sum_shards is native; the free function ordered_sum works either way
+  bool deterministic = false;  // equal inputs give equal bits, whatever the order of arrival
+  bool survives_loss = false;  // a lost peer is an error, not the end of the process
+};
+
+// Who this rank is in which group.
+struct CommGroup {
+  int rank = 0;
+  int size = 1;
+  std::uint64_t epoch = 0;  // of the membership; calls of another epoch are refused
+  std::string label = "world";
+  std::chrono::milliseconds deadline{300'000};  // of calls that give none
+};
+
+// A rank's view of a group of ranks that exchange raw buffers.
+//
+// All ranks of a group make the same collective calls in the same order, from one thread at a time per rank; send and
+// recv match in order for each pair and may be mixed in freely. A call only starts the operation: Work::wait ends it.
+// No call waits for another rank, except when very many operations are outstanding (64 collectives, 8 messages to one
+// peer). Buffers are contiguous host memory, counts are elements and not negative, zero counts are fine. Where "in
+// place" is named it is allowed; any other overlap of send and recv is refused. Misuse throws Error before anything is
+// sent; whatever goes wrong later breaks the group for good on all ranks: every wait and every later call throws, and a
+// new group has a new epoch.
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  int rank() const { return group_.rank; }
+  int size() const { return group_.size; }
+  std::uint64_t epoch() const { return group_.epoch; }
+  const CommGroup& group() const { return group_; }
+  const Journal& journal() const { return *journal_; }  // counters and flight recorder
+  virtual CommCapabilities capabilities() const = 0;
+
+  Work broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options = {});
+
+  // In place: send == recv. All ranks end with the same bits.
+  Work all_reduce(const void* send, void* recv, std::int64_t count, DType dtype, CommReduce reduce,
+                  const CallOptions& options = {});
+
+  // send: the pieces for all ranks in rank order; recv: this rank's piece. In place: recv is this rank's piece in send.
+  Work reduce_scatter(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, CommReduce reduce,
+                      const CallOptions& options = {});
+  Work reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
+                      CommReduce reduce, const CallOptions& options = {});
+
+  // recv: the pieces of all ranks in rank order. In place: send is this rank's piece in recv.
+  Work all_gather(const void* send, void* recv, std::int64_t count_per_rank, DType dtype,
+                  const CallOptions& options = {});
+  Work all_gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
+                  const CallOptions& options = {});
+
+  // Piece d of send goes to rank d; piece s of recv comes from rank s.
+  Work all_to_all(const void* send, void* recv, std::int64_t count_per_pair, DType dtype,
+                  const CallOptions& options = {});
+
+  Work send(const void* data, std::int64_t count, DType dtype, int to, const CallOptions& options = {});
+  Work recv(void* data, std::int64_t count, DType dtype, int from, const CallOptions& options = {});
+  Work barrier(const CallOptions& options = {});
+
+  // Each rank gives `shards` vectors of count elements, one after another; all get their sum, added one by one in
+  // global order (ranks in order, each rank's shards in order). In place: recv is the first shard. Needs the
+  // capability.
+  Work sum_shards(const void* send, std::int64_t shards, void* recv, std::int64_t count, DType dtype,
+                  const CallOptions& options = {});
+
+  // Ranks of equal color form a group, ordered by key, then by rank here; a negative color joins none and gets null.
+  // Blocks until all ranks of this group have called. The part has sequence numbers, counters and recorder of its own,
+  // and shares this group's fate.
+  std::unique_ptr<Comm> split(int color, int key, const CallOptions& options = {});
+
+  // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason. Any thread.
+  virtual void abort(std::string_view reason) = 0;
+
+ protected:
+  Comm(CommGroup group, std::shared_ptr<Journal> journal) : group_(std::move(group)), journal_(std::move(journal)) {}
+
+  // Checked and numbered calls arrive here. A decorator hands them on with the static functions below.
+  // start: never waits for another rank unless too much is outstanding.
+  // poll: whether it has ended. await: blocks; false when it had not ended by the deadline, which changes nothing.
+  // expire: breaks the group because it had not, and throws. All throw Error once the group is broken.
+  virtual Ticket start(const Call& call) = 0;
+  virtual bool poll(const Ticket& ticket) = 0;
+  virtual bool await(const Ticket& ticket, CommTime deadline) = 0;
+  virtual void expire(const Ticket& ticket) = 0;
+  virtual std::unique_ptr<Comm> make_part(const Call& call) = 0;
+
+  static Ticket start(Comm& inner, const Call& call) { return inner.start(call); }
+  static bool poll(Comm& inner, const Ticket& ticket) { return inner.poll(ticket); }
+  static bool await(Comm& inner, const Ticket& ticket, CommTime deadline) { return inner.await(ticket, deadline); }
+  static void expire(Comm& inner, const Ticket& ticket) { inner.expire(ticket); }
+  static std::unique_ptr<Comm> make_part(Comm& inner, const Call& call) { return inner.make_part(call); }
+
+  // A decorator of inner belongs to the same group and shares its journal.
+  explicit Comm(const Comm* inner) : group_(inner->group_), journal_(inner->journal_) {}
+
+  Journal& log() { return *journal_; }
+  [[noreturn]] void fail_call(std::string_view call, std::string_view reason) const;
+
+ private:
+  friend class Work;
+  Work submit(Call call, const CallOptions& options);
+  bool finish(const Work& work, CommTime deadline);
+  bool test(const Work& work);
+  Call prepare(Call call, const CallOptions& options);
+
+  CommGroup group_;
+  std::shared_ptr<Journal> journal_;
+};
+
+}  // namespace starling

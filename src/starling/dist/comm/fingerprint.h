@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "starling/dist/comm/call.h"
+
+namespace starling {
+
+// What all ranks must agree on before bytes may move, in a fixed-size form that can itself be sent. In point-to-point
+// calls root is the sender, so that both sides hold the same one.
+struct Fingerprint {
+  std::uint64_t sequence = 0;
+  std::uint64_t epoch = 0;
+  std::int64_t count = 0;
+  std::uint64_t hash = 0;  // of the whole name and of the per-rank counts
+  std::int32_t root = -1;
+  CommOp op = CommOp::barrier;
+  DType dtype = DType::u8;
+  CommReduce reduce = CommReduce::sum;
+  std::array<char, 49> name = {};  // cut when longer, always ended by zero
+
+  bool agrees_with(const Fingerprint& other) const;
+};
+
+Fingerprint fingerprint_of(const Call& call, int rank, std::uint64_t epoch);
+
+// all_reduce(sum) f32 x 1000 'grad/w1' #17
+std::string describe(const Fingerprint& fingerprint);
+
+// Empty when all agree; else each distinct call with the ranks that made it, in rank order:
+//   ranks 0, 2 call all_reduce(sum) f32 x 10 'w' #5; rank 1 calls broadcast f32 x 10 'w' root 0 #5
+std::string describe_mismatch(std::span<const Fingerprint> by_rank);
+
+}  // namespace starling

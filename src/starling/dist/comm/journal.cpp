@@ -1,0 +1,96 @@
+#include "starling/dist/comm/journal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace starling {
+namespace {
+
+double milliseconds(CommClock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+}  // namespace
+
+std::uint64_t Journal::next_sequence(CommOp op, int peer) {
+  std::scoped_lock lock(mutex_);
+  if (op == CommOp::send) return ++sent_[static_cast<std::size_t>(peer)];
+  if (op == CommOp::recv) return ++received_[static_cast<std::size_t>(peer)];
+  return ++collectives_;
+}
+
+std::uint64_t Journal::last_sequence(CommOp op, int peer) const {
+  std::scoped_lock lock(mutex_);
+  if (op == CommOp::send) return sent_[static_cast<std::size_t>(peer)];
+  if (op == CommOp::recv) return received_[static_cast<std::size_t>(peer)];
+  return collectives_;
+}
+
+std::uint64_t Journal::started(const Fingerprint& fingerprint) {
+  std::scoped_lock lock(mutex_);
+  ++counters_[static_cast<std::size_t>(fingerprint.op)].calls;
+  Record& record = records_[records_made_ % kRecords];
+  record.fingerprint = fingerprint;
+  record.start = CommClock::now();
+  record.ended = false;
+  return records_made_++;
+}
+
+void Journal::finished(std::uint64_t number, CommOp op, std::chrono::nanoseconds waited) {
+  std::scoped_lock lock(mutex_);
+  counters_[static_cast<std::size_t>(op)].wait_ns += static_cast<std::uint64_t>(waited.count());
+  if (number + kRecords < records_made_) return;  // its line has been taken by a later one
+  Record& record = records_[number % kRecords];
+  if (record.ended) return;
+  record.ended = true;
+  record.end = CommClock::now();
+  if (!is_point_to_point(op)) last_finished_ = std::max(last_finished_, record.fingerprint.sequence);
+}
+
+void Journal::moved(CommOp op, const Traffic& traffic) {
+  std::scoped_lock lock(mutex_);
+  OpCounters& c = counters_[static_cast<std::size_t>(op)];
+  c.bytes_sent += traffic.bytes_sent;
+  c.bytes_received += traffic.bytes_received;
+  c.steps += traffic.steps;
+  c.messages += traffic.messages;
+}
+
+OpCounters Journal::counters(CommOp op) const {
+  std::scoped_lock lock(mutex_);
+  return counters_[static_cast<std::size_t>(op)];
+}
+
+OpCounters Journal::total() const {
+  std::scoped_lock lock(mutex_);
+  OpCounters sum;
+  for (const OpCounters& c : counters_) {
+    sum.calls += c.calls;
+    sum.bytes_sent += c.bytes_sent;
+    sum.bytes_received += c.bytes_received;
+    sum.steps += c.steps;
+    sum.messages += c.messages;
+    sum.wait_ns += c.wait_ns;
+  }
+  return sum;
+}
+
+std::uint64_t Journal::last_finished() const {
+  std::scoped_lock lock(mutex_);
+  return last_finished_;
+}
+
+std::string Journal::dump() const {
+  std::scoped_lock lock(mutex_);
+  const std::uint64_t first = records_made_ > kRecords ? records_made_ - kRecords : 0;
+  const CommTime now = CommClock::now();
+  std::string text;
+  for (std::uint64_t i = first; i < records_made_; ++i) {
+    const Record& r = records_[i % kRecords];
+    text +=
+        fmt::format("  {} {:.1f} ms ago: {}\n", describe(r.fingerprint), milliseconds(now - r.start),
+                    r.ended ? fmt::format("finished after {:.3f} ms", milliseconds(r.end - r.start)) : "not finished");
+  }
+  return text;
+}
+
+}  // namespace starling

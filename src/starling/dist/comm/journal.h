@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "starling/dist/comm/fingerprint.h"
+
+namespace starling {
+
+// What one rank's operations of one kind have cost so far. bytes_sent: bytes of this rank's memory that other ranks
+// read, or that were put on a wire for them; bytes_received: the reverse. steps: phases that had to follow each other;
+// messages: transfers to one other rank each. wait_ns: time spent inside wait().
+struct OpCounters {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t wait_ns = 0;
+};
+
+struct Traffic {
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t messages = 0;
+};
+
+// Per rank and group, shared by a backend and the decorators around it: sequence numbers, counters and a flight
+// recorder of the last kRecords operations. Always on; allocates only when made. Any thread may call it.
+class Journal {
+ public:
+  static constexpr std::size_t kRecords = 64;
+
+  explicit Journal(int world)
+      : sent_(static_cast<std::size_t>(world), 0), received_(static_cast<std::size_t>(world), 0) {}
+
+  // The number of the next collective of the group, or of the next message of an ordered pair.
+  std::uint64_t next_sequence(CommOp op, int peer);
+  std::uint64_t last_sequence(CommOp op, int peer) const;
+
+  // Notes a call and returns its record for finished().
+  std::uint64_t started(const Fingerprint& fingerprint);
+  void finished(std::uint64_t record, CommOp op, std::chrono::nanoseconds waited);
+  void moved(CommOp op, const Traffic& traffic);
+
+  OpCounters counters(CommOp op) const;
+  OpCounters total() const;
+
+  // The sequence number of the last collective seen to end by this rank.
+  std::uint64_t last_finished() const;
+
+  // One line per operation, oldest first.
+  std::string dump() const;
+
+ private:
+  struct Record {
+    Fingerprint fingerprint;
+    CommTime start = {};
+    CommTime end = {};
+    bool ended = false;
+  };
+
+  mutable std::mutex mutex_;
+  std::uint64_t collectives_ = 0;
+  std::vector<std::uint64_t> sent_, received_;
+  std::uint64_t records_made_ = 0;
+  std::uint64_t last_finished_ = 0;
+  std::array<Record, kRecords> records_;
+  std::array<OpCounters, kCommOpCount> counters_;
+};
+
+}  // namespace starling

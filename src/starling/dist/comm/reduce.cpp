@@ -1,0 +1,150 @@
+#include "starling/dist/comm/reduce.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "starling/base/error.h"
+#include "starling/tensor/dispatch.h"
+
+namespace starling {
+namespace {
+
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+// What sums are carried in: integers unsigned, so that they wrap.
+template <class T>
+struct AccumulatorOf {
+  using Type = typename std::make_unsigned<T>::type;
+};
+template <>
+struct AccumulatorOf<double> {
+  using Type = double;
+};
+template <>
+struct AccumulatorOf<float> {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<Half> {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<BFloat16> {
+  using Type = float;
+};
+
+// Sums and products; std::uint8_t and 32-bit operands stay unsigned, so nothing overflows.
+struct Sum {
+  template <class A, class V>
+  static A combine(A a, V v) {
+    return static_cast<A>(a + static_cast<A>(v));
+  }
+};
+struct Product {
+  template <class A, class V>
+  static A combine(A a, V v) {
+    return static_cast<A>(a * static_cast<A>(v));
+  }
+};
+// NaN wins, whichever side it is on.
+struct Max {
+  template <class A, class V>
+  static A combine(A a, V v) {
+    const V b = static_cast<V>(a);
+    return static_cast<A>(b > v || b != b ? b : v);
+  }
+};
+struct Min {
+  template <class A, class V>
+  static A combine(A a, V v) {
+    const V b = static_cast<V>(a);
+    return static_cast<A>(b < v || b != b ? b : v);
+  }
+};
+
+template <class T>
+auto value(T x) {
+  if constexpr (kIsHalf<T>) {
+    return static_cast<float>(x);
+  } else {
+    return x;
+  }
+}
+
+template <class T>
+T result(typename AccumulatorOf<T>::Type x) {
+  if constexpr (kIsHalf<T>) {
+    return T::from_float(x);
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+// For powers of two the product with the reciprocal has the same bits as the quotient, and is faster.
+template <class A>
+void divide(A* values, std::int64_t count, std::size_t divisor) {
+  const A d = static_cast<A>(divisor), reciprocal = A{1} / d;
+  if (std::has_single_bit(divisor)) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= reciprocal;
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) values[i] /= d;
+  }
+}
+
+// Of two sources or more.
+template <class T, class Combine>
+void accumulate(std::span<const void* const> sources, std::int64_t offset, std::int64_t count, bool mean, T* out) {
+  using A = typename AccumulatorOf<T>::Type;
+  std::array<A, kReduceBlock> acc;
+  const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]) + offset; };
+  const T *first = source(0), *second = source(1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    acc[i] = Combine::combine(static_cast<A>(value(first[i])), value(second[i]));
+  }
+  for (std::size_t next = 2; next < sources.size(); ++next) {
+    const T* b = source(next);
+    for (std::int64_t i = 0; i < count; ++i) acc[i] = Combine::combine(acc[i], value(b[i]));
+  }
+  if constexpr (std::is_floating_point_v<A>) {
+    if (mean) divide<A>(acc.data(), count, sources.size());
+  }
+  for (std::int64_t i = 0; i < count; ++i) out[i] = result<T>(acc[i]);
+}
+
+template <class T>
+void reduce_as(CommReduce reduce, std::span<const void* const> sources, std::int64_t offset, std::int64_t count,
+               T* out) {
+  switch (reduce) {
+    case CommReduce::sum: return accumulate<T, Sum>(sources, offset, count, false, out);
+    case CommReduce::mean: return accumulate<T, Sum>(sources, offset, count, true, out);
+    case CommReduce::product: return accumulate<T, Product>(sources, offset, count, false, out);
+    case CommReduce::max: return accumulate<T, Max>(sources, offset, count, false, out);
+    case CommReduce::min: return accumulate<T, Min>(sources, offset, count, false, out);
+  }
+}
+
+}  // namespace
+
+void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> sources, std::int64_t offset,
+                  std::int64_t count, void* out) {
+  check(count <= kReduceBlock, "[comm] expected at most {} elements a block, got {}", kReduceBlock, count);
+  if (sources.empty()) {
+    std::memset(out, 0, static_cast<std::size_t>(count) * size_of(dtype));
+    return;
+  }
+  if (sources.size() == 1) {  // every reduction of one value is that value
+    const std::size_t size = size_of(dtype);
+    std::memcpy(out, static_cast<const std::byte*>(sources[0]) + static_cast<std::size_t>(offset) * size,
+                static_cast<std::size_t>(count) * size);
+    return;
+  }
+  if (dtype == DType::boolean) dtype = DType::u8;  // bytes of 0 and 1: max is or, min is and
+  dispatch(dtype, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>) reduce_as<T>(reduce, sources, offset, count, static_cast<T*>(out));
+  });
+}
+
+}  // namespace starling

@@ -1,0 +1,120 @@
+#include "starling/dist/comm/threads/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "starling/dist/comm/reduce.h"
+
+namespace starling {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (to != from && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+void Post::fill(const Call& call, const Fingerprint& print) {
+  fingerprint = print;
+  send = static_cast<const std::byte*>(call.send);
+  recv = static_cast<std::byte*>(call.recv);
+  shards = call.shards;
+  color_and_key[0] = call.color;
+  color_and_key[1] = call.key;
+  counts.assign(call.counts.begin(), call.counts.end());
+}
+
+Exchange::Exchange(int world) : offsets_(at(world + 1), 0) { sources_.reserve(at(world)); }
+
+void Exchange::open(std::span<const Post> posts) {
+  posts_ = posts;
+  const Fingerprint& f = posts[0].fingerprint;
+  const auto size = static_cast<std::int64_t>(size_of(f.dtype));
+  const int world = static_cast<int>(posts.size());
+  const bool whole = f.op == CommOp::all_reduce || f.op == CommOp::sum_shards || f.op == CommOp::broadcast;
+  for (int r = 0; r < world; ++r) {
+    const std::int64_t piece = posts[0].counts.empty() ? f.count : posts[0].counts[at(r)];
+    offsets_[at(r + 1)] = whole ? f.count : offsets_[at(r)] + piece;
+  }
+  sources_.clear();
+  for (const Post& post : posts) {
+    for (std::int64_t k = 0; k < post.shards; ++k) sources_.push_back(post.send + (k > 0 ? k * f.count * size : 0));
+  }
+  const bool moves = f.op != CommOp::barrier && f.op != CommOp::split;
+  unit_ = kUnitBytes / size;
+  units_ = moves ? (offsets_.back() + unit_ - 1) / unit_ : 0;
+}
+
+void Exchange::run(std::int64_t unit) const {
+  const std::int64_t begin = unit * unit_;
+  const std::int64_t end = std::min(begin + unit_, offsets_.back());
+  switch (posts_[0].fingerprint.op) {
+    case CommOp::all_reduce:
+    case CommOp::sum_shards: return reduce_to_all(begin, end);
+    case CommOp::reduce_scatter: return reduce_to_owner(begin, end);
+    case CommOp::all_gather:
+    case CommOp::all_to_all: return gather(begin, end);
+    case CommOp::broadcast: return broadcast(begin, end);
+    default: return;
+  }
+}
+
+// Calls body(rank, begin, end) for each rank's piece within the range.
+template <class Body>
+void Exchange::for_pieces(std::int64_t begin, std::int64_t end, Body body) const {
+  for (int r = 0; r + 1 < static_cast<int>(offsets_.size()); ++r) {
+    const std::int64_t b = std::max(begin, offsets_[at(r)]), e = std::min(end, offsets_[at(r + 1)]);
+    if (b < e) body(r, b, e);
+  }
+}
+
+void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end) const {
+  const Fingerprint& f = posts_[0].fingerprint;
+  const auto size = static_cast<std::int64_t>(size_of(f.dtype));
+  if (posts_.size() == 1 && sources_.size() == 1) {  // nobody to reduce with; nothing at all when in place
+    return copy_bytes(posts_[0].recv + begin * size, posts_[0].send + begin * size, (end - begin) * size);
+  }
+  alignas(64) std::byte block[kReduceBlock * 8];
+  for (std::int64_t b = begin; b < end; b += kReduceBlock) {
+    const std::int64_t n = std::min(kReduceBlock, end - b);
+    reduce_block(f.dtype, f.reduce, sources_, b, n, block);
+    for (const Post& post : posts_) copy_bytes(post.recv + b * size, block, n * size);
+  }
+}
+
+void Exchange::reduce_to_owner(std::int64_t begin, std::int64_t end) const {
+  const Fingerprint& f = posts_[0].fingerprint;
+  const auto size = static_cast<std::int64_t>(size_of(f.dtype));
+  alignas(64) std::byte block[kReduceBlock * 8];
+  for_pieces(begin, end, [&](int owner, std::int64_t from, std::int64_t to) {
+    for (std::int64_t b = from; b < to; b += kReduceBlock) {
+      const std::int64_t n = std::min(kReduceBlock, to - b);
+      reduce_block(f.dtype, f.reduce, sources_, b, n, block);
+      copy_bytes(posts_[at(owner)].recv + (b - offsets_[at(owner)]) * size, block, n * size);
+    }
+  });
+}
+
+void Exchange::gather(std::int64_t begin, std::int64_t end) const {
+  const Fingerprint& f = posts_[0].fingerprint;
+  const auto size = static_cast<std::int64_t>(size_of(f.dtype));
+  const bool personal = f.op == CommOp::all_to_all;
+  for_pieces(begin, end, [&](int from, std::int64_t b, std::int64_t e) {
+    for (int to = 0; to < static_cast<int>(posts_.size()); ++to) {
+      const std::int64_t start = b - offsets_[at(from)] + (personal ? to * f.count : 0);
+      copy_bytes(posts_[at(to)].recv + b * size, posts_[at(from)].send + start * size, (e - b) * size);
+    }
+  });
+}
+
+void Exchange::broadcast(std::int64_t begin, std::int64_t end) const {
+  const Fingerprint& f = posts_[0].fingerprint;
+  const auto size = static_cast<std::int64_t>(size_of(f.dtype));
+  for (const Post& post : posts_) {
+    copy_bytes(post.recv + begin * size, posts_[at(f.root)].send + begin * size, (end - begin) * size);
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "starling/dist/comm/fingerprint.h"
+#include "starling/dist/comm/journal.h"
+
+namespace starling {
+
+// What one rank brings to an operation.
+struct Post {
+  Fingerprint fingerprint;
+  const std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+  std::int64_t shards = 1;
+  std::int64_t color_and_key[2] = {0, 0};
+  std::vector<std::int64_t> counts;
+
+  void fill(const Call& call, const Fingerprint& print);
+};
+
+// A collective whose ranks have all arrived, cut into units that any thread may run in any order: each reads all
+// sources of its range before it writes its range of the results, and no two touch the same results.
+class Exchange {
+ public:
+  static constexpr std::int64_t kUnitBytes = 64 * 1024;
+
+  explicit Exchange(int world);
+
+  // Allocates only when the group meets more shards than ever before.
+  void open(std::span<const Post> posts);
+  std::int64_t units() const { return units_; }
+  void run(std::int64_t unit) const;
+
+ private:
+  void reduce_to_all(std::int64_t begin, std::int64_t end) const;
+  void reduce_to_owner(std::int64_t begin, std::int64_t end) const;
+  void gather(std::int64_t begin, std::int64_t end) const;
+  void broadcast(std::int64_t begin, std::int64_t end) const;
+  template <class Body>
+  void for_pieces(std::int64_t begin, std::int64_t end, Body body) const;
+
+  std::span<const Post> posts_;
+  std::vector<const void*> sources_;   // of the reduction, in global order
+  std::vector<std::int64_t> offsets_;  // where each rank's piece begins; the last is the whole
+  std::int64_t units_ = 0;
+  std::int64_t unit_ = 0;  // elements
+};
+
+// What the direct exchange moves for one rank: it owns piece `rank` of the buffer, reads the others' copies of it, and
+// the others read the result. The laws of the ring (2(P-1)/P n bytes) hold, in 2 steps. Which thread ran a unit does
+// not matter.
+Traffic traffic_of(const Call& call, int rank, int world);
+
+}  // namespace starling

@@ -1,0 +1,238 @@
+#include "starling/dist/strategy/data_parallel.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/dist/comm/checking/checking_comm.h"
+#include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/graph/partitioner.h"
+#include "starling/runtime/instance.h"
+#include "starling/runtime/lane_thread.h"
+
+namespace starling {
+
+// The variables of ranks 1…: tensors with the values of the originals, refreshed when an original changed hands.
+struct DataParallel::Replicas {
+  struct Copies {
+    Tensor original;
+    std::uint32_t version = 0;          // of the original when the copies last agreed with it
+    std::vector<Tensor> copies;         // of rank 1 at index 0
+  };
+  std::map<std::string, Copies> by_name;
+
+  Container of_rank(int rank, const Container& originals, int world) {
+    Container own;
+    for (const auto& [name, tensor] : originals.entries()) {
+      Copies& entry = by_name[name];
+      if (!entry.original.defined() || !same(entry.original, tensor)) entry = {tensor, tensor.impl()->storage->version(), {}};
+      while (static_cast<int>(entry.copies.size()) < world - 1) {
+        Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
+        copy_into(copy, tensor);
+        copy.set_name(name);
+        entry.copies.push_back(copy);
+      }
+      own.set(name, entry.copies[static_cast<std::size_t>(rank - 1)]);
+    }
+    return own;
+  }
+
+  void refresh() {
+    for (auto& [name, entry] : by_name) {
+      const auto version = entry.original.impl()->storage->version();
+      if (version == entry.version) continue;
+      for (const auto& copy : entry.copies) copy_into(copy, entry.original);
+      entry.version = version;
+    }
+  }
+
+  // After a step every rank has made the same changes.
+  void agree() {
+    for (auto& [name, entry] : by_name) entry.version = entry.original.impl()->storage->version();
+  }
+};
+
+namespace {
+
+struct Rank {
+  std::unique_ptr<Comm> comm;
+  std::unique_ptr<Instance> instance;
+  std::unique_ptr<LaneThread> thread;  // none for rank 0
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+Tensor rows(const Tensor& tensor, const Piece& piece) {
+  Shape shape = tensor.shape();
+  shape[0] = piece.size;
+  return view_of(tensor, shape, tensor.strides(), piece.begin * tensor.strides()[0]);
+}
+
+}  // namespace
+
+class DataParallelProgram final : public Program {
+ public:
+  using Refresh = std::function<void()>;
+
+  DataParallelProgram(std::vector<Rank> ranks, std::vector<PassContext> contexts, std::vector<bool> split_outputs,
+                      std::vector<PassReport> reports, Refresh before, Refresh after)
+      : ranks_(std::move(ranks)),
+        contexts_(std::move(contexts)),
+        split_outputs_(std::move(split_outputs)),
+        reports_(std::move(reports)),
+        before_(std::move(before)),
+        after_(std::move(after)) {
+    for (std::size_t r = 1; r < ranks_.size(); ++r) ranks_[r].thread = std::make_unique<LaneThread>([this, r] { run_rank(r); });
+  }
+
+  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
+    before_();
+    for (std::size_t r = 0; r < ranks_.size(); ++r) share_out(r, inputs, outputs);
+    for (std::size_t r = 1; r < ranks_.size(); ++r) ranks_[r].thread->start();
+    std::exception_ptr error;
+    const auto keep_first = [&](auto&& step) {
+      try {
+        step();
+      } catch (...) {
+        if (!error) error = std::current_exception();
+      }
+    };
+    keep_first([&] { run_rank(0); });
+    for (std::size_t r = 1; r < ranks_.size(); ++r) keep_first([&] { ranks_[r].thread->finish(); });
+    if (error) std::rethrow_exception(error);
+    after_();
+  }
+
+  const Graph& graph() const override { return ranks_[0].instance->executable().graph(); }
+
+  std::string explain() const override {
+    std::string text = fmt::format("data parallel over {} thread ranks{}\n", ranks_.size(),
+                                   contexts_[0].shards > 0 ? fmt::format(", deterministic with {} logical shards", contexts_[0].shards) : "");
+    return text + describe(reports_) + ranks_[0].instance->executable().explain();
+  }
+
+  void set_profiler(Profiler* profiler) override {
+    for (auto& rank : ranks_) rank.instance->set_profiler(profiler);
+  }
+
+  std::size_t memory_bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto& rank : ranks_) bytes += rank.instance->memory_bytes();
+    return bytes;
+  }
+
+ private:
+  void run_rank(std::size_t r) {
+    const int before = thread_rank();
+    set_thread_rank(static_cast<int>(r));
+    try {
+      ranks_[r].instance->run(ranks_[r].inputs, ranks_[r].outputs);
+    } catch (const std::exception& e) {
+      ranks_[r].comm->abort(e.what());
+      set_thread_rank(before);
+      throw;
+    }
+    set_thread_rank(before);
+  }
+
+  // Views of the global tensors: nothing is copied.
+  void share_out(std::size_t r, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+    Rank& rank = ranks_[r];
+    rank.inputs.clear();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const bool split = i < contexts_[r].inputs.size() && contexts_[r].inputs[i].is_split();
+      rank.inputs.push_back(split ? rows(inputs[i], rows_of(inputs[i].shape()[0], contexts_[r])) : inputs[i]);
+    }
+    if (rank.outputs.empty()) rank.outputs.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (split_outputs_[i]) {
+        rank.outputs[i] = rows(outputs[i], rows_of(outputs[i].shape()[0], contexts_[r]));
+      } else if (r == 0) {
+        rank.outputs[i] = outputs[i];
+      } else if (!rank.outputs[i].defined()) {
+        rank.outputs[i] = empty(outputs[i].shape(), outputs[i].dtype(), outputs[i].device());
+      }
+    }
+  }
+
+  std::vector<Rank> ranks_;
+  std::vector<PassContext> contexts_;
+  std::vector<bool> split_outputs_;
+  std::vector<PassReport> reports_;
+  Refresh before_, after_;
+};
+
+DataParallel::DataParallel(DataParallelOptions options) : options_(std::move(options)), replicas_(std::make_shared<Replicas>()) {
+  check(options_.workers >= 1 && options_.workers <= 256, "[data_parallel] expected 1 to 256 workers, got {}", options_.workers);
+  check(!options_.deterministic || options_.shards >= options_.workers,
+        "[data_parallel] expected at least as many logical shards as workers, got {} for {}", options_.shards, options_.workers);
+}
+
+DataParallel::~DataParallel() = default;
+
+std::string DataParallel::name() const {
+  return fmt::format("data_parallel({} thread ranks{})", options_.workers, options_.deterministic ? ", deterministic" : "");
+}
+
+namespace {
+
+std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options) {
+  auto comms = make_thread_comms(options.workers);
+  std::vector<std::unique_ptr<Comm>> wrapped(comms.size());
+  std::vector<std::thread> threads;
+  std::exception_ptr error;
+  // Wrapping in checks is collective: all ranks do it at once.
+  for (std::size_t r = 0; r < comms.size(); ++r) {
+    threads.emplace_back([&, r] {
+      auto comm = options.decorate ? options.decorate(std::move(comms[r])) : std::move(comms[r]);
+      wrapped[r] = options.checked ? make_checking(std::move(comm)) : std::move(comm);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return wrapped;
+}
+
+int threads_each(const DataParallelOptions& options, const BuildOptions& build) {
+  if (options.deterministic) return 1;
+  if (options.threads_per_worker > 0) return options.threads_per_worker;
+  const int all = build.threads > 0 ? build.threads : num_threads();
+  return std::max(1, all / options.workers);
+}
+
+}  // namespace
+
+std::unique_ptr<Program> DataParallel::build(const Graph& global, const Container& container, const BuildOptions& build) {
+  auto comms = make_comms(options_);
+  std::vector<Rank> ranks;
+  std::vector<PassContext> contexts;
+  std::vector<PassReport> reports;
+  const int threads = threads_each(options_, build);
+  for (int r = 0; r < options_.workers; ++r) {
+    PassContext context{.world = options_.workers,
+                        .rank = r,
+                        .inputs = std::vector<Placement>(build.arguments, Placement::split(0)),
+                        .shards = options_.deterministic ? options_.shards : 0,
+                        .shard_order = options_.shard_order,
+                        .threads = threads};
+    PipelineResult passed = run_passes(global, context, build.disable);
+    if (r == 0) reports = passed.reports;
+    auto executable = Executable::build(std::move(passed.graph), {.threads = threads,
+                                                                  .reuse_memory = build.reuse_memory,
+                                                                  .reference_only = build.reference_only});
+    Rank rank;
+    rank.comm = std::move(comms[static_cast<std::size_t>(r)]);
+    const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
+    rank.instance = std::make_unique<Instance>(std::move(executable), own, InstanceOptions{rank.comm.get(), r});
+    ranks.push_back(std::move(rank));
+    contexts.push_back(std::move(context));
+  }
+  std::vector<bool> split;
+  const Graph& local = ranks[0].instance->executable().graph();
+  for (ValueId out : local.outputs) split.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
+  return std::make_unique<DataParallelProgram>(std::move(ranks), std::move(contexts), std::move(split), std::move(reports),
+                                               [replicas = replicas_] { replicas->refresh(); }, [replicas = replicas_] { replicas->agree(); });
+}
+
+}  // namespace starling

@@ -1,0 +1,76 @@
+#include "starling/graph/dependencies.h"
+
+namespace starling {
+namespace {
+
+class Dependencies {
+ public:
+  explicit Dependencies(const Graph& graph)
+      : graph_(graph),
+        before_(graph.nodes().size()),
+        variable_(graph.values().size(), -1),
+        state_(graph.variables.size()) {}
+
+  std::vector<std::vector<NodeId>> run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      for (ValueId in : node.in) need(id, graph_.value(in).node);
+      for (NodeId other : node.after) need(id, other);
+      if (node.op->comm) need(id, std::exchange(last_comm_, id));
+      note_reads(id);
+      if (is_op(node, "assign")) assign(id);
+    }
+    return std::move(before_);
+  }
+
+ private:
+  struct State {
+    std::vector<NodeId> readers;
+    NodeId assigned = -1;
+  };
+
+  void need(NodeId id, NodeId first) {
+    if (first >= 0 && first != id) before_[static_cast<std::size_t>(id)].push_back(first);
+  }
+
+  // Views of a variable read its memory too, so its readers are followed through them.
+  void note_reads(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (is_op(node, "variable")) {
+      const auto index = static_cast<int>(source_index(node));
+      variable_[static_cast<std::size_t>(node.out[0])] = index;
+      need(id, state_[static_cast<std::size_t>(index)].assigned);
+      state_[static_cast<std::size_t>(index)].readers.push_back(id);
+    }
+    for (ValueId in : node.in) {
+      const int index = variable_[static_cast<std::size_t>(in)];
+      if (index < 0) continue;
+      state_[static_cast<std::size_t>(index)].readers.push_back(id);
+      if (node.op->view) variable_[static_cast<std::size_t>(node.out[0])] = index;
+    }
+  }
+
+  // The node that makes the new value may write it in place, so it too comes after the readers.
+  void assign(NodeId id) {
+    State& state = state_[static_cast<std::size_t>(source_index(graph_.node(id)))];
+    const NodeId maker = graph_.value(graph_.node(id).in[0]).node;
+    for (NodeId reader : state.readers) {
+      need(id, reader);
+      if (reader < maker) need(maker, reader);
+    }
+    need(id, state.assigned);
+    state.assigned = id;
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<NodeId>> before_;
+  std::vector<int> variable_;  // whose memory a value lies in, -1: its own
+  std::vector<State> state_;
+  NodeId last_comm_ = -1;
+};
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> dependencies(const Graph& graph) { return Dependencies(graph).run(); }
+
+}  // namespace starling

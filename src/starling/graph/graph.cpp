@@ -1,0 +1,102 @@
+#include "starling/graph/graph.h"
+
+#include <ostream>
+
+#include "starling/base/error.h"
+#include "starling/graph/printer.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/state.h"
+
+namespace starling {
+
+std::string_view name(Lane lane) { return lane == Lane::comm ? "comm" : "compute"; }
+
+NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
+  Types types;
+  types.reserve(in.size());
+  for (ValueId id : in) types.push_back(value(id).type);
+  const Types out = infer(op, {types.data(), types.size()}, attrs);
+  const NodeId id = size();
+  Node node;
+  node.op = &op;
+  node.attrs = attrs;
+  node.in = SmallVector<ValueId, 4>(in);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    node.out.push_back(static_cast<ValueId>(values_.size()));
+    values_.push_back({out[i], id, static_cast<int>(i), {}});
+  }
+  nodes_.push_back(std::move(node));
+  return id;
+}
+
+NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs, const Node& like) {
+  const Symbol scope = like.scope;
+  const Device device = like.device;
+  const NodeId origin = like.origin;
+  const Lane lane = like.lane;
+  const NodeId id = add(op, in, attrs);
+  Node& made = node(id);
+  made.scope = scope;
+  made.device = device;
+  made.origin = origin;
+  made.lane = lane;
+  return id;
+}
+
+namespace {
+
+Attrs source_attrs(std::size_t index, const TensorType& type) {
+  return SourceAttrs{static_cast<std::int64_t>(index), type.shape, type.dtype};
+}
+
+}  // namespace
+
+ValueId Graph::add_input(const TensorType& type) {
+  static const OpDef& op = find_op("input");
+  const NodeId id = add(op, {}, source_attrs(inputs.size(), type));
+  inputs.push_back(node(id).out[0]);
+  return inputs.back();
+}
+
+ValueId Graph::add_constant(const Tensor& tensor) {
+  static const OpDef& op = find_op("constant");
+  const NodeId id = add(op, {}, source_attrs(constants.size(), tensor.type()));
+  constants.push_back(tensor);
+  return node(id).out[0];
+}
+
+int Graph::add_variable(GraphVariable variable) {
+  variables.push_back(std::move(variable));
+  return static_cast<int>(variables.size()) - 1;
+}
+
+ValueId Graph::read(int variable) {
+  static const OpDef& op = find_op("variable");
+  const auto index = static_cast<std::size_t>(variable);
+  return node(add(op, {}, source_attrs(index, variables[index].type))).out[0];
+}
+
+std::vector<std::vector<NodeId>> Graph::users() const {
+  std::vector<std::vector<NodeId>> users(values_.size());
+  for (NodeId id = 0; id < size(); ++id) {
+    for (ValueId in : node(id).in) {
+      auto& list = users[static_cast<std::size_t>(in)];
+      if (list.empty() || list.back() != id) list.push_back(id);
+    }
+  }
+  return users;
+}
+
+bool is_op(const Node& node, std::string_view name) { return node.op->name == name; }
+
+bool is_source(const Node& node) { return node.op->attrs == &attr_type<SourceAttrs>(); }
+
+std::int64_t source_index(const Node& node) {
+  if (is_source(node)) return node.attrs.as<SourceAttrs>().index;
+  return node.attrs.as<AssignAttrs>().index;
+}
+
+std::ostream& operator<<(std::ostream& out, const Graph& graph) { return out << print(graph); }
+
+}  // namespace starling

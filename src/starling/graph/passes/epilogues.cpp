@@ -1,0 +1,162 @@
+#include <algorithm>
+
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/ops/conv.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/state.h"
+
+namespace starling::passes {
+namespace {
+
+// The activation an op computes, or computes the gradient of; empty for other ops.
+Symbol activation_of(const Node& node, std::string_view suffix) {
+  for (const char* name : {"relu", "tanh", "sigmoid"}) {
+    if (node.op->name == std::string(name) + std::string(suffix)) return Symbol(name);
+  }
+  return {};
+}
+
+class Epilogues {
+ public:
+  explicit Epilogues(const Graph& graph)
+      : graph_(graph),
+        rewriter_(graph),
+        users_(graph.users()),
+        is_output_(graph.values().size()),
+        done_(graph.nodes().size()) {
+    for (ValueId id : graph.outputs) is_output_[static_cast<std::size_t>(id)] = true;
+  }
+
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (done_[static_cast<std::size_t>(id)]) continue;
+      if (activate(id) || activate_gradient(id) || wait_for_update(id) || update(id)) continue;
+      rewriter_.copy(id);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  const TensorType& type(ValueId id) const { return graph_.value(id).type; }
+
+  // The one node that reads a value in the same place, or -1.
+  NodeId only_user(ValueId id) const {
+    const auto& users = users_[static_cast<std::size_t>(id)];
+    if (users.size() != 1 || is_output_[static_cast<std::size_t>(id)]) return -1;
+    const Node& user = graph_.node(users[0]);
+    const Node& maker = graph_.maker(id);
+    if (std::count(user.in.begin(), user.in.end(), id) != 1) return -1;
+    return user.device == maker.device && user.lane == maker.lane && user.after.empty() ? users[0] : -1;
+  }
+
+  // One node now stands for `id` and its only user; it is emitted where `id` was.
+  void absorb(NodeId id, NodeId user, const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
+    const NodeId made = rewriter_.emit(op, in, attrs, id);
+    const ValueId old = graph_.node(user).out[0];
+    const ValueId fresh = rewriter_.to().node(made).out[0];
+    rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+    rewriter_.set(old, fresh);
+    rewriter_.stands_for(id, made);
+    done_[static_cast<std::size_t>(user)] = true;
+  }
+
+  // linear, conv2d → activation: the gradient needs only the activation's output.
+  bool activate(NodeId id) {
+    const Node& node = graph_.node(id);
+    const bool is_linear = is_op(node, "linear");
+    if (!is_linear && !is_op(node, "conv2d")) return false;
+    const NodeId user = only_user(node.out[0]);
+    if (user < 0) return false;
+    const Symbol activation = activation_of(graph_.node(user), "");
+    Attrs attrs = node.attrs;
+    Symbol& into = attrs.get<Symbol>(*attrs.find("activation"));
+    if (activation.empty() || !into.empty()) return false;
+    into = activation;
+    const auto in = rewriter_.map({node.in.data(), node.in.size()});
+    absorb(id, user, *node.op, {in.data(), in.size()}, attrs);
+    return true;
+  }
+
+  bool is_plain_product(const Node& node) const { return is_op(node, "matmul") && type(node.out[0]).shape.rank() == 2; }
+
+  // matmul → X_backward(matmul, y): the product times the derivative, in one pass.
+  bool activate_gradient(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!is_plain_product(node)) return false;
+    const NodeId user = only_user(node.out[0]);
+    if (user < 0) return false;
+    const Node& backward = graph_.node(user);
+    const Symbol activation = activation_of(backward, "_backward");
+    if (activation.empty() || backward.in[0] != node.out[0]) return false;
+    const ValueId y = backward.in[1];
+    if (type(y) != type(node.out[0]) || !rewriter_.mapped(y)) return false;
+    static const OpDef& op = find_op("matmul_act");
+    const auto& attrs = node.attrs.as<MatmulAttrs>();
+    const ValueId in[] = {rewriter_.map(node.in[0]), rewriter_.map(node.in[1]), rewriter_.map(y)};
+    absorb(id, user, op, in, MatmulActAttrs{attrs.trans_a, attrs.trans_b, activation});
+    return true;
+  }
+
+  // The update that is the only reader of a product, as its gradient; -1 if there is none or it does more.
+  NodeId update_of(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!is_plain_product(node) || type(node.out[0]).dtype != DType::f32) return -1;
+    const NodeId user = only_user(node.out[0]);
+    if (user < 0 || !is_op(graph_.node(user), "sgd_update")) return -1;
+    const Node& update = graph_.node(user);
+    const bool as_gradient = update.in[2] == node.out[0] && !update.attrs.as<SgdAttrs>().nesterov;
+    return as_gradient && node.after.empty() && stays(node.in[0], id, user) && stays(node.in[1], id, user) ? user : -1;
+  }
+
+  // The product moves to where its update stands: not past what overwrites a variable that a factor reads in place.
+  bool stays(ValueId factor, NodeId from, NodeId to) const {
+    while (graph_.maker(factor).op->view) factor = graph_.maker(factor).in[0];
+    const Node& source = graph_.maker(factor);
+    if (!is_op(source, "variable")) return true;
+    for (NodeId id = from; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (!is_op(node, "assign") || source_index(node) != source_index(source)) continue;
+      if (graph_.value(node.in[0]).node <= to) return false;
+    }
+    return true;
+  }
+
+  bool wait_for_update(NodeId id) const { return update_of(id) >= 0; }
+
+  // matmul → sgd_update: the gradient is never stored.
+  bool update(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!is_op(node, "sgd_update")) return false;
+    const NodeId product = graph_.value(node.in[2]).node;
+    if (update_of(product) != id) return false;
+    static const OpDef& op = find_op("matmul_sgd");
+    const Node& factors = graph_.node(product);
+    const auto& flags = factors.attrs.as<MatmulAttrs>();
+    const auto& sgd = node.attrs.as<SgdAttrs>();
+    const ValueId old[] = {node.in[0], node.in[1], factors.in[0], factors.in[1], node.in[3]};
+    const auto in = rewriter_.map(old);
+    const NodeId made = rewriter_.emit(
+        op, {in.data(), in.size()}, MatmulSgdAttrs{flags.trans_a, flags.trans_b, sgd.momentum, sgd.weight_decay}, id);
+    for (std::size_t i = 0; i < node.out.size(); ++i) {
+      const ValueId fresh = rewriter_.to().node(made).out[i];
+      rewriter_.to().value(fresh).spec = graph_.value(node.out[i]).spec;
+      rewriter_.set(node.out[i], fresh);
+    }
+    rewriter_.stands_for(product, made);
+    return true;
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<bool> is_output_;
+  std::vector<bool> done_;
+};
+
+}  // namespace
+
+Graph epilogues(const Graph& graph, const PassContext&) { return Epilogues(graph).run(); }
+
+}  // namespace starling::passes

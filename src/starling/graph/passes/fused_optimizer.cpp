@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/state.h"
+
+namespace starling::passes {
+namespace {
+
+constexpr std::size_t kW = 0, kV = 1, kG = 2, kLr = 3;
+
+using Group = std::vector<NodeId>;
+
+bool alike(const Graph& graph, const Node& a, const Node& b) {
+  return a.attrs == b.attrs && a.device == b.device && a.lane == b.lane && a.in[kLr] == b.in[kLr] &&
+         graph.value(a.in[kW]).type.dtype == graph.value(b.in[kW]).type.dtype;
+}
+
+// Whether `node` needs a result of one of the group, through data or control edges.
+bool depends_on(const Graph& graph, NodeId node, const Group& group) {
+  std::vector<bool> reached(graph.nodes().size());
+  for (NodeId id : group) reached[static_cast<std::size_t>(id)] = true;
+  const auto is_reached = [&](NodeId id) { return reached[static_cast<std::size_t>(id)]; };
+  for (NodeId id = group.front() + 1; id <= node; ++id) {
+    const Node& n = graph.node(id);
+    const bool hit =
+        std::any_of(n.in.begin(), n.in.end(), [&](ValueId v) { return is_reached(graph.value(v).node); }) ||
+        std::any_of(n.after.begin(), n.after.end(), is_reached);
+    if (hit && id == node) return true;
+    if (hit) reached[static_cast<std::size_t>(id)] = true;
+  }
+  return false;
+}
+
+// Everything that reads the update's results moves behind the joined update, which stands at `last`. That is only
+// possible when nothing up to there reads them but assigns, and nobody in between looks at the variables those assign.
+bool may_wait(const Graph& graph, NodeId update, NodeId last) {
+  std::vector<std::int64_t> assigned;
+  for (NodeId id = update + 1; id < last; ++id) {
+    const Node& node = graph.node(id);
+    const bool reads =
+        std::any_of(node.in.begin(), node.in.end(), [&](ValueId v) { return graph.value(v).node == update; });
+    if (reads && !(is_op(node, "assign") && node.after.empty())) return false;
+    const bool on_variable = is_op(node, "assign") || is_op(node, "variable");
+    if (on_variable && std::find(assigned.begin(), assigned.end(), source_index(node)) != assigned.end()) return false;
+    if (std::find(node.after.begin(), node.after.end(), update) != node.after.end()) return false;
+    if (reads) assigned.push_back(source_index(node));
+  }
+  return true;
+}
+
+std::vector<Group> candidates(const Graph& graph) {
+  std::vector<Group> groups;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (!is_op(node, "sgd_update") || !node.after.empty()) continue;
+    const auto fits = [&](const Group& group) {
+      return alike(graph, graph.node(group.front()), node) && !depends_on(graph, id, group);
+    };
+    const auto it = std::find_if(groups.begin(), groups.end(), fits);
+    if (it != groups.end())
+      it->push_back(id);
+    else
+      groups.push_back({id});
+  }
+  return groups;
+}
+
+std::vector<Group> update_groups(const Graph& graph) {
+  std::vector<Group> groups = candidates(graph);
+  for (Group& group : groups) {
+    const NodeId last = group.back();
+    std::erase_if(group, [&](NodeId id) { return !may_wait(graph, id, last); });
+  }
+  std::erase_if(groups, [](const Group& group) { return group.size() < 2; });
+  return groups;
+}
+
+class Joiner {
+ public:
+  explicit Joiner(const Graph& graph) : graph_(graph), rewriter_(graph), joined_(graph.nodes().size(), nullptr) {
+    groups_ = update_groups(graph);
+    for (const Group& group : groups_) {
+      for (NodeId id : group) joined_[static_cast<std::size_t>(id)] = &group;
+    }
+  }
+
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Group* group = joined_[static_cast<std::size_t>(id)];
+      if (group != nullptr) {
+        if (id == group->back()) emit(*group);
+      } else if (waits(id)) {
+        waiting_.push_back(id);
+      } else {
+        rewriter_.copy(id);
+      }
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  bool waits(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return is_op(node, "assign") && !rewriter_.mapped(node.in[0]);
+  }
+
+  void emit(const Group& group) {
+    static const OpDef& op = find_op("sgd_update_many");
+    std::vector<ValueId> in;
+    for (std::size_t operand : {kW, kV, kG}) {
+      for (NodeId id : group) in.push_back(rewriter_.map(graph_.node(id).in[operand]));
+    }
+    const Node& last = graph_.node(group.back());
+    in.push_back(rewriter_.map(last.in[kLr]));
+    const NodeId made = rewriter_.emit(op, in, last.attrs, group.back());
+    rewriter_.to().node(made).scope = {};
+    for (std::size_t i = 0; i < group.size(); ++i) name_results(group[i], made, {i, group.size() + i});
+    release();
+  }
+
+  void name_results(NodeId update, NodeId made, std::array<std::size_t, 2> at) {
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const ValueId old = graph_.node(update).out[i];
+      const ValueId fresh = rewriter_.to().node(made).out[at[i]];
+      rewriter_.set(old, fresh);
+      rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+    }
+  }
+
+  // Assigns whose values exist by now.
+  void release() {
+    std::vector<NodeId> later;
+    for (NodeId id : waiting_) {
+      if (waits(id))
+        later.push_back(id);
+      else
+        rewriter_.copy(id);
+    }
+    waiting_ = std::move(later);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::vector<Group> groups_;
+  std::vector<const Group*> joined_;
+  std::vector<NodeId> waiting_;
+};
+
+}  // namespace
+
+Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph).run(); }
+
+}  // namespace starling::passes

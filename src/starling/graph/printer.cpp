@@ -1,0 +1,129 @@
+#include "starling/graph/printer.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+template <class List, class F>
+std::string joined(const List& list, F&& text) {
+  std::string out;
+  for (const auto& item : list) out += (out.empty() ? "" : ", ") + text(item);
+  return out;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string value_name(ValueId id) { return "%" + std::to_string(id); }
+
+std::string node_name(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return node.out.empty() ? "#" + std::to_string(id) : value_name(node.out[0]);
+}
+
+std::string value_names(std::span<const ValueId> ids) { return joined(ids, value_name); }
+
+std::string results(const Node& node) {
+  return node.out.empty() ? "" : value_names({node.out.data(), node.out.size()}) + " = ";
+}
+
+std::string operands(const Node& node) {
+  return node.in.empty() ? "" : "(" + value_names({node.in.data(), node.in.size()}) + ")";
+}
+
+std::string attributes(const Node& node) {
+  const std::string text = node.attrs.print();
+  return text.empty() ? "" : " {" + text + "}";
+}
+
+// Where and after what a node runs; empty when all of it is the default.
+std::string placing(const Graph& graph, const Node& node) {
+  std::string out;
+  if (!node.after.empty())
+    out += " after=(" + joined(node.after, [&](NodeId id) { return node_name(graph, id); }) + ")";
+  if (node.lane != Lane::compute) out += " lane=" + std::string(name(node.lane));
+  if (node.device != Device{}) out += " device=" + to_string(node.device);
+  return out;
+}
+
+std::string head(const Graph& graph, const Node& node) {
+  std::string out = results(node) + node.op->name + operands(node) + attributes(node);
+  if (!node.scope.empty()) out += " @" + quoted(node.scope.str());
+  if (node.origin >= 0) out += " origin=" + node_name(graph, node.origin);
+  return out + placing(graph, node);
+}
+
+std::string type_and_spec(const Value& value) {
+  std::string out = to_string(value.type);
+  if (!value.spec.empty()) out += "<" + joined(value.spec, [](Placement p) { return to_string(p); }) + ">";
+  return out;
+}
+
+// Integers as they are: a double does not hold every i64.
+std::string literals(const Tensor& tensor) {
+  if (tensor.dtype() != DType::i64)
+    return joined(tensor.to_vector(), [](double v) { return v != v ? "nan" : fmt::format("{}", v); });
+  const Tensor host = to(tensor, kCpu);
+  check(host.contiguous(), "[print] expected a contiguous constant, got {} with strides {}", to_string(host.type()),
+        to_string(host.strides()));
+  const std::span all(host.data<std::int64_t>(), static_cast<std::size_t>(host.numel()));
+  return joined(all, [](std::int64_t v) { return std::to_string(v); });
+}
+
+std::string constant_line(std::size_t index, const Tensor& tensor) {
+  const std::string out = fmt::format("constant {} {}", index, to_string(tensor.type()));
+  // The null device holds shapes only.
+  return tensor.device().kind == DeviceKind::null ? out + " null\n" : out + " {" + literals(tensor) + "}\n";
+}
+
+std::string return_line(const Graph& graph) {
+  return graph.outputs.empty() ? "return\n" : "return " + value_names(graph.outputs) + "\n";
+}
+
+std::string short_line(const Node& node) {
+  if (is_source(node)) return results(node) + node.op->name + " " + std::to_string(source_index(node));
+  if (is_op(node, "assign")) return fmt::format("assign {}{}", source_index(node), operands(node));
+  return results(node) + node.op->name + operands(node) + attributes(node);
+}
+
+}  // namespace
+
+std::string print(const Graph& graph) {
+  std::string out = "starling-graph 1\n";
+  for (std::size_t i = 0; i < graph.variables.size(); ++i) {
+    const auto& variable = graph.variables[i];
+    out += fmt::format("variable {} {} {}\n", i, quoted(variable.name), to_string(variable.type));
+  }
+  for (std::size_t i = 0; i < graph.constants.size(); ++i) out += constant_line(i, graph.constants[i]);
+  constexpr std::size_t kWidest = 80;  // of the column of types; longer heads push theirs out
+  std::vector<std::string> heads;
+  std::size_t width = 0;
+  for (const Node& node : graph.nodes()) {
+    heads.push_back(head(graph, node));
+    if (heads.back().size() <= kWidest) width = std::max(width, heads.back().size());
+  }
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    const std::string& text = heads[static_cast<std::size_t>(id)];
+    const auto types = joined(node.out, [&](ValueId v) { return type_and_spec(graph.value(v)); });
+    out += node.out.empty() ? text + "\n" : fmt::format("{:<{}} : {}\n", text, width, types);
+  }
+  return out + return_line(graph);
+}
+
+std::string print_short(const Graph& graph) {
+  std::string out;
+  for (const Node& node : graph.nodes()) out += short_line(node) + placing(graph, node) + "\n";
+  return out + return_line(graph);
+}
+
+}  // namespace starling

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "starling/graph/graph.h"
+
+namespace starling {
+
+// The versioned text of a graph; parse() reads it back.
+//   starling-graph 1
+//   variable 0 "fc1.weight" f32[512, 784]
+//   constant 0 i64[2] {0, 1}
+//   %0 = input {index=0, shape=[64, 784]}                          : f32[64, 784]
+//   %1 = variable {index=0, shape=[512, 784]}                      : f32[512, 784]
+//   %2 = linear(%0, %1) {activation="relu"} @"mlp/fc1" origin=%0   : f32[64, 512]
+//   assign(%7) {index=0} after=(%5)
+//   return %2
+// A node is named by its first output; one without outputs by #k, its place among the nodes.
+std::string print(const Graph& graph);
+
+// Without scopes, sources' shapes and other detail: what golden tests compare.
+std::string print_short(const Graph& graph);
+
+}  // namespace starling

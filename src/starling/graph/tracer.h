@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <unordered_map>
+
+#include "starling/graph/graph.h"
+#include "starling/tensor/interpreter.h"
+
+namespace starling {
+
+// Turns the ops applied while it is on the interpreter stack into nodes of a graph. Named tensors become variables, lifted by
+// identity; other tensors that exist already become hidden inputs, read at every call, unless marked by constant().
+class Tracer final : public Interpreter {
+ public:
+  Tensor input(const TensorType& type, Device device);
+  TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
+  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets) override;
+
+  ValueId value_of(const Tensor& tensor);  // lifts what is not traced
+  Graph& graph() { return graph_; }
+
+  // Tensors read at every call after the arguments, in the order of the graph's further inputs.
+  std::vector<Tensor> hidden_inputs;
+  // The gradient slots of lifted variables as they were when first read; put back where tracing left a stand-in.
+  std::unordered_map<const TensorImpl*, Tensor> slots_before;
+  void restore_slots();
+
+ private:
+  ValueId lift(const Tensor& tensor);
+  int variable_of(const Tensor& tensor);
+  Tensor traced(ValueId id, Device device) const;
+  void annotate(NodeId id, Device device);
+
+  Graph graph_;
+  std::unordered_map<const TensorImpl*, int> variables_;
+  std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted
+};
+
+struct Trace {
+  Graph graph;
+  std::vector<Tensor> hidden_inputs;
+  // Variables whose gradient slot was filled and not consumed: the slots have become variables of the graph.
+  std::vector<Tensor> accumulating;
+};
+
+using TraceFn = std::function<TensorList(std::span<const Tensor>)>;
+
+// Runs f once on stand-ins of the given types. Gradient slots that f leaves alive become variables "<name>.grad", which the
+// program adds to at each call.
+Trace trace(const TraceFn& f, std::span<const Tensor> like);
+
+}  // namespace starling

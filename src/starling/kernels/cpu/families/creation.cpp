@@ -1,0 +1,37 @@
+#include "starling/ops/creation.h"
+
+#include <bit>
+
+#include "starling/kernels/cpu/simd/cast.h"
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+namespace {
+
+std::unique_ptr<Plan> plan_cast(const PlanRequest& request) {
+  const auto n = request.in[0].shape.numel();
+  return dispatch(request.in[0].dtype, [&]<class From>() {
+    return dispatch(request.out[0].dtype, [&]<class To>() -> std::unique_ptr<Plan> {
+      return make_plan([n](const Launch& launch) { cast_array(static_cast<const From*>(launch.in[0]), static_cast<To*>(launch.out[0]), n); });
+    });
+  });
+}
+
+std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
+  const auto& attrs = request.attrs.as<FullAttrs>();
+  const auto n = attrs.shape.numel();
+  return dispatch(attrs.dtype, [&]<class T>() -> std::unique_ptr<Plan> {
+    T value{};
+    cast_array(&attrs.value, &value, 1);
+    return make_plan([=](const Launch& launch) { std::fill_n(static_cast<T*>(launch.out[0]), n, value); });
+  });
+}
+
+}  // namespace
+
+void register_cpu_creation(KernelTable& table) {
+  table.add("full", DeviceKind::cpu, {"fill", Accepts::contiguous, plan_full});
+  table.add("cast", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_cast});
+}
+
+}  // namespace starling

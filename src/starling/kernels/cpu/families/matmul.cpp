@@ -1,0 +1,112 @@
+#include "starling/ops/matmul.h"
+
+#include "starling/kernels/cpu/product.h"
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+namespace {
+
+template <class T>
+const T* operand(const Launch& launch, std::size_t i) {
+  return static_cast<const T*>(launch.in[i]);
+}
+template <class T>
+T* result(const Launch& launch) {
+  return static_cast<T*>(launch.out[0]);
+}
+
+std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
+  const auto& at = request.attrs.as<MatmulAttrs>();
+  const DType dtype = request.in[0].dtype;
+  if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
+  const auto product = plan_product(request.in[0], request.in[1], at.trans_a, at.trans_b, request.threads);
+  if (!product) return nullptr;
+  if (dtype == DType::f64) {
+    return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
+      p.each([&](auto a, auto b, auto c) { gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, l.scratch); });
+    });
+  }
+  if (product->batch.empty()) {
+    return make_plan(product->scratch_bytes(), [plan = product->plan](const Launch& l) {
+      gemm(plan, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), {}, l.scratch);
+    });
+  }
+  return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
+    p.each([&](auto a, auto b, auto c) { gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, {}, l.scratch); });
+  });
+}
+
+// x as a matrix of rows: any leading dimensions when it is dense, a transposed one only as a matrix.
+std::optional<ArgDesc> as_rows(const ArgDesc& x, std::int64_t rows) {
+  if (x.shape.rank() == 2) return x;
+  if (!x.contiguous()) return std::nullopt;
+  return dense({x.dtype, {rows, x.shape.back()}});
+}
+
+std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
+  const DType dtype = request.in[0].dtype;
+  if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < request.in[0].shape.rank(); ++i) rows *= request.in[0].shape[i];
+  const auto x = as_rows(request.in[0], rows);
+  if (!x) return nullptr;
+  const auto product = plan_product(*x, request.in[1], false, true, request.threads);
+  if (!product) return nullptr;
+  const GemmActivation activation = gemm_activation(request.attrs.as<LinearAttrs>().activation);
+  const bool biased = request.in.size() == 3;
+  const GemmPlan plan = product->plan;
+  if (dtype == DType::f32) {
+    return make_plan(product->scratch_bytes(), [=](const Launch& l) {
+      GemmEpilogue epilogue;
+      epilogue.bias_n = biased ? operand<float>(l, 2) : nullptr;
+      epilogue.activation = activation;
+      gemm(plan, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), epilogue, l.scratch);
+    });
+  }
+  const auto n = request.in[1].shape[0];
+  return make_plan(product->scratch_bytes(), [=](const Launch& l) {
+    gemm(plan, operand<double>(l, 0), operand<double>(l, 1), result<double>(l), false, l.scratch);
+    finish_rows(activation, biased ? operand<double>(l, 2) : nullptr, result<double>(l), rows, n);
+  });
+}
+
+std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
+  const auto& at = request.attrs.as<MatmulActAttrs>();
+  const DType dtype = request.in[0].dtype;
+  if ((dtype != DType::f32 && dtype != DType::f64) || !request.in[2].contiguous()) return nullptr;
+  const auto product = plan_product(request.in[0], request.in[1], at.trans_a, at.trans_b, request.threads);
+  if (!product) return nullptr;
+  const GemmActivation activation = gemm_activation(at.activation);
+  const auto n = request.out[0].shape.back();
+  if (dtype == DType::f32) {
+    return make_plan(product->scratch_bytes(), [p = *product, activation, n](const Launch& l) {
+      GemmEpilogue epilogue;
+      epilogue.derivative = activation;
+      epilogue.ld_saved = n;
+      p.each([&](auto a, auto b, auto c) {
+        epilogue.saved_output = operand<float>(l, 2) + c;
+        gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, epilogue, l.scratch);
+      });
+    });
+  }
+  return make_plan(product->scratch_bytes(), [p = *product, activation](const Launch& l) {
+    p.each([&](auto a, auto b, auto c) {
+      gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, l.scratch);
+      multiply_derivative(activation, operand<double>(l, 2) + c, result<double>(l) + c, p.results);
+    });
+  });
+}
+
+}  // namespace
+
+void register_cpu_matmul(KernelTable& table) {
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cpu, {"gemm", Accepts::transposed, plan});
+    table.add(op, DeviceKind::cpu, {"gemm", Accepts::contiguous, plan});
+  };
+  add("matmul", plan_matmul);
+  add("linear", plan_linear);
+  add("matmul_act", plan_matmul_act);
+}
+
+}  // namespace starling

@@ -1,0 +1,88 @@
+#include "starling/ops/state.h"
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "starling/kernels/cpu/product.h"
+#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+namespace {
+
+// Updates work in place; where the results go elsewhere, the old values are copied there first.
+template <class T>
+T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
+  if (launch.out[i] != launch.in[i]) std::memcpy(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
+  return static_cast<T*>(launch.out[i]);
+}
+
+const float* rate(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
+
+// (w…, v…, g…, lr) → (w…, v…); the list of tensors is made in scratch.
+template <class T>
+std::unique_ptr<Plan> plan_sgd_as(const PlanRequest& request) {
+  const auto a = request.attrs.as<SgdAttrs>();
+  const SgdOptions options{a.momentum, a.weight_decay, a.nesterov};
+  const std::size_t count = request.in.size() / 3;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < count; ++i) sizes.push_back(request.in[i].shape.numel());
+  return make_plan(count * sizeof(SgdTensor<T>), [=](const Launch& launch) {
+    auto* tensors = static_cast<SgdTensor<T>*>(launch.scratch);
+    for (std::size_t i = 0; i < count; ++i) {
+      T* weight = in_place<T>(launch, i, sizes[i]);
+      T* velocity = in_place<T>(launch, count + i, sizes[i]);
+      new (tensors + i) SgdTensor<T>{weight, static_cast<const T*>(launch.in[2 * count + i]), velocity, sizes[i]};
+    }
+    sgd_update<T>({tensors, count}, rate(launch, 3 * count), options);
+  });
+}
+
+std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
+  if (request.in[0].dtype == DType::f32) return plan_sgd_as<float>(request);
+  if (request.in[0].dtype == DType::f64) return plan_sgd_as<double>(request);
+  return nullptr;
+}
+
+std::unique_ptr<Plan> plan_matmul_sgd_f64(const PlanRequest& request, const BatchedProduct& product) {
+  const auto& a = request.attrs.as<MatmulSgdAttrs>();
+  const SgdOptions options{a.momentum, a.weight_decay, false};
+  const auto n = request.in[0].shape.numel();
+  const std::size_t aligned = (static_cast<std::size_t>(n) * sizeof(double) + 63) / 64 * 64;
+  return make_plan(aligned + product.scratch_bytes(), [=](const Launch& l) {
+    auto* gradient = static_cast<double*>(l.scratch);
+    gemm(product.plan, static_cast<const double*>(l.in[2]), static_cast<const double*>(l.in[3]), gradient, false,
+         static_cast<std::byte*>(l.scratch) + aligned);
+    const SgdTensor<double> tensor{in_place<double>(l, 0, n), gradient, in_place<double>(l, 1, n), n};
+    sgd_update<double>({&tensor, 1}, rate(l, 4), options);
+  });
+}
+
+std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
+  const auto& a = request.attrs.as<MatmulSgdAttrs>();
+  if (!request.in[0].contiguous() || !request.in[1].contiguous()) return nullptr;
+  const auto product = plan_product(request.in[2], request.in[3], a.trans_a, a.trans_b, request.threads);
+  if (!product || !product->batch.empty()) return nullptr;
+  if (request.in[0].dtype == DType::f64) return plan_matmul_sgd_f64(request, *product);
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const auto n = request.in[0].shape.numel();
+  const auto momentum = static_cast<float>(a.momentum), decay = static_cast<float>(a.weight_decay);
+  return make_plan(product->scratch_bytes(), [=, plan = product->plan](const Launch& l) {
+    const GemmSgd sgd{in_place<float>(l, 0, n), in_place<float>(l, 1, n), rate(l, 4), momentum, decay};
+    GemmEpilogue epilogue;
+    epilogue.sgd = &sgd;
+    gemm(plan, static_cast<const float*>(l.in[2]), static_cast<const float*>(l.in[3]), nullptr, epilogue, l.scratch);
+  });
+}
+
+}  // namespace
+
+void register_cpu_state(KernelTable& table) {
+  table.add("sgd_update", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_sgd});
+  table.add("sgd_update_many", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_sgd});
+  table.add("matmul_sgd", DeviceKind::cpu, {"gemm", Accepts::transposed, plan_matmul_sgd});
+  table.add("matmul_sgd", DeviceKind::cpu, {"gemm", Accepts::contiguous, plan_matmul_sgd});
+}
+
+}  // namespace starling

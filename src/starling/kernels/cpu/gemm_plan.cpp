@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/kernels/cpu/gemm.h"
+#include "starling/kernels/cpu/gemm_blocks.h"
+
+namespace starling {
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+
+std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
+std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+// Cost in sixteenths of a multiply-add of one element, from measurements: moving an element through a transpose.
+constexpr std::int64_t kTransposeCost = 6;
+
+// Both operands of an NT product lie along k: which of them becomes the transposed panel?
+bool better_swapped(const GemmShape& s, int threads) {
+  const std::int64_t swapped_multiply = s.n * round_up(s.m, kLanes) * s.k / threads;
+  const std::int64_t straight_multiply = s.m * round_up(s.n, kLanes) * s.k / threads;
+  // A thin panel is packed by every thread, a wide one is shared out.
+  const std::int64_t swapped_pack = s.m * s.k / (s.m > s.n ? threads : 1) + s.m * s.n / threads;
+  const std::int64_t straight_pack = s.n * s.k / (s.n > s.m ? threads : 1);
+  return swapped_multiply + kTransposeCost * swapped_pack < straight_multiply + kTransposeCost * straight_pack;
+}
+
+bool better_dotted(const GemmShape& s) {
+  return !s.trans_a && s.trans_b && (s.b_table || std::min(s.m, s.n) < kDotBelow);
+}
+
+void choose_operands(GemmPlan& plan, const GemmShape& s, int threads) {
+  const std::int64_t lda = s.lda ? s.lda : (s.trans_a ? s.m : s.k);
+  const std::int64_t ldb = s.ldb ? s.ldb : (s.trans_b ? s.k : s.n);
+  plan.ldc = s.ldc ? s.ldc : s.n;
+  plan.k = s.k;
+  plan.dot = better_dotted(s);
+  plan.swapped = s.trans_b && !plan.dot && (s.trans_a || better_swapped(s, threads));
+  plan.rows = plan.swapped ? s.n : s.m;
+  plan.cols = plan.swapped ? s.m : s.n;
+  plan.ld_scalars = plan.swapped ? ldb : lda;
+  plan.ld_vectors = plan.swapped ? lda : ldb;
+  plan.scalars_along_rows = plan.swapped ? !s.trans_b : s.trans_a;
+  plan.vectors_along_k = plan.swapped ? !s.trans_a : s.trans_b;
+  plan.vectors_padded = s.b_padded && !s.trans_b;
+}
+
+void choose_threads(GemmPlan& plan, int threads) {
+  const std::int64_t work = plan.rows * plan.cols * plan.k;
+  const std::int64_t useful = std::max<std::int64_t>(1, work / kWorkPerThread);
+  plan.threads = static_cast<int>(std::min<std::int64_t>(threads, useful));
+  const std::int64_t row_unit = plan.swapped ? kLanes : 1;
+  const std::int64_t pack = plan.vectors_along_k ? kTransposeCost : (plan.pack_vectors ? kCopyCost : 0);
+  const std::int64_t my_rows = round_up(divide_up(plan.rows, plan.threads), row_unit);
+  const std::int64_t my_cols = round_up(divide_up(plan.cols, plan.threads), kLanes);
+  plan.split_rows = my_rows * round_up(plan.cols, kLanes) + pack * plan.cols <= plan.rows * my_cols + pack * my_cols;
+  const std::int64_t most = plan.split_rows ? divide_up(plan.rows, row_unit) : divide_up(plan.cols, kLanes);
+  plan.threads = static_cast<int>(std::clamp<std::int64_t>(most, 1, plan.threads));
+}
+
+}  // namespace
+
+GemmPlan plan_gemm(const GemmShape& shape, int threads, std::size_t element_bytes) {
+  check(shape.m >= 0 && shape.n >= 0 && shape.k >= 0, "[gemm] expected sizes of 0 or more, got {} x {} x {}", shape.m,
+        shape.n, shape.k);
+  check(threads >= 1, "[gemm] expected at least one thread, got {}", threads);
+  check(!shape.b_table || !shape.trans_a, "[gemm] expected a plain A with a table of rows of B, got a transposed one");
+  GemmPlan plan;
+  choose_operands(plan, shape, threads);
+  plan.pack_vectors = !plan.vectors_along_k && plan.rows >= kPackFromRows && plan.k > kPanelRowsInL1;
+  choose_threads(plan, threads);
+  if (plan.dot) return plan;
+  const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(plan.k, kMaxKBlock));
+  plan.k_block = divide_up(plan.k, blocks);
+  const bool packs = plan.vectors_along_k || plan.pack_vectors || (plan.cols % kPanelCols != 0 && !plan.vectors_padded);
+  plan.panel_elements = packs ? plan.k_block * kPanelCols : 0;
+  const std::int64_t partial = blocks > 1 ? plan.rows * kPanelCols : 0;
+  plan.scratch_per_thread = static_cast<std::size_t>(plan.panel_elements + partial) * element_bytes;
+  return plan;
+}
+
+}  // namespace starling

@@ -1,0 +1,54 @@
+#include "starling/kernels/cpu/op_blocks.h"
+
+#include <utility>
+
+#include "starling/kernels/cpu/simd/vector_ops.h"
+
+namespace starling {
+namespace {
+
+const BlockTable& block_table() {
+  static const BlockTable* table = [] {
+    auto* t = new BlockTable;
+    add_elementwise_blocks(*t);
+    return t;
+  }();
+  return *table;
+}
+
+// Functions are called like ops but for comparisons.
+std::string_view block_name(std::string_view op) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {{"equal", "eq"},   {"not_equal", "ne"},
+                                                                     {"less", "lt"},    {"less_equal", "le"},
+                                                                     {"greater", "gt"}, {"greater_equal", "ge"}};
+  for (const auto& [from, to] : names) {
+    if (op == from) return to;
+  }
+  return op;
+}
+
+}  // namespace
+
+std::optional<Lane> lane_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return Lane::f32;
+    case DType::f64: return Lane::f64;
+    case DType::i32: return Lane::i32;
+    case DType::i64: return Lane::i64;
+    default: return std::nullopt;
+  }
+}
+
+OpBlock find_block(const OpDef& op, std::span<const DType> operands) {
+  const BlockEntry* entry = block_table().find(block_name(op.name));
+  if (!entry || entry->arity != static_cast<int>(operands.size())) return {};
+  const auto lane = lane_of(operands.back());
+  if (!lane) return {};
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const bool is_bool = (entry->bool_inputs >> k & 1u) != 0;
+    if (operands[k] != (is_bool ? DType::boolean : operands.back())) return {};
+  }
+  return {entry, *lane, entry->of(*lane)};
+}
+
+}  // namespace starling

@@ -1,0 +1,95 @@
+#include "starling/kernels/cpu/product.h"
+
+#include <cmath>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/kernels/strides.h"
+
+namespace starling {
+
+std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans) {
+  const int rank = arg.shape.rank();
+  MatrixArg matrix{arg.shape[rank - 2], arg.shape[rank - 1], false, {}, {}};
+  Shape shape = arg.shape, strides = arg.strides;
+  if (!arg.contiguous()) {
+    std::swap(shape[rank - 1], shape[rank - 2]);
+    std::swap(strides[rank - 1], strides[rank - 2]);
+    if (!is_contiguous(shape, strides)) return std::nullopt;
+    matrix.trans = true;
+  }
+  if (trans) {
+    std::swap(matrix.rows, matrix.cols);
+    matrix.trans = !matrix.trans;
+  }
+  for (int i = 0; i < rank - 2; ++i) {
+    matrix.batch.push_back(arg.shape[i]);
+    matrix.batch_strides.push_back(arg.strides[i]);
+  }
+  return matrix;
+}
+
+std::optional<BatchedProduct> plan_product(const ArgDesc& a_arg, const ArgDesc& b_arg, bool trans_a, bool trans_b,
+                                           int threads) {
+  const auto a = matrix_arg(a_arg, trans_a), b = matrix_arg(b_arg, trans_b);
+  if (!a || !b) return std::nullopt;
+  BatchedProduct product;
+  product.batch = broadcast_shapes(a->batch, b->batch, "matmul");
+  GemmShape shape{.m = a->rows, .n = b->cols, .k = a->cols, .trans_a = a->trans, .trans_b = b->trans};
+  // The rows of all products with one matrix b are the rows of one product.
+  if (b->batch.numel() == 1 && !a->trans && a->batch.numel() == product.batch.numel()) {
+    shape.m *= product.batch.numel();
+    product.batch = {};
+  }
+  product.a_strides = product.batch.empty() ? Shape{} : broadcast_strides(a->batch, a->batch_strides, product.batch);
+  product.b_strides = product.batch.empty() ? Shape{} : broadcast_strides(b->batch, b->batch_strides, product.batch);
+  product.k = shape.k;
+  product.results = shape.m * shape.n;
+  product.plan = plan_gemm(shape, threads, size_of(a_arg.dtype));
+  return product;
+}
+
+GemmActivation gemm_activation(Symbol name) {
+  if (name.str() == "relu") return GemmActivation::kRelu;
+  if (name.str() == "tanh") return GemmActivation::kTanh;
+  if (name.str() == "sigmoid") return GemmActivation::kSigmoid;
+  check(name.empty(), "[activation] expected relu, tanh, sigmoid or none, got '{}'", name.str());
+  return GemmActivation::kNone;
+}
+
+namespace {
+
+double activated(GemmActivation activation, double x) {
+  switch (activation) {
+    case GemmActivation::kNone: return x;
+    case GemmActivation::kRelu: return x > 0 || std::isnan(x) ? x : 0.0;
+    case GemmActivation::kTanh: return std::tanh(x);
+    case GemmActivation::kSigmoid: return 1 / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+double derivative(GemmActivation activation, double y) {
+  switch (activation) {
+    case GemmActivation::kNone: return 1;
+    case GemmActivation::kRelu: return y > 0 ? 1 : 0;
+    case GemmActivation::kTanh: return 1 - y * y;
+    case GemmActivation::kSigmoid: return y * (1 - y);
+  }
+  return 1;
+}
+
+}  // namespace
+
+void finish_rows(GemmActivation activation, const double* bias, double* c, std::int64_t rows, std::int64_t n) {
+  if (!bias && activation == GemmActivation::kNone) return;
+  for (std::int64_t r = 0; r < rows; ++r, c += n) {
+    for (std::int64_t j = 0; j < n; ++j) c[j] = activated(activation, c[j] + (bias ? bias[j] : 0.0));
+  }
+}
+
+void multiply_derivative(GemmActivation activation, const double* saved, double* c, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) c[i] *= derivative(activation, saved[i]);
+}
+
+}  // namespace starling

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+
+#include "starling/kernels/cpu/gemm.h"
+#include "starling/kernels/kernel.h"
+#include "starling/ops/symbol.h"
+
+namespace starling {
+
+// Matrix products of operands as kernels get them: dense, or dense with the last two dimensions exchanged, which
+// becomes the transpose flag of a gemm. Leading dimensions broadcast; products that can be one gemm are.
+struct MatrixArg {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  bool trans = false;  // stored [.., cols, rows]
+  Shape batch{};
+  Shape batch_strides{};  // in elements
+};
+// nullopt where the memory is neither.
+std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans);
+
+struct BatchedProduct {
+  GemmPlan plan;
+  std::int64_t k = 0;
+  std::int64_t results = 0;  // elements of one product
+  Shape batch{};
+  Shape a_strides{}, b_strides{};
+  std::size_t scratch_bytes() const { return gemm_scratch_bytes(plan); }
+
+  // Calls f(offset of a, of b, of c) for every product.
+  template <class F>
+  void each(F&& f) const {
+    const std::int64_t count = batch.numel();
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t rest = i, a = 0, b = 0;
+      for (int d = batch.rank() - 1; d >= 0; --d) {
+        const std::int64_t at = rest % batch[d];
+        rest /= batch[d];
+        a += at * a_strides[d];
+        b += at * b_strides[d];
+      }
+      f(a, b, i * results);
+    }
+  }
+};
+std::optional<BatchedProduct> plan_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b, int threads);
+
+GemmActivation gemm_activation(Symbol name);
+
+// What follows a product of doubles, which has no fused epilogue: c = act(c + bias) by rows of n; c *= act'(saved).
+void finish_rows(GemmActivation activation, const double* bias, double* c, std::int64_t rows, std::int64_t n);
+void multiply_derivative(GemmActivation activation, const double* saved, double* c, std::int64_t count);
+
+}  // namespace starling

@@ -1,0 +1,150 @@
+#include "starling/kernels/cpu/simd/cast.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "starling/base/parallel.h"
+#include "starling/kernels/cpu/simd/cast_half.h"
+
+namespace starling {
+namespace {
+
+constexpr std::int64_t kGrain = 16384;
+
+template <class T>
+constexpr bool kIs16Bit = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+// A double as float rounded to odd: rounding that once more to 16 bits gives what rounding the double directly would.
+float round_to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || std::isnan(x)) return nearest;
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::abs(static_cast<double>(nearest)) > std::abs(x)) --bits;
+  return std::bit_cast<float>(bits | 1u);
+}
+
+template <class To, class From>
+To saturate(From x) {
+  // The bounds as From are powers of two or exact: comparisons with them are right.
+  constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
+  constexpr From kEnd = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+  if (x >= kLow && x < kEnd) return static_cast<To>(x);
+  if (x != x) return 0;
+  if constexpr (std::is_unsigned_v<To>) {
+    if (x < 0) return 0;  // (-1, 0) truncates to zero too
+  }
+  return x < 0 ? std::numeric_limits<To>::min() : std::numeric_limits<To>::max();
+}
+
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (kIs16Bit<From>) {
+    return convert<To>(x.to_float());
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From{0};
+  } else if constexpr (kIs16Bit<To>) {
+    if constexpr (sizeof(From) == 8) return To::from_float(round_to_odd(static_cast<double>(x)));
+    if constexpr (std::is_same_v<From, std::int32_t>) return To::from_float(round_to_odd(static_cast<double>(x)));
+    return To::from_float(static_cast<float>(x));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return saturate<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <class From, class To>
+void cast_piece(const From* from, To* to, std::int64_t n) {
+  if constexpr ((std::is_same_v<From, float> && std::is_same_v<To, Half>) ||
+                (std::is_same_v<From, Half> && std::is_same_v<To, float>)) {
+    cast_half(from, to, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+  }
+}
+
+}  // namespace
+
+template <class From, class To>
+void cast_array(const From* from, To* to, std::int64_t n) {
+  parallel_for(n, kGrain,
+               [&](std::int64_t begin, std::int64_t end) { cast_piece(from + begin, to + begin, end - begin); });
+}
+
+template void cast_array(const double*, double*, std::int64_t);
+template void cast_array(const double*, float*, std::int64_t);
+template void cast_array(const double*, Half*, std::int64_t);
+template void cast_array(const double*, BFloat16*, std::int64_t);
+template void cast_array(const double*, std::int64_t*, std::int64_t);
+template void cast_array(const double*, std::int32_t*, std::int64_t);
+template void cast_array(const double*, std::uint8_t*, std::int64_t);
+template void cast_array(const double*, bool*, std::int64_t);
+
+template void cast_array(const float*, double*, std::int64_t);
+template void cast_array(const float*, float*, std::int64_t);
+template void cast_array(const float*, Half*, std::int64_t);
+template void cast_array(const float*, BFloat16*, std::int64_t);
+template void cast_array(const float*, std::int64_t*, std::int64_t);
+template void cast_array(const float*, std::int32_t*, std::int64_t);
+template void cast_array(const float*, std::uint8_t*, std::int64_t);
+template void cast_array(const float*, bool*, std::int64_t);
+
+template void cast_array(const Half*, double*, std::int64_t);
+template void cast_array(const Half*, float*, std::int64_t);
+template void cast_array(const Half*, Half*, std::int64_t);
+template void cast_array(const Half*, BFloat16*, std::int64_t);
+template void cast_array(const Half*, std::int64_t*, std::int64_t);
+template void cast_array(const Half*, std::int32_t*, std::int64_t);
+template void cast_array(const Half*, std::uint8_t*, std::int64_t);
+template void cast_array(const Half*, bool*, std::int64_t);
+
+template void cast_array(const BFloat16*, double*, std::int64_t);
+template void cast_array(const BFloat16*, float*, std::int64_t);
+template void cast_array(const BFloat16*, Half*, std::int64_t);
+template void cast_array(const BFloat16*, BFloat16*, std::int64_t);
+template void cast_array(const BFloat16*, std::int64_t*, std::int64_t);
+template void cast_array(const BFloat16*, std::int32_t*, std::int64_t);
+template void cast_array(const BFloat16*, std::uint8_t*, std::int64_t);
+template void cast_array(const BFloat16*, bool*, std::int64_t);
+
+template void cast_array(const std::int64_t*, double*, std::int64_t);
+template void cast_array(const std::int64_t*, float*, std::int64_t);
+template void cast_array(const std::int64_t*, Half*, std::int64_t);
+template void cast_array(const std::int64_t*, BFloat16*, std::int64_t);
+template void cast_array(const std::int64_t*, std::int64_t*, std::int64_t);
+template void cast_array(const std::int64_t*, std::int32_t*, std::int64_t);
+template void cast_array(const std::int64_t*, std::uint8_t*, std::int64_t);
+template void cast_array(const std::int64_t*, bool*, std::int64_t);
+
+template void cast_array(const std::int32_t*, double*, std::int64_t);
+template void cast_array(const std::int32_t*, float*, std::int64_t);
+template void cast_array(const std::int32_t*, Half*, std::int64_t);
+template void cast_array(const std::int32_t*, BFloat16*, std::int64_t);
+template void cast_array(const std::int32_t*, std::int64_t*, std::int64_t);
+template void cast_array(const std::int32_t*, std::int32_t*, std::int64_t);
+template void cast_array(const std::int32_t*, std::uint8_t*, std::int64_t);
+template void cast_array(const std::int32_t*, bool*, std::int64_t);
+
+template void cast_array(const std::uint8_t*, double*, std::int64_t);
+template void cast_array(const std::uint8_t*, float*, std::int64_t);
+template void cast_array(const std::uint8_t*, Half*, std::int64_t);
+template void cast_array(const std::uint8_t*, BFloat16*, std::int64_t);
+template void cast_array(const std::uint8_t*, std::int64_t*, std::int64_t);
+template void cast_array(const std::uint8_t*, std::int32_t*, std::int64_t);
+template void cast_array(const std::uint8_t*, std::uint8_t*, std::int64_t);
+template void cast_array(const std::uint8_t*, bool*, std::int64_t);
+
+template void cast_array(const bool*, double*, std::int64_t);
+template void cast_array(const bool*, float*, std::int64_t);
+template void cast_array(const bool*, Half*, std::int64_t);
+template void cast_array(const bool*, BFloat16*, std::int64_t);
+template void cast_array(const bool*, std::int64_t*, std::int64_t);
+template void cast_array(const bool*, std::int32_t*, std::int64_t);
+template void cast_array(const bool*, std::uint8_t*, std::int64_t);
+template void cast_array(const bool*, bool*, std::int64_t);
+
+}  // namespace starling

@@ -1,0 +1,200 @@
+// Turns a functor on vectors into BlockFns. A family file defines a new elementwise function alone, without a central
+// list:
+//
+//   #include "starling/kernels/cpu/simd/targets.h"
+//
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "starling/kernels/cpu/families/softplus.cpp"  // this very file
+//   #include <hwy/foreach_target.h>  // compiles the part below once per instruction set
+//
+//   #include "starling/kernels/cpu/simd/map-inl.h"
+//   #include "starling/kernels/cpu/simd/math-inl.h"
+//
+//   HWY_BEFORE_NAMESPACE();
+//   namespace starling::HWY_NAMESPACE {
+//   struct Softplus {
+//     static constexpr int kArity = 1;
+//     template <class D, class V>
+//     HWY_INLINE V operator()(D d, V x, const double*) const { return ...; }
+//   };
+//   BlockEntry softplus_block() { return make_block<Softplus, float, double>("softplus"); }
+//   }  // namespace starling::HWY_NAMESPACE
+//   HWY_AFTER_NAMESPACE();
+//
+//   #if HWY_ONCE
+//   namespace starling {
+//   HWY_EXPORT(softplus_block);
+//   void register_cpu_softplus(...) { table.add(HWY_DYNAMIC_DISPATCH(softplus_block)()); }
+//   }
+//   #endif
+//
+// The functor takes kArity vectors and the parameters. It returns a vector, or a mask when its output is bool. A
+// functor with `static constexpr unsigned kBoolInputs` gets masks for the operands whose bit is set. The functor is a
+// struct, not a lambda: GCC does not pass the instruction set on to lambdas.
+#if defined(STARLING_KERNELS_CPU_SIMD_MAP_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef STARLING_KERNELS_CPU_SIMD_MAP_INL_H
+#undef STARLING_KERNELS_CPU_SIMD_MAP_INL_H
+#else
+#define STARLING_KERNELS_CPU_SIMD_MAP_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "starling/kernels/cpu/simd/block.h"
+#include "starling/kernels/cpu/simd/tail-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class F>
+constexpr unsigned bool_inputs_of() {
+  if constexpr (requires { F::kBoolInputs; }) {
+    return F::kBoolInputs;
+  } else {
+    return 0;
+  }
+}
+
+// Masks travel as bytes of 0 or 1.
+template <class D>
+HWY_INLINE hn::Mask<D> load_bools([[maybe_unused]] D d, const std::uint8_t* p) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint32_t, D> d32;
+  const auto wide = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<std::uint8_t, D>(), p));
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    return hn::RebindMask(d, hn::Ne(wide, hn::Zero(du)));
+  } else {
+    return hn::RebindMask(d, hn::Ne(hn::PromoteTo(du, wide), hn::Zero(du)));
+  }
+}
+
+template <class D>
+HWY_INLINE void store_bools([[maybe_unused]] D d, hn::Mask<D> m, std::uint8_t* p) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint8_t, D> d8;
+  hn::StoreU(hn::TruncateTo(d8, hn::IfThenElseZero(hn::RebindMask(du, m), hn::Set(du, 1))), d8, p);
+}
+
+// An operand of the loop: the array itself, or a vector's worth of one repeated element that never advances. One loop
+// then serves every mix of arrays and scalars, at the price of a load that always hits L1.
+template <class T, bool IsBool>
+struct MapOperand {
+  using Element = std::conditional_t<IsBool, std::uint8_t, T>;
+  static constexpr hn::ScalableTag<T> d{};
+  alignas(64) Element repeated[HWY_MAX_BYTES / sizeof(T)];
+  const Element* p;
+  std::int64_t step;
+
+  HWY_INLINE void init(const void* in, bool scalar) {
+    p = static_cast<const Element*>(in);
+    step = scalar ? 0 : static_cast<std::int64_t>(hn::Lanes(d));
+    if (!scalar) return;
+    for (std::size_t i = 0; i < hn::Lanes(d); ++i) repeated[i] = *static_cast<const Element*>(in);
+    p = repeated;
+  }
+  HWY_INLINE auto next() {
+    const Element* at = p;
+    p += step;
+    if constexpr (IsBool) {
+      return load_bools(d, at);
+    } else {
+      return hn::LoadU(d, at);
+    }
+  }
+  HWY_INLINE auto last(std::size_t count) {
+    if constexpr (IsBool) {
+      std::uint8_t bytes[HWY_MAX_BYTES / sizeof(T)] = {};
+      for (std::size_t i = 0; i < count; ++i) bytes[i] = p[i];
+      return load_bools(d, bytes);
+    } else {
+      return step == 0 ? hn::LoadU(d, p) : load_tail(d, p, count);
+    }
+  }
+};
+
+template <class D, class R>
+HWY_INLINE void map_store(D d, R result, void* out, std::int64_t i) {
+  using T = hn::TFromD<D>;
+  if constexpr (std::is_same_v<R, hn::Vec<D>>) {
+    hn::StoreU(result, d, static_cast<T*>(out) + i);
+  } else {
+    store_bools(d, result, static_cast<std::uint8_t*>(out) + i);
+  }
+}
+
+template <class D, class R>
+HWY_INLINE void map_store_tail(D d, R result, void* out, std::int64_t i, std::size_t count) {
+  using T = hn::TFromD<D>;
+  if constexpr (std::is_same_v<R, hn::Vec<D>>) {
+    store_tail(d, result, static_cast<T*>(out) + i, count);
+  } else {
+    std::uint8_t bytes[HWY_MAX_BYTES / sizeof(T)];
+    store_bools(d, result, bytes);
+    for (std::size_t k = 0; k < count; ++k) (static_cast<std::uint8_t*>(out) + i)[k] = bytes[k];
+  }
+}
+
+template <class F, class T>
+void map_block(const void* const* in, unsigned scalars, void* out, std::int64_t n, const double* params) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const F f{};
+  constexpr unsigned kBools = bool_inputs_of<F>();
+  MapOperand<T, (kBools & 1) != 0> a;
+  MapOperand<T, (kBools & 2) != 0> b;
+  MapOperand<T, (kBools & 4) != 0> c;
+  if (n <= 0) return;
+  a.init(in[0], (scalars & 1) != 0);
+  if constexpr (F::kArity > 1) b.init(in[1], (scalars & 2) != 0);
+  if constexpr (F::kArity > 2) c.init(in[2], (scalars & 4) != 0);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    if constexpr (F::kArity == 1) map_store(d, f(d, a.next(), params), out, i);
+    if constexpr (F::kArity == 2) map_store(d, f(d, a.next(), b.next(), params), out, i);
+    if constexpr (F::kArity == 3) map_store(d, f(d, a.next(), b.next(), c.next(), params), out, i);
+  }
+  if (i == n) return;
+  const std::size_t rest = static_cast<std::size_t>(n - i);
+  if constexpr (F::kArity == 1) map_store_tail(d, f(d, a.last(rest), params), out, i, rest);
+  if constexpr (F::kArity == 2) map_store_tail(d, f(d, a.last(rest), b.last(rest), params), out, i, rest);
+  if constexpr (F::kArity == 3) map_store_tail(d, f(d, a.last(rest), b.last(rest), c.last(rest), params), out, i, rest);
+}
+
+template <class T>
+constexpr Lane lane_of() {
+  if constexpr (std::is_same_v<T, float>) return Lane::f32;
+  if constexpr (std::is_same_v<T, double>) return Lane::f64;
+  if constexpr (std::is_same_v<T, std::int32_t>) return Lane::i32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return Lane::i64;
+}
+
+// Whether F answers with a mask, found by asking it for one lane type.
+template <class F, class T>
+constexpr bool returns_bool() {
+  using D = hn::ScalableTag<T>;
+  using A = std::conditional_t<(bool_inputs_of<F>() & 1) != 0, hn::Mask<D>, hn::Vec<D>>;
+  using V = hn::Vec<D>;
+  if constexpr (F::kArity == 1) return !std::is_same_v<std::invoke_result_t<F, D, A, const double*>, V>;
+  if constexpr (F::kArity == 2) return !std::is_same_v<std::invoke_result_t<F, D, A, V, const double*>, V>;
+  if constexpr (F::kArity == 3) return !std::is_same_v<std::invoke_result_t<F, D, A, V, V, const double*>, V>;
+}
+
+template <class F, class First, class... Rest>
+BlockEntry make_block(std::string_view name) {
+  BlockEntry entry{name, F::kArity, bool_inputs_of<F>(), returns_bool<F, First>(), {}};
+  entry.fn[static_cast<std::size_t>(lane_of<First>())] = &map_block<F, First>;
+  ((entry.fn[static_cast<std::size_t>(lane_of<Rest>())] = &map_block<F, Rest>), ...);
+  return entry;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,183 @@
+// exp, log, tanh, sigmoid on vectors of float or double; errors below 4 ulp on every target, right at zero, infinity,
+// subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths differ.
+#if defined(STARLING_KERNELS_CPU_SIMD_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
+#undef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
+#else
+#define STARLING_KERNELS_CPU_SIMD_MATH_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+struct FloatFormat;
+
+template <>
+struct FloatFormat<float> {
+  static constexpr int kMantissa = 23;
+  static constexpr int kBias = 127;
+  static constexpr float kExpMin = -104.0f;      // exp of less rounds to zero
+  static constexpr float kExpMax = 89.0f;        // exp of more is infinite
+  static constexpr float kTanhOne = -20.0f;      // exp(-20) no longer moves 1
+  static constexpr float kLn2Hi = 0.693359375f;  // few bits: products with an exponent are exact
+  static constexpr float kLn2Lo = -2.12194440e-4f;
+  static constexpr float kMinNormal = 1.17549435e-38f;
+  static constexpr int kExpTerms = 7;
+  static constexpr int kLogTerms = 5;
+};
+
+template <>
+struct FloatFormat<double> {
+  static constexpr int kMantissa = 52;
+  static constexpr int kBias = 1023;
+  static constexpr double kExpMin = -746.0;
+  static constexpr double kExpMax = 710.0;
+  static constexpr double kTanhOne = -40.0;
+  static constexpr double kLn2Hi = 6.93147180369123816490e-01;
+  static constexpr double kLn2Lo = 1.90821492927058770002e-10;
+  static constexpr double kMinNormal = 2.2250738585072014e-308;
+  static constexpr int kExpTerms = 13;
+  static constexpr int kLogTerms = 12;
+};
+
+// 2^k as a float, for k within the normal exponents.
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> exp2_int(D d, VI k) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<F::kMantissa>(hn::Add(k, hn::Set(di, F::kBias))));
+}
+
+// 1/k! for the Taylor series; the reduced range is so short that fitted coefficients would save one term at most.
+constexpr double inverse_factorial(int k) { return k <= 1 ? 1.0 : inverse_factorial(k - 1) / k; }
+
+// r^2/2! + r^3/3! + ... up to r^Terms, by Horner from the highest power down.
+template <int Power, int Terms, class D, class V>
+HWY_INLINE V exp_series(D d, V r) {
+  using T = hn::TFromD<D>;
+  if constexpr (Power == Terms) {
+    return hn::Set(d, static_cast<T>(inverse_factorial(Power)));
+  } else {
+    return hn::MulAdd(exp_series<Power + 1, Terms>(d, r), r, hn::Set(d, static_cast<T>(inverse_factorial(Power))));
+  }
+}
+
+// x = k ln2 + r with |r| <= ln2 / 2.
+template <class D, class V>
+struct ExpParts {
+  hn::Vec<hn::RebindToSigned<D>> k;
+  V expm1_r;  // exp(r) - 1, with relative precision near zero
+};
+
+template <class D, class V>
+HWY_INLINE ExpParts<D, V> exp_parts(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = FloatFormat<T>;
+  const hn::RebindToSigned<D> di;
+  const V n = hn::Round(hn::Mul(x, hn::Set(d, static_cast<T>(1.44269504088896340736))));
+  const V r = hn::NegMulAdd(n, hn::Set(d, F::kLn2Lo), hn::NegMulAdd(n, hn::Set(d, F::kLn2Hi), x));
+  const V q = exp_series<2, F::kExpTerms>(d, r);
+  return {hn::ConvertTo(di, n), hn::MulAdd(hn::Mul(r, r), q, r)};
+}
+
+template <class D, class V>
+HWY_INLINE V exp_vec(D d, V x) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const V clamped = hn::Max(hn::Min(x, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin));
+  const auto parts = exp_parts(d, clamped);
+  const V p = hn::Add(parts.expm1_r, hn::Set(d, 1));
+  // Two factors: 2^k alone would overflow at the top and vanish before the subnormals at the bottom.
+  const auto half = hn::ShiftRight<1>(parts.k);
+  const V y = hn::Mul(hn::Mul(p, exp2_int(d, half)), exp2_int(d, hn::Sub(parts.k, half)));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+// exp(x) for finite x or -inf, x <= 0 up to rounding; less than the smallest normal number becomes zero. The softmax's.
+template <class D, class V>
+HWY_INLINE V exp_nonpositive(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = FloatFormat<T>;
+  const V floor = hn::Set(d, static_cast<T>(-(F::kBias - 1) * 0.6931471805599453));
+  const auto parts = exp_parts(d, hn::Max(x, floor));
+  const V y = hn::Mul(hn::Add(parts.expm1_r, hn::Set(d, 1)), exp2_int(d, parts.k));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenZeroElse(hn::Lt(x, floor), y));
+}
+
+template <class D, class V>
+HWY_INLINE V sigmoid_vec(D d, V x) {
+  const V one = hn::Set(d, 1);
+  const V e = exp_vec(d, hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+}
+
+// tanh|x| = -m / (2 + m) with m = exp(-2|x|) - 1, which keeps its relative precision near zero.
+template <class D, class V>
+HWY_INLINE V tanh_vec(D d, V x) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const V t = hn::Max(hn::Mul(hn::Abs(x), hn::Set(d, -2)), hn::Set(d, F::kTanhOne));
+  const auto parts = exp_parts(d, t);
+  const V scale = exp2_int(d, parts.k);
+  const V m = hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, hn::Set(d, 1)));
+  const V y = hn::Div(m, hn::Add(m, hn::Set(d, 2)));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+}
+
+// z/3 + z^2/5 + ... without the leading 1: the tail of atanh(s)/s with z = s^2.
+template <int Term, int Terms, class D, class V>
+HWY_INLINE V atanh_series(D d, V z) {
+  using T = hn::TFromD<D>;
+  if constexpr (Term == Terms) {
+    return hn::Set(d, static_cast<T>(1.0 / (2 * Term + 1)));
+  } else {
+    return hn::MulAdd(atanh_series<Term + 1, Terms>(d, z), z, hn::Set(d, static_cast<T>(1.0 / (2 * Term + 1))));
+  }
+}
+
+// log(2^k (1 + f)) = k ln2 + f - s (f - 2 z P(z)), s = f / (2 + f), with 1 + f in [sqrt(1/2), sqrt(2)).
+template <class D, class V>
+HWY_INLINE V log_vec(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = FloatFormat<T>;
+  const hn::RebindToSigned<D> di;
+  using TI = hn::TFromD<decltype(di)>;
+  constexpr int kLift = F::kMantissa + 1;
+  const auto small = hn::Lt(x, hn::Set(d, F::kMinNormal));
+  const V lifted = hn::IfThenElse(small, hn::Mul(x, hn::Set(d, static_cast<T>(TI{1} << kLift))), x);
+  const auto bits = hn::BitCast(di, lifted);
+  const auto root = hn::BitCast(di, hn::Set(d, static_cast<T>(0.70710678118654752)));
+  const auto k = hn::ShiftRight<F::kMantissa>(hn::Sub(bits, root));
+  const V f = hn::Sub(hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<F::kMantissa>(k))), hn::Set(d, 1));
+  const V e = hn::Sub(hn::ConvertTo(d, k), hn::IfThenElseZero(small, hn::Set(d, static_cast<T>(kLift))));
+  const V s = hn::Div(f, hn::Add(f, hn::Set(d, 2)));
+  const V z = hn::Mul(s, s);
+  const V tail = hn::Mul(hn::Add(z, z), atanh_series<1, F::kLogTerms>(d, z));
+  const V correction = hn::NegMulAdd(s, hn::Sub(f, tail), hn::Mul(e, hn::Set(d, F::kLn2Lo)));
+  const V y = hn::MulAdd(e, hn::Set(d, F::kLn2Hi), hn::Add(f, correction));
+  const V infinity = hn::Inf(d);
+  const V special =
+      hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), hn::IfThenElse(hn::Eq(x, infinity), x, hn::NaN(d)));
+  const auto ordinary = hn::And(hn::Gt(x, hn::Zero(d)), hn::Lt(x, infinity));
+  return hn::IfThenElse(ordinary, y, special);
+}
+
+// The larger value; NaN when either is NaN (the instruction alone would lose it).
+template <class V>
+HWY_INLINE V max_nan(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(b)), b, a);
+}
+
+template <class V>
+HWY_INLINE V min_nan(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+namespace starling {
+
+// Reductions of a contiguous array seen as [outer, axis, inner] over its middle axis; out is [outer, inner]. T is float
+// or double. Sums of many elements go through short partial sums that are added in double, cut by the shape alone: the
+// result does not depend on the number of threads. Never allocates. `x` and `out` must not overlap.
+struct ReduceShape {
+  std::int64_t outer = 1;
+  std::int64_t axis = 1;
+  std::int64_t inner = 1;
+};
+
+// out = scale * sum; a mean has scale = 1 / axis. Zero over an empty axis.
+template <class T>
+void reduce_sum(const T* x, T* out, ReduceShape shape, double scale = 1.0);
+
+// NaN where any element is NaN; -inf over an empty axis.
+template <class T>
+void reduce_max(const T* x, T* out, ReduceShape shape);
+
+}  // namespace starling

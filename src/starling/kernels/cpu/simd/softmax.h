@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+namespace starling {
+
+// Softmax along the rows of contiguous [rows, cols] arrays of float or double. Rows are shared among threads; a row's
+// result does not depend on them. Outputs may be the very array of an input. A row with NaN or +inf, or of -inf alone,
+// gives NaN. Probabilities below the smallest normal number are zero. Never allocates.
+template <class T>
+void softmax(const T* x, T* y, std::int64_t rows, std::int64_t cols);
+
+template <class T>
+void log_softmax(const T* x, T* y, std::int64_t rows, std::int64_t cols);
+
+// dx = y * (dy - sum(dy * y)), y being softmax's output.
+template <class T>
+void softmax_backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t cols);
+
+// dx = dy - exp(y) * sum(dy), y being log_softmax's output.
+template <class T>
+void log_softmax_backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t cols);
+
+}  // namespace starling

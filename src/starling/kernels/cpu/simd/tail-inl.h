@@ -1,0 +1,45 @@
+// Loads and stores of the last, incomplete vector of an array; nothing beyond `count` elements is touched.
+#if defined(STARLING_KERNELS_CPU_SIMD_TAIL_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef STARLING_KERNELS_CPU_SIMD_TAIL_INL_H
+#undef STARLING_KERNELS_CPU_SIMD_TAIL_INL_H
+#else
+#define STARLING_KERNELS_CPU_SIMD_TAIL_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The lanes from `count` on are zero. AVX2 and better mask without faulting; elsewhere a small buffer stands between.
+template <class D>
+HWY_INLINE hn::Vec<D> load_tail(D d, const hn::TFromD<D>* p, std::size_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, count), d, p);
+#else
+  hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)] = {};
+  for (std::size_t i = 0; i < count; ++i) buffer[i] = p[i];
+  return hn::LoadU(d, buffer);
+#endif
+}
+
+template <class D>
+HWY_INLINE void store_tail(D d, hn::Vec<D> v, hn::TFromD<D>* p, std::size_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  hn::BlendedStore(v, hn::FirstN(d, count), d, p);
+#else
+  hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  hn::StoreU(v, d, buffer);
+  for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,8 @@
+#include "starling/kernels/cuda/device/gemm_kernel.cuh"
+
+namespace starling::device {
+
+template cudaError_t load_layout<false, true>(int tile);
+template cudaError_t launch_layout<false, true>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
+
+}  // namespace starling::device

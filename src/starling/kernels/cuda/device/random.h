@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace starling::device {
+
+enum class Draw : int { uniform, normal, dropout };
+
+// The numbers of base/philox.h, for a piece of a tensor: element i of the piece is number first + Σ coordinate · stride of the
+// whole. `key` is (seed, step) in device memory.
+struct Random {
+  static constexpr int kMaxRank = 8;
+  Draw draw;
+  long long n;
+  int rank;
+  long long size[kMaxRank], stride[kMaxRank];
+  unsigned long long first;
+  unsigned long long site;
+  float shift, scale;  // uniform and normal: shift + scale · number
+  double keep;         // dropout
+};
+
+cudaError_t load_random();
+// `x` for dropout only; the result may overwrite it.
+cudaError_t launch_random(const Random& random, const long long* key, const float* x, float* out, cudaStream_t stream);
+
+}  // namespace starling::device

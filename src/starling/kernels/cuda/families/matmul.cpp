@@ -1,0 +1,153 @@
+#include "starling/ops/matmul.h"
+
+#include <limits>
+
+#include "starling/kernels/cuda/product.h"
+#include "starling/kernels/cuda/stream.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/kernels/strides.h"
+#include "starling/ops/state.h"
+
+namespace starling {
+namespace {
+
+using cuda::input;
+using cuda::output;
+using cuda::Product;
+using cuda::ProductSpec;
+using cuda::stream_of;
+using device::Activation;
+using device::Epilogue;
+using device::Gemm;
+
+Activation activation_of(Symbol symbol) {
+  const auto& name = symbol.str();
+  return name == "relu" ? Activation::relu : name == "tanh" ? Activation::tanh : name == "sigmoid" ? Activation::sigmoid : Activation::none;
+}
+
+bool fits(std::int64_t a, std::int64_t b, std::int64_t c) { return std::max({a, b, c}) <= std::numeric_limits<int>::max(); }
+
+// Rank 2 from the two last dimensions of operands whose memory may be transposed.
+ProductSpec spec_of(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b) {
+  const auto rows = [](const ArgDesc& x, bool trans) { return static_cast<int>(x.shape[x.shape.rank() - (trans ? 1 : 2)]); };
+  const auto columns = [](const ArgDesc& x, bool trans) { return static_cast<int>(x.shape[x.shape.rank() - (trans ? 2 : 1)]); };
+  return {.m = rows(a, trans_a), .n = columns(b, trans_b), .k = columns(a, trans_a), .trans_a = trans_a != !a.contiguous(),
+          .trans_b = trans_b != !b.contiguous()};
+}
+
+bool is_plannable(const PlanRequest& request) {
+  for (const auto& arg : request.in) {
+    for (auto size : arg.shape) {
+      if (size > std::numeric_limits<int>::max()) return false;
+    }
+  }
+  return cuda::all_f32(request.in);
+}
+
+// The product of each pair of matrices of a batch, by its places in elements; `fill` adds the epilogue's pointers.
+template <class Fill>
+std::unique_ptr<Plan> plan_product(const ProductSpec& spec, std::size_t a, Fill fill) {
+  if (spec.m == 0 || spec.n == 0) return make_plan([](const Launch&) {});
+  const auto product = cuda::best_product(spec);
+  return make_plan(product->scratch_bytes, [=](const Launch& launch) {
+    Gemm gemm = cuda::empty_gemm(spec);
+    gemm.a = input<float>(launch, a);
+    gemm.b = input<float>(launch, a + 1);
+    fill(gemm, launch);
+    product->run(gemm, launch.scratch, stream_of(launch));
+  });
+}
+
+struct Pair {
+  std::int64_t a, b;
+};
+
+Shape leading(const Shape& shape) {
+  Shape out = shape;
+  out.erase(out.rank() - 1);
+  out.erase(out.rank() - 1);
+  return out;
+}
+
+// Where the operands of each product of a batch begin.
+std::vector<Pair> places(const PlanRequest& request) {
+  const Shape batch = leading(request.out[0].shape);
+  const auto strides = [&](const ArgDesc& arg) { return broadcast_strides(leading(arg.shape), leading(arg.strides), batch); };
+  std::vector<Pair> found;
+  for_each_offset(batch, std::array<Shape, 2>{strides(request.in[0]), strides(request.in[1])},
+                  [&](const std::array<std::int64_t, 2>& at) { found.push_back({at[0], at[1]}); });
+  return found;
+}
+
+std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
+  if (!is_plannable(request)) return nullptr;
+  const auto& at = request.attrs.as<MatmulAttrs>();
+  const ProductSpec spec = spec_of(request.in[0], request.in[1], at.trans_a, at.trans_b);
+  if (request.out[0].shape.rank() == 2) {
+    return plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) { gemm.c = output<float>(launch, 0); });
+  }
+  if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
+  const auto product = cuda::best_product(spec);
+  return make_plan(product->scratch_bytes, [=, pairs = places(request)](const Launch& launch) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      Gemm gemm = cuda::empty_gemm(spec);
+      gemm.a = input<float>(launch, 0) + pairs[i].a;
+      gemm.b = input<float>(launch, 1) + pairs[i].b;
+      gemm.c = output<float>(launch, 0) + i * static_cast<std::size_t>(spec.m) * static_cast<std::size_t>(spec.n);
+      product->run(gemm, launch.scratch, stream_of(launch));
+    }
+  });
+}
+
+std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
+  if (!is_plannable(request)) return nullptr;
+  const Shape& w = request.in[1].shape;
+  const bool bias = request.in.size() == 3;
+  const auto rows = w[0] > 0 ? request.out[0].shape.numel() / w[0] : 0;
+  if (!fits(rows, w[0], w[1])) return nullptr;
+  const ProductSpec spec{.m = static_cast<int>(rows), .n = static_cast<int>(w[0]), .k = static_cast<int>(w[1]), .trans_b = true,
+                         .activation = activation_of(request.attrs.as<LinearAttrs>().activation), .bias = bias};
+  return plan_product(spec, 0, [bias](Gemm& gemm, const Launch& launch) {
+    gemm.c = output<float>(launch, 0);
+    if (bias) gemm.bias = input<float>(launch, 2);
+  });
+}
+
+std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
+  if (!is_plannable(request) || request.out[0].shape.rank() != 2) return nullptr;
+  const auto& at = request.attrs.as<MatmulActAttrs>();
+  ProductSpec spec = spec_of(request.in[0], request.in[1], at.trans_a, at.trans_b);
+  spec.epilogue = Epilogue::backward;
+  spec.activation = activation_of(at.activation);
+  return plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) {
+    gemm.c = output<float>(launch, 0);
+    gemm.y = input<float>(launch, 2);
+  });
+}
+
+std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
+  if (!is_plannable(request) || request.out[0].shape.rank() != 2) return nullptr;
+  const auto at = request.attrs.as<MatmulSgdAttrs>();
+  ProductSpec spec = spec_of(request.in[2], request.in[3], at.trans_a, at.trans_b);
+  spec.epilogue = Epilogue::sgd;
+  return plan_product(spec, 2, [at](Gemm& gemm, const Launch& launch) {
+    gemm.w = input<float>(launch, 0);
+    gemm.v = input<float>(launch, 1);
+    gemm.w_out = output<float>(launch, 0);
+    gemm.v_out = output<float>(launch, 1);
+    gemm.lr = input<float>(launch, 4);
+    gemm.momentum = static_cast<float>(at.momentum);
+    gemm.decay = static_cast<float>(at.weight_decay);
+  });
+}
+
+}  // namespace
+
+void register_cuda_matmul(KernelTable& table) {
+  table.add("matmul", DeviceKind::cuda, {"gemm", Accepts::transposed, plan_matmul});
+  table.add("linear", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_linear});
+  table.add("matmul_act", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_matmul_act});
+  table.add("matmul_sgd", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_matmul_sgd});
+}
+
+}  // namespace starling

@@ -1,0 +1,126 @@
+#include "starling/kernels/cuda/lt_product.h"
+
+#include <cublasLt.h>
+
+#include "starling/tensor/cuda/cuda_error.h"
+
+namespace starling::cuda {
+namespace {
+
+using device::Activation;
+using device::Epilogue;
+
+void check_lt(cublasStatus_t status, const char* what) {
+  check(status == CUBLAS_STATUS_SUCCESS, "[cublaslt] expected {} to succeed, got {}", what, cublasLtGetStatusString(status));
+}
+
+// One for all devices and threads, as the library allows.
+cublasLtHandle_t handle() {
+  static const cublasLtHandle_t made = [] {
+    cublasLtHandle_t h = nullptr;
+    check_lt(cublasLtCreate(&h), "starting cuBLASLt");
+    return h;
+  }();
+  return made;
+}
+
+// The library does none, bias, relu and relu + bias itself; the rest takes one more kernel.
+bool finishes(const ProductSpec& spec) {
+  return spec.epilogue == Epilogue::activate && (spec.activation == Activation::none || spec.activation == Activation::relu);
+}
+
+cublasLtEpilogue_t library_epilogue(const ProductSpec& spec) {
+  const bool relu = finishes(spec) && spec.activation == Activation::relu;
+  if (spec.epilogue == Epilogue::activate && spec.bias) return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// Row-major c = a · b is column-major cᵀ = bᵀ · aᵀ: the library's first operand is b, and its bias runs along n.
+struct Problem {
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t a, b, c;
+
+  explicit Problem(const ProductSpec& s) {
+    check_lt(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F), "describing a product");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, s.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, s.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(s));
+    layout(b, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k);
+    layout(a, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m);
+    layout(c, s.n, s.m);
+  }
+
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t what, const T& value) {
+    check_lt(cublasLtMatmulDescSetAttribute(&product, what, &value, sizeof(value)), "describing a product");
+  }
+
+ private:
+  static void layout(cublasLtMatrixLayoutOpaque_t& to, int rows, int columns) {
+    check_lt(cublasLtMatrixLayoutInit(&to, CUDA_R_32F, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows),
+             "describing a matrix");
+  }
+};
+
+class LtProduct final : public Product {
+ public:
+  LtProduct(const ProductSpec& spec, const Problem& problem, const cublasLtMatmulHeuristicResult_t& found)
+      : spec_(spec), problem_(problem), algorithm_(found.algo), workspace_(found.workspaceSize) {
+    name = "cublaslt";
+    if (spec.epilogue == Epilogue::sgd) product_bytes_ = (static_cast<std::size_t>(spec.m) * static_cast<std::size_t>(spec.n) * 4 + 255) / 256 * 256;
+    scratch_bytes = product_bytes_ + workspace_;
+    if (!finishes(spec)) check_cuda(device::load_epilogue(), "loading a kernel");
+  }
+
+  void run(const device::Gemm& gemm, void* scratch, cudaStream_t stream) const override {
+    auto* product = spec_.epilogue == Epilogue::sgd ? static_cast<float*>(scratch) : gemm.c;
+    Problem problem = problem_;  // the bias differs from run to run
+    if (spec_.epilogue == Epilogue::activate && spec_.bias) problem.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
+    const float one = 1, zero = 0;
+    check_lt(cublasLtMatmul(handle(), &problem.product, &one, gemm.b, &problem.b, gemm.a, &problem.a, &zero, product, &problem.c, product,
+                            &problem.c, &algorithm_, static_cast<std::byte*>(scratch) + product_bytes_, workspace_, stream),
+             "launching a product");
+    if (finishes(spec_)) return;
+    device::Gemm rest = gemm;
+    rest.bias = nullptr;  // already added
+    check_cuda(device::launch_epilogue(rest, product, stream), "launching a kernel");
+  }
+
+ private:
+  ProductSpec spec_;
+  Problem problem_;
+  cublasLtMatmulAlgo_t algorithm_;
+  std::size_t workspace_;
+  std::size_t product_bytes_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Product>> lt_products(const ProductSpec& spec, int most) {
+  if (spec.m == 0 || spec.n == 0 || spec.k == 0) return {};
+  const Problem problem(spec);
+  cublasLtMatmulPreferenceOpaque_t preference;
+  check_lt(cublasLtMatmulPreferenceInit(&preference), "asking for algorithms");
+  const std::size_t workspace = std::size_t{32} << 20;
+  check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)),
+           "asking for algorithms");
+  // Views of tensors may begin at any float.
+  const std::uint32_t alignment = 4;
+  for (const auto what : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES}) {
+    const std::uint32_t bytes = spec.n % 4 == 0 && spec.k % 4 == 0 && spec.m % 4 == 0 ? 16 : alignment;
+    check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, what, &bytes, sizeof(bytes)), "asking for algorithms");
+  }
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
+  int count = 0;
+  const auto status = cublasLtMatmulAlgoGetHeuristic(handle(), &problem.product, &problem.b, &problem.a, &problem.c, &problem.c, &preference,
+                                                     most, found.data(), &count);
+  std::vector<std::shared_ptr<const Product>> products;
+  if (status != CUBLAS_STATUS_SUCCESS) return products;
+  for (int i = 0; i < count; ++i) {
+    const auto& one = found[static_cast<std::size_t>(i)];
+    if (one.state == CUBLAS_STATUS_SUCCESS) products.push_back(std::make_shared<LtProduct>(spec, problem, one));
+  }
+  return products;
+}
+
+}  // namespace starling::cuda

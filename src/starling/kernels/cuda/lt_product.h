@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "starling/kernels/cuda/product.h"
+
+namespace starling::cuda {
+
+// The library's candidates for a product, at most `most`, likely best first; empty where it has none.
+std::vector<std::shared_ptr<const Product>> lt_products(const ProductSpec& spec, int most);
+
+}  // namespace starling::cuda

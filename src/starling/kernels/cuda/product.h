@@ -1,0 +1,37 @@
+#pragma once
+
+#include <compare>
+#include <memory>
+
+#include "starling/kernels/cuda/device/gemm.h"
+
+namespace starling::cuda {
+
+// What decides how a product is best made.
+struct ProductSpec {
+  int m = 0, n = 0, k = 0;
+  bool trans_a = false, trans_b = false;
+  device::Epilogue epilogue = device::Epilogue::activate;
+  device::Activation activation = device::Activation::none;
+  bool bias = false;
+  friend auto operator<=>(const ProductSpec&, const ProductSpec&) = default;
+};
+
+// One way to make it. Immutable; may run on several streams at once with scratch of its own.
+class Product {
+ public:
+  virtual ~Product() = default;
+  // `gemm` has sizes, epilogue and pointers filled in. Throws when a launch fails.
+  virtual void run(const device::Gemm& gemm, void* scratch, cudaStream_t stream) const = 0;
+  std::size_t scratch_bytes = 0;
+  const char* name = "";  // "tiles", "cublaslt"
+};
+
+// The fastest way on the current device, found by timing the candidates the first time a spec is asked for and kept for the
+// life of the process. Any thread.
+std::shared_ptr<const Product> best_product(const ProductSpec& spec);
+
+// The sizes, epilogue and activation of a spec, without pointers.
+device::Gemm empty_gemm(const ProductSpec& spec);
+
+}  // namespace starling::cuda

@@ -1,0 +1,221 @@
+#include "starling/kernels/eager.h"
+
+#include <memory>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/kernels/cpu/simd/copy.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/apply.h"
+#include "starling/tensor/allocator.h"
+
+namespace starling {
+namespace {
+
+thread_local bool reference_only = false;
+
+// Everything decided about calls of one signature.
+struct Entry {
+  const OpDef* op;
+  Attrs attrs;
+  SmallVector<ArgDesc, 4> in;
+  Device device;
+  int threads;
+  bool reference;
+  Types out;
+  std::optional<View> view;
+  Planned planned;
+};
+
+void mix(std::size_t& hash, std::size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29); }
+
+void mix(std::size_t& hash, const Shape& shape) {
+  mix(hash, static_cast<std::size_t>(shape.rank()));
+  for (auto d : shape) mix(hash, static_cast<std::size_t>(d));
+}
+
+std::size_t signature_hash(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
+  std::size_t hash = attrs.hash();
+  mix(hash, static_cast<std::size_t>(op.id));
+  for (const auto& input : inputs) {
+    const TensorImpl& impl = *input.impl();
+    mix(hash, static_cast<std::size_t>(impl.dtype));
+    mix(hash, impl.shape);
+    mix(hash, impl.strides);
+  }
+  return hash;
+}
+
+bool matches(const Entry& entry, const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, Device device,
+             int threads) {
+  if (entry.op != &op || entry.in.size() != inputs.size() || entry.device != device || entry.threads != threads ||
+      entry.reference != reference_only)
+    return false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorImpl& impl = *inputs[i].impl();
+    const ArgDesc& arg = entry.in[i];
+    if (arg.dtype != impl.dtype || !(arg.shape == impl.shape) || !(arg.strides == impl.strides)) return false;
+  }
+  return entry.attrs == attrs;
+}
+
+Device common_device(const OpDef& op, std::span<const Tensor> inputs) {
+  if (inputs.empty()) return kCpu;
+  for (const auto& input : inputs) {
+    check(input.device() == inputs[0].device(), "[{}] expected all operands on one device, got {} and {}", op.name,
+          to_string(inputs[0].device()), to_string(input.device()));
+    check(!input.traced(), "[{}] expected a value that exists, got one of a finished trace", op.name);
+  }
+  return inputs[0].device();
+}
+
+// A small direct-mapped cache per thread: a collision replaces the older entry.
+class PlanCache {
+ public:
+  const Entry& get(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
+    const Device device = common_device(op, inputs);
+    const int threads = num_threads();
+    auto& slot = slots_[signature_hash(op, inputs, attrs) % kSlots];
+    if (slot && matches(*slot, op, inputs, attrs, device, threads)) return *slot;
+    slot = make(op, inputs, attrs, device, threads);
+    return *slot;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 2048;
+
+  static std::unique_ptr<Entry> make(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, Device device,
+                                     int threads) {
+    const Types types = types_of(inputs);
+    auto entry = std::make_unique<Entry>();
+    entry->op = &op;
+    entry->attrs = attrs;
+    entry->device = device;
+    entry->threads = threads;
+    entry->reference = reference_only;
+    entry->out = infer(op, {types.data(), types.size()}, attrs);
+    for (const auto& input : inputs) entry->in.push_back({input.dtype(), input.shape(), input.strides()});
+    if (op.view) entry->view = op.view({inputs[0].shape(), inputs[0].strides(), attrs});
+    if (entry->view || device.kind == DeviceKind::null) return entry;
+    SmallVector<ArgDesc, 4> out;
+    for (const auto& type : entry->out) out.push_back(dense(type));
+    entry->planned = plan_kernel(op, device.kind, attrs, {entry->in.data(), entry->in.size()}, {out.data(), out.size()},
+                                 {.threads = threads, .reference_only = reference_only});
+    return entry;
+  }
+
+  std::unique_ptr<Entry> slots_[kSlots];
+};
+
+PlanCache& plan_cache() {
+  thread_local auto cache = std::make_unique<PlanCache>();
+  return *cache;
+}
+
+class Scratch {
+ public:
+  Scratch(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {
+    if (bytes_ > 0) data_ = allocator(device_).allocate(bytes_);
+  }
+  ~Scratch() {
+    if (bytes_ > 0) allocator(device_).deallocate(data_, bytes_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  Device device_;
+  std::size_t bytes_;
+  void* data_ = nullptr;
+};
+
+void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  SmallVector<void*, 8> in;
+  SmallVector<void*, 4> out;
+  SmallVector<Tensor, 4> copies;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if ((entry.planned.densify >> i) & 1) {
+      copies.push_back(densify(inputs[i]));
+      in.push_back(copies.back().raw());
+    } else {
+      in.push_back(inputs[i].impl()->address());
+    }
+  }
+  for (const auto& output : outputs) out.push_back(output.impl()->address());
+  const Scratch scratch(entry.device, entry.planned.plan->scratch_bytes);
+  RunContext context;
+  entry.planned.plan->run({in.data(), out.data(), scratch.data(), context});
+}
+
+class Eager final : public Interpreter {
+ public:
+  TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
+    const Entry& entry = plan_cache().get(op, inputs, attrs);
+    if (entry.view) return {view_of(inputs[0], entry.view->shape, entry.view->strides, entry.view->offset)};
+    TensorList outputs;
+    for (const auto& type : entry.out) outputs.push_back(empty(type.shape, type.dtype, entry.device));
+    if (entry.planned.plan) run(entry, inputs, {outputs.data(), outputs.size()});
+    return outputs;
+  }
+
+  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                  std::span<const Tensor> targets) override {
+    const Entry& entry = plan_cache().get(op, inputs, attrs);
+    check(targets.size() == entry.out.size(), "[{}] expected {} targets, got {}", op.name, entry.out.size(), targets.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      check(targets[i].type() == entry.out[i] && targets[i].contiguous(), "[{}] expected to write a dense {}, got {}", op.name,
+            to_string(entry.out[i]), to_string(targets[i].type()));
+      check(!targets[i].impl()->storage->read_only(), "[{}] expected memory that may be written, got a read-only tensor", op.name);
+    }
+    if (entry.view || may_not_alias(op, inputs, targets)) {
+      TensorList fresh = apply(op, inputs, attrs);
+      for (std::size_t i = 0; i < targets.size(); ++i) copy_into(targets[i], densify(fresh[i]));
+      return;
+    }
+    if (entry.planned.plan) run(entry, inputs, targets);
+    for (const auto& target : targets) target.impl()->storage->bump_version();
+  }
+
+ private:
+  // A target may share memory with an input only where the op says that it overwrites just that one.
+  static bool may_not_alias(const OpDef& op, std::span<const Tensor> inputs, std::span<const Tensor> targets) {
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const bool shared = inputs[i].impl()->storage == targets[t].impl()->storage;
+        const bool allowed = op.inplace >= 0 && i == t + static_cast<std::size_t>(op.inplace) &&
+                             inputs[i].impl()->offset == targets[t].impl()->offset && inputs[i].contiguous();
+        if (shared && !allowed) return true;
+      }
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+Interpreter& eager_interpreter() {
+  static Eager eager;
+  return eager;
+}
+
+Tensor densify(const Tensor& tensor) {
+  if (tensor.contiguous()) return tensor;
+  check(tensor.device().kind == DeviceKind::cpu, "[densify] expected a dense tensor on {}, got strides {}",
+        to_string(tensor.device()), to_string(tensor.strides()));
+  Tensor out = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  const Shape dense_strides = contiguous_strides(out.shape());
+  copy_strided({{tensor.shape().begin(), tensor.shape().end()},
+                tensor.raw(),
+                {tensor.strides().begin(), tensor.strides().end()},
+                out.raw(),
+                {dense_strides.begin(), dense_strides.end()},
+                static_cast<int>(size_of(tensor.dtype()))});
+  return out;
+}
+
+ReferenceScope::ReferenceScope() : before_(reference_only) { reference_only = true; }
+ReferenceScope::~ReferenceScope() { reference_only = before_; }
+
+}  // namespace starling

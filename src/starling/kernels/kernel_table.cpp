@@ -1,0 +1,73 @@
+#include "starling/kernels/kernel_table.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/registry.h"
+
+namespace starling {
+
+// Generated from the families found in the source tree.
+void register_reference_kernels(KernelTable& into);
+void register_cpu_kernels(KernelTable& into);
+void register_null_kernels(KernelTable& into);
+void register_device_kernels(KernelTable& into);  // cuda/register.cpp or no_cuda.cpp
+void register_dist_kernels(KernelTable& into);
+
+void KernelTable::add(std::string_view op, DeviceKind device, Kernel kernel) {
+  by_device_[static_cast<std::size_t>(device)][find_op(op).id].push_back(std::move(kernel));
+}
+
+const std::vector<Kernel>& KernelTable::find(const OpDef& op, DeviceKind device) const {
+  static const std::vector<Kernel> none;
+  const auto& kernels = by_device_[static_cast<std::size_t>(device)];
+  const auto it = kernels.find(op.id);
+  return it == kernels.end() ? none : it->second;
+}
+
+const KernelTable& kernel_table() {
+  static const KernelTable* table = [] {
+    auto* t = new KernelTable;
+    register_cpu_kernels(*t);
+    register_dist_kernels(*t);
+    register_reference_kernels(*t);
+    register_null_kernels(*t);
+    register_device_kernels(*t);
+    return t;
+  }();
+  return *table;
+}
+
+namespace {
+
+Planned try_kernel(const Kernel& kernel, PlanRequest request, std::vector<ArgDesc>& in) {
+  Planned planned;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (accepts(kernel.accepts, in[i])) continue;
+    in[i].strides = contiguous_strides(in[i].shape);
+    planned.densify |= std::uint64_t{1} << i;
+  }
+  request.in = in;
+  planned.plan = kernel.plan(request);
+  planned.kernel = kernel.name;
+  return planned;
+}
+
+std::string describe(std::span<const ArgDesc> args) {
+  std::string text;
+  for (const auto& arg : args) text += (text.empty() ? "" : ", ") + to_string(TensorType{arg.dtype, arg.shape});
+  return text;
+}
+
+}  // namespace
+
+Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
+                    std::span<const ArgDesc> out, const PlanOptions& options) {
+  for (const auto& kernel : kernel_table().find(op, device)) {
+    if (options.reference_only && kernel.name != "reference") continue;
+    std::vector<ArgDesc> operands(in.begin(), in.end());
+    Planned planned = try_kernel(kernel, {op, attrs, in, out, options.threads}, operands);
+    if (planned.plan) return planned;
+  }
+  fail("[{}] expected a kernel for {}({}) on {}, got none", op.name, op.name, describe(in), name(device));
+}
+
+}  // namespace starling

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "starling/kernels/kernel.h"
+
+namespace starling {
+
+// The strides of an operand over the elements of a broadcast shape: 0 where it is stretched.
+Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& out);
+
+// An odometer over a shape for several operands, each with its own strides (of the shape's rank). Calls f(offsets) for every
+// element in row-major order, offsets[k] being operand k's place.
+template <std::size_t N, class F>
+void for_each_offset(const Shape& shape, const std::array<Shape, N>& strides, F&& f) {
+  if (shape.numel() == 0) return;
+  std::array<std::int64_t, kMaxRank> index{};
+  std::array<std::int64_t, N> at{};
+  while (true) {
+    f(at);
+    int d = shape.rank() - 1;
+    for (; d >= 0; --d) {
+      const auto axis = static_cast<std::size_t>(d);
+      for (std::size_t k = 0; k < N; ++k) at[k] += strides[k][d];
+      if (++index[axis] < shape[d]) break;
+      for (std::size_t k = 0; k < N; ++k) at[k] -= strides[k][d] * shape[d];
+      index[axis] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// A shape with several operands' strides, after dimensions of size 1 were dropped and neighbours walked as one dimension by all
+// operands were joined: what remains is the least number of loops.
+struct Loops {
+  static constexpr int kOperands = 4;
+  Shape shape{};
+  std::array<Shape, kOperands> strides{};
+  int operands = 0;
+};
+Loops collapse(const Shape& shape, std::span<const Shape> strides);
+
+}  // namespace starling

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <span>
+
+#include "starling/ops/op_def.h"
+
+namespace starling {
+
+// Applies an op to tensors: the interpreter on top of the stack gives it its meaning, and the tape records it when a gradient
+// will be wanted. All C++ op functions end here.
+TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs = {});
+inline TensorList apply(const OpDef& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}) {
+  return apply(op, std::span(inputs.begin(), inputs.size()), attrs);
+}
+
+// The first output only.
+template <class Inputs>
+Tensor apply1(const OpDef& op, const Inputs& inputs, const Attrs& attrs = {}) {
+  return std::move(apply(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs)[0]);
+}
+inline Tensor apply1(const OpDef& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}) {
+  return std::move(apply(op, inputs, attrs)[0]);
+}
+
+// Calls an op with attributes given as text, as bindings and graph files do: call("sum", {x}, {{"axes", "[0]"}}).
+TensorList call(std::string_view name, std::span<const Tensor> inputs,
+                std::span<const std::pair<std::string, std::string>> attrs = {});
+
+// Checks the number of inputs and infers; what every interpreter begins with.
+Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs);
+Types types_of(std::span<const Tensor> tensors);
+
+// Whether ops are recorded for differentiation on this thread.
+bool grad_enabled();
+class GradMode {
+ public:
+  explicit GradMode(bool enabled);
+  ~GradMode();
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool before_;
+};
+struct NoGrad : GradMode {
+  NoGrad() : GradMode(false) {}
+};
+
+// The tape's hook: marks `outputs` as made by this call. Lives in autograd.
+void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs);
+
+}  // namespace starling

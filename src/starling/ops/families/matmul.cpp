@@ -1,0 +1,234 @@
+#include "starling/ops/matmul.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/ops/unary.h"
+
+namespace starling {
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
+  static const OpDef& op = find_op("matmul");
+  return apply1(op, {a, b}, attrs);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearAttrs& attrs) {
+  static const OpDef& op = find_op("linear");
+  if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
+  return apply1(op, {x, weight}, attrs);
+}
+
+Tensor activate(Symbol activation, const Tensor& x) {
+  if (activation.empty()) return x;
+  return apply1(find_op(activation.str()), {x});
+}
+
+Tensor activation_backward(Symbol activation, const Tensor& dy, const Tensor& y) {
+  if (activation.empty()) return dy;
+  return apply1(find_op(activation.str() + "_backward"), {dy, y});
+}
+
+namespace {
+
+struct MatrixSides {
+  std::int64_t m, n, k;
+};
+
+MatrixSides sides(const InferCall& call, bool trans_a, bool trans_b) {
+  const Shape& a = call.in[0].shape;
+  const Shape& b = call.in[1].shape;
+  check(a.rank() >= 2 && b.rank() >= 2, "[{}] expected matrices, got {} and {}", call.op.name, to_string(a), to_string(b));
+  rules::expect_same_dtype(call);
+  rules::expect_float(call);
+  const auto m = trans_a ? a.back() : a[a.rank() - 2];
+  const auto ka = trans_a ? a[a.rank() - 2] : a.back();
+  const auto kb = trans_b ? b.back() : b[b.rank() - 2];
+  const auto n = trans_b ? b[b.rank() - 2] : b.back();
+  check(ka == kb, "[{}] expected inner sizes to agree, got {}{} and {}{}", call.op.name, to_string(a), trans_a ? " transposed" : "",
+        to_string(b), trans_b ? " transposed" : "");
+  return {m, n, ka};
+}
+
+Shape leading(const Shape& shape) {
+  Shape out = shape;
+  out.erase(out.rank() - 1);
+  out.erase(out.rank() - 1);
+  return out;
+}
+
+Types infer_product(const InferCall& call, bool trans_a, bool trans_b) {
+  const auto [m, n, k] = sides(call, trans_a, trans_b);
+  Shape shape = broadcast_shapes(leading(call.in[0].shape), leading(call.in[1].shape), call.op.name.c_str());
+  shape.push_back(m);
+  shape.push_back(n);
+  return {TensorType{call.in[0].dtype, shape}};
+}
+
+Types infer_matmul(const InferCall& call) {
+  const auto& a = call.attrs.as<MatmulAttrs>();
+  return infer_product(call, a.trans_a, a.trans_b);
+}
+
+TensorList grad_matmul(const GradCall& c) {
+  const auto& at = c.attrs.as<MatmulAttrs>();
+  const Tensor& a = c.in[0];
+  const Tensor& b = c.in[1];
+  const Tensor& g = c.grads[0];
+  TensorList out(2);
+  if (c.needs(0)) {
+    out[0] = at.trans_a ? matmul(b, g, {.trans_a = at.trans_b, .trans_b = true}) : matmul(g, b, {.trans_b = !at.trans_b});
+    out[0] = rules::sum_to(out[0], a.shape());
+  }
+  if (c.needs(1)) {
+    out[1] = at.trans_b ? matmul(g, a, {.trans_a = true, .trans_b = at.trans_a}) : matmul(a, g, {.trans_a = !at.trans_a});
+    out[1] = rules::sum_to(out[1], b.shape());
+  }
+  return out;
+}
+
+// Rank 2: the inner dimension cut on both sides leaves terms; an outer one carries through; a term times a whole is a term.
+ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
+  const auto whole = Placement::replicate();
+  const auto term = Placement::partial();
+  ShardRule rule = rules::shard_replicated(call);
+  if (call.in[0].shape.rank() != 2 || call.in[1].shape.rank() != 2) return rule;
+  const int m = trans_a ? 1 : 0, ka = 1 - m, kb = trans_b ? 1 : 0, n = 1 - kb;
+  const Placement a = call.placed[0], b = call.placed[1];
+  const auto set = [&](Placement pa, Placement pb, Placement out) {
+    rule.in[0] = pa;
+    rule.in[1] = pb;
+    rule.out[0] = out;
+  };
+  if (a.is_split(m)) set(a, whole, Placement::split(0));
+  else if (a.is_split(ka)) set(a, Placement::split(kb), term);
+  else if (b.is_split(n)) set(whole, b, Placement::split(1));
+  else if (b.is_split(kb)) set(Placement::split(ka), b, term);
+  else if (a == term && b == whole) set(a, b, term);
+  else if (a == whole && b == term) set(a, b, term);
+  return rule;
+}
+
+void check_activation(const InferCall& call, Symbol activation) {
+  const auto& name = activation.str();
+  check(name.empty() || name == "relu" || name == "tanh" || name == "sigmoid",
+        "[{}] expected an activation of relu, tanh, sigmoid or none, got '{}'", call.op.name, name);
+}
+
+Types infer_linear(const InferCall& call) {
+  rules::expect_same_dtype(call);
+  rules::expect_float(call);
+  rules::expect_rank(call, 1, 2);
+  check_activation(call, call.attrs.as<LinearAttrs>().activation);
+  const Shape& x = call.in[0].shape;
+  const Shape& w = call.in[1].shape;
+  check(x.rank() >= 1 && x.back() == w[1], "[linear] expected x [.., {}] for a weight {}, got {}", w[1], to_string(w), to_string(x));
+  if (call.in.size() == 3) {
+    check(call.in[2].shape == Shape{w[0]}, "[linear] expected a bias [{}], got {}", w[0], to_string(call.in[2].shape));
+  }
+  Shape out = x;
+  out[out.rank() - 1] = w[0];
+  return {TensorType{call.in[0].dtype, out}};
+}
+
+Tensor rows(const Tensor& x) { return x.rank() == 2 ? x : reshape(x, {x.shape().rank() == 1 ? 1 : -1, x.shape().back()}); }
+
+TensorList grad_linear(const GradCall& c) {
+  const Tensor g = rows(activation_backward(c.attrs.as<LinearAttrs>().activation, c.grads[0], c.out[0]));
+  TensorList out(c.in.size());
+  if (c.needs(0)) out[0] = reshape(matmul(g, c.in[1]), c.in[0].shape());
+  if (c.needs(1)) out[1] = matmul(g, rows(c.in[0]), {.trans_a = true});
+  if (c.in.size() == 3 && c.needs(2)) out[2] = sum(g, {.axes = {0}});
+  return out;
+}
+
+ShardRule shard_linear(const ShardCall& call) {
+  ShardRule rule = rules::shard_replicated(call);
+  const int last = call.out[0].shape.rank() - 1;
+  if (call.placed[0].is_split() && call.placed[0].dim < last) {
+    rule.in[0] = rule.out[0] = call.placed[0];
+  } else if (call.placed[1].is_split(0)) {
+    rule.in[1] = call.placed[1];
+    if (call.in.size() == 3) rule.in[2] = Placement::split(0);
+    rule.out[0] = Placement::split(last);
+  }
+  return rule;
+}
+
+std::vector<OpCase> matmul_cases() {
+  const auto two = [](Shape a, Shape b, MatmulAttrs attrs) { return OpCase{{{.shape = a}, {.shape = b}}, attrs}; };
+  return {two({3, 4}, {4, 5}, {}), two({4, 3}, {4, 5}, {.trans_a = true}), two({3, 4}, {5, 4}, {.trans_b = true}),
+          two({4, 3}, {5, 4}, {true, true}), two({2, 3, 4}, {2, 4, 5}, {}), two({2, 3, 4}, {4, 5}, {}),
+          two({0, 4}, {4, 5}, {}), two({3, 0}, {0, 5}, {}), two({2, 1, 3, 4}, {3, 5, 4}, {.trans_b = true})};
+}
+
+std::vector<OpCase> linear_cases() {
+  const auto three = [](Shape x, std::int64_t out, const char* act) {
+    const auto in = x.back();
+    return OpCase{{{.shape = x}, {.shape = {out, in}}, {.shape = {out}}}, LinearAttrs{Symbol(act)}};
+  };
+  return {three({3, 4}, 5, ""), three({3, 4}, 5, "tanh"), three({2, 3, 4}, 2, "sigmoid"), three({4}, 3, ""), three({0, 4}, 3, ""),
+          {{{.shape = {3, 4}}, {.shape = {5, 4}}}, LinearAttrs{}}, three({17, 33}, 19, "tanh")};
+}
+
+void register_fused(OpRegistry& ops) {
+  ops.add({.name = "matmul_act",
+           .doc = "matmul(a, b) · act'(y): a product and the activation's gradient in one pass.",
+           .inputs = {"a", "b", "y"},
+           .outputs = {"c"},
+           .attrs = &attr_type<MatmulActAttrs>(),
+           .infer = [](const InferCall& call) {
+             const auto& at = call.attrs.as<MatmulActAttrs>();
+             check_activation(call, at.activation);
+             Types types = infer_product(call, at.trans_a, at.trans_b);
+             check(call.in[2] == types[0], "[matmul_act] expected y of {}, got {}", to_string(types[0]), to_string(call.in[2]));
+             return types;
+           },
+           .decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
+             const auto& at = attrs.as<MatmulActAttrs>();
+             return TensorList{activation_backward(at.activation, matmul(in[0], in[1], {at.trans_a, at.trans_b}), in[2])};
+           },
+           .cases = [] {
+             return std::vector<OpCase>{
+                 {{{.shape = {3, 4}}, {.shape = {4, 5}}, {.shape = {3, 5}}}, MatmulActAttrs{false, false, Symbol("tanh")}},
+                 {{{.shape = {9, 20}}, {.shape = {20, 33}}, {.shape = {9, 33}}}, MatmulActAttrs{false, false, Symbol("relu")}},
+                 {{{.shape = {20, 9}}, {.shape = {33, 20}}, {.shape = {9, 33}}}, MatmulActAttrs{true, true, Symbol("sigmoid")}}};
+           }});
+}
+
+}  // namespace
+
+void register_ops_matmul(OpRegistry& ops) {
+  ops.add({.name = "matmul",
+           .doc = "The matrix product; leading dimensions broadcast.",
+           .inputs = {"a", "b"},
+           .outputs = {"c"},
+           .attrs = &attr_type<MatmulAttrs>(),
+           .infer = infer_matmul,
+           .gradient = grad_matmul,
+           .shard = [](const ShardCall& call) {
+             const auto& at = call.attrs.as<MatmulAttrs>();
+             return shard_product(call, at.trans_a, at.trans_b);
+           },
+           .cases = matmul_cases,
+           .saves = kSavesInputs});
+  ops.add({.name = "linear",
+           .doc = "x · weightᵀ + bias, through an activation if one is named.",
+           .inputs = {"x", "weight", "bias?"},
+           .attrs = &attr_type<LinearAttrs>(),
+           .infer = infer_linear,
+           .gradient = grad_linear,
+           .decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
+             const Tensor plain = in.size() == 3 ? linear(in[0], in[1], in[2]) : linear(in[0], in[1]);
+             return TensorList{activate(attrs.as<LinearAttrs>().activation, plain)};
+           },
+           .shard = shard_linear,
+           .cases = linear_cases,
+           .saves = kSavesAll});
+  register_fused(ops);
+}
+
+}  // namespace starling

@@ -1,0 +1,136 @@
+#include "starling/ops/random.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/scope.h"
+#include "starling/ops/state.h"
+
+namespace starling {
+
+Generator::Generator(std::int64_t seed) : key_(zeros({2}, DType::i64)) {
+  key_.set_name("rng");
+  this->seed(seed);
+}
+
+void Generator::seed(std::int64_t seed) {
+  key_.data<std::int64_t>()[0] = seed;
+  key_.data<std::int64_t>()[1] = 0;
+  SiteCounts::reset();
+}
+
+void Generator::next_step() {
+  const NoGrad no_grad;
+  const std::int64_t one_step[2] = {0, 1};
+  assign(key_, add(key_, constant(from_host<std::int64_t>(one_step, {2}))));
+  SiteCounts::reset();
+}
+
+Generator& default_generator() {
+  thread_local Generator generator;
+  return generator;
+}
+
+void manual_seed(std::int64_t seed) { default_generator().seed(seed); }
+
+Tensor uniform(const Shape& shape, const UniformOptions& o) {
+  static const OpDef& op = find_op("uniform");
+  return apply1(op, {default_generator().key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
+}
+
+Tensor normal(const Shape& shape, const NormalOptions& o) {
+  static const OpDef& op = find_op("normal");
+  return apply1(op, {default_generator().key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
+}
+
+Tensor dropout(const Tensor& x, double p) {
+  static const OpDef& op = find_op("dropout");
+  check(p >= 0 && p < 1, "[dropout] expected a probability in [0, 1), got {}", p);
+  return apply1(op, {x, default_generator().key()}, DropoutAttrs{1 - p, {}, {}, next_random_site()});
+}
+
+namespace {
+
+void check_key(const TensorType& key, const InferCall& call) {
+  check(key.dtype == DType::i64 && key.shape == Shape{2}, "[{}] expected a key i64[2] of seed and step, got {}", call.op.name, to_string(key));
+}
+
+// A piece lies within the whole; both are left out for the whole itself.
+void check_piece(const Shape& own, const Shape& global, const Shape& offset, const InferCall& call) {
+  bool fits = global.rank() == offset.rank() && (global.empty() || global.rank() == own.rank());
+  for (int i = 0; fits && i < global.rank(); ++i) fits = offset[i] >= 0 && own[i] <= global[i] && offset[i] <= global[i] - own[i];
+  check(fits, "[{}] expected a piece {} at {} within {}", call.op.name, to_string(own), to_string(offset), to_string(global));
+  check_size(global, 1, call.op.name.c_str());
+}
+
+Types infer_random(const InferCall& call) {
+  check_key(call.in[0], call);
+  const auto& a = call.attrs.as<RandomAttrs>();
+  check_size(a.shape, size_of(a.dtype), call.op.name.c_str());
+  check_piece(a.shape, a.global, a.offset, call);
+  check(is_float(a.dtype), "[{}] expected a float dtype, got {}", call.op.name, name(a.dtype));
+  return {TensorType{a.dtype, a.shape}};
+}
+
+Types infer_dropout(const InferCall& call) {
+  rules::expect_float(call);
+  check_key(call.in[1], call);
+  const auto& a = call.attrs.as<DropoutAttrs>();
+  check_piece(call.in[0].shape, a.global, a.offset, call);
+  const double keep = a.keep;
+  check(keep > 0 && keep <= 1, "[dropout] expected to keep a share in (0, 1], got {}", keep);
+  return {call.in[0]};
+}
+
+ShardRule shard_dropout(const ShardCall& call) {
+  if (!call.placed[0].is_split()) return rules::shard_replicated(call);
+  return {{call.placed[0], Placement::replicate()}, {call.placed[0]}};
+}
+
+const CaseInput kKey{.shape = {2}, .low = 0, .high = 1000, .dtype = DType::i64};
+
+std::vector<OpCase> random_cases() {
+  return {{{kKey}, RandomAttrs{{4, 5}, {}, {}, 3, 0, 1, DType::f64}},
+          {{kKey}, RandomAttrs{{2, 5}, {7, 5}, {3, 0}, 3, -1, 2, DType::f64}},
+          {{kKey}, RandomAttrs{{4, 2}, {4, 5}, {0, 2}, 9, 0, 1, DType::f64}},
+          {{kKey}, RandomAttrs{{0}, {}, {}, 1, 0, 1, DType::f64}}};
+}
+
+OpDef random_op(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = {"key"},
+          .attrs = &attr_type<RandomAttrs>(),
+          .infer = infer_random,
+          .shard = rules::shard_replicated,
+          .cases = random_cases,
+          .random = true};
+}
+
+}  // namespace
+
+void register_ops_random(OpRegistry& ops) {
+  ops.add(random_op("uniform", "Random numbers in [a, b)."));
+  ops.add(random_op("normal", "Random numbers of mean a and standard deviation b."));
+  ops.add({.name = "dropout",
+           .doc = "Keeps each element with probability keep, scaled by 1 / keep; the rest are 0.",
+           .inputs = {"x", "key"},
+           .attrs = &attr_type<DropoutAttrs>(),
+           .infer = infer_dropout,
+           // Linear in x with the same mask, so its gradient is itself.
+           .gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0], c.in[1]}, c.attrs), Tensor()}; },
+           .shard = shard_dropout,
+           .cases = [] {
+             return std::vector<OpCase>{{{{.shape = {4, 5}}, kKey}, DropoutAttrs{0.7, {}, {}, 5}},
+                                        {{{.shape = {33}}, kKey}, DropoutAttrs{0.5, {}, {}, 6}},
+                                        {{{.shape = {2, 3}}, kKey}, DropoutAttrs{0.5, {8, 3}, {4, 0}, 6}},
+                                        {{{.shape = {0, 3}}, kKey}, DropoutAttrs{}}};
+           },
+           .saves = kSavesInputs,
+           .random = true,
+           .inplace = 0});
+}
+
+}  // namespace starling

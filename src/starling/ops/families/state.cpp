@@ -1,0 +1,178 @@
+#include "starling/ops/state.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/tensor/interpreter.h"
+
+namespace starling {
+
+void assign(const Tensor& variable, const Tensor& value) {
+  static const OpDef& op = find_op("identity");
+  check(variable.type() == value.type(), "[assign] expected a value of {}, got {}", to_string(variable.type()), to_string(value.type()));
+  current_interpreter().apply_into(op, {&value, 1}, NoAttrs{}, {&variable, 1});
+}
+
+namespace {
+
+constexpr const char* kConstantName = "(constant)";
+
+}  // namespace
+
+Tensor constant(const Tensor& value) {
+  if (value.traced()) return value;
+  Tensor marked = value.detach();
+  marked.set_name(kConstantName);
+  return marked;
+}
+
+bool is_constant(const Tensor& value) { return value.name() == kConstantName; }
+
+void sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& attrs) {
+  static const OpDef& op = find_op("sgd_update");
+  const Tensor in[] = {w, v, g, lr};
+  const Tensor targets[] = {w, v};
+  current_interpreter().apply_into(op, in, attrs, targets);
+}
+
+namespace {
+
+Types infer_source(const InferCall& call) {
+  const auto& a = call.attrs.as<SourceAttrs>();
+  return {TensorType{a.dtype, a.shape}};
+}
+
+OpDef source(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = {},
+          .attrs = &attr_type<SourceAttrs>(),
+          .infer = infer_source,
+          .stateful = true};
+}
+
+void expect_lr(const InferCall& call) {
+  check(!call.in.empty(), "[{}] expected operands, got none", call.op.name);
+  check(call.in.back() == TensorType{DType::f32, {}}, "[{}] expected lr f32[], got {}", call.op.name, to_string(call.in.back()));
+}
+
+Types infer_sgd(const InferCall& call) {
+  rules::expect_float(call);
+  expect_lr(call);
+  check(call.in[0] == call.in[1] && call.in[0] == call.in[2], "[sgd_update] expected w, v and g alike, got {}, {} and {}",
+        to_string(call.in[0]), to_string(call.in[1]), to_string(call.in[2]));
+  return {call.in[0], call.in[1]};
+}
+
+// All of w, then all of v, then all of g, then lr: output i overwrites input i.
+Types infer_sgd_many(const InferCall& call) {
+  expect_lr(call);
+  rules::expect_float(call);
+  const std::size_t n = call.in.size() / 3;
+  check(call.in.size() == 3 * n + 1 && n > 0, "[sgd_update_many] expected w…, v…, g… and lr, got {} operands", call.in.size());
+  Types out;
+  for (std::size_t i = 0; i < 2 * n; ++i) out.push_back(call.in[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    check(call.in[i] == call.in[n + i] && call.in[i] == call.in[2 * n + i] && call.in[i].dtype == call.in[0].dtype,
+          "[sgd_update_many] expected w, v and g alike, got {}, {} and {}", to_string(call.in[i]), to_string(call.in[n + i]),
+          to_string(call.in[2 * n + i]));
+  }
+  return out;
+}
+
+Types infer_matmul_sgd(const InferCall& call) {
+  expect_lr(call);
+  const auto& a = call.attrs.as<MatmulSgdAttrs>();
+  const TensorType product[] = {call.in[2], call.in[3]};
+  const Attrs attrs = MatmulAttrs{a.trans_a, a.trans_b};
+  const Types g = infer(find_op("matmul"), product, attrs);
+  check(call.in[0] == g[0] && call.in[1] == g[0], "[matmul_sgd] expected w and v of {}, got {} and {}", to_string(g[0]),
+        to_string(call.in[0]), to_string(call.in[1]));
+  return {call.in[0], call.in[1]};
+}
+
+TensorList step_pure(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& a) {
+  const Tensor decayed = a.weight_decay != 0 ? add(g, mul(w, a.weight_decay)) : g;
+  const Tensor velocity = add(mul(v, a.momentum), decayed);
+  const Tensor direction = a.nesterov ? add(decayed, mul(velocity, a.momentum)) : velocity;
+  return {sub(w, mul(direction, cast(lr, w.dtype()))), velocity};
+}
+
+std::vector<OpCase> sgd_cases() {
+  const auto one = [](Shape s, SgdAttrs a) {
+    return OpCase{{{.shape = s}, {.shape = s}, {.shape = s}, {.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}}, a};
+  };
+  return {one({7}, {0.9}), one({33, 5}, {0.9, 0.01, true}), one({0}, {0.5}), one({4}, {})};
+}
+
+void register_updates(OpRegistry& ops) {
+  ops.add({.name = "sgd_update",
+           .doc = "One step of SGD with momentum: new weights and velocity.",
+           .inputs = {"w", "v", "g", "lr"},
+           .outputs = {"w", "v"},
+           .attrs = &attr_type<SgdAttrs>(),
+           .infer = infer_sgd,
+           .decompose = [](std::span<const Tensor> in, const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<SgdAttrs>()); },
+           .shard = rules::shard_replicated,
+           .cases = sgd_cases,
+           .inplace = 0});
+  ops.add({.name = "sgd_update_many",
+           .doc = "sgd_update of many tensors in one pass.",
+           .inputs = {"ws_vs_gs_lr..."},
+           .outputs = {"ws_vs"},
+           .attrs = &attr_type<SgdAttrs>(),
+           .infer = infer_sgd_many,
+           .cases = [] {
+             const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, a{.shape = {5}}, b{.shape = {2, 9}};
+             return std::vector<OpCase>{{{a, b, a, b, a, b, lr}, SgdAttrs{0.9, 0.01, false}}, {{a, a, a, lr}, SgdAttrs{0.9, 0, true}}};
+           },
+           .inplace = 0});
+  ops.add({.name = "matmul_sgd",
+           .doc = "sgd_update with the gradient matmul(a, b), which is never stored.",
+           .inputs = {"w", "v", "a", "b", "lr"},
+           .outputs = {"w", "v"},
+           .attrs = &attr_type<MatmulSgdAttrs>(),
+           .infer = infer_matmul_sgd,
+           .decompose = [](std::span<const Tensor> in, const Attrs& at) {
+             const auto& a = at.as<MatmulSgdAttrs>();
+             return step_pure(in[0], in[1], matmul(in[2], in[3], {a.trans_a, a.trans_b}), in[4], {a.momentum, a.weight_decay, false});
+           },
+           .cases = [] {
+             const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
+             return std::vector<OpCase>{{{w, w, {.shape = {9, 20}}, {.shape = {9, 33}}, lr}, MatmulSgdAttrs{true, false, 0.9, 0.01}},
+                                        {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}}};
+           },
+           .inplace = 0});
+}
+
+}  // namespace
+
+void register_ops_state(OpRegistry& ops) {
+  ops.add(source("input", "An argument of the graph."));
+  ops.add(source("variable", "The value of a variable when the program reaches this node."));
+  ops.add(source("constant", "A tensor held by the graph."));
+  ops.add({.name = "assign",
+           .doc = "Gives a variable a new value.",
+           .inputs = {"value"},
+           .outputs = {},
+           .attrs = &attr_type<AssignAttrs>(),
+           .infer = [](const InferCall&) { return Types{}; },
+           .stateful = true});
+  ops.add({.name = "identity",
+           .doc = "The same tensor.",
+           .inputs = {"x"},
+           .infer = rules::infer_same,
+           .gradient = [](const GradCall& c) { return TensorList{c.grads[0]}; },
+           .shard = rules::shard_linear_elementwise,
+           .view = [](const ViewCall& call) { return std::optional<View>({call.shape, call.strides}); },
+           .cases = [] { return std::vector<OpCase>{{{{.shape = {3, 4}}}, NoAttrs{}}, {{{.shape = {}}}, NoAttrs{}}}; },
+           .saves = kSavesNothing,
+           .inplace = 0});
+  register_updates(ops);
+}
+
+}  // namespace starling

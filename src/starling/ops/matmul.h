@@ -1,0 +1,40 @@
+#pragma once
+
+#include "starling/ops/attrs.h"
+#include "starling/tensor/tensor.h"
+
+namespace starling {
+
+struct MatmulAttrs {
+  bool trans_a = false;
+  bool trans_b = false;
+  static AttrFields fields() { return {field("trans_a", &MatmulAttrs::trans_a), field("trans_b", &MatmulAttrs::trans_b)}; }
+};
+
+// [.., m, k] · [.., k, n] → [.., m, n]; leading dimensions broadcast. A transposed operand is given as [.., k, m] / [.., n, k].
+Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs = {});
+
+struct LinearAttrs {
+  Symbol activation{};  // none (empty), relu, tanh, sigmoid
+  static AttrFields fields() { return {field("activation", &LinearAttrs::activation)}; }
+};
+
+// x [.., in] · weight [out, in]ᵀ + bias [out] → [.., out], through the activation if one is named.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const LinearAttrs& attrs = {});
+
+// What fusion makes of a product: matmul · act'(y), from the saved output y of the activation.
+struct MatmulActAttrs {
+  bool trans_a = false;
+  bool trans_b = false;
+  Symbol activation{};
+  static AttrFields fields() {
+    return {field("trans_a", &MatmulActAttrs::trans_a), field("trans_b", &MatmulActAttrs::trans_b),
+            field("activation", &MatmulActAttrs::activation)};
+  }
+};
+
+// The gradient of a named activation, from its output: dy · act'(y).
+Tensor activation_backward(Symbol activation, const Tensor& dy, const Tensor& y);
+Tensor activate(Symbol activation, const Tensor& x);
+
+}  // namespace starling

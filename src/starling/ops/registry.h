@@ -1,0 +1,29 @@
+#pragma once
+
+#include <deque>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "starling/ops/op_def.h"
+
+namespace starling {
+
+// All ops, built once at first use from the families found by the build, immutable afterwards.
+class OpRegistry {
+ public:
+  void add(OpDef op);  // throws on a second op of the same name
+  const OpDef* find(std::string_view name) const;
+  const OpDef& at(int id) const { return ops_[static_cast<std::size_t>(id)]; }
+  int size() const { return static_cast<int>(ops_.size()); }
+  std::vector<const OpDef*> sorted() const;  // by name
+
+ private:
+  std::deque<OpDef> ops_;
+  std::unordered_map<std::string_view, int> by_name_;
+};
+
+const OpRegistry& op_registry();
+const OpDef& find_op(std::string_view name);  // throws naming the closest known op
+
+}  // namespace starling

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "starling/ops/op_def.h"
+
+namespace starling::rules {
+
+// Shape inference, sharding and checks that many families share.
+
+// One dtype, shapes broadcast together: elementwise ops. `result` overrides the output dtype (comparisons give bool).
+Types infer_broadcast(const InferCall& call);
+Types infer_broadcast_bool(const InferCall& call);
+Types infer_same(const InferCall& call);  // every output is like the first input
+
+void expect_float(const InferCall& call, int input = 0);
+void expect_same_dtype(const InferCall& call);
+void expect_rank(const InferCall& call, int input, int rank);
+
+// Elementwise: operands are cut alike along the dimension that is split; anything else becomes replicated.
+ShardRule shard_elementwise(const ShardCall& call);
+// Ops linear in their only tensor operand also let partial sums through.
+ShardRule shard_linear_elementwise(const ShardCall& call);
+// add, sub: terms of both sides may be added before they are reduced.
+ShardRule shard_additive(const ShardCall& call);
+// mul, div: one partial factor passes if the other is replicated.
+ShardRule shard_multiplicative(const ShardCall& call);
+// Row-wise ops: every operand in `batched` (a bit mask) and every output may be split along dimension 0.
+ShardRule shard_batch(const ShardCall& call, std::uint32_t batched);
+ShardRule shard_replicated(const ShardCall& call);
+
+// The sum of a gradient over the dimensions that broadcasting stretched.
+Tensor sum_to(const Tensor& tensor, const Shape& shape);
+
+}  // namespace starling::rules

@@ -1,0 +1,129 @@
+#include "starling/runtime/compile.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/kernels/eager.h"
+
+namespace starling {
+
+struct CompiledFunction::Entry {
+  std::vector<TensorType> types;
+  std::vector<Device> devices;
+  int threads = 0;
+  bool grad_enabled = true;
+  Trace traced;
+  std::unique_ptr<Program> program;
+  std::vector<Tensor> slots;    // gradient slots the program adds to, beside traced.accumulating
+  std::vector<Tensor> inputs;   // of the call being made
+  std::vector<Tensor> outputs;  // handed out; reused once the caller has let go
+};
+
+struct CompiledFunction::State {
+  TraceFn f;
+  CompileOptions options;
+  std::shared_ptr<Strategy> strategy;
+  std::vector<std::unique_ptr<Entry>> entries;  // most recently used first
+  Profiler* profiler = nullptr;
+
+  const Entry& last() const {
+    check(!entries.empty(), "[compile] expected a function that has been called, got one that has not");
+    return *entries.front();
+  }
+};
+
+CompiledFunction::CompiledFunction(TraceFn f, CompileOptions options) : state_(std::make_unique<State>()) {
+  state_->f = std::move(f);
+  state_->strategy = options.strategy ? options.strategy : std::make_shared<SingleStrategy>();
+  state_->options = std::move(options);
+}
+
+CompiledFunction::~CompiledFunction() = default;
+CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
+CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
+
+CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arguments) {
+  auto& entries = state_->entries;
+  const int threads = state_->options.threads > 0 ? state_->options.threads : num_threads();
+  const auto fits = [&](const std::unique_ptr<Entry>& entry) {
+    if (entry->types.size() != arguments.size() || entry->threads != threads) return false;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const Tensor& a = arguments[i];
+      if (a.dtype() != entry->types[i].dtype || !(a.shape() == entry->types[i].shape) || a.device() != entry->devices[i]) return false;
+    }
+    return true;
+  };
+  const auto found = std::find_if(entries.begin(), entries.end(), fits);
+  if (found != entries.end()) {
+    if (found != entries.begin()) std::rotate(entries.begin(), found, found + 1);
+    return *entries.front();
+  }
+  auto entry = std::make_unique<Entry>();
+  for (const auto& a : arguments) {
+    entry->types.push_back(a.type());
+    entry->devices.push_back(a.device());
+  }
+  entry->threads = threads;
+  entry->traced = trace(state_->f, arguments);
+  for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
+  entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
+                                           {.disable = state_->options.disable,
+                                            .threads = threads,
+                                            .reuse_memory = state_->options.reuse_memory,
+                                            .reference_only = state_->options.reference_only,
+                                            .arguments = arguments.size()});
+  entry->program->set_profiler(state_->profiler);
+  entry->outputs.resize(entry->traced.graph.outputs.size());
+  if (entries.size() == state_->options.cache) entries.pop_back();
+  entries.insert(entries.begin(), std::move(entry));
+  return *entries.front();
+}
+
+namespace {
+
+// A slot that eager code has cleared since starts from zero again.
+void reattach(const Tensor& variable, const Tensor& slot) {
+  const Tensor now = variable.grad();
+  if (now.defined() && same(now, slot)) return;
+  copy_into(slot, now.defined() ? densify(now) : zeros(slot.shape(), slot.dtype(), slot.device()));
+  variable.set_grad(slot);
+}
+
+}  // namespace
+
+TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
+  for (const auto& a : arguments) {
+    check(a.defined() && !a.traced(), "[compile] expected tensors with data as arguments, got {}",
+          a.defined() ? "a traced value (compiled functions do not nest)" : "an empty handle");
+  }
+  Entry& entry = entry_for(arguments);
+  entry.inputs.clear();
+  for (const auto& a : arguments) entry.inputs.push_back(a.contiguous() ? a : densify(a));
+  for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(densify(hidden));
+  for (std::size_t i = 0; i < entry.slots.size(); ++i) reattach(entry.traced.accumulating[i], entry.slots[i]);
+  const Graph& graph = entry.traced.graph;
+  for (std::size_t i = 0; i < entry.outputs.size(); ++i) {
+    Tensor& out = entry.outputs[i];
+    if (out.defined() && out.impl()->use_count() == 1 && out.impl()->storage->use_count() == 1) continue;
+    const TensorType& type = graph.value(graph.outputs[i]).type;
+    const Device device = graph.maker(graph.outputs[i]).device;
+    out = empty(type.shape, type.dtype, device);
+  }
+  entry.program->run(entry.inputs, entry.outputs);
+  entry.inputs.clear();
+  return TensorList(std::span<const Tensor>(entry.outputs));
+}
+
+const Graph& CompiledFunction::traced_graph() const { return state_->last().traced.graph; }
+const Graph& CompiledFunction::graph() const { return state_->last().program->graph(); }
+std::string CompiledFunction::explain() const { return state_->last().program->explain(); }
+std::size_t CompiledFunction::memory_bytes() const { return state_->last().program->memory_bytes(); }
+std::size_t CompiledFunction::programs() const { return state_->entries.size(); }
+
+void CompiledFunction::set_profiler(Profiler* profiler) {
+  state_->profiler = profiler;
+  for (auto& entry : state_->entries) entry->program->set_profiler(profiler);
+}
+
+}  // namespace starling

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "starling/graph/tracer.h"
+#include "starling/runtime/program.h"
+
+namespace starling {
+
+struct CompileOptions {
+  std::set<std::string> disable = {};            // passes to leave out, or "all"
+  int threads = 0;                               // 0: as many as parallel_for may use
+  bool reuse_memory = true;
+  bool reference_only = false;
+  std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
+  std::size_t cache = 16;                        // programs kept, by signature of the arguments
+};
+
+// A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and run as
+// one program from then on. Tensors it captures are read at every call, variables are updated, results are fresh tensors
+// unless the caller has let go of the last ones.
+class CompiledFunction {
+ public:
+  CompiledFunction(TraceFn f, CompileOptions options);
+  ~CompiledFunction();
+  CompiledFunction(CompiledFunction&&) noexcept;
+  CompiledFunction& operator=(CompiledFunction&&) noexcept;
+
+  TensorList call(std::span<const Tensor> arguments);
+
+  // Of the program used last; throw before the first call.
+  const Graph& traced_graph() const;  // as traced, before any pass
+  const Graph& graph() const;         // as it runs
+  std::string explain() const;
+  std::size_t memory_bytes() const;
+  std::size_t programs() const;       // in the cache
+
+  void set_profiler(Profiler* profiler);
+
+ private:
+  struct Entry;
+  struct State;
+  Entry& entry_for(std::span<const Tensor> arguments);
+  std::unique_ptr<State> state_;
+};
+
+namespace detail {
+
+template <class F, std::size_t... I>
+TensorList invoke(F& f, std::span<const Tensor> in, std::index_sequence<I...>) {
+  using R = decltype(f(in[I]...));
+  if constexpr (std::is_void_v<R>) {
+    f(in[I]...);
+    return {};
+  } else if constexpr (std::is_same_v<std::decay_t<R>, Tensor>) {
+    return {f(in[I]...)};
+  } else {
+    TensorList out;
+    for (auto& t : f(in[I]...)) out.push_back(t);
+    return out;
+  }
+}
+
+template <class F, std::size_t N = 0>
+constexpr std::size_t arity() {
+  static_assert(N <= 8, "compile() takes functions of up to eight tensors");
+  constexpr bool fits = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::is_invocable_v<F&, decltype((void)I, std::declval<const Tensor&>())...>;
+  }(std::make_index_sequence<N>());
+  if constexpr (fits) {
+    return N;
+  } else {
+    return arity<F, N + 1>();
+  }
+}
+
+}  // namespace detail
+
+// What compile() returns: callable like the function it was given.
+template <class F>
+class Compiled : public CompiledFunction {
+ public:
+  Compiled(F f, CompileOptions options)
+      : CompiledFunction([f = std::move(f)](std::span<const Tensor> in) mutable { return detail::invoke(f, in, Indices{}); },
+                         std::move(options)) {}
+
+  template <class... Args>
+  auto operator()(const Args&... args) {
+    static_assert(sizeof...(Args) == Indices::size(), "as many tensors as the function takes");
+    const Tensor in[] = {args..., Tensor()};
+    TensorList out = call({in, sizeof...(Args)});
+    if constexpr (std::is_void_v<Result>) {
+      return;
+    } else if constexpr (std::is_same_v<std::decay_t<Result>, Tensor>) {
+      return Tensor(out[0]);
+    } else {
+      return out;
+    }
+  }
+
+ private:
+  using Indices = std::make_index_sequence<detail::arity<F>()>;
+  template <std::size_t... I>
+  static auto result(std::index_sequence<I...>) -> decltype(std::declval<F&>()((void(I), std::declval<const Tensor&>())...));
+  using Result = decltype(result(Indices{}));
+};
+
+template <class F>
+Compiled<F> compile(F f, CompileOptions options = {}) {
+  return Compiled<F>(std::move(f), std::move(options));
+}
+
+}  // namespace starling

@@ -1,0 +1,195 @@
+#include "starling/runtime/instance.h"
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/runtime/lane_thread.h"
+#include "starling/tensor/device_memory.h"
+
+namespace starling {
+
+struct Instance::Step {
+  const Plan* plan;
+  void** in;
+  void** out;
+  int wait;
+  const Instruction* instruction;
+};
+
+Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container, const InstanceOptions& options)
+    : executable_(std::move(executable)), options_(options) {
+  const Executable& exe = *executable_;
+  arena_ = new Storage(exe.device(), exe.arena_bytes());
+  for (Lane lane : {Lane::compute, Lane::comm}) scratch_[static_cast<std::size_t>(lane)] = new Storage(exe.device(), exe.scratch_bytes(lane));
+  variables_ = container.bind(exe.graph());
+  for (const auto& constant : exe.graph().constants) constants_.push_back(to(constant, exe.device()));
+  resolve();
+  if (exe.lane_size(Lane::comm) > 0) comm_lane_ = std::make_unique<LaneThread>([this] { run_lane(Lane::comm); });
+}
+
+Instance::~Instance() = default;
+
+std::size_t Instance::memory_bytes() const {
+  return arena_->bytes() + scratch_[0]->bytes() + scratch_[1]->bytes();
+}
+
+// Lays out one table of addresses and remembers which entries change from run to run.
+void Instance::resolve() {
+  const Executable& exe = *executable_;
+  std::size_t operands = 0;
+  for (const auto& instruction : exe.instructions()) operands += instruction.in.size() + instruction.out.size();
+  addresses_.assign(operands, nullptr);
+  input_patches_.resize(exe.graph().inputs.size());
+  output_patches_.resize(exe.graph().outputs.size());
+  variable_patches_.resize(variables_.size());
+  bound_.assign(variables_.size(), nullptr);
+  void** next = addresses_.data();
+  const auto settle = [&](const Place& place) {
+    const auto index = static_cast<std::size_t>(place.index);
+    const auto at = [&](void* base) { return base ? static_cast<std::byte*>(base) + place.offset : nullptr; };
+    switch (place.kind) {
+      case Place::Kind::arena: *next = at(arena_->data()); break;
+      case Place::Kind::constant: *next = at(constants_[index].raw()); break;
+      case Place::Kind::input: input_patches_[index].push_back({next, place.offset}); break;
+      case Place::Kind::output: output_patches_[index].push_back({next, place.offset}); break;
+      case Place::Kind::variable: variable_patches_[index].push_back({next, place.offset}); break;
+    }
+    ++next;
+  };
+  for (const auto& instruction : exe.instructions()) {
+    void** in = next;
+    for (const auto& place : instruction.in) settle(place);
+    void** out = next;
+    for (const auto& place : instruction.out) settle(place);
+    steps_[static_cast<std::size_t>(instruction.lane)].push_back({instruction.plan.get(), in, out, instruction.wait, &instruction});
+  }
+}
+
+void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  const Graph& graph = executable_->graph();
+  check(inputs.size() == graph.inputs.size() && outputs.size() == graph.outputs.size(),
+        "[run] expected {} inputs and {} outputs, got {} and {}", graph.inputs.size(), graph.outputs.size(), inputs.size(), outputs.size());
+  const auto set = [](const std::vector<Patch>& patches, void* base) {
+    for (const auto& patch : patches) *patch.slot = static_cast<std::byte*>(base) + patch.offset;
+  };
+  const auto check_operand = [&](const Tensor& given, ValueId value, const char* what, std::size_t i) {
+    const TensorType& wanted = graph.value(value).type;
+    check(given.dtype() == wanted.dtype && given.shape() == wanted.shape && given.contiguous() && given.device() == executable_->device(),
+          "[run] expected {} {} to be a dense {} on {}, got {} on {}", what, i, to_string(wanted), to_string(executable_->device()),
+          to_string(given.type()), to_string(given.device()));
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_operand(inputs[i], graph.inputs[i], "input", i);
+    set(input_patches_[i], inputs[i].impl()->address());
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    check_operand(outputs[i], graph.outputs[i], "output", i);
+    set(output_patches_[i], outputs[i].impl()->address());
+  }
+  for (std::size_t i = 0; i < variables_.size(); ++i) {
+    void* address = variables_[i].impl()->address();
+    if (address == bound_[i]) continue;
+    bound_[i] = address;
+    set(variable_patches_[i], address);
+  }
+}
+
+void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  patch(inputs, outputs);
+  if (executable_->device().kind == DeviceKind::cuda) {
+    run_device(inputs, outputs);
+  } else if (executable_->threads() == num_threads()) {
+    run_host();
+  } else {
+    const ThreadScope threads(executable_->threads());
+    run_host();
+  }
+  for (int variable : executable_->assigned()) variables_[static_cast<std::size_t>(variable)].impl()->storage->bump_version();
+}
+
+void Instance::run_host() {
+  if (!comm_lane_) {
+    for (const auto& step : steps_[0]) run_step(step, nullptr);
+    return;
+  }
+  done_[0].store(0, std::memory_order_relaxed);
+  done_[1].store(0, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
+  comm_lane_->start();
+  try {
+    run_lane(Lane::compute);
+  } catch (...) {
+    failed_.store(true);
+    done_[0].store(executable_->lane_size(Lane::compute) + 1);
+    done_[0].notify_all();
+    comm_lane_->finish_quietly();
+    throw;
+  }
+  comm_lane_->finish();  // throws what the lane threw
+}
+
+void Instance::run_lane(Lane lane) {
+  auto& done = done_[static_cast<std::size_t>(lane)];
+  const Lane other = lane == Lane::compute ? Lane::comm : Lane::compute;
+  try {
+    for (const auto& step : steps_[static_cast<std::size_t>(lane)]) {
+      wait_for(other, step.wait);
+      if (failed_.load(std::memory_order_relaxed)) return;
+      run_step(step, nullptr);
+      done.fetch_add(1, std::memory_order_release);
+      done.notify_all();
+    }
+  } catch (...) {
+    failed_.store(true);
+    done.store(executable_->lane_size(lane) + 1);
+    done.notify_all();
+    throw;
+  }
+}
+
+// Spins for a short while, then sleeps: the other lane is usually a few microseconds away, or milliseconds.
+void Instance::wait_for(Lane lane, int count) {
+  auto& done = done_[static_cast<std::size_t>(lane)];
+  for (int spin = 0; spin < 2000; ++spin) {
+    if (done.load(std::memory_order_acquire) >= count) return;
+  }
+  int seen = done.load(std::memory_order_acquire);
+  while (seen < count) {
+    done.wait(seen);
+    seen = done.load(std::memory_order_acquire);
+  }
+}
+
+void Instance::run_step(const Step& step, void* stream) {
+  RunContext context{stream, options_.comm};
+  const auto lane = static_cast<std::size_t>(step.instruction->lane);
+  const Launch launch{step.in, step.out, scratch_[lane]->data(), context};
+  if (!profiler_) {
+    step.plan->run(launch);
+    return;
+  }
+  const auto begin = profiler_->now();
+  step.plan->run(launch);
+  profiler_->record({step.instruction->op.c_str(), step.instruction->kernel.c_str(), options_.rank, static_cast<int>(lane), begin, profiler_->now()});
+}
+
+// A recording holds addresses, so each set of operands has its own; loaders rotate among a few buffers.
+void Instance::run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  constexpr std::size_t kMostRecordings = 8;
+  std::vector<void*> key;
+  for (const auto& t : inputs) key.push_back(t.impl()->address());
+  for (const auto& t : outputs) key.push_back(t.impl()->address());
+  key.insert(key.end(), bound_.begin(), bound_.end());
+  for (auto& [known, replay] : replays_) {
+    if (known == key) return replay->launch();
+  }
+  if (replays_.size() == kMostRecordings) replays_.erase(replays_.begin());
+  auto replay = make_cuda_replay(executable_->device().index);
+  check(replay != nullptr, "[run] expected a build with CUDA for a program on {}, got one without", to_string(executable_->device()));
+  replay->record([&](void* stream) {
+    for (const auto& step : steps_[0]) run_step(step, stream);
+  });
+  replay->launch();
+  replays_.emplace_back(std::move(key), std::move(replay));
+}
+
+}  // namespace starling

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "starling/runtime/container.h"
+#include "starling/runtime/executable.h"
+#include "starling/runtime/profiler.h"
+#include "starling/runtime/replay.h"
+
+namespace starling {
+
+class LaneThread;
+
+struct InstanceOptions {
+  Comm* comm = nullptr;
+  int rank = 0;
+};
+
+// The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
+// serving replicas are instances over one executable. One run at a time; running allocates nothing.
+class Instance {
+ public:
+  Instance(std::shared_ptr<const Executable> executable, const Container& container, const InstanceOptions& options = {});
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  // Inputs and outputs must have the types of the graph, be dense and on its device. The caller's thread runs the compute lane.
+  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
+  const Executable& executable() const { return *executable_; }
+  const std::vector<Tensor>& variables() const { return variables_; }
+  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  std::size_t memory_bytes() const;
+
+ private:
+  friend class LaneThread;
+  struct Step;
+  struct Patch {
+    void** slot;
+    std::int64_t offset;
+  };
+
+  void resolve();
+  void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  void run_host();
+  void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  void run_step(const Step& step, void* stream);
+  void run_lane(Lane lane);
+  void wait_for(Lane lane, int count);
+
+  std::shared_ptr<const Executable> executable_;
+  InstanceOptions options_;
+  Ref<Storage> arena_;
+  Ref<Storage> scratch_[2];
+  std::vector<Tensor> variables_;
+  std::vector<Tensor> constants_;
+  std::vector<Step> steps_[2];           // by lane
+  std::vector<void*> addresses_;          // all operands of all steps
+  std::vector<std::vector<Patch>> input_patches_, output_patches_, variable_patches_;
+  std::vector<void*> bound_;              // addresses of variables at the last run
+  std::atomic<int> done_[2] = {0, 0};     // instructions of each lane that have ended in this run
+  std::atomic<bool> failed_{false};
+  std::unique_ptr<LaneThread> comm_lane_;
+  Profiler* profiler_ = nullptr;
+  std::vector<std::pair<std::vector<void*>, std::unique_ptr<Replay>>> replays_;
+};
+
+}  // namespace starling

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace starling {
+
+// A thread that runs the same work each time it is started: one lane of an instance beside the caller's. It never enters a
+// parallel region.
+class LaneThread {
+ public:
+  explicit LaneThread(std::function<void()> work);
+  ~LaneThread();
+  LaneThread(const LaneThread&) = delete;
+  LaneThread& operator=(const LaneThread&) = delete;
+
+  void start();
+  void finish();          // waits, then throws what the work threw
+  void finish_quietly();  // waits only
+
+ private:
+  void loop();
+
+  std::function<void()> work_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool running_ = false;
+  bool closing_ = false;
+  int rank_ = -1;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace starling

@@ -1,0 +1,326 @@
+#include "starling/runtime/lowering.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/state.h"
+
+namespace starling {
+namespace {
+
+std::size_t bytes_of(const TensorType& type) { return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype); }
+
+Device device_of(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (!is_source(node) && !node.in.empty()) return node.device;
+  }
+  return graph.nodes().empty() ? kCpu : graph.nodes()[0].device;
+}
+
+}  // namespace
+
+Lowering::Lowering(Graph graph, const ExecutableOptions& options)
+    : exe_(std::make_shared<Executable>()), options_(options), graph_(exe_->graph_) {
+  exe_->graph_ = std::move(graph);
+  exe_->device_ = device_of(graph_);
+  exe_->threads_ = options.threads;
+  users_ = graph_.users();
+  end_ = graph_.size();
+  locations_.resize(graph_.values().size());
+  variable_reads_.resize(graph_.variables.size());
+  variable_memory_.assign(graph_.variables.size(), -1);
+  lane_position_.assign(graph_.nodes().size(), -1);
+}
+
+std::shared_ptr<const Executable> Lowering::run() {
+  find_views();
+  find_last_uses();
+  for (NodeId id = 0; id < graph_.size(); ++id) lower(id);
+  finish_outputs();
+  place_buffers();
+  return exe_;
+}
+
+// A view's strides follow from its operand's, whatever memory that gets.
+void Lowering::find_views() {
+  view_of_.resize(graph_.values().size());
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    const Node& node = graph_.node(id);
+    for (ValueId out : node.out) {
+      view_of_[static_cast<std::size_t>(out)] = out;
+      at(out).desc = dense(graph_.value(out).type);
+    }
+    if (!node.op->view) continue;
+    const Location& base = at(node.in[0]);
+    const auto view = node.op->view({base.desc.shape, base.desc.strides, node.attrs});
+    if (!view) continue;
+    Location& made = at(node.out[0]);
+    made.desc = {base.desc.dtype, view->shape, view->strides};
+    made.offset = base.offset + view->offset * static_cast<std::int64_t>(size_of(base.desc.dtype));
+    view_of_[static_cast<std::size_t>(node.out[0])] = view_of_[static_cast<std::size_t>(node.in[0])];
+  }
+}
+
+// A comm node may still run until a compute node waits for it: its operands must live until then.
+int Lowering::completion(NodeId id) const {
+  const Node& node = graph_.node(id);
+  int first = end_;
+  for (ValueId out : node.out) {
+    for (NodeId user : users_[static_cast<std::size_t>(out)]) {
+      if (graph_.node(user).lane == Lane::compute && !graph_.node(user).op->view) first = std::min(first, user);
+    }
+  }
+  return first;
+}
+
+void Lowering::find_last_uses() {
+  last_use_.assign(graph_.values().size(), -1);
+  finished_at_.assign(graph_.nodes().size(), -1);
+  const auto use = [&](ValueId value, int step) {
+    int& last = last_use_[static_cast<std::size_t>(view_of_[static_cast<std::size_t>(value)])];
+    last = std::max(last, step);
+  };
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    const Node& node = graph_.node(id);
+    const int until = node.lane == Lane::comm ? completion(id) : id;
+    finished_at_[static_cast<std::size_t>(id)] = until;
+    for (ValueId in : node.in) use(in, until);
+    for (ValueId out : node.out) use(out, until);
+  }
+  for (ValueId out : graph_.outputs) use(out, end_);
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    for (ValueId in : graph_.node(id).in) {
+      const Node& maker = graph_.maker(view_of_[static_cast<std::size_t>(in)]);
+      if (is_op(maker, "variable")) variable_reads_[static_cast<std::size_t>(source_index(maker))].push_back(id);
+    }
+  }
+  for (ValueId out : graph_.outputs) {
+    const Node& maker = graph_.maker(view_of_[static_cast<std::size_t>(out)]);
+    if (is_op(maker, "variable")) variable_reads_[static_cast<std::size_t>(source_index(maker))].push_back(end_);
+  }
+}
+
+int Lowering::new_memory(Place place, std::size_t bytes, int step) {
+  memory_.push_back({place, bytes, step, step});
+  return static_cast<int>(memory_.size()) - 1;
+}
+
+void Lowering::lower(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (is_source(node)) return lower_source(node);
+  if (is_op(node, "assign")) return lower_assign(id);
+  if (!node.out.empty() && view_of_[static_cast<std::size_t>(node.out[0])] != node.out[0]) {
+    at(node.out[0]).memory = at(node.in[0]).memory;
+    return;
+  }
+  lower_op(id);
+}
+
+void Lowering::lower_source(const Node& node) {
+  const auto index = static_cast<int>(source_index(node));
+  const ValueId out = node.out[0];
+  Place place;
+  place.index = index;
+  place.kind = is_op(node, "input") ? Place::Kind::input : is_op(node, "variable") ? Place::Kind::variable : Place::Kind::constant;
+  if (place.kind == Place::Kind::variable) {
+    int& shared = variable_memory_[static_cast<std::size_t>(index)];
+    if (shared < 0) shared = new_memory(place, bytes_of(graph_.value(out).type), 0);
+    at(out).memory = shared;
+    return;
+  }
+  at(out).memory = new_memory(place, bytes_of(graph_.value(out).type), 0);
+}
+
+bool Lowering::variable_read_after(int variable, int step, bool including) const {
+  for (int read : variable_reads_[static_cast<std::size_t>(variable)]) {
+    if (read > step || (including && read == step)) return true;
+  }
+  return false;
+}
+
+// The variable that this output may be written into at once: it is assigned there, nobody reads the old value later, and the
+// op either overwrites exactly that operand or does not read the variable at all.
+int Lowering::variable_target(NodeId id, std::size_t output) {
+  const Node& node = graph_.node(id);
+  const ValueId out = node.out[output];
+  for (NodeId user : users_[static_cast<std::size_t>(out)]) {
+    if (!is_op(graph_.node(user), "assign")) continue;
+    const auto variable = static_cast<int>(source_index(graph_.node(user)));
+    if (!variable_read_after(variable, id, true)) return variable;
+    if (variable_read_after(variable, id, false) || node.op->inplace < 0) continue;
+    const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
+    if (operand >= node.in.size()) continue;
+    const Location& from = at(node.in[operand]);
+    const bool same = from.memory == variable_memory_[static_cast<std::size_t>(variable)] && from.offset == 0 && from.desc.contiguous();
+    int readers = 0;
+    for (ValueId in : node.in) readers += at(in).memory == from.memory;
+    if (same && (readers == 1 || node.op->elementwise())) return variable;
+  }
+  return -1;
+}
+
+// An operand whose memory nobody needs after this node and that the op may overwrite.
+int Lowering::dying_operand(NodeId id, std::size_t output) {
+  const Node& node = graph_.node(id);
+  const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
+  if (!options_.reuse_memory || node.op->inplace < 0 || operand >= node.in.size()) return -1;
+  const auto usable = [&](std::size_t i) {
+    const ValueId in = node.in[i];
+    const ValueId root = view_of_[static_cast<std::size_t>(in)];
+    const Location& from = at(in);
+    if (from.memory < 0 || !memory_of(in).is_buffer() || from.offset != 0 || !from.desc.contiguous()) return false;
+    if (memory_of(in).bytes != bytes_of(graph_.value(node.out[output]).type)) return false;
+    if (memory_of(in).last > id || last_use_[static_cast<std::size_t>(root)] > finished_at_[static_cast<std::size_t>(id)]) return false;
+    int readers = 0;
+    for (ValueId other : node.in) readers += at(other).memory == from.memory;
+    return readers == 1 || node.op->elementwise();
+  };
+  if (usable(operand)) return at(node.in[operand]).memory;
+  if (!node.op->elementwise()) return -1;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    const bool alike = graph_.value(node.in[i]).type == graph_.value(node.out[output]).type;
+    if (alike && usable(i)) return at(node.in[i]).memory;
+  }
+  return -1;
+}
+
+int Lowering::choose_memory(NodeId id, std::size_t output) {
+  const ValueId out = graph_.node(id).out[output];
+  const std::size_t bytes = bytes_of(graph_.value(out).type);
+  const int variable = variable_target(id, output);
+  if (variable >= 0) {
+    int& shared = variable_memory_[static_cast<std::size_t>(variable)];
+    if (shared < 0) shared = new_memory({Place::Kind::variable, variable, 0}, bytes, id);
+    return shared;
+  }
+  const auto result = std::find(graph_.outputs.begin(), graph_.outputs.end(), out);
+  if (result != graph_.outputs.end()) {
+    return new_memory({Place::Kind::output, static_cast<int>(result - graph_.outputs.begin()), 0}, bytes, id);
+  }
+  const int reused = dying_operand(id, output);
+  if (reused >= 0) return reused;
+  return new_memory({}, bytes, id);
+}
+
+void Lowering::lower_op(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<Location> in, out;
+  for (ValueId value : node.in) in.push_back(at(value));
+  for (std::size_t i = 0; i < node.out.size(); ++i) {
+    const ValueId value = node.out[i];
+    const int chosen = choose_memory(id, i);
+    at(value).memory = chosen;
+    at(value).offset = 0;
+    Memory& memory = memory_[static_cast<std::size_t>(chosen)];
+    memory.last = std::max(memory.last, last_use_[static_cast<std::size_t>(value)]);
+    out.push_back(at(value));
+  }
+  emit(id, *node.op, node.attrs, std::move(in), std::move(out));
+}
+
+void Lowering::lower_assign(NodeId id) {
+  const Node& node = graph_.node(id);
+  const auto variable = static_cast<int>(source_index(node));
+  exe_->assigned_.push_back(variable);
+  int& shared = variable_memory_[static_cast<std::size_t>(variable)];
+  const TensorType& type = graph_.variables[static_cast<std::size_t>(variable)].type;
+  if (shared < 0) shared = new_memory({Place::Kind::variable, variable, 0}, bytes_of(type), id);
+  const Location& from = at(node.in[0]);
+  if (from.memory == shared && from.offset == 0 && from.desc.contiguous()) return;
+  check(!variable_read_after(variable, id, false), "[lower] expected no node to read variable '{}' after it is assigned, got one",
+        graph_.variables[static_cast<std::size_t>(variable)].name);
+  emit_copy(id, from, {shared, 0, dense(type)});
+}
+
+void Lowering::finish_outputs() {
+  for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+    const Location& from = at(graph_.outputs[i]);
+    const Place& place = memory_[static_cast<std::size_t>(from.memory)].place;
+    if (place.kind == Place::Kind::output && place.index == static_cast<int>(i) && from.desc.contiguous() && from.offset == 0) continue;
+    const TensorType& type = graph_.value(graph_.outputs[i]).type;
+    const int target = new_memory({Place::Kind::output, static_cast<int>(i), 0}, bytes_of(type), end_);
+    emit_copy(graph_.value(graph_.outputs[i]).node, from, {target, 0, dense(type)});
+  }
+}
+
+void Lowering::emit_copy(NodeId id, const Location& from, const Location& to) {
+  static const OpDef& op = find_op("identity");
+  emit(id, op, NoAttrs{}, {from}, {to});
+}
+
+// The instructions of the other lane that must have ended: for comm, all compute before it; for compute, the comm nodes that
+// made its operands or stand in its control edges.
+int Lowering::wait_of(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.lane == Lane::comm) return exe_->lane_size_[static_cast<std::size_t>(Lane::compute)];
+  int wait = 0;
+  const auto after = [&](NodeId other) {
+    if (graph_.node(other).lane == Lane::comm) wait = std::max(wait, lane_position_[static_cast<std::size_t>(other)] + 1);
+  };
+  for (ValueId in : node.in) after(graph_.value(view_of_[static_cast<std::size_t>(in)]).node);
+  for (NodeId other : node.after) after(other);
+  return wait;
+}
+
+void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, std::vector<Location> out) {
+  std::vector<ArgDesc> in_descs, out_descs;
+  for (const auto& location : in) in_descs.push_back(location.desc);
+  for (const auto& location : out) out_descs.push_back(location.desc);
+  Planned planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
+                                {.threads = options_.threads, .reference_only = options_.reference_only});
+  const int until = finished_at_[static_cast<std::size_t>(id)];
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (!((planned.densify >> i) & 1)) continue;
+    const TensorType type{in[i].desc.dtype, in[i].desc.shape};
+    const int copy = new_memory({}, bytes_of(type), id);
+    memory_.back().last = until;
+    const Location target{copy, 0, dense(type)};
+    emit_copy(id, in[i], target);
+    in[i] = target;
+  }
+  Instruction instruction{op.name, planned.kernel, id, graph_.node(id).lane, std::move(planned.plan), {}, {}, wait_of(id)};
+  for (const auto& location : in) instruction.in.push_back(place(location));
+  for (const auto& location : out) instruction.out.push_back(place(location));
+  auto& lane_size = exe_->lane_size_[static_cast<std::size_t>(instruction.lane)];
+  lane_position_[static_cast<std::size_t>(id)] = lane_size++;
+  auto& scratch = exe_->scratch_[static_cast<std::size_t>(instruction.lane)];
+  scratch = std::max(scratch, instruction.plan->scratch_bytes);
+  exe_->instructions_.push_back(std::move(instruction));
+}
+
+Place Lowering::place(const Location& location) const {
+  Place place = memory_[static_cast<std::size_t>(location.memory)].place;
+  if (place.kind == Place::Kind::arena) place.index = location.memory;
+  place.offset = location.offset;
+  return place;
+}
+
+void Lowering::place_buffers() {
+  std::vector<BufferUse> uses;
+  std::vector<int> index_of(memory_.size(), -1);
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    if (!memory_[i].is_buffer()) continue;
+    index_of[i] = static_cast<int>(uses.size());
+    const bool share = options_.reuse_memory;
+    uses.push_back({memory_[i].bytes, share ? memory_[i].first : 0, share ? memory_[i].last : end_});
+    exe_->unshared_bytes_ += memory_[i].bytes;
+  }
+  const MemoryPlan plan = plan_memory(uses);
+  exe_->arena_bytes_ = plan.arena_bytes;
+  const auto resolve = [&](Place& place) {
+    if (place.kind != Place::Kind::arena) return;
+    const int use = index_of[static_cast<std::size_t>(place.index)];
+    place.offset += static_cast<std::int64_t>(plan.offsets[static_cast<std::size_t>(use)]);
+  };
+  for (auto& instruction : exe_->instructions_) {
+    for (auto& place : instruction.in) resolve(place);
+    for (auto& place : instruction.out) resolve(place);
+  }
+}
+
+std::shared_ptr<const Executable> Executable::build(Graph graph, const ExecutableOptions& options) {
+  return Lowering(std::move(graph), options).run();
+}
+
+}  // namespace starling

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "starling/tensor/device.h"
+
+namespace starling {
+
+struct AllocatorStats {
+  std::int64_t live_bytes = 0;       // held by tensors and arenas now
+  std::int64_t peak_bytes = 0;       // most ever held at once since reset_peak
+  std::int64_t cached_bytes = 0;     // freed blocks kept for reuse
+  std::int64_t allocations = 0;      // requests so far
+  std::int64_t system_allocations = 0;  // those that reached the system
+};
+
+// Keeps freed blocks by size class and hands them out again. Safe to call from any thread.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  virtual void* allocate(std::size_t bytes) = 0;  // 64-byte aligned; throws when the cap or the memory is exhausted
+  virtual void deallocate(void* data, std::size_t bytes) = 0;
+  virtual AllocatorStats stats() const = 0;
+  virtual void reset_peak() = 0;
+  virtual void set_cap(std::int64_t bytes) = 0;  // 0: none
+  virtual void release_cached() = 0;
+};
+
+// The allocator of a device; lives as long as the process.
+Allocator& allocator(Device device);
+
+}  // namespace starling

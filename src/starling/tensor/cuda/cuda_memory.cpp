@@ -1,0 +1,53 @@
+#include "starling/tensor/cuda/cuda_error.h"
+#include "starling/tensor/device_memory.h"
+
+namespace starling {
+namespace {
+
+void* allocate(std::size_t bytes, int index) {
+  check_cuda(cudaSetDevice(index), "choosing a device");
+  void* data = nullptr;
+  check_cuda(cudaMalloc(&data, bytes), "allocating device memory");
+  return data;
+}
+
+// Called from destructors, at times after the driver has gone: nothing is left to be done about a failure.
+void free_memory(void* data, std::size_t, int index) {
+  if (cudaSetDevice(index) == cudaSuccess) static_cast<void>(cudaFree(data));
+}
+
+// Copies go through the default stream, which programs and eager kernels also run in: they need no further order.
+void to_host(void* host, const void* device, std::size_t bytes) {
+  if (bytes > 0) check_cuda(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "copying to the host");
+}
+
+// A copy from pageable memory may return once the bytes are staged; later work of the default stream still comes after it.
+void from_host(void* device, const void* host, std::size_t bytes) {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying to the device");
+  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "copying to the device");
+}
+
+void within(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cudaStreamLegacy), "copying on the device");
+  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "copying on the device");
+}
+
+constexpr DeviceMemory kCudaMemory{allocate, free_memory, to_host, from_host, within};
+
+}  // namespace
+
+const DeviceMemory& cuda_memory() { return kCudaMemory; }
+
+int cuda_device_count() {
+  static const int count = [] {
+    int found = 0;
+    if (cudaGetDeviceCount(&found) == cudaSuccess) return found;
+    static_cast<void>(cudaGetLastError());  // no driver, no device: not an error here
+    return 0;
+  }();
+  return count;
+}
+
+}  // namespace starling

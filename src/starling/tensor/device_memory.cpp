@@ -1,0 +1,45 @@
+#include "starling/tensor/device_memory.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+void* cpu_allocate(std::size_t bytes, int) {
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* data = std::aligned_alloc(kAlignment, rounded);
+  check(data != nullptr, "[allocator] expected {} bytes of host memory, got none", bytes);
+  return data;
+}
+
+void cpu_free(void* data, std::size_t, int) { std::free(data); }
+
+void cpu_copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+// The null device hands out an address that nobody may touch.
+void* null_allocate(std::size_t, int) { return nullptr; }
+void null_free(void*, std::size_t, int) {}
+void null_copy(void*, const void*, std::size_t) { fail("[device] expected memory, got the null device, which has none"); }
+
+constexpr DeviceMemory kCpuMemory{cpu_allocate, cpu_free, cpu_copy, cpu_copy, cpu_copy};
+constexpr DeviceMemory kNullMemory{null_allocate, null_free, null_copy, null_copy, null_copy};
+
+}  // namespace
+
+const DeviceMemory& device_memory(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cpu: return kCpuMemory;
+    case DeviceKind::null: return kNullMemory;
+    case DeviceKind::cuda: return cuda_memory();
+  }
+  fail("[device] expected a known kind of device, got {}", static_cast<int>(kind));
+}
+
+}  // namespace starling

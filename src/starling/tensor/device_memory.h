@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+
+#include "starling/tensor/device.h"
+
+namespace starling {
+
+// What a kind of device must be able to do with memory. CUDA's table comes from tensor/cuda or, in builds without it, from
+// no_cuda.cpp, whose functions throw.
+struct DeviceMemory {
+  void* (*allocate)(std::size_t bytes, int index);             // 64-byte aligned; throws when out of memory
+  void (*free)(void* data, std::size_t bytes, int index);
+  void (*to_host)(void* host, const void* device, std::size_t bytes);    // return when the bytes have arrived
+  void (*from_host)(void* device, const void* host, std::size_t bytes);
+  void (*within)(void* to, const void* from, std::size_t bytes);
+};
+
+const DeviceMemory& device_memory(DeviceKind kind);
+
+const DeviceMemory& cuda_memory();
+int cuda_device_count();  // 0 in builds without CUDA and on machines without a GPU
+
+}  // namespace starling

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+
+#include "starling/tensor/tensor.h"
+
+namespace starling {
+
+struct OpDef;
+class Attrs;
+
+// Gives an op its meaning: the eager interpreter runs it now, a tracer appends it to a graph. A stack of them stands per
+// thread; ops go to the top one. The tape is not on the stack: it records beside whichever is on top, in both modes.
+class Interpreter {
+ public:
+  virtual ~Interpreter() = default;
+  virtual TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) = 0;
+
+  // Applies an op whose first `targets.size()` outputs replace the values of `targets` (variables or gradient slots).
+  // Eager writes in place, a tracer appends assigns.
+  virtual void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                          std::span<const Tensor> targets) = 0;
+};
+
+Interpreter& current_interpreter();
+Interpreter& eager_interpreter();  // the bottom of every stack; lives in kernels
+
+class InterpreterScope {
+ public:
+  explicit InterpreterScope(Interpreter& top);
+  ~InterpreterScope();
+  InterpreterScope(const InterpreterScope&) = delete;
+  InterpreterScope& operator=(const InterpreterScope&) = delete;
+
+ private:
+  Interpreter* before_;
+};
+
+}  // namespace starling

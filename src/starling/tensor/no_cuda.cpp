@@ -1,0 +1,10 @@
+#include "starling/base/error.h"
+#include "starling/tensor/device_memory.h"
+
+namespace starling {
+
+const DeviceMemory& cuda_memory() { fail("[device] expected a build with CUDA, got one without (configure with STARLING_CUDA=ON)"); }
+
+int cuda_device_count() { return 0; }
+
+}  // namespace starling

@@ -1,0 +1,233 @@
+#include "starling/train/checkpoint/checkpoint.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/base/file.h"
+#include "starling/base/safe_path.h"
+#include "starling/data/safetensors.h"
+#include "starling/train/checkpoint/finite.h"
+#include "starling/train/checkpoint/manifest.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTensors = "tensors.safetensors";
+constexpr const char* kManifest = "manifest.json";
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kTemporary = ".tmp-";  // being written or being removed; never read
+constexpr std::size_t kMostManifestBytes = std::size_t{16} << 20;
+
+void remove_folder(const fs::path& folder) {
+  std::error_code ignored;  // what stays is removed by a later save
+  fs::remove_all(folder, ignored);
+}
+
+// A folder that is removed again unless it was renamed away.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) { remove_folder(path_); }
+  ~TemporaryFolder() { remove_folder(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (at->symlink_status(ignored).type() == fs::file_type::directory) names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
+Result<void> create_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return failure("[checkpoint] expected to create {}, got: {}", folder.string(), error.message());
+  return {};
+}
+
+// A name, not a copy, of the first tensor with an infinity or NaN; empty when there is none.
+std::string first_not_finite(const std::vector<NamedTensor>& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (is_float(tensor.dtype()) && !all_finite(on_host(tensor))) return name;
+  }
+  return "";
+}
+
+// Puts `from` in the place of `to`; where something is there already, the two change places in one step, or, on file
+// systems that cannot do that, the old one steps aside first (the other checkpoints are what a crash in between falls
+// back on).
+Result<void> move_into_place(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return {};
+  if (errno == ENOTEMPTY || errno == EEXIST) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return {};
+    const fs::path aside = from.string() + ".old";
+    if (::rename(to.c_str(), aside.c_str()) == 0) {
+      const bool moved = ::rename(from.c_str(), to.c_str()) == 0;
+      const int reason = errno;
+      if (!moved) ::rename(aside.c_str(), to.c_str());
+      if (moved) remove_folder(aside);
+      if (moved) return {};
+      errno = reason;
+    }
+  }
+  return failure("[checkpoint] expected to rename {} to {}, got: {}", from.string(), to.string(), errno_text());
+}
+
+Result<std::shared_ptr<const MappedFile>> map_checked(const fs::path& folder, const ManifestFile& entry) {
+  auto fd = open_beneath(folder, entry.name);
+  if (!fd) return fd.failure();
+  auto file = MappedFile::map(*fd, (folder / entry.name).string());
+  if (!file) return file;
+  const auto bytes = (*file)->bytes();
+  if (bytes.size() != entry.bytes) {
+    return failure("[checkpoint] {}: expected {} bytes in {}, got {}", folder.string(), entry.bytes, entry.name,
+                   bytes.size());
+  }
+  Hash128 hash;
+  hash.update(bytes);
+  if (hash.hex() != entry.checksum) {
+    return failure("[checkpoint] {}: expected the checksum {} of {}, got {}", folder.string(), entry.checksum,
+                   entry.name, hash.hex());
+  }
+  return file;
+}
+
+Result<Manifest> load_manifest(const fs::path& folder) {
+  auto fd = open_beneath(folder, kManifest);
+  if (!fd) return fd.failure();
+  auto text = read_file(*fd, (folder / kManifest).string(), kMostManifestBytes);
+  if (!text) return text.failure();
+  return attempt([&] { return parse_manifest(*text, (folder / kManifest).string()); });
+}
+
+Result<Checkpoint> load_folder(const fs::path& folder) {
+  auto manifest = load_manifest(folder);
+  if (!manifest) return manifest.failure();
+  Checkpoint checkpoint{.step = manifest->step, .tensors = {}, .extra = std::move(manifest->extra)};
+  bool found = false;
+  for (const auto& entry : manifest->files) {
+    auto file = map_checked(folder, entry);
+    if (!file) return file.failure();
+    if (entry.name != kTensors) continue;
+    auto tensors = SafetensorsFile::open(std::move(*file), (folder / kTensors).string());
+    if (!tensors) return tensors.failure();
+    auto read = attempt([&] { return tensors->tensors(); });
+    if (!read) return read.failure();
+    checkpoint.tensors = std::move(*read);
+    found = true;
+  }
+  if (!found) return failure("[checkpoint] {}: expected {} in the manifest, got none", folder.string(), kTensors);
+  return checkpoint;
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(fs::path folder, int keep) : folder_(std::move(folder)), keep_(keep) {
+  check(keep >= 2, "[checkpoint] expected to keep at least 2, got {}", keep);
+}
+
+fs::path CheckpointFolder::path_of(std::int64_t step) const { return folder_ / fmt::format("{}{:08}", kPrefix, step); }
+
+std::vector<std::int64_t> CheckpointFolder::steps() const {
+  std::vector<std::int64_t> steps;
+  for (const auto& name : folders_in(folder_)) {
+    if (!name.starts_with(kPrefix)) continue;
+    std::int64_t step = 0;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+    if (path_of(step).filename() == name) steps.push_back(step);  // the one spelling of this step
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Result<fs::path> CheckpointFolder::save(const Checkpoint& checkpoint) const {
+  check(checkpoint.step >= 0, "[checkpoint] expected a step of at least 0, got {}", checkpoint.step);
+  if (const auto name = first_not_finite(checkpoint.tensors); !name.empty()) {
+    return failure("[checkpoint] expected finite numbers at step {}, got an infinity or NaN in '{}'; nothing was saved",
+                   checkpoint.step, name);
+  }
+  if (auto result = create_folder(folder_); !result) return result.failure();
+  for (const auto& name : folders_in(folder_)) {
+    if (name.starts_with(kTemporary)) remove_folder(folder_ / name);
+  }
+  const fs::path path = path_of(checkpoint.step);
+  const TemporaryFolder temporary(folder_ / (std::string(kTemporary) + path.filename().string()));
+  if (auto result = write(checkpoint, temporary.path()); !result) return result.failure();
+  if (auto result = move_into_place(temporary.path(), path); !result) return result.failure();
+  if (auto result = sync_folder(folder_); !result) return result.failure();
+  prune(checkpoint.step);
+  return path;
+}
+
+Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::path& temporary) const {
+  if (auto result = create_folder(temporary); !result) return result;
+  auto tensors = FileWriter::create(temporary / kTensors);
+  if (!tensors) return tensors.failure();
+  const SafetensorsMetadata metadata = {{"step", std::to_string(checkpoint.step)}};
+  if (auto result = write_safetensors(*tensors, checkpoint.tensors, metadata); !result) return result;
+  if (auto result = tensors->finish(); !result) return result;
+  if (auto result = sync_folder(temporary); !result) return result;
+
+  const Manifest manifest{
+      .step = checkpoint.step, .files = {{kTensors, tensors->size(), tensors->checksum()}}, .extra = checkpoint.extra};
+  auto file = FileWriter::create(temporary / kManifest);
+  if (!file) return file.failure();
+  if (auto result = file->write(format_manifest(manifest)); !result) return result;
+  if (auto result = file->finish(); !result) return result;
+  return sync_folder(temporary);
+}
+
+// Renames before removing, so that a half removed checkpoint is never taken for one. Later steps than the newest saved
+// belong to a time line that was rolled back: they neither count nor go.
+void CheckpointFolder::prune(std::int64_t newest) const {
+  auto old = steps();
+  std::erase_if(old, [&](std::int64_t step) { return step > newest; });
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < old.size(); ++i) {
+    const fs::path path = path_of(old[i]);
+    const fs::path doomed = folder_ / (std::string(kTemporary) + path.filename().string());
+    if (::rename(path.c_str(), doomed.c_str()) == 0) remove_folder(doomed);
+  }
+}
+
+Result<Checkpoint> CheckpointFolder::load(std::int64_t step) const {
+  auto loaded = load_folder(path_of(step));
+  if (loaded && loaded->step != step) {
+    return failure("[checkpoint] {}: expected step {}, got {}", path_of(step).string(), step, loaded->step);
+  }
+  return loaded;
+}
+
+Result<LoadedCheckpoint> CheckpointFolder::load_latest() const {
+  std::vector<std::string> skipped;
+  const auto all = steps();
+  for (auto step = all.rbegin(); step != all.rend(); ++step) {
+    auto loaded = load(*step);
+    if (loaded) return LoadedCheckpoint{std::move(*loaded), std::move(skipped)};
+    skipped.push_back(loaded.error());
+  }
+  std::string reasons;
+  for (const auto& reason : skipped) reasons += "\n  " + reason;
+  return failure("[checkpoint] expected a sound checkpoint in {}, got none{}", folder_.string(), reasons);
+}
+
+}  // namespace starling

@@ -1,0 +1,24 @@
+#include "starling/train/summary.h"
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "starling/base/file.h"
+
+namespace starling {
+
+std::string to_json(const Summary& summary) {
+  const nlohmann::ordered_json json = {
+      {"steps", summary.steps},     {"samples_per_s", summary.samples_per_s}, {"loss", summary.loss},
+      {"metrics", summary.metrics}, {"peak_bytes", summary.peak_bytes},       {"weights_hash", summary.weights_hash}};
+  return json.dump(2) + "\n";
+}
+
+Result<void> write_summary(const std::filesystem::path& folder, const Summary& summary) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return failure("[summary] expected to create {}, got: {}", folder.string(), error.message());
+  return write_file_atomically(folder / "summary.json", to_json(summary));
+}
+
+}  // namespace starling

@@ -1,0 +1,49 @@
+#include "starling/zoo/zoo.h"
+
+namespace starling {
+namespace {
+
+nn::Sequential alexnet_like(const zoo::NetOptions& options, const std::int64_t (&filters)[5]) {
+  nn::Sequential net;
+  const nn::MaxPool2d pool({.kernel = 3, .stride = 2});
+  net.add("conv1", nn::Conv2d({.in = 3, .out = filters[0], .kernel = 11, .stride = 4, .padding = 2}))
+      .add("relu1", nn::Relu())
+      .add("pool1", pool)
+      .add("conv2", nn::Conv2d({.in = filters[0], .out = filters[1], .kernel = 5, .padding = 2}))
+      .add("relu2", nn::Relu())
+      .add("pool2", pool)
+      .add("conv3", nn::Conv2d({.in = filters[1], .out = filters[2], .kernel = 3, .padding = 1}))
+      .add("relu3", nn::Relu())
+      .add("conv4", nn::Conv2d({.in = filters[2], .out = filters[3], .kernel = 3, .padding = 1}))
+      .add("relu4", nn::Relu())
+      .add("conv5", nn::Conv2d({.in = filters[3], .out = filters[4], .kernel = 3, .padding = 1}))
+      .add("relu5", nn::Relu())
+      .add("pool5", pool)
+      .add("flatten", nn::Flatten());
+  if (options.dropout) net.add("drop6", nn::Dropout(0.5));
+  net.add("fc6", nn::Linear({.in = filters[4] * 6 * 6, .out = 4096})).add("relu6", nn::Relu());
+  if (options.dropout) net.add("drop7", nn::Dropout(0.5));
+  net.add("fc7", nn::Linear({.in = 4096, .out = 4096}))
+      .add("relu7", nn::Relu())
+      .add("fc8", nn::Linear({.in = 4096, .out = options.classes}));
+  return net;
+}
+
+}  // namespace
+
+nn::Sequential zoo::alexnet(const NetOptions& options) { return alexnet_like(options, {96, 256, 384, 384, 256}); }
+
+nn::Sequential zoo::alexnet_owt(const NetOptions& options) {
+  NetOptions plain = options;
+  plain.dropout = false;
+  return alexnet_like(plain, {64, 192, 384, 256, 256});
+}
+
+void register_zoo_alexnet(zoo::Table& table) {
+  const Shape image{3, 224, 224};
+  table["alexnet"] = {"AlexNet in one column.", image, 1000, 64, [](const zoo::NetOptions& o) { return zoo::alexnet(o); }};
+  table["alexnet_owt"] = {"AlexNet as in \"one weird trick\", without dropout.", image, 1000, 128,
+                          [](const zoo::NetOptions& o) { return zoo::alexnet_owt(o); }};
+}
+
+}  // namespace starling

@@ -1,0 +1,125 @@
+#include "starling/base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "starling/base/safe_path.h"
+#include "testing/temporary_folder.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::read_text;
+using testing::write_text;
+
+TEST(Hash, IsXxh3AndDoesNotDependOnHowTheBytesAreCut) {
+  Hash128 empty;
+  EXPECT_EQ(empty.hex(), "99aa06d3014798d86001c324468d497f");
+  Hash128 whole;
+  whole.update(std::string_view("starlings"));
+  Hash128 parts;
+  parts.update(std::string_view("star"));
+  parts.update(std::string_view("lings"));
+  EXPECT_EQ(whole.hex(), parts.hex());
+  EXPECT_NE(whole.hex(), empty.hex());
+}
+
+TEST(FileWriter, KeepsSizeAndChecksumOfWhatItWrote) {
+  const testing::TemporaryFolder folder;
+  auto file = FileWriter::create(folder / "a").value();
+  file.write("hello ").value();
+  file.write("world").value();
+  file.finish().value();
+  EXPECT_EQ(read_text(folder / "a"), "hello world");
+  EXPECT_EQ(file.size(), 11U);
+  Hash128 hash;
+  hash.update(std::string_view("hello world"));
+  EXPECT_EQ(file.checksum(), hash.hex());
+}
+
+TEST(FileWriter, RefusesAnExistingFileAndWritingAfterTheEnd) {
+  const testing::TemporaryFolder folder;
+  auto file = FileWriter::create(folder / "a").value();
+  file.finish().value();
+  EXPECT_FALSE(file.write("x"));
+  EXPECT_FALSE(file.finish());
+  EXPECT_FALSE(FileWriter::create(folder / "a"));
+}
+
+TEST(WriteFileAtomically, ReplacesTheWholeFileAndLeavesNothingElse) {
+  const testing::TemporaryFolder folder;
+  write_file_atomically(folder / "a", "a long first text").value();
+  write_file_atomically(folder / "a", "second").value();
+  EXPECT_EQ(read_text(folder / "a"), "second");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+  EXPECT_FALSE(write_file_atomically(folder / "no/such", "x"));
+}
+
+TEST(MappedFile, ShowsTheBytesEvenAfterTheNameIsGone) {
+  const testing::TemporaryFolder folder;
+  write_text(folder / "a", "bytes");
+  const auto file = MappedFile::map(folder / "a").value();
+  fs::remove(folder / "a");
+  ASSERT_EQ(file->bytes().size(), 5U);
+  EXPECT_EQ(file->bytes()[4], std::byte{'s'});
+}
+
+TEST(MappedFile, TakesEmptyFilesAndRefusesFolders) {
+  const testing::TemporaryFolder folder;
+  write_text(folder / "a", "");
+  EXPECT_TRUE(MappedFile::map(folder / "a").value()->bytes().empty());
+  EXPECT_FALSE(MappedFile::map(folder.path()));
+  EXPECT_NE(MappedFile::map(folder / "b").error().find("b"), std::string::npos);
+}
+
+TEST(ReadFile, RefusesMoreThanTheLimit) {
+  const testing::TemporaryFolder folder;
+  write_text(folder / "a", "12345");
+  EXPECT_EQ(read_file(folder / "a", 5).value(), "12345");
+  EXPECT_FALSE(read_file(folder / "a", 4));
+}
+
+TEST(OpenBeneath, OpensPlainFilesInTheFolder) {
+  const testing::TemporaryFolder folder;
+  fs::create_directories(folder / "sub");
+  write_text(folder / "sub/a", "x");
+  EXPECT_TRUE(open_beneath(folder.path(), "sub/a"));
+}
+
+TEST(OpenBeneath, RefusesEverythingThatLeadsElsewhere) {
+  const testing::TemporaryFolder folder;
+  const testing::TemporaryFolder other;
+  fs::create_directories(folder / "sub");
+  write_text(other / "secret", "x");
+  write_text(folder / "twice", "x");
+  fs::create_symlink(other / "secret", folder / "link");
+  fs::create_directory_symlink(other.path(), folder / "linked");
+  fs::create_hard_link(folder / "twice", folder / "again");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const std::string up = "../" + other.path().filename().string() + "/secret";
+  const std::string names[] = {up,
+                               (other / "secret").string(),
+                               "link",
+                               "linked/secret",
+                               "again",
+                               "pipe",
+                               "sub",
+                               "",
+                               ".",
+                               "..",
+                               "sub/",
+                               "/",
+                               "sub//",
+                               "none",
+                               {"twice\0x", 7},
+                               "sub/../twice"};
+  for (const auto& name : names) EXPECT_FALSE(open_beneath(folder.path(), name)) << name;
+}
+
+}  // namespace
+}  // namespace starling

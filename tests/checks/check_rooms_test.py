@@ -1,0 +1,108 @@
+"""check_rooms.py on small trees, each with one fault: it must name the rule and the line, and pass the tree without it."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_rooms.py"
+
+README = """
+| room | holds | may include |
+|---|---|---|
+| base | – | – |
+| tensor | – | base |
+| ops | – | tensor |
+| kernels | – | ops |
+| cli | – | all above |
+
+**base** is first.
+**tensor** is second.
+**ops** is third.
+**kernels** is fourth.
+**cli** is last.
+"""
+
+GOOD = {
+    "src/starling/README.md": README,
+    "src/starling/starling.h": '#include "starling/ops/add.h"\n',
+    "src/starling/base/error.h": "#pragma once\n#ifdef NDEBUG\n#endif\n",
+    "src/starling/tensor/tensor.h": '#include "starling/base/error.h"\n',
+    "src/starling/ops/add.h": '#include "starling/base/error.h"\n#include "starling/tensor/tensor.h"\n',
+    "src/starling/kernels/cuda/add.cu": "#include <cuda_runtime.h>\n#ifdef __CUDA_ARCH__\n#endif\n",
+    "src/starling/cli/main.cpp": '#include "starling/starling.h"\n',
+}
+
+
+def run(changes: dict[str, str]) -> tuple[int, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (GOOD | changes).items():
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        done = subprocess.run([sys.executable, SCRIPT, folder], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+class CheckRooms(unittest.TestCase):
+    def refuses(self, changes: dict[str, str], *expected: str) -> None:
+        status, output = run(changes)
+        self.assertEqual(status, 1, output)
+        for text in expected:
+            self.assertIn(text, output)
+
+    def accepts(self, changes: dict[str, str]) -> str:
+        status, output = run(changes)
+        self.assertEqual(status, 0, output)
+        return output
+
+    def test_accepts_a_tree_in_order(self):
+        self.assertIn("0 errors, 0 warnings", self.accepts({}))
+
+    def test_refuses_an_include_upward(self):
+        self.refuses(
+            {"src/starling/base/bad.h": '#pragma once\n#include "starling/tensor/tensor.h"\n'},
+            "src/starling/base/bad.h:2: error [include-order] base may not include tensor",
+        )
+
+    def test_refuses_an_include_upward_in_angle_brackets(self):
+        self.refuses({"src/starling/tensor/bad.h": "# include <starling/ops/add.h>\n"}, "tensor may not include ops")
+
+    def test_refuses_a_room_nobody_knows(self):
+        self.refuses({"src/starling/ops/bad.h": '#include "starling/cellar/wine.h"\n'}, "ops may not include cellar")
+
+    def test_refuses_the_door_inside_a_room(self):
+        self.refuses({"src/starling/ops/bad.h": '#include "starling/starling.h"\n'}, "ops may not include the door")
+
+    def test_accepts_an_include_in_a_comment(self):
+        self.accepts({"src/starling/base/good.h": '// #include "starling/ops/add.h"\n/*\n#include "starling/ops/add.h"\n*/\n'})
+
+    def test_refuses_a_conditional_on_an_optional_part(self):
+        for line in ("#ifdef STARLING_CUDA", "#if defined(STARLING_HAS_MPI)", "#ifndef USE_NCCL", "#if A && \\\n  __CUDACC__"):
+            self.refuses({"src/starling/ops/bad.cpp": f"\n{line}\n#endif\n"}, "src/starling/ops/bad.cpp:2: error [optional-part]")
+
+    def test_refuses_a_conditional_on_an_optional_part_in_tests(self):
+        self.refuses({"tests/ops/bad_test.cpp": "#ifdef STARLING_CUDA\n#endif\n"}, "tests/ops/bad_test.cpp:1")
+
+    def test_refuses_a_conditional_in_the_folder_of_another_part(self):
+        self.refuses({"src/starling/kernels/cuda/bad.cpp": "#ifdef STARLING_MPI\n#endif\n"}, "a conditional on mpi")
+
+    def test_refuses_the_headers_of_an_optional_part(self):
+        self.refuses({"src/starling/kernels/bad.cpp": "#include <cuda_runtime.h>\n"}, "<cuda_runtime.h> belongs into")
+
+    def test_accepts_words_that_only_contain_the_name_of_a_part(self):
+        self.accepts({"src/starling/ops/good.cpp": "#if defined(COMPILED_HERE)\n#endif\n"})
+
+    def test_refuses_a_room_without_a_paragraph(self):
+        self.refuses({"src/starling/README.md": README.replace("**ops** is third.", "")}, '[room-paragraph] no paragraph', "**ops**")
+
+    def test_refuses_a_room_without_a_row(self):
+        self.refuses({"src/starling/attic/box.h": "#pragma once\n"}, "no row for the room attic")
+
+    def test_warns_of_a_long_file(self):
+        self.assertIn("base/long.h:501: warning [long-file]", self.accepts({"src/starling/base/long.h": "//\n" * 501}))
+
+
+if __name__ == "__main__":
+    unittest.main()

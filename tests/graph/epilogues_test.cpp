@@ -1,0 +1,137 @@
+#include "graph/passes_testing.h"
+
+namespace starling {
+namespace {
+
+void expect_unchanged(const std::string& body) {
+  EXPECT_EQ(print_short(after(passes::epilogues, graph_of(body))), print_short(graph_of(body)));
+}
+
+TEST(Epilogues, FoldActivationsIntoTheirProducers) {
+  EXPECT_EQ(shown_after(passes::epilogues, R"(
+    %x = input {shape=[3, 4]}
+    %w = input {index=1, shape=[5, 4]}
+    %b = input {index=2, shape=[5]}
+    %image = input {index=3, shape=[1, 1, 4, 4]}
+    %k = input {index=4, shape=[1, 1, 3, 3]}
+    %u = linear(%x, %w, %b)
+    %y = relu(%u)
+    %c = conv2d(%image, %k) {padding=[1, 1]}
+    %z = sigmoid(%c)
+    %d = relu_backward(%y, %y)
+    return %y, %z, %d)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = input 3
+%4 = input 4
+%5 = linear(%0, %1, %2) {activation="relu"}
+%6 = conv2d(%3, %4) {padding=[1, 1], activation="sigmoid"}
+%7 = relu_backward(%5, %5)
+return %5, %6, %7
+)");
+}
+
+TEST(Epilogues, LeaveActivationsOfValuesThatOthersWant) {
+  const std::string head = "%x = input {shape=[3, 4]}\n%w = input {index=1, shape=[5, 4]}\n";
+  expect_unchanged(head + "%u = linear(%x, %w)\n%y = relu(%u)\nreturn %y, %u");
+  expect_unchanged(head + "%u = linear(%x, %w)\n%y = relu(%u)\n%z = tanh(%u)\nreturn %y, %z");
+  expect_unchanged(head + "%u = linear(%x, %w) {activation=\"tanh\"}\n%y = relu(%u)\nreturn %y");
+  expect_unchanged(head + "%u = linear(%x, %w)\n%y = relu(%u) device=cpu:1\nreturn %y");
+  expect_unchanged(head + "%u = linear(%x, %w)\n%y = exp(%u)\nreturn %y");
+}
+
+TEST(Epilogues, FoldTheActivationsGradientIntoTheProductThatFeedsIt) {
+  EXPECT_EQ(shown_after(passes::epilogues, R"(
+    %g = input {shape=[3, 5]}
+    %w = input {index=1, shape=[5, 4]}
+    %y = input {index=2, shape=[3, 4]}
+    %d = matmul(%g, %w)
+    %e = tanh_backward(%d, %y)
+    %f = matmul(%w, %g) {trans_a=true, trans_b=true}
+    return %e, %f)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = matmul_act(%0, %1, %2) {activation="tanh"}
+%4 = matmul(%1, %0) {trans_a=true, trans_b=true}
+return %3, %4
+)");
+}
+
+TEST(Epilogues, LeaveGradientsThatUseTheProductOtherwise) {
+  const std::string head = R"(
+    %g = input {shape=[3, 5]}
+    %w = input {index=1, shape=[5, 4]}
+    %y = input {index=2, shape=[3, 4]}
+    %row = input {index=3, shape=[4]}
+    %d = matmul(%g, %w)
+)";
+  expect_unchanged(head + "%e = relu_backward(%y, %d)\nreturn %e");
+  expect_unchanged(head + "%e = relu_backward(%d, %d)\nreturn %e");
+  expect_unchanged(head + "%e = relu_backward(%d, %row)\nreturn %e");
+  expect_unchanged(head + "%e = relu_backward(%d, %y)\nreturn %e, %d");
+  expect_unchanged(head + "%late = exp(%y)\n%e = relu_backward(%d, %late)\nreturn %e");
+}
+
+const std::string kUpdate = R"(
+    variable 0 "w" f32[5, 4]
+    variable 1 "v" f32[5, 4]
+    %g = input {shape=[3, 5]}
+    %x = input {index=1, shape=[3, 4]}
+    %lr = input {index=2}
+    %w = variable {shape=[5, 4]}
+    %v = variable {index=1, shape=[5, 4]}
+)";
+
+TEST(Epilogues, FoldUpdatesIntoTheProductThatIsTheirGradient) {
+  EXPECT_EQ(shown_after(passes::epilogues, kUpdate + R"(
+    %d = matmul(%g, %x) {trans_a=true}
+    %nw, %nv = sgd_update(%w, %v, %d, %lr) {momentum=0.9, weight_decay=0.5}
+    assign(%nw)
+    assign(%nv) {index=1}
+    return)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = variable 0
+%4 = variable 1
+%5, %6 = matmul_sgd(%3, %4, %0, %1, %2) {trans_a=true, momentum=0.9, weight_decay=0.5}
+assign 0(%5)
+assign 1(%6)
+return
+)");
+}
+
+TEST(Epilogues, LeaveUpdatesWhoseGradientIsWantedOrReducedOrOfNesterov) {
+  const std::string product = kUpdate + "%d = matmul(%g, %x) {trans_a=true}\n";
+  expect_unchanged(product + "%nw, %nv = sgd_update(%w, %v, %d, %lr)\nassign(%nw)\nreturn %d");
+  expect_unchanged(product + "%s = all_reduce(%d)\n%nw, %nv = sgd_update(%w, %v, %s, %lr)\nassign(%nw)\nreturn");
+  expect_unchanged(product + "%nw, %nv = sgd_update(%w, %v, %d, %lr) {nesterov=true}\nassign(%nw)\nreturn");
+  expect_unchanged(product + "%nw, %nv = sgd_update(%d, %v, %w, %lr)\nassign(%nw)\nreturn");
+  expect_unchanged(product + "%nw, %nv = sgd_update(%d, %v, %d, %lr)\nassign(%nw)\nreturn");
+}
+
+TEST(Epilogues, DoNotMoveAProductPastAnAssignOfItsFactor) {
+  expect_unchanged(R"(
+    variable 0 "w" f32[4, 4]
+    variable 1 "v" f32[4, 4]
+    variable 2 "u" f32[4, 4]
+    %x = input {shape=[4, 4]}
+    %lr = input {index=1}
+    %w = variable {shape=[4, 4]}
+    %v = variable {index=1, shape=[4, 4]}
+    %u = variable {index=2, shape=[4, 4]}
+    %ut = transpose(%u)
+    %d = matmul(%x, %ut)
+    assign(%x) {index=2}
+    %nw, %nv = sgd_update(%w, %v, %d, %lr)
+    assign(%nw)
+    return)");
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "starling/graph/parser.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/printer.h"
+#include "starling/graph/verifier.h"
+
+namespace starling {
+
+// The graph of a text without its first line, so that tests show only what matters.
+inline Graph graph_of(const std::string& body) { return parse_graph("starling-graph 1\n" + body); }
+
+// What a pass makes of a graph, verified.
+inline Graph after(Graph (*pass)(const Graph&, const PassContext&), const Graph& graph) {
+  Graph made = pass(graph, PassContext{});
+  verify(made, "the pass under test");
+  return made;
+}
+
+inline std::string shown_after(Graph (*pass)(const Graph&, const PassContext&), const std::string& body) {
+  return "\n" + print_short(after(pass, graph_of(body)));
+}
+
+}  // namespace starling

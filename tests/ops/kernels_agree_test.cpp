@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ops/op_checks.h"
+#include "starling/base/parallel.h"
+#include "starling/kernels/eager.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
+#include "starling/tensor/interpreter.h"
+
+namespace starling::testing {
+namespace {
+
+enum class Memory { dense, strided };
+
+double tolerance(const OpDef& op, DType floats) {
+  if (op.name == "normal") return 2e-6;  // its kernel works in float whatever the dtype
+  if (op.name == "uniform") return 5e-7;
+  return floats == DType::f32 ? 2e-5 : 1e-11;
+}
+
+void compare(const OpDef& op, const OpCase& sample, DType floats, Memory memory) {
+  Drawn drawn = draw(sample, floats);
+  const Attrs attrs = attrs_for(sample, floats);
+  const TensorList want = [&] {
+    const ReferenceScope reference;
+    return apply(op, drawn.span(), attrs);
+  }();
+  if (memory == Memory::strided) {
+    for (auto& x : drawn.in) x = strided_copy(x);
+  }
+  const TensorList got = apply(op, drawn.span(), attrs);
+  ASSERT_EQ(got.size(), want.size()) << describe(op, sample);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_LE(difference(got[i], want[i]), tolerance(op, floats))
+        << describe(op, sample) << " in " << name(floats) << (memory == Memory::strided ? ", strided" : "") << ", output " << i;
+  }
+}
+
+void compare_all(DType floats, Memory memory) {
+  for (const auto* op : op_registry().sorted()) {
+    if (!op->cases) continue;
+    for (const auto& sample : op->cases()) compare(*op, sample, floats, memory);
+  }
+}
+
+TEST(FastKernels, AgreeWithReferenceInF32) { compare_all(DType::f32, Memory::dense); }
+TEST(FastKernels, AgreeWithReferenceInF64) { compare_all(DType::f64, Memory::dense); }
+TEST(FastKernels, AgreeWithReferenceOnStridedF32) { compare_all(DType::f32, Memory::strided); }
+TEST(FastKernels, AgreeWithReferenceOnStridedF64) { compare_all(DType::f64, Memory::strided); }
+
+// Results may overwrite an input where the definition says so.
+TEST(FastKernels, WriteInPlaceWhatTheyMay) {
+  int checked = 0;
+  for (const auto* op : op_registry().sorted()) {
+    if (!op->cases || op->inplace < 0 || op->view) continue;
+    for (const auto& sample : op->cases()) {
+      const Drawn drawn = draw(sample, DType::f32);
+      const Attrs attrs = attrs_for(sample, DType::f32);
+      const TensorList want = apply(*op, drawn.span(), attrs);
+      TensorList targets;
+      bool fits = true;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        const Tensor& target = drawn.in[i + static_cast<std::size_t>(op->inplace)];
+        fits = fits && target.type() == want[i].type();
+        targets.push_back(target);
+      }
+      if (!fits) continue;
+      current_interpreter().apply_into(*op, drawn.span(), attrs, {targets.data(), targets.size()});
+      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(targets[i], want[i]), 1e-6) << describe(*op, sample);
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 50);
+}
+
+// An op whose fast kernel declines its own samples would pass the comparisons above by running the reference twice.
+TEST(FastKernels, AreChosenForF32) {
+  const std::set<std::string> plain = {"max_backward"};
+  for (const auto* op : op_registry().sorted()) {
+    if (!op->cases || plain.contains(op->name)) continue;
+    for (const auto& sample : op->cases()) {
+      const Drawn drawn = draw(sample, DType::f32);
+      const Attrs attrs = attrs_for(sample, DType::f32);
+      const Types types = types_of(drawn.span());
+      std::vector<ArgDesc> in, out;
+      for (const auto& type : types) in.push_back(dense(type));
+      for (const auto& type : infer(*op, {types.data(), types.size()}, attrs)) out.push_back(dense(type));
+      const Planned planned = plan_kernel(*op, DeviceKind::cpu, attrs, in, out, {.threads = 1});
+      EXPECT_NE(planned.kernel, "reference") << describe(*op, sample);
+      EXPECT_EQ(planned.densify, 0u);
+    }
+  }
+}
+
+TEST(FastKernels, GiveTheSameWithSeveralThreads) {
+  for (const auto* op : op_registry().sorted()) {
+    if (!op->cases || op->comm) continue;
+    for (const auto& sample : op->cases()) {
+      const Drawn drawn = draw(sample, DType::f32);
+      const Attrs attrs = attrs_for(sample, DType::f32);
+      const TensorList want = apply(*op, drawn.span(), attrs);
+      const ThreadScope threads(3);
+      const TensorList got = apply(*op, drawn.span(), attrs);
+      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(got[i], want[i]), 1e-5) << describe(*op, sample);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace starling::testing

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "starling/ops/op_def.h"
+
+namespace starling::testing {
+
+// Operands of a sample call. Floats are drawn as `floats`; other dtypes, and f32 operands of fixed dtype such as learning
+// rates, stay as they are.
+struct Drawn {
+  std::vector<Tensor> in;
+  std::span<const Tensor> span() const { return in; }
+};
+Drawn draw(const OpCase& sample, DType floats, unsigned seed = 7);
+
+// The same values in memory whose dimensions lie in reverse order: not contiguous where the shape allows it.
+Tensor strided_copy(const Tensor& tensor);
+
+// Attributes of a sample for operands drawn as `floats`: dtypes that say f64 follow.
+Attrs attrs_for(const OpCase& sample, DType floats);
+
+// The largest difference between analytic and numeric gradients over sampled elements, relative to 1 + |gradient|. `order` 1
+// differentiates the op, 2 differentiates its gradient.
+struct GradCheck {
+  double worst = 0;
+  int compared = 0;
+};
+GradCheck check_gradient(const OpDef& op, const OpCase& sample, int order = 1);
+
+// Largest |a - b| relative to 1 + |b|; infinite when shapes, dtypes or NaNs differ.
+double difference(const Tensor& a, const Tensor& b);
+
+std::string describe(const OpDef& op, const OpCase& sample);
+
+// Ops that only stand in graphs: they have no kernel and need no cases.
+bool is_graph_only(const OpDef& op);
+
+}  // namespace starling::testing

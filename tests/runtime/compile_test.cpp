@@ -1,0 +1,161 @@
+#include "starling/runtime/compile.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/step_testing.h"
+
+namespace starling {
+namespace {
+
+using testing::Bench;
+using testing::bit_equal;
+using testing::relative_l2;
+
+class CompiledNet : public ::testing::TestWithParam<const char*> {};
+
+void expect_gradients_close(const char* name, DType dtype, double tolerance) {
+  Bench eager(name, 16, dtype), compiled(name, 16, dtype);
+  const TensorList expected = eager.gradients_of(eager.x, eager.y);
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.gradients_of(x, y); });
+  const TensorList got = step(compiled.x, compiled.y);
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << "gradient " << i;
+}
+
+TEST_P(CompiledNet, HasTheGradientsOfEagerInF32) { expect_gradients_close(GetParam(), DType::f32, 1e-5); }
+
+TEST_P(CompiledNet, HasTheGradientsOfEagerInF64) { expect_gradients_close(GetParam(), DType::f64, 1e-11); }
+
+TEST_P(CompiledNet, IsBitEqualToEagerWithAllPassesOff) {
+  Bench eager(GetParam(), 8, DType::f32), compiled(GetParam(), 8, DType::f32);
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.step(x, y); }, {.disable = {"all"}});
+  for (int i = 0; i < 3; ++i) {
+    const Tensor a = eager.step(eager.x, eager.y);
+    const Tensor b = step(compiled.x, compiled.y);
+    EXPECT_EQ(a.item(), b.item()) << "step " << i;
+  }
+  const auto pa = eager.net.parameters(), pb = compiled.net.parameters();
+  for (std::size_t i = 0; i < pa.size(); ++i) EXPECT_TRUE(bit_equal(pa[i], pb[i])) << pa[i].name();
+}
+
+TEST_P(CompiledNet, FollowsEagerOverTwentySteps) {
+  Bench eager(GetParam(), 16, DType::f32), compiled(GetParam(), 16, DType::f32);
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.step(x, y); });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_NEAR(eager.step(eager.x, eager.y).item(), step(compiled.x, compiled.y).item(), 1e-3) << "step " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, CompiledNet, ::testing::Values("mlp", "sae_small", "sae_big", "lenet"));
+
+TEST(Compile, EachPassAloneChangesNothing) {
+  for (const auto& pass : all_passes()) {
+    Bench with(("mlp"), 8, DType::f64), without("mlp", 8, DType::f64);
+    auto a = compile([&](const Tensor& x, const Tensor& y) { return with.gradients_of(x, y); });
+    auto b = compile([&](const Tensor& x, const Tensor& y) { return without.gradients_of(x, y); }, {.disable = {std::string(pass.name)}});
+    const TensorList ga = a(with.x, with.y), gb = b(without.x, without.y);
+    for (std::size_t i = 0; i < ga.size(); ++i) EXPECT_LE(relative_l2(ga[i], gb[i]), 1e-12) << pass.name;
+  }
+}
+
+TEST(Compile, TracesOnceForEachSignature) {
+  int traced = 0;
+  auto f = compile([&](const Tensor& x) {
+    ++traced;
+    return sum(mul(x, x));
+  });
+  const Tensor small = from_doubles(std::vector<double>{1, 2, 3}, {3});
+  const Tensor large = from_doubles(std::vector<double>{1, 2, 3, 4}, {4});
+  EXPECT_EQ(f(small).item(), 14);
+  EXPECT_EQ(f(small).item(), 14);
+  EXPECT_EQ(f(large).item(), 30);
+  EXPECT_EQ(traced, 2);
+  EXPECT_EQ(f.programs(), 2u);
+}
+
+TEST(Compile, ReadsCapturedTensorsAtEveryCall) {
+  Tensor factor = from_doubles(std::vector<double>{2}, {});
+  auto f = compile([&](const Tensor& x) { return mul(x, factor); });
+  const Tensor x = from_doubles(std::vector<double>{1, 2}, {2});
+  EXPECT_EQ(f(x).to_vector(), (std::vector<double>{2, 4}));
+  copy_into(factor, from_doubles(std::vector<double>{5}, {}));
+  EXPECT_EQ(f(x).to_vector(), (std::vector<double>{5, 10}));
+}
+
+TEST(Compile, BakesConstants) {
+  const Tensor factor = from_doubles(std::vector<double>{2}, {});
+  auto f = compile([&](const Tensor& x) { return mul(x, constant(factor)); });
+  const Tensor x = from_doubles(std::vector<double>{1, 2}, {2});
+  EXPECT_EQ(f(x).to_vector(), (std::vector<double>{2, 4}));
+  EXPECT_EQ(f.traced_graph().constants.size(), 1u);
+}
+
+TEST(Compile, NamesTheLineThatReadsATracedValue) {
+  auto f = compile([&](const Tensor& x) {
+    const Tensor y = sum(x);
+    if (y.item() > 0) return y;
+    return neg(y);
+  });
+  try {
+    f(from_doubles(std::vector<double>{1, 2}, {2}));
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("compile_test.cpp"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Compile, RefusesToAssignATracedValue) {
+  auto f = compile([&](const Tensor& x) {
+    assign(x, mul(x, 2.0));
+    return x;
+  });
+  EXPECT_THROW(f(from_doubles(std::vector<double>{1}, {1})), Error);
+}
+
+TEST(Compile, AccumulatesGradientsThatNobodyConsumes) {
+  Bench bench("mlp", 4, DType::f64);
+  Bench eager("mlp", 4, DType::f64);
+  auto f = compile([&](const Tensor& x, const Tensor& y) {
+    const Tensor loss = cross_entropy(bench.net(x), y);
+    loss.backward();
+    return loss;
+  });
+  f(bench.x, bench.y);
+  f(bench.x, bench.y);
+  for (int i = 0; i < 2; ++i) cross_entropy(eager.net(eager.x), eager.y).backward();
+  const auto a = bench.net.parameters(), b = eager.net.parameters();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_LE(relative_l2(a[i].grad(), b[i].grad()), 1e-12) << a[i].name();
+  for (const auto& p : a) p.set_grad(Tensor());
+  f(bench.x, bench.y);
+  for (const auto& p : b) p.set_grad(Tensor());
+  cross_entropy(eager.net(eager.x), eager.y).backward();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_LE(relative_l2(a[i].grad(), b[i].grad()), 1e-12) << a[i].name();
+}
+
+TEST(Compile, DropsTheSameElementsAsEager) {
+  const Tensor x = from_doubles(std::vector<double>(64, 1.0), {8, 8});
+  manual_seed(3);
+  const auto eager = dropout(x, 0.5).to_vector();
+  manual_seed(3);
+  auto f = compile([](const Tensor& t) { return dropout(t, 0.5); });
+  EXPECT_EQ(f(x).to_vector(), eager);
+}
+
+TEST(Compile, KeepsResultsThatTheCallerHolds) {
+  auto f = compile([](const Tensor& x) { return mul(x, 2.0); });
+  const Tensor one = f(from_doubles(std::vector<double>{1}, {1}));
+  const Tensor two = f(from_doubles(std::vector<double>{2}, {1}));
+  EXPECT_EQ(one.item(), 2);
+  EXPECT_EQ(two.item(), 4);
+}
+
+TEST(Compile, ReusesMemory) {
+  Bench bench("sae_small", 16, DType::f32), plain("sae_small", 16, DType::f32);
+  auto shared = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); });
+  auto unshared = compile([&](const Tensor& x, const Tensor& y) { return plain.step(x, y); }, {.reuse_memory = false});
+  EXPECT_EQ(shared(bench.x, bench.y).item(), unshared(plain.x, plain.y).item());
+  EXPECT_LT(shared.memory_bytes(), unshared.memory_bytes());
+}
+
+}  // namespace
+}  // namespace starling

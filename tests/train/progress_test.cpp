@@ -1,0 +1,118 @@
+#include "starling/train/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+class ProgressTest : public ::testing::Test {
+ protected:
+  Progress make(ProgressMode mode, int columns = 200) {
+    return Progress(
+        {.mode = mode, .out = &out_, .columns = columns, .plain_every_s = 5, .now = [this] { return time_; }});
+  }
+  // One update every 10 ms, 10 samples each: 1000 samples a second.
+  void run(Progress& progress, double seconds) {
+    const int updates = static_cast<int>(seconds * 100 + 0.5);
+    for (int i = 0; i < updates; ++i) {
+      progress.update(state());
+      time_ += 0.01;
+      sample_ += 10;
+    }
+  }
+  ProgressState state() const {
+    return {.epoch = 1, .epochs = 3, .sample = sample_, .samples = 60000, .loss = 0.5, .metrics = metrics_};
+  }
+  auto count(char c) const {
+    const std::string text = out_.str();
+    return std::count(text.begin(), text.end(), c);
+  }
+
+  std::ostringstream out_;
+  double time_ = 100;
+  std::int64_t sample_ = 0;
+  ProgressMetric metrics_[1] = {{"accuracy", 0.75}};
+};
+
+TEST_F(ProgressTest, RedrawsTheBarAtMostTenTimesASecond) {
+  auto progress = make(ProgressMode::bar);
+  run(progress, 3);
+  EXPECT_GE(count('\r'), 25);
+  EXPECT_LE(count('\r'), 30);
+  EXPECT_EQ(count('\n'), 0);
+  progress.finish(state());
+  EXPECT_EQ(count('\n'), 1);
+}
+
+TEST_F(ProgressTest, WritesWholeLinesEveryFewSecondsOtherwise) {
+  auto progress = make(ProgressMode::automatic);  // a stream in memory is no terminal
+  EXPECT_EQ(progress.mode(), ProgressMode::plain);
+  run(progress, 16);
+  EXPECT_EQ(count('\n'), 3);
+  EXPECT_EQ(count('\r'), 0);
+  EXPECT_EQ(count('\x1b'), 0);
+}
+
+TEST_F(ProgressTest, TellsEpochRateTimeLeftLossAndMetrics) {
+  auto progress = make(ProgressMode::plain);
+  run(progress, 30.005);
+  progress.finish(state());
+  const std::string text = out_.str();
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  EXPECT_EQ(last, "epoch 2/3  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75\n");
+}
+
+TEST_F(ProgressTest, MeasuresOnlyWhatThisRunDid) {
+  sample_ = 30000;  // resumed here
+  auto progress = make(ProgressMode::plain);
+  run(progress, 6);
+  EXPECT_NE(out_.str().find(" 1000 samples/s"), std::string::npos) << out_.str();
+}
+
+TEST_F(ProgressTest, IsSilentWhenOff) {
+  auto progress = make(ProgressMode::off);
+  run(progress, 10);
+  progress.finish(state());
+  EXPECT_EQ(out_.str(), "");
+  progress.note("disk full");
+  EXPECT_EQ(out_.str(), "disk full\n");
+}
+
+TEST_F(ProgressTest, PutsNotesOnLinesOfTheirOwn) {
+  auto progress = make(ProgressMode::bar);
+  run(progress, 0.5);
+  progress.note("disk full");
+  EXPECT_TRUE(out_.str().ends_with("\r\x1b[Kdisk full\n"));
+}
+
+TEST_F(ProgressTest, FitsTheTerminal) {
+  sample_ = 30000;
+  EXPECT_LE(format_progress(state(), 1000, 40).size(), 39U);
+  EXPECT_EQ(format_progress(state(), 1000, 200).substr(0, 36), "epoch 2/3 [==========>         ]  50");
+}
+
+TEST(Progress, FormatsDurations) {
+  EXPECT_EQ(format_duration(7.4), "0:07");
+  EXPECT_EQ(format_duration(754), "12:34");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+  EXPECT_EQ(format_duration(-1), "-");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "-");
+}
+
+TEST(Progress, ReadsItsModes) {
+  EXPECT_EQ(parse_progress_mode("auto"), ProgressMode::automatic);
+  EXPECT_EQ(parse_progress_mode("bar"), ProgressMode::bar);
+  EXPECT_EQ(parse_progress_mode("plain"), ProgressMode::plain);
+  EXPECT_EQ(parse_progress_mode("off"), ProgressMode::off);
+  EXPECT_THROW(parse_progress_mode("plane"), Error);
+}
+
+}  // namespace
+}  // namespace starling
