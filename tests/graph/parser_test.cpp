@@ -4,6 +4,7 @@
 
 #include "graph/passes_testing.h"
 #include "starling/base/error.h"
+#include "starling/ops/registry.h"
 
 namespace starling {
 namespace {
@@ -97,6 +98,16 @@ TEST(Parser, AllocatesNothingForHugeConstantsThatAreNotThere) {
             std::string::npos);
 }
 
+TEST(Parser, RefusesSizesThatWouldOverflow) {
+  const auto graph = [](const std::string& call) {
+    return error_of("starling-graph 1\n%0 = input {shape=[1, 1, 4, 4]}\n" + call + "\nreturn");
+  };
+  EXPECT_EQ(graph("%1 = reshape(%0) {shape=[4611686018427387904, 4]}"),
+            "[graph] line 3: expected shape that can be addressed, got [4611686018427387904, 4]");
+  EXPECT_EQ(graph("%1 = conv2d(%0, %0) {padding=[4611686018427387904, 1]}"),
+            "[graph] line 3: expected padding of at most 2^31, got 4611686018427387904");
+}
+
 TEST(Parser, RefusesMoreThanItsLimits) {
   EXPECT_NE(error_of(std::string((64 << 20) + 1, ' ')).find("at most 67108864 bytes"), std::string::npos);
   // Nodes of twenty thousand results each.
@@ -110,14 +121,11 @@ TEST(Parser, RefusesMoreThanItsLimits) {
   EXPECT_NE(error_of(many + "return").find("line 52: expected at most 1000000 values"), std::string::npos);
 }
 
-// Bytes changed, lost, doubled or moved: whatever comes, a graph or an Error.
-TEST(Parser, ThrowsOnlyErrorsOnMutatedText) {
-  const std::string seed = rich();
-  std::mt19937 random(7);
-  const auto below = [&](std::size_t n) { return random() % n; };
-  int parsed = 0;
-  for (int round = 0; round < 6000; ++round) {
-    std::string text = seed;
+// Bytes changed, lost, doubled or moved.
+class Mutator {
+ public:
+  std::string operator()(std::string text) {
+    const std::string seed = text;
     for (std::size_t edits = 1 + below(4); edits > 0; --edits) {
       const auto at = below(text.size());
       const auto length = below(std::min<std::size_t>(12, text.size() - at));
@@ -129,14 +137,51 @@ TEST(Parser, ThrowsOnlyErrorsOnMutatedText) {
         default: text[at] = "0123456789-[]{}(),%"[below(19)];
       }
     }
-    try {
-      parsed += parse_graph(text).size() >= 0;
-    } catch (const Error&) {
-      continue;
-    }
+    return text;
   }
+
+ private:
+  std::size_t below(std::size_t n) { return random_() % n; }
+  std::mt19937 random_{7};
+};
+
+// Whatever comes, a graph or an Error; returns whether it was a graph.
+bool parses(const std::string& text) {
+  try {
+    parse_graph(text);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(Parser, ThrowsOnlyErrorsOnMutatedText) {
+  Mutator mutate;
+  int parsed = 0;
+  for (int round = 0; round < 6000; ++round) parsed += parses(mutate(rich()));
   EXPECT_GT(parsed, 0);
   EXPECT_LT(parsed, 6000);
+}
+
+Graph call_of(const OpDef& op, const OpCase& sample) {
+  Graph graph;
+  std::vector<ValueId> in;
+  for (const auto& input : sample.in) in.push_back(graph.add_input({input.dtype, input.shape}));
+  const auto& out = graph.node(graph.add(op, in, sample.attrs)).out;
+  graph.outputs.assign(out.begin(), out.end());
+  return graph;
+}
+
+TEST(Parser, ReadsBackTheSampleCallsOfEveryOpAndRefusesTheirMutationsOnlyByErrors) {
+  Mutator mutate;
+  for (const OpDef* op : op_registry().sorted()) {
+    if (!op->cases) continue;
+    for (const OpCase& sample : op->cases()) {
+      const std::string text = print(call_of(*op, sample));
+      EXPECT_EQ(print(parse_graph(text)), text);
+      for (int round = 0; round < 40; ++round) parses(mutate(text));
+    }
+  }
 }
 
 }  // namespace

@@ -25,4 +25,8 @@ inline std::string shown_after(Graph (*pass)(const Graph&, const PassContext&), 
   return "\n" + print_short(after(pass, graph_of(body)));
 }
 
+inline void expect_unchanged_by(Graph (*pass)(const Graph&, const PassContext&), const std::string& body) {
+  EXPECT_EQ(print_short(after(pass, graph_of(body))), print_short(graph_of(body)));
+}
+
 }  // namespace starling

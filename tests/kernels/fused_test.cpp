@@ -50,15 +50,17 @@ TEST(FusedProgram, PrintsWhatItParses) {
 }
 
 TEST(FusedProgram, RefusesWhatIsNoProgram) {
-  for (const char* text : {"", "t0=add(a0,a1)", "o0=matmul(a0,a1)", "o0=add(a0)", "o0=add(a0,t3)", "o1=neg(a0)", "o0=", "o0=neg(a0", "neg(a0)",
-                           "o0=neg(a0); o0=neg(a0)", "o0=nothing(a0)", "o0=neg(a)", "o0=neg(a-1)", "o0=neg(a99999999999)", "=;;=", "o0=neg(a0);;"}) {
+  for (const char* text : {"", "t0=add(a0,a1)", "o0=matmul(a0,a1)", "o0=add(a0)", "o0=add(a0,t3)", "o1=neg(a0)",
+                           "o0=", "o0=neg(a0", "neg(a0)", "o0=neg(a0); o0=neg(a0)", "o0=nothing(a0)", "o0=neg(a)",
+                           "o0=neg(a-1)", "o0=neg(a99999999999)", "=;;=", "o0=neg(a0);;"}) {
     EXPECT_THROW(FusedProgram::parse(text), Error) << text;
   }
 }
 
 TEST(Fused, DoesWhatItsStepsDo) {
-  const Shape shapes[][3] = {{{5}, {5}, {5}},           {{40, 70}, {70}, {40, 1}}, {{3, 4, 50}, {4, 1}, {}},
-                             {{2, 3, 4, 5}, {3, 1, 1}, {5}}, {{1}, {1}, {1}},           {{3000}, {}, {3000}}};
+  const Shape shapes[][3] = {{{5}, {5}, {5}},          {{40, 70}, {70}, {40, 1}},
+                             {{3, 4, 50}, {4, 1}, {}}, {{2, 3, 4, 5}, {3, 1, 1}, {5}},
+                             {{1}, {1}, {1}},          {{3000}, {}, {3000}}};
   for (const auto& s : shapes) {
     const Tensor in[] = {ramp(s[0]), ramp(s[1], 0.1), ramp(s[2], 0.2)};
     const TensorList got = fused(in, FusedProgram::parse(kChain));
@@ -66,7 +68,8 @@ TEST(Fused, DoesWhatItsStepsDo) {
     const Tensor product = mul(tanh(sum), in[2]);
     EXPECT_LT(distance(got[0], broadcast_to(product, got[0].shape())), 1e-5);
     EXPECT_LT(distance(got[1], broadcast_to(sum, got[1].shape())), 1e-6);
-    EXPECT_EQ(chosen(FusedProgram::parse(kChain), in), "chain") << to_string(s[0]) << to_string(s[1]) << to_string(s[2]);
+    EXPECT_EQ(chosen(FusedProgram::parse(kChain), in), "chain")
+        << to_string(s[0]) << to_string(s[1]) << to_string(s[2]);
   }
 }
 
@@ -80,7 +83,8 @@ TEST(Fused, TakesTransposedOperands) {
 TEST(Fused, GivesTemporariesAgain) {
   // Deeper than a chain has slots: only reuse of temporaries lets it run as one.
   FusedProgram program{.operands = 1};
-  for (int s = 0; s < 60; ++s) program.steps.push_back({&find_op(s % 2 ? "tanh" : "add"), s % 2 ? std::vector<int>{s} : std::vector<int>{s, 0}});
+  for (int s = 0; s < 60; ++s)
+    program.steps.push_back({&find_op(s % 2 ? "tanh" : "add"), s % 2 ? std::vector<int>{s} : std::vector<int>{s, 0}});
   program.outputs = {60};
   const Tensor in[] = {ramp({100})};
   EXPECT_EQ(chosen(program, in), "chain");

@@ -35,7 +35,8 @@ void compare(const OpDef& op, const OpCase& sample, DType floats, Memory memory)
   ASSERT_EQ(got.size(), want.size()) << describe(op, sample);
   for (std::size_t i = 0; i < got.size(); ++i) {
     EXPECT_LE(difference(got[i], want[i]), tolerance(op, floats))
-        << describe(op, sample) << " in " << name(floats) << (memory == Memory::strided ? ", strided" : "") << ", output " << i;
+        << describe(op, sample) << " in " << name(floats) << (memory == Memory::strided ? ", strided" : "")
+        << ", output " << i;
   }
 }
 
@@ -69,7 +70,8 @@ TEST(FastKernels, WriteInPlaceWhatTheyMay) {
       }
       if (!fits) continue;
       current_interpreter().apply_into(*op, drawn.span(), attrs, {targets.data(), targets.size()});
-      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(targets[i], want[i]), 1e-6) << describe(*op, sample);
+      for (std::size_t i = 0; i < want.size(); ++i)
+        EXPECT_LE(difference(targets[i], want[i]), 1e-6) << describe(*op, sample);
       ++checked;
     }
   }
@@ -104,7 +106,8 @@ TEST(FastKernels, GiveTheSameWithSeveralThreads) {
       const TensorList want = apply(*op, drawn.span(), attrs);
       const ThreadScope threads(3);
       const TensorList got = apply(*op, drawn.span(), attrs);
-      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(got[i], want[i]), 1e-5) << describe(*op, sample);
+      for (std::size_t i = 0; i < want.size(); ++i)
+        EXPECT_LE(difference(got[i], want[i]), 1e-5) << describe(*op, sample);
     }
   }
 }

@@ -68,7 +68,8 @@ Tally spoil_operands(const OpDef& op, const OpCase& sample) {
       none[0] = 0;
       with(none, good.in[i].dtype(), "no elements");
     }
-    for (DType dtype : {DType::boolean, DType::i64, DType::u8, DType::f64, DType::bf16}) with(shape, dtype, "another dtype");
+    for (DType dtype : {DType::boolean, DType::i64, DType::u8, DType::f64, DType::bf16})
+      with(shape, dtype, "another dtype");
   }
   return tally;
 }
@@ -84,7 +85,8 @@ TEST(Misuse, WrongOperandsAreRefusedOrServedByEveryOp) {
       tally.refused += one.refused;
       tally.tried += one.tried;
     }
-    const bool takes_anything = op->view || op->name == "cast" || op->name == "all_reduce" || op->name == "max" || op->name == "neg";
+    const bool takes_anything =
+        op->view || op->name == "cast" || op->name == "all_reduce" || op->name == "max" || op->name == "neg";
     if (takes_operands && !takes_anything) {
       EXPECT_GT(tally.refused, 0) << op->name << " refused none of " << tally.tried;
     }
@@ -112,8 +114,25 @@ TEST(Misuse, WildAttributesAreRefusedOrServedByEveryOp) {
     for (const auto& sample : op->cases()) {
       const Drawn drawn = draw(sample, DType::f32);
       for (const auto& field : sample.attrs.type().fields) {
-        const std::vector<std::string> texts = {"-1", "0", "3", "[]", "[-1]", "[0]", "[3, 2]", "[-3, 5]", "[0, 0]", "[9, 9, 9, 9]", "[4294967296, 4294967296, 4294967296]",
-                                                "true", "false", "i64", "bool", "\"relu\"", "\"x\"", "9223372036854775807", "-9223372036854775808"};
+        const std::vector<std::string> texts = {"-1",
+                                                "0",
+                                                "3",
+                                                "[]",
+                                                "[-1]",
+                                                "[0]",
+                                                "[3, 2]",
+                                                "[-3, 5]",
+                                                "[0, 0]",
+                                                "[9, 9, 9, 9]",
+                                                "[4294967296, 4294967296, 4294967296]",
+                                                "true",
+                                                "false",
+                                                "i64",
+                                                "bool",
+                                                "\"relu\"",
+                                                "\"x\"",
+                                                "9223372036854775807",
+                                                "-9223372036854775808"};
         for (const auto& text : texts) {
           Attrs attrs = attrs_for(sample, DType::f32);
           try {

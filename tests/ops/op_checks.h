@@ -7,8 +7,8 @@
 
 namespace starling::testing {
 
-// Operands of a sample call. Floats are drawn as `floats`; other dtypes, and f32 operands of fixed dtype such as learning
-// rates, stay as they are.
+// Operands of a sample call. Floats are drawn as `floats`; other dtypes, and f32 operands of fixed dtype such as
+// learning rates, stay as they are.
 struct Drawn {
   std::vector<Tensor> in;
   std::span<const Tensor> span() const { return in; }
@@ -21,8 +21,8 @@ Tensor strided_copy(const Tensor& tensor);
 // Attributes of a sample for operands drawn as `floats`: dtypes that say f64 follow.
 Attrs attrs_for(const OpCase& sample, DType floats);
 
-// The largest difference between analytic and numeric gradients over sampled elements, relative to 1 + |gradient|. `order` 1
-// differentiates the op, 2 differentiates its gradient.
+// The largest difference between analytic and numeric gradients over sampled elements, relative to 1 + |gradient|.
+// `order` 1 differentiates the op, 2 differentiates its gradient.
 struct GradCheck {
   double worst = 0;
   int compared = 0;

@@ -19,7 +19,8 @@ namespace {
 // Evenly spaced and shuffled: no two closer than the spacing, and none at the middle of the range.
 std::vector<double> spaced(std::size_t n, double low, double high, double shift, std::mt19937& random) {
   std::vector<double> values(n);
-  for (std::size_t i = 0; i < n; ++i) values[i] = low + (high - low) * (static_cast<double>(i) + shift) / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i)
+    values[i] = low + (high - low) * (static_cast<double>(i) + shift) / static_cast<double>(n);
   std::shuffle(values.begin(), values.end(), random);
   return values;
 }
@@ -41,7 +42,8 @@ struct Weights {
   std::vector<Tensor> of;
   explicit Weights(std::span<const Tensor> outputs) {
     std::mt19937 random(11);
-    for (const auto& out : outputs) of.push_back(draw_one({.shape = out.shape(), .low = 0.5, .high = 1.5}, DType::f64, 0.3, random));
+    for (const auto& out : outputs)
+      of.push_back(draw_one({.shape = out.shape(), .low = 0.5, .high = 1.5}, DType::f64, 0.3, random));
   }
   double sum(std::span<const Tensor> outputs) const {
     double total = 0;
@@ -71,7 +73,8 @@ struct Function {
       used.push_back(outputs[i]);
       seeds.push_back(weights.of[i]);
     }
-    return gradients({used.data(), used.size()}, {inputs.data(), inputs.size()}, {seeds.data(), seeds.size()}, {.create_graph = true});
+    return gradients({used.data(), used.size()}, {inputs.data(), inputs.size()}, {seeds.data(), seeds.size()},
+                     {.create_graph = true});
   }
 
   static TensorList floats_of(std::span<const Tensor> tensors) {

@@ -80,6 +80,33 @@ GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Te
   if (!outputs.empty() && outputs[0].traced()) traced_value_ = outputs[0].impl()->value;
 }
 
+namespace {
+
+// What a node held on to, let go one after another: a long history must not be destroyed by recursion.
+struct Remains {
+  SmallVector<SavedTensor, 4> inputs;
+  SmallVector<GradNode::Edge, 4> edges;
+};
+thread_local std::vector<Remains>* being_released = nullptr;
+
+}  // namespace
+
+GradNode::~GradNode() {
+  if (being_released) {
+    being_released->push_back({std::move(inputs_), std::move(edges_)});
+    return;
+  }
+  std::vector<Remains> remains;
+  being_released = &remains;
+  inputs_.clear();
+  edges_.clear();
+  while (!remains.empty()) {
+    const Remains next = std::move(remains.back());
+    remains.pop_back();
+  }
+  being_released = nullptr;
+}
+
 TensorList GradNode::backward(std::span<const Tensor> grads) const {
   TensorList in, out;
   auto* self = const_cast<GradNode*>(this);

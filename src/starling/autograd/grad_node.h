@@ -32,6 +32,7 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
   };
 
   GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs);
+  ~GradNode() override;
 
   const OpDef& op() const { return op_; }
   std::uint64_t sequence() const { return sequence_; }

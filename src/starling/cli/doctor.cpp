@@ -60,16 +60,19 @@ void tell_data() {
   const std::filesystem::path folder = FashionMnistOptions{}.folder;
   const bool found = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz") ||
                      std::filesystem::exists(folder / "train-images-idx3-ubyte");
-  line("data", found ? fmt::format("Fashion-MNIST in {}", folder.string())
-                     : fmt::format("no Fashion-MNIST in {} (apt install dataset-fashion-mnist, or name its place in data.folder)",
-                                   folder.string()));
+  line("data",
+       found
+           ? fmt::format("Fashion-MNIST in {}", folder.string())
+           : fmt::format("no Fashion-MNIST in {} (apt install dataset-fashion-mnist, or name its place in data.folder)",
+                         folder.string()));
 }
 
 int run() {
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
   line("CPU", model.empty() ? "unknown" : model);
-  line("ISA", fmt::format("{} (the best Highway knows for this CPU: {})", facts.at("isa").get<std::string>(), best_target()));
+  line("ISA",
+       fmt::format("{} (the best Highway knows for this CPU: {})", facts.at("isa").get<std::string>(), best_target()));
   line("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   line("threads", fmt::format("{} (OMP_NUM_THREADS changes it)", num_threads()));
   line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB free", gib(first_value("/proc/meminfo", "MemTotal")),

@@ -50,9 +50,17 @@ nlohmann::ordered_json to_row(const OpDef& op) {
   for (auto device : {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::null}) {
     if (auto names = kernel_names(op, device); !names.empty()) kernels[std::string(name(device))] = names;
   }
-  return {{"name", op.name},           {"version", op.version},   {"doc", op.doc},         {"inputs", op.inputs},
-          {"outputs", op.outputs},     {"attributes", attributes}, {"gradient", differentiable(op)},
-          {"elementwise", op.elementwise()}, {"random", op.random}, {"stateful", op.stateful}, {"comm", op.comm},
+  return {{"name", op.name},
+          {"version", op.version},
+          {"doc", op.doc},
+          {"inputs", op.inputs},
+          {"outputs", op.outputs},
+          {"attributes", attributes},
+          {"gradient", differentiable(op)},
+          {"elementwise", op.elementwise()},
+          {"random", op.random},
+          {"stateful", op.stateful},
+          {"comm", op.comm},
           {"kernels", kernels}};
 }
 
@@ -75,8 +83,9 @@ std::string cell(std::string text) {
 
 // What does not depend on the build: kernels of optional devices are left out.
 void print_markdown(const std::vector<const OpDef*>& ops) {
-  fmt::print("# Ops\n\nMade by `starling ops --markdown`; a test holds it against the program.\n`x?` may be missing, "
-             "`xs...` stands for any number.\n\n");
+  fmt::print(
+      "# Ops\n\nMade by `starling ops --markdown`; a test holds it against the program.\n`x?` may be missing, "
+      "`xs...` stands for any number.\n\n");
   fmt::print("| op | does | attributes | gradient | CPU kernels |\n|---|---|---|---|---|\n");
   for (const OpDef* op : ops) {
     const std::string attributes = attribute_list(*op);

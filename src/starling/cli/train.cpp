@@ -60,7 +60,8 @@ int run(const Options& options) {
   }
   print_summary(job, result);
   if (result.saved) return kOk;
-  fail("[train] expected to save the trained weights in {}, got no checkpoint of the last step", job.train.folder.string());
+  fail("[train] expected to save the trained weights in {}, got no checkpoint of the last step",
+       job.train.folder.string());
 }
 
 }  // namespace

@@ -1,13 +1,16 @@
 #include "starling/graph/fusion_groups.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace starling {
 namespace {
 
 constexpr std::size_t kMostValues = 30;  // operands and steps of a group: what stays in L1 together
 constexpr std::size_t kMostOutputs = 8;
-constexpr NodeId kFarthest = 256;  // nodes between producer and consumer: joining them would hold values for long
+// Steps from the sources of the graph between members: joining far ones would hold values for long. Counted in depth,
+// not in place, so that groups are the same whatever stands between the nodes (other logical shards).
+constexpr int kDeepest = 64;
 
 class Grouping {
  public:
@@ -17,6 +20,7 @@ class Grouping {
         is_output_(graph.values().size()),
         next_(graph.nodes().size()),
         fusible_(graph.nodes().size()),
+        depth_(graph.nodes().size()),
         group_of_(graph.nodes().size()),
         members_(graph.nodes().size()),
         seen_(graph.nodes().size(), -1) {
@@ -24,6 +28,8 @@ class Grouping {
     for (NodeId id = 0; id < graph.size(); ++id) {
       group_of_[at(id)] = id;
       members_[at(id)] = {id};
+      for (ValueId in : graph.node(id).in)
+        depth_[at(id)] = std::max(depth_[at(id)], depth_[at(graph.value(in).node)] + 1);
       for (NodeId first : before[at(id)]) next_[at(first)].push_back(id);
     }
   }
@@ -80,13 +86,18 @@ class Grouping {
   void join(NodeId producer, NodeId consumer) {
     const int from = group_of_[at(producer)], into = group_of_[at(consumer)];
     if (from == into || !fusible_[at(producer)] || !alike(producer, consumer)) return;
-    if (consumer - members_[at(from)].front() > kFarthest || !fits(from, into) || path_around(from, into, consumer))
-      return;
+    if (depth_[at(consumer)] - top(from) > kDeepest || !fits(from, into) || path_around(from, into, consumer)) return;
     std::vector<NodeId> all;
     std::ranges::merge(members_[at(from)], members_[at(into)], std::back_inserter(all));
     for (NodeId id : all) group_of_[at(id)] = into;
     members_[at(into)] = std::move(all);
     members_[at(from)].clear();
+  }
+
+  int top(int group) const {
+    int least = std::numeric_limits<int>::max();
+    for (NodeId id : members_[at(group)]) least = std::min(least, depth_[at(id)]);
+    return least;
   }
 
   bool fits(int from, int into) const {
@@ -161,6 +172,7 @@ class Grouping {
   std::vector<bool> is_output_;
   std::vector<std::vector<NodeId>> next_;  // the dependencies, turned around
   std::vector<bool> fusible_;
+  std::vector<int> depth_;                    // data edges from the farthest source
   std::vector<int> group_of_;                 // a group has the number of one of its members
   std::vector<std::vector<NodeId>> members_;  // of each group, in the order of the graph
   std::vector<int> seen_;                     // by which search a group was found

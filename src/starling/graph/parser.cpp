@@ -1,6 +1,8 @@
 #include "starling/graph/parser.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 
@@ -185,8 +187,24 @@ class Parser {
       at_.expect("=");
       const auto text = at_.until(",}");
       guarded([&] { attrs.set(field, text); });
+      check_sizes(attrs, *attrs.find(field));
     }
     return attrs;
+  }
+
+  // Inference multiplies sizes: nothing may overflow there, whatever the text says.
+  void check_sizes(const Attrs& attrs, const AttrField& field) {
+    constexpr double kMostSize = 2147483648.0, kMostElements = 4.0e18;
+    const auto magnitude = [](std::int64_t v) { return std::max(1.0, std::abs(static_cast<double>(v))); };
+    if (field.kind == AttrKind::pair) {
+      for (auto v : attrs.get<Pair>(field)) {
+        if (magnitude(v) > kMostSize) at_.error("expected {} of at most 2^31, got {}", field.name, v);
+      }
+    }
+    if (field.kind != AttrKind::ints) return;
+    double product = 1;
+    for (auto v : attrs.get<Shape>(field)) product *= magnitude(v);
+    if (product > kMostElements) at_.error("expected {} that can be addressed, got {}", field.name, attrs.print(field));
   }
 
   void annotations(NodeId id) {

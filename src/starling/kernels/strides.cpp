@@ -28,17 +28,22 @@ bool joins(const Loops& loops, std::span<const Shape> strides, int d, std::int64
 }  // namespace
 
 Loops collapse(const Shape& shape, std::span<const Shape> strides) {
-  check(strides.size() <= Loops::kOperands, "[collapse] expected at most {} operands, got {}", Loops::kOperands, strides.size());
+  check(strides.size() <= Loops::kOperands, "[collapse] expected at most {} operands, got {}", Loops::kOperands,
+        strides.size());
   Loops loops;
   loops.operands = static_cast<int>(strides.size());
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 1) continue;
     const bool join = loops.shape.rank() > 0 && joins(loops, strides, d, shape[d]);
-    if (join) loops.shape[loops.shape.rank() - 1] *= shape[d];
-    else loops.shape.push_back(shape[d]);
+    if (join)
+      loops.shape[loops.shape.rank() - 1] *= shape[d];
+    else
+      loops.shape.push_back(shape[d]);
     for (std::size_t k = 0; k < strides.size(); ++k) {
-      if (join) loops.strides[k][loops.shape.rank() - 1] = strides[k][d];
-      else loops.strides[k].push_back(strides[k][d]);
+      if (join)
+        loops.strides[k][loops.shape.rank() - 1] = strides[k][d];
+      else
+        loops.strides[k].push_back(strides[k][d]);
     }
   }
   return loops;

@@ -11,8 +11,8 @@ namespace starling {
 // The strides of an operand over the elements of a broadcast shape: 0 where it is stretched.
 Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& out);
 
-// An odometer over a shape for several operands, each with its own strides (of the shape's rank). Calls f(offsets) for every
-// element in row-major order, offsets[k] being operand k's place.
+// An odometer over a shape for several operands, each with its own strides (of the shape's rank). Calls f(offsets) for
+// every element in row-major order, offsets[k] being operand k's place.
 template <std::size_t N, class F>
 void for_each_offset(const Shape& shape, const std::array<Shape, N>& strides, F&& f) {
   if (shape.numel() == 0) return;
@@ -32,8 +32,8 @@ void for_each_offset(const Shape& shape, const std::array<Shape, N>& strides, F&
   }
 }
 
-// A shape with several operands' strides, after dimensions of size 1 were dropped and neighbours walked as one dimension by all
-// operands were joined: what remains is the least number of loops.
+// A shape with several operands' strides, after dimensions of size 1 were dropped and neighbours walked as one
+// dimension by all operands were joined: what remains is the least number of loops.
 struct Loops {
   static constexpr int kOperands = 4;
   Shape shape{};

@@ -8,21 +8,21 @@
 
 namespace starling {
 
-// A chain of elementwise ops run as one: what the fusion pass makes of their nodes. Values are numbered operands first, then
-// one a step. Its text form lists steps, then outputs:
+// A chain of elementwise ops run as one: what the fusion pass makes of their nodes. Values are numbered operands first,
+// then one a step. Its text form lists steps, then outputs:
 //   t0=add(a0,a1); t1=tanh(t0); o0=t1; o1=t0
 // Text may also give a call to an output at once: o0=mul(t1,a2).
 struct FusedStep {
-  const OpDef* op = nullptr;   // elementwise, without attributes
-  std::vector<int> in{};       // numbers of values before it
+  const OpDef* op = nullptr;  // elementwise, without attributes
+  std::vector<int> in{};      // numbers of values before it
 };
 struct FusedProgram {
   int operands = 0;
   std::vector<FusedStep> steps{};
   std::vector<int> outputs{};  // numbers of values
 
-  // Throws when a step names an op that is not elementwise, a value that does not exist yet, or too many or too few operands;
-  // when there is no output; on text of another form. Operands are those that the text names, a0 to the last.
+  // Throws when a step names an op that is not elementwise, a value that does not exist yet, or too many or too few
+  // operands; when there is no output; on text of another form. Operands are those that the text names, a0 to the last.
   static FusedProgram parse(std::string_view text);
   std::string print() const;
   void verify() const;

@@ -40,8 +40,11 @@ class Generator {
   const Tensor& key() const { return key_; }
   void seed(std::int64_t seed);
   void next_step();  // advances the step and starts counting calls anew; optimizers call it
+  void to(Device device);  // programs need the key where they run; functions compiled before keep the old one
+
  private:
   Tensor key_;
+  Tensor one_step_;  // what next_step adds
 };
 Generator& default_generator();
 void manual_seed(std::int64_t seed);

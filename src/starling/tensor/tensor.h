@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "starling/base/pooled.h"
 #include "starling/base/ref_counted.h"
 #include "starling/base/small_vector.h"
+#include "starling/base/source_location.h"
 #include "starling/tensor/device.h"
 #include "starling/tensor/dispatch.h"
 #include "starling/tensor/dtype.h"
@@ -33,7 +33,7 @@ std::string to_string(const TensorType& type);  // f32[64, 10]
 // traced. Copies share the array. Functions that read memory throw on a traced value, naming the caller's line.
 class Tensor {
  public:
-  using Where = std::source_location;
+  using Where = SourceLocation;
 
   Tensor() = default;
 

@@ -85,8 +85,9 @@ DistributeJob read_distribute(const ConfigNode& node, std::int64_t batch) {
   if (job.deterministic && job.shards < job.workers)
     node.refuse(fmt::format("at least {} shards, one a worker", job.workers), std::to_string(job.shards));
   if (batch < pieces) {
-    node.refuse(fmt::format("at most {} {}, one a sample of data.batch", batch, job.deterministic ? "shards" : "workers"),
-                std::to_string(pieces));
+    node.refuse(
+        fmt::format("at most {} {}, one a sample of data.batch", batch, job.deterministic ? "shards" : "workers"),
+        std::to_string(pieces));
   }
   return job;
 }

@@ -12,8 +12,8 @@ namespace {
 Tensor shaped(const Tensor& images, const ModelJob& model) {
   Shape shape = zoo::find(model.name).sample;
   const Shape sample = slice_rows(images, 0, 1).shape();
-  check(shape.numel() == sample.numel(), "[train] expected samples of {} for {}, got {} in the data set", to_string(shape),
-        model.name, to_string(sample));
+  check(shape.numel() == sample.numel(), "[train] expected samples of {} for {}, got {} in the data set",
+        to_string(shape), model.name, to_string(sample));
   shape.insert(0, images.size(0));
   return view_of(images, shape, contiguous_strides(shape), 0);
 }

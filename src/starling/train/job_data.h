@@ -15,8 +15,8 @@ struct JobData {
   LabelledSet test;
 };
 
-// Reads the data set of a job, cut to its limits and shaped for its network. Throws when the files are not there, and when
-// the network does not fit the images or has fewer classes than the labels.
+// Reads the data set of a job, cut to its limits and shaped for its network. Throws when the files are not there, and
+// when the network does not fit the images or has fewer classes than the labels.
 JobData load_job_data(const Job& job);
 
 // Rows [begin, begin + count) of a dense tensor: a view.

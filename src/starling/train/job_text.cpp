@@ -68,7 +68,7 @@ std::string to_yaml(const Job& job) {
 
 Entries job_identity(const Job& job) {
   static const std::set<std::string_view> free = {
-      "data.folder", "data.test_limit",        "train.epochs", "train.steps",  "train.folder",
+      "data.folder", "data.test_limit",        "train.epochs", "train.steps",        "train.folder",
       "train.keep",  "train.checkpoint_every", "train.resume", "distribute.workers", "distribute.threads"};
   Entries all = job_entries(job);
   std::erase_if(all, [](const auto& entry) { return free.contains(entry.first); });

@@ -35,7 +35,8 @@ void RunFolder::step_aside(const std::function<void(const std::string&)>& tell) 
     std::error_code error;
     if (fs::exists(aside, error)) continue;
     fs::rename(folder_ / "checkpoints", aside, error);
-    check(!error, "[train] expected to move the checkpoints of an earlier run to {}, got: {}", aside.string(), error.message());
+    check(!error, "[train] expected to move the checkpoints of an earlier run to {}, got: {}", aside.string(),
+          error.message());
     tell(fmt::format("starting over; the checkpoints of an earlier run are now in {}", aside.string()));
     return;
   }

@@ -14,9 +14,9 @@ class RunFolder {
  public:
   explicit RunFolder(const TrainJob& job);
 
-  // The newest sound checkpoint, or none when there is no checkpoint or the job starts over; then earlier ones step aside
-  // into a folder of their own. `tell` gets a sentence for whatever is worth knowing. Throws when there are checkpoints
-  // and none is sound.
+  // The newest sound checkpoint, or none when there is no checkpoint or the job starts over; then earlier ones step
+  // aside into a folder of their own. `tell` gets a sentence for whatever is worth knowing. Throws when there are
+  // checkpoints and none is sound.
   std::optional<Checkpoint> newest(const std::function<void(const std::string&)>& tell);
 
   Result<void> write_job(const Job& job) const;

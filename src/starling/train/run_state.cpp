@@ -21,23 +21,27 @@ void check_same_job(const Job& job, const nlohmann::json& saved) {
   std::string differences;
   for (const auto& [path, value] : job_identity(job)) {
     const std::string before = saved.is_object() ? saved.value(path, "unknown") : "unknown";
-    if (before != value) differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", path, before, value);
+    if (before != value)
+      differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", path, before, value);
   }
   check(differences.empty(),
-        "[train] expected the job whose checkpoints are in {}, got another: {} (choose another train.folder, or start over "
+        "[train] expected the job whose checkpoints are in {}, got another: {} (choose another train.folder, or start "
+        "over "
         "with train.resume: none)",
         job.train.folder.string(), differences);
 }
 
 void copy_tensors(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
   for (const auto& [name, tensor] : to) {
-    const auto found = std::find_if(from.begin(), from.end(), [&](const NamedTensor& saved) { return saved.name == name; });
+    const auto found =
+        std::find_if(from.begin(), from.end(), [&](const NamedTensor& saved) { return saved.name == name; });
     check(found != from.end(), "[train] expected '{}' in the checkpoint, got none", name);
     check(found->tensor.type() == tensor.type(), "[train] expected '{}' of {} in the checkpoint, got {}", name,
           to_string(tensor.type()), to_string(found->tensor.type()));
   }
   for (const auto& [name, tensor] : to) {
-    const auto found = std::find_if(from.begin(), from.end(), [&](const NamedTensor& saved) { return saved.name == name; });
+    const auto found =
+        std::find_if(from.begin(), from.end(), [&](const NamedTensor& saved) { return saved.name == name; });
     copy_into(tensor, found->tensor);
   }
 }

@@ -19,7 +19,7 @@ struct RunState {
   DataPosition position{};   // of the next sample
   std::int64_t samples = 0;  // trained on, and the seconds that took, over all sittings
   double seconds = 0;
-  double epoch_loss = 0;     // sum over the samples of this epoch, or of the last one when it has just ended
+  double epoch_loss = 0;  // sum over the samples of this epoch, or of the last one when it has just ended
   std::int64_t epoch_samples = 0;
   std::map<std::string, double> metrics{};  // of the last evaluation
 
@@ -36,8 +36,8 @@ std::vector<NamedTensor> run_tensors(const nn::Module& net, const optim::Sgd& op
 
 Checkpoint make_checkpoint(const Job& job, const RunState& state, std::vector<NamedTensor> tensors);
 
-// Puts a checkpoint into the tensors and returns where the run stood. `notes` gets a sentence for each fact of the machine
-// that differs. Throws when the checkpoint is of another job, naming what differs, or lacks a tensor.
+// Puts a checkpoint into the tensors and returns where the run stood. `notes` gets a sentence for each fact of the
+// machine that differs. Throws when the checkpoint is of another job, naming what differs, or lacks a tensor.
 RunState restore(const Job& job, const Checkpoint& checkpoint, const std::vector<NamedTensor>& tensors,
                  std::vector<std::string>& notes);
 

@@ -26,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kTraceFrom = 3;   // steps after the start that are not traced: they compile and warm caches
+constexpr std::int64_t kTraceFrom = 3;  // steps after the start that are not traced: they compile and warm caches
 constexpr std::int64_t kTraceSteps = 8;
-constexpr double kLossMemory = 0.98;     // of the loss that the progress line shows
+constexpr double kLossMemory = 0.98;  // of the loss that the progress line shows
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -146,7 +146,8 @@ TrainResult Trainer::run() {
   if (saved_step_ != state_.step) save();
   finish_trace();
   const TrainResult result{.summary = summary(), .stopped = stopped_, .saved = saved_step_ == state_.step};
-  if (auto written = write_summary(job_.train.folder, result.summary); !written) progress_.note("warning: " + written.error());
+  if (auto written = write_summary(job_.train.folder, result.summary); !written)
+    progress_.note("warning: " + written.error());
   return result;
 }
 

@@ -50,7 +50,8 @@ void sum_alone(const Shards& shards, const Launch& launch) {
 // Shards come as tensors of their own and are sent as one array, laid out in scratch.
 std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
   const auto a = request.attrs.as<OrderedSumAttrs>();
-  check(a.order.str() == "shard" || a.order.str() == "tree", "[ordered_sum] expected the order shard or tree, got '{}'", a.order.str());
+  check(a.order.str() == "shard" || a.order.str() == "tree", "[ordered_sum] expected the order shard or tree, got '{}'",
+        a.order.str());
   const SumOrder order = a.order.str() == "tree" ? SumOrder::by_rank_tree : SumOrder::by_shard;
   const Shards shards{request.in.size(), request.in[0].shape.numel(), request.in[0].dtype};
   return make_plan(shards.count > 1 ? shards.count * shards.bytes() : 0, [=](const Launch& launch) {
@@ -63,8 +64,8 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
         std::memcpy(static_cast<std::byte*>(launch.scratch) + i * shards.bytes(), launch.in[i], shards.bytes());
       }
     }
-    ordered_sum(*comm, all, static_cast<std::int64_t>(shards.count), launch.out[0], shards.elements, shards.dtype, order,
-                {.name = a.name.str()});
+    ordered_sum(*comm, all, static_cast<std::int64_t>(shards.count), launch.out[0], shards.elements, shards.dtype,
+                order, {.name = a.name.str()});
   });
 }
 

@@ -50,13 +50,30 @@ bool may_wait(const Graph& graph, NodeId update, NodeId last) {
   return true;
 }
 
+// The value whose memory this one lies in.
+ValueId root(const Graph& graph, ValueId id) {
+  while (graph.maker(id).op->view) id = graph.maker(id).in[0];
+  return id;
+}
+
+// Whether one of two updates reads what the other overwrites.
+bool share_state(const Graph& graph, const Node& a, const Node& b) {
+  const auto reads = [&](const Node& reader, ValueId written) {
+    const auto is_it = [&](ValueId id) { return root(graph, id) == root(graph, written); };
+    return std::any_of(reader.in.begin(), reader.in.end(), is_it);
+  };
+  return reads(a, b.in[kW]) || reads(a, b.in[kV]) || reads(b, a.in[kW]) || reads(b, a.in[kV]);
+}
+
 std::vector<Group> candidates(const Graph& graph) {
   std::vector<Group> groups;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (!is_op(node, "sgd_update") || !node.after.empty()) continue;
     const auto fits = [&](const Group& group) {
-      return alike(graph, graph.node(group.front()), node) && !depends_on(graph, id, group);
+      const auto shares = [&](NodeId other) { return share_state(graph, graph.node(other), node); };
+      return alike(graph, graph.node(group.front()), node) && std::none_of(group.begin(), group.end(), shares) &&
+             !depends_on(graph, id, group);
     };
     const auto it = std::find_if(groups.begin(), groups.end(), fits);
     if (it != groups.end())

@@ -77,14 +77,17 @@ std::string coordinates(const Chain& chain) {
 std::string element_code(const Chain& chain) {
   std::string text = coordinates(chain);
   for (std::size_t k = 0; k < chain.operands.size(); ++k) {
-    text += fmt::format("    const {} v{} = a{}[{}];\n", c_type(chain.operands[k].dtype), k, k, place(chain, chain.operands[k].strides));
+    text += fmt::format("    const {} v{} = a{}[{}];\n", c_type(chain.operands[k].dtype), k, k,
+                        place(chain, chain.operands[k].strides));
   }
   for (std::size_t s = 0; s < chain.steps.size(); ++s) {
     std::string arguments;
     for (int value : chain.steps[s].in) arguments += (arguments.empty() ? "" : ", ") + value_name(value);
-    text += fmt::format("    const {} v{} = f{}({});\n", c_type(chain.steps[s].dtype), chain.operands.size() + s, s, arguments);
+    text += fmt::format("    const {} v{} = f{}({});\n", c_type(chain.steps[s].dtype), chain.operands.size() + s, s,
+                        arguments);
   }
-  for (std::size_t o = 0; o < chain.outputs.size(); ++o) text += fmt::format("    o{}[i] = {};\n", o, value_name(chain.outputs[o]));
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o)
+    text += fmt::format("    o{}[i] = {};\n", o, value_name(chain.outputs[o]));
   return text;
 }
 
@@ -99,7 +102,8 @@ bool has_types(const Chain& chain) {
 }
 
 Chain chain_of(const PlanRequest& request, const std::string& expression) {
-  Chain chain{.shape = request.out[0].shape, .operands = {}, .steps = {{expression, {}, request.out[0].dtype}}, .outputs = {}};
+  Chain chain{
+      .shape = request.out[0].shape, .operands = {}, .steps = {{expression, {}, request.out[0].dtype}}, .outputs = {}};
   for (const auto& in : request.in) {
     chain.steps[0].in.push_back(static_cast<int>(chain.operands.size()));
     chain.operands.push_back({in.dtype, broadcast_strides(in.shape, in.strides, chain.shape)});
@@ -127,9 +131,13 @@ std::string chain_source(const Chain& chain) {
   }
   text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n", kChainThreads, parameters);
   // As device/launch.cuh says of every kernel.
-  text += "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n";
-  text += fmt::format("  #pragma unroll\n  for (int e = 0; e < {0}; ++e) {{\n    const Index i = (Index)(blockIdx.x * {0} + e) * {1} + threadIdx.x;\n",
-                      chain_elements(chain), kChainThreads);
+  text +=
+      "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  asm volatile(\"griddepcontrol.launch_dependents;\" "
+      "::: \"memory\");\n";
+  text += fmt::format(
+      "  #pragma unroll\n  for (int e = 0; e < {0}; ++e) {{\n    const Index i = (Index)(blockIdx.x * {0} + e) * {1} + "
+      "threadIdx.x;\n",
+      chain_elements(chain), kChainThreads);
   return text + fmt::format("    if (i >= {}) return;\n", n) + element_code(chain) + "  }\n}\n";
 }
 
@@ -154,7 +162,9 @@ std::unique_ptr<Plan> plan_chain(const Chain& chain) {
 void add_elementwise(KernelTable& table, std::string_view op, std::string_view expression) {
   expressions().emplace(op, expression);
   table.add(op, DeviceKind::cuda,
-            {"nvrtc", Accepts::strided, [text = std::string(expression)](const PlanRequest& request) { return plan_chain(chain_of(request, text)); }});
+            {"nvrtc", Accepts::strided, [text = std::string(expression)](const PlanRequest& request) {
+               return plan_chain(chain_of(request, text));
+             }});
 }
 
 const std::string* elementwise_expression(std::string_view op) {

@@ -8,8 +8,8 @@
 
 namespace starling::cuda {
 
-// Elementwise ops are expressions in C over a, b, c, their operands, of type T where they are alike. That is all there is to
-// write for a new one: kernels of it alone and of chains with others are compiled when a program is planned.
+// Elementwise ops are expressions in C over a, b, c, their operands, of type T where they are alike. That is all there
+// is to write for a new one: kernels of it alone and of chains with others are compiled when a program is planned.
 //   add_elementwise(table, "neg", "-a");
 void add_elementwise(KernelTable& table, std::string_view op, std::string_view expression);
 

@@ -11,7 +11,8 @@ using device::Activation;
 using device::Epilogue;
 
 void check_lt(cublasStatus_t status, const char* what) {
-  check(status == CUBLAS_STATUS_SUCCESS, "[cublaslt] expected {} to succeed, got {}", what, cublasLtGetStatusString(status));
+  check(status == CUBLAS_STATUS_SUCCESS, "[cublaslt] expected {} to succeed, got {}", what,
+        cublasLtGetStatusString(status));
 }
 
 // One for all devices and threads, as the library allows.
@@ -24,14 +25,29 @@ cublasLtHandle_t handle() {
   return made;
 }
 
+// What the library's algorithms are asked to rely on. Views of tensors may begin at any float: those go to our own
+// kernel.
+constexpr std::uint32_t kAlignment = 16;
+constexpr device::GemmCut kUnaligned{.tile = 4, .split = 1};
+
+bool is_aligned(const device::Gemm& gemm) {
+  for (const void* p :
+       {static_cast<const void*>(gemm.a), static_cast<const void*>(gemm.b), static_cast<const void*>(gemm.c)}) {
+    if (reinterpret_cast<std::uintptr_t>(p) % kAlignment != 0) return false;
+  }
+  return true;
+}
+
 // The library does none, bias, relu and relu + bias itself; the rest takes one more kernel.
 bool finishes(const ProductSpec& spec) {
-  return spec.epilogue == Epilogue::activate && (spec.activation == Activation::none || spec.activation == Activation::relu);
+  return spec.epilogue == Epilogue::activate &&
+         (spec.activation == Activation::none || spec.activation == Activation::relu);
 }
 
 cublasLtEpilogue_t library_epilogue(const ProductSpec& spec) {
   const bool relu = finishes(spec) && spec.activation == Activation::relu;
-  if (spec.epilogue == Epilogue::activate && spec.bias) return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  if (spec.epilogue == Epilogue::activate && spec.bias)
+    return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
   return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
@@ -57,7 +73,8 @@ struct Problem {
 
  private:
   static void layout(cublasLtMatrixLayoutOpaque_t& to, int rows, int columns) {
-    check_lt(cublasLtMatrixLayoutInit(&to, CUDA_R_32F, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows),
+    check_lt(cublasLtMatrixLayoutInit(&to, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+                                      static_cast<std::uint64_t>(columns), rows),
              "describing a matrix");
   }
 };
@@ -67,18 +84,25 @@ class LtProduct final : public Product {
   LtProduct(const ProductSpec& spec, const Problem& problem, const cublasLtMatmulHeuristicResult_t& found)
       : spec_(spec), problem_(problem), algorithm_(found.algo), workspace_(found.workspaceSize) {
     name = "cublaslt";
-    if (spec.epilogue == Epilogue::sgd) product_bytes_ = (static_cast<std::size_t>(spec.m) * static_cast<std::size_t>(spec.n) * 4 + 255) / 256 * 256;
+    if (spec.epilogue == Epilogue::sgd)
+      product_bytes_ = (static_cast<std::size_t>(spec.m) * static_cast<std::size_t>(spec.n) * 4 + 255) / 256 * 256;
     scratch_bytes = product_bytes_ + workspace_;
+    check_cuda(device::load_gemm({spec.trans_a, spec.trans_b}, kUnaligned), "loading a kernel");
     if (!finishes(spec)) check_cuda(device::load_epilogue(), "loading a kernel");
   }
 
   void run(const device::Gemm& gemm, void* scratch, cudaStream_t stream) const override {
+    if (!is_aligned(gemm)) {
+      check_cuda(device::launch_gemm(gemm, {spec_.trans_a, spec_.trans_b}, kUnaligned, stream), "launching a product");
+      return;
+    }
     auto* product = spec_.epilogue == Epilogue::sgd ? static_cast<float*>(scratch) : gemm.c;
     Problem problem = problem_;  // the bias differs from run to run
     if (spec_.epilogue == Epilogue::activate && spec_.bias) problem.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
     const float one = 1, zero = 0;
-    check_lt(cublasLtMatmul(handle(), &problem.product, &one, gemm.b, &problem.b, gemm.a, &problem.a, &zero, product, &problem.c, product,
-                            &problem.c, &algorithm_, static_cast<std::byte*>(scratch) + product_bytes_, workspace_, stream),
+    check_lt(cublasLtMatmul(handle(), &problem.product, &one, gemm.b, &problem.b, gemm.a, &problem.a, &zero, product,
+                            &problem.c, product, &problem.c, &algorithm_,
+                            static_cast<std::byte*>(scratch) + product_bytes_, workspace_, stream),
              "launching a product");
     if (finishes(spec_)) return;
     device::Gemm rest = gemm;
@@ -98,22 +122,22 @@ class LtProduct final : public Product {
 
 std::vector<std::shared_ptr<const Product>> lt_products(const ProductSpec& spec, int most) {
   if (spec.m == 0 || spec.n == 0 || spec.k == 0) return {};
-  const Problem problem(spec);
+  Problem problem(spec);
   cublasLtMatmulPreferenceOpaque_t preference;
   check_lt(cublasLtMatmulPreferenceInit(&preference), "asking for algorithms");
   const std::size_t workspace = std::size_t{32} << 20;
-  check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)),
+  check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                                sizeof(workspace)),
            "asking for algorithms");
-  // Views of tensors may begin at any float.
-  const std::uint32_t alignment = 4;
-  for (const auto what : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES}) {
-    const std::uint32_t bytes = spec.n % 4 == 0 && spec.k % 4 == 0 && spec.m % 4 == 0 ? 16 : alignment;
-    check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, what, &bytes, sizeof(bytes)), "asking for algorithms");
+  for (const auto what : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, what, &kAlignment, sizeof(kAlignment)),
+             "asking for algorithms");
   }
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
   int count = 0;
-  const auto status = cublasLtMatmulAlgoGetHeuristic(handle(), &problem.product, &problem.b, &problem.a, &problem.c, &problem.c, &preference,
-                                                     most, found.data(), &count);
+  const auto status = cublasLtMatmulAlgoGetHeuristic(handle(), &problem.product, &problem.b, &problem.a, &problem.c,
+                                                     &problem.c, &preference, most, found.data(), &count);
   std::vector<std::shared_ptr<const Product>> products;
   if (status != CUBLAS_STATUS_SUCCESS) return products;
   for (int i = 0; i < count; ++i) {

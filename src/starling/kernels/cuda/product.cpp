@@ -18,7 +18,8 @@ using device::GemmLayout;
 class TileProduct final : public Product {
  public:
   TileProduct(const ProductSpec& spec, GemmCut cut) : layout_{spec.trans_a, spec.trans_b}, cut_(cut) {
-    name = "tiles";
+    const auto tile = device::gemm_tile(cut.tile);
+    name = fmt::format("tiles {}x{} split {}", tile.m, tile.n, cut.split);
     check_cuda(device::load_gemm(layout_, cut_), "loading a kernel");
   }
   void run(const device::Gemm& gemm, void*, cudaStream_t stream) const override {
@@ -58,13 +59,20 @@ std::vector<std::shared_ptr<const Product>> candidates(const ProductSpec& spec) 
 // Operands of the right sizes with nothing in them.
 struct Trial {
   explicit Trial(const ProductSpec& s)
-      : a(floats(s.m, s.k)), b(floats(s.k, s.n)), c(floats(s.m, s.n)), w(floats(s.m, s.n)), v(floats(s.m, s.n)), bias(floats(1, s.n)) {
+      : a(floats(s.m, s.k)),
+        b(floats(s.k, s.n)),
+        c(floats(s.m, s.n)),
+        w(floats(s.m, s.n)),
+        v(floats(s.m, s.n)),
+        bias(floats(1, s.n)) {
     gemm = empty_gemm(s);
     gemm.a = at(a), gemm.b = at(b), gemm.c = at(c), gemm.y = at(w), gemm.lr = at(bias);
     gemm.w = gemm.w_out = at(w), gemm.v = gemm.v_out = at(v);
     if (s.bias) gemm.bias = at(bias);
   }
-  static std::size_t floats(int rows, int columns) { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * 4; }
+  static std::size_t floats(int rows, int columns) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * 4;
+  }
   static float* at(const TrialMemory& memory) { return static_cast<float*>(memory.data()); }
 
   TrialMemory a, b, c, w, v, bias;
@@ -83,7 +91,8 @@ std::shared_ptr<const Product> fastest(const ProductSpec& spec) {
     least = ms;
     best = product;
   }
-  check(best != nullptr, "[matmul] expected a way to multiply {}x{} by {}x{} on the device, got none", spec.m, spec.k, spec.k, spec.n);
+  check(best != nullptr, "[matmul] expected a way to multiply {}x{} by {}x{} on the device, got none", spec.m, spec.k,
+        spec.k, spec.n);
   return best;
 }
 

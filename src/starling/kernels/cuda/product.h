@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <memory>
+#include <string>
 
 #include "starling/kernels/cuda/device/gemm.h"
 
@@ -24,11 +25,11 @@ class Product {
   // `gemm` has sizes, epilogue and pointers filled in. Throws when a launch fails.
   virtual void run(const device::Gemm& gemm, void* scratch, cudaStream_t stream) const = 0;
   std::size_t scratch_bytes = 0;
-  const char* name = "";  // "tiles", "cublaslt"
+  std::string name;  // "tiles 16x16 split 4", "cublaslt"
 };
 
-// The fastest way on the current device, found by timing the candidates the first time a spec is asked for and kept for the
-// life of the process. Any thread.
+// The fastest way on the current device, found by timing the candidates the first time a spec is asked for and kept for
+// the life of the process. Any thread.
 std::shared_ptr<const Product> best_product(const ProductSpec& spec);
 
 // The sizes, epilogue and activation of a spec, without pointers.

@@ -26,8 +26,10 @@ std::string log_of(nvrtcProgram program) {
 std::string architecture_of_device() {
   int device = 0, major = 0, minor = 0;
   check_cuda(cudaGetDevice(&device), "asking for the device");
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device's architecture");
-  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the device's architecture");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "asking for the device's architecture");
+  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+             "asking for the device's architecture");
   return fmt::format("sm_{}{}", major, minor);
 }
 
@@ -35,8 +37,10 @@ std::string architecture_of_device() {
 
 std::string compile_source(const std::string& source, const std::string& architecture) {
   nvrtcProgram program = nullptr;
-  check_nvrtc(nvrtcCreateProgram(&program, source.c_str(), "elementwise.cu", 0, nullptr, nullptr), "reading device code");
-  const std::unique_ptr<nvrtcProgram, void (*)(nvrtcProgram*)> owner(&program, [](nvrtcProgram* p) { nvrtcDestroyProgram(p); });
+  check_nvrtc(nvrtcCreateProgram(&program, source.c_str(), "elementwise.cu", 0, nullptr, nullptr),
+              "reading device code");
+  const std::unique_ptr<nvrtcProgram, void (*)(nvrtcProgram*)> owner(&program,
+                                                                     [](nvrtcProgram* p) { nvrtcDestroyProgram(p); });
   const std::string target = "--gpu-architecture=" + architecture;
   const char* options[] = {target.c_str(), "--std=c++17"};
   const nvrtcResult compiled = nvrtcCompileProgram(program, 2, options);
@@ -50,7 +54,8 @@ std::string compile_source(const std::string& source, const std::string& archite
 
 RunTimeKernel::RunTimeKernel(const std::string& source) {
   const std::string code = compile_source(source, architecture_of_device());
-  check_cuda(cudaLibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "loading device code");
+  check_cuda(cudaLibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+             "loading device code");
   check_cuda(cudaLibraryGetKernel(&kernel_, library_, "run"), "finding a kernel");
   cudaFuncAttributes attributes;  // asking brings the code onto the device, so that recording a launch loads nothing
   check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel_)), "loading a kernel");

@@ -6,7 +6,8 @@
 
 namespace starling::cuda {
 
-// Milliseconds that one of many recorded repetitions takes on the device; the best of a few replays. Throws what `enqueue` throws.
+// Milliseconds that one of many recorded repetitions takes on the device; the best of a few replays. Throws what
+// `enqueue` throws.
 float time_on_device(FunctionRef<void(cudaStream_t)> enqueue);
 
 // Device memory for a measurement, filled with small numbers.

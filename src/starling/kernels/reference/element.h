@@ -11,8 +11,8 @@
 
 namespace starling::reference {
 
-// Values of any dtype, one at a time. To a float type: round to nearest even. Float to integer: towards zero, saturating,
-// NaN to 0. Integer to narrower integer: wraps. To bool: whether not zero.
+// Values of any dtype, one at a time. To a float type: round to nearest even. Float to integer: towards zero,
+// saturating, NaN to 0. Integer to narrower integer: wraps. To bool: whether not zero.
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 

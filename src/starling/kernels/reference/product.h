@@ -5,8 +5,8 @@
 
 namespace starling::reference {
 
-// The meaning of matrix products, for dense or strided operands. Strides of a and b are those of [.., m, k] and [.., k, n]: a
-// transposed operand has its last two exchanged.
+// The meaning of matrix products, for dense or strided operands. Strides of a and b are those of [.., m, k] and [.., k,
+// n]: a transposed operand has its last two exchanged.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   Shape batch{};
@@ -23,7 +23,8 @@ void multiply(const Product& p, const T* a, const T* b, Store&& store) {
       for (std::int64_t j = 0; j < p.n; ++j) {
         double sum = 0;
         for (std::int64_t l = 0; l < p.k; ++l) {
-          sum += static_cast<double>(a[at[0] + i * p.a[0] + l * p.a[1]]) * static_cast<double>(b[at[1] + l * p.b[0] + j * p.b[1]]);
+          sum += static_cast<double>(a[at[0] + i * p.a[0] + l * p.a[1]]) *
+                 static_cast<double>(b[at[1] + l * p.b[0] + j * p.b[1]]);
         }
         store(at[2] + i * p.n + j, sum);
       }

@@ -28,7 +28,8 @@ std::string_view next_part(std::string_view& rest, char mark) {
   return part;
 }
 
-// Values are numbered operands first, but how many operands there are is known only at the end: until then they are < 0.
+// Values are numbered operands first, but how many operands there are is known only at the end: until then they are <
+// 0.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -53,7 +54,8 @@ class Parser {
   int number(std::string_view name) const {
     int value = -1;
     const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), value);
-    if (error != std::errc() || end != name.data() + name.size() || value < 0) refuse("a name such as a0, t0 or o0", name);
+    if (error != std::errc() || end != name.data() + name.size() || value < 0)
+      refuse("a name such as a0, t0 or o0", name);
     return value;
   }
 
@@ -83,7 +85,8 @@ class Parser {
     auto rest = text;
     const auto name = next_part(rest, '=');
     const auto right = trimmed(rest);
-    if (name.size() < 2 || right.empty() || (name[0] != 't' && name[0] != 'o')) refuse("a statement such as t0=add(a0,a1)", text);
+    if (name.size() < 2 || right.empty() || (name[0] != 't' && name[0] != 'o'))
+      refuse("a statement such as t0=add(a0,a1)", text);
     const int at = number(name);
     const int made = right.find('(') == std::string_view::npos ? value(right) : call(right);
     if (!steps_.emplace(name, made).second) refuse("every name once", name);
@@ -102,7 +105,9 @@ class Parser {
 FusedProgram FusedProgram::parse(std::string_view text) { return Parser(text).run(); }
 
 std::string FusedProgram::print() const {
-  const auto name = [&](int value) { return value < operands ? fmt::format("a{}", value) : fmt::format("t{}", value - operands); };
+  const auto name = [&](int value) {
+    return value < operands ? fmt::format("a{}", value) : fmt::format("t{}", value - operands);
+  };
   std::string text;
   for (std::size_t s = 0; s < steps.size(); ++s) {
     std::string arguments;
@@ -117,13 +122,16 @@ void FusedProgram::verify() const {
   check(!outputs.empty(), "[fused] expected at least one output, got none");
   int known = operands;
   for (const auto& step : steps) {
-    check(step.op != nullptr && step.op->elementwise(), "[fused] expected elementwise ops, got '{}'", step.op ? step.op->name : "none");
-    check(step.in.size() == step.op->inputs.size(), "[fused] expected {} operands of {}, got {}", step.op->inputs.size(), step.op->name,
-          step.in.size());
-    for (int value : step.in) check(value >= 0 && value < known, "[fused] expected one of {} values, got number {}", known, value);
+    check(step.op != nullptr && step.op->elementwise(), "[fused] expected elementwise ops, got '{}'",
+          step.op ? step.op->name : "none");
+    check(step.in.size() == step.op->inputs.size(), "[fused] expected {} operands of {}, got {}",
+          step.op->inputs.size(), step.op->name, step.in.size());
+    for (int value : step.in)
+      check(value >= 0 && value < known, "[fused] expected one of {} values, got number {}", known, value);
     ++known;
   }
-  for (int value : outputs) check(value >= 0 && value < known, "[fused] expected one of {} values, got number {}", known, value);
+  for (int value : outputs)
+    check(value >= 0 && value < known, "[fused] expected one of {} values, got number {}", known, value);
 }
 
 std::vector<TensorType> FusedProgram::infer(std::span<const TensorType> in) const {

@@ -12,20 +12,28 @@ namespace starling {
 
 Generator::Generator(std::int64_t seed) : key_(zeros({2}, DType::i64)) {
   key_.set_name("rng");
+  const std::int64_t one_step[2] = {0, 1};
+  one_step_ = constant(from_host<std::int64_t>(one_step, {2}));
   this->seed(seed);
 }
 
 void Generator::seed(std::int64_t seed) {
-  key_.data<std::int64_t>()[0] = seed;
-  key_.data<std::int64_t>()[1] = 0;
+  const std::int64_t key[2] = {seed, 0};
+  copy_into(key_, from_host<std::int64_t>(key, {2}));
   SiteCounts::reset();
 }
 
 void Generator::next_step() {
   const NoGrad no_grad;
-  const std::int64_t one_step[2] = {0, 1};
-  assign(key_, add(key_, constant(from_host<std::int64_t>(one_step, {2}))));
+  assign(key_, add(key_, one_step_));
   SiteCounts::reset();
+}
+
+void Generator::to(Device device) {
+  if (key_.device() == device) return;
+  key_ = starling::to(key_, device);
+  key_.set_name("rng");
+  one_step_ = constant(starling::to(one_step_, device));
 }
 
 Generator& default_generator() {

@@ -21,7 +21,8 @@ void to_host(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) check_cuda(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "copying to the host");
 }
 
-// A copy from pageable memory may return once the bytes are staged; later work of the default stream still comes after it.
+// A copy from pageable memory may return once the bytes are staged; later work of the default stream still comes after
+// it.
 void from_host(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
   check_cuda(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying to the device");

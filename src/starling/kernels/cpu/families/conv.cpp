@@ -38,8 +38,8 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const GemmActivation activation = gemm_activation(a.activation);
   return make_plan(conv2d_forward_scratch(shape, request.threads),
                    [shape, activation, biased = request.in.size() == 3, threads = request.threads](const Launch& l) {
-                     conv2d_forward(shape, operand(l, 0), operand(l, 1), biased ? operand(l, 2) : nullptr, activation, result(l),
-                                    l.scratch, threads);
+                     conv2d_forward(shape, operand(l, 0), operand(l, 1), biased ? operand(l, 2) : nullptr, activation,
+                                    result(l), l.scratch, threads);
                    });
 }
 
@@ -48,9 +48,10 @@ std::unique_ptr<Plan> plan_backward_input(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
   const Conv2dShape shape = conv_shape(a.shape, request.in[1].shape, a);
   if (!has_work(shape)) return plan_zeros(request);
-  return make_plan(conv2d_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
-    conv2d_backward_data(shape, operand(l, 0), operand(l, 1), result(l), l.scratch, threads);
-  });
+  return make_plan(conv2d_backward_data_scratch(shape, request.threads),
+                   [shape, threads = request.threads](const Launch& l) {
+                     conv2d_backward_data(shape, operand(l, 0), operand(l, 1), result(l), l.scratch, threads);
+                   });
 }
 
 std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
@@ -58,9 +59,10 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
   const Conv2dShape shape = conv_shape(request.in[1].shape, a.shape, a);
   if (!has_work(shape)) return plan_zeros(request);
-  return make_plan(conv2d_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
-    conv2d_backward_weight(shape, operand(l, 1), operand(l, 0), result(l), nullptr, false, l.scratch, threads);
-  });
+  return make_plan(
+      conv2d_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
+        conv2d_backward_weight(shape, operand(l, 1), operand(l, 0), result(l), nullptr, false, l.scratch, threads);
+      });
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ std::unique_ptr<Plan> plan_flat(const OpBlock& block, unsigned scalars, std::int
   if (n <= kGrain) {
     return make_plan([=](const Launch& launch) { fn(launch.in, scalars, launch.out[0], n, nullptr); });
   }
-  return make_plan([=](const Launch& launch) { run_block(*block.entry, block.lane, launch.in, scalars, launch.out[0], n); });
+  return make_plan(
+      [=](const Launch& launch) { run_block(*block.entry, block.lane, launch.in, scalars, launch.out[0], n); });
 }
 
 // Lines along the last dimension, each one call; the other dimensions are counted up.
@@ -54,7 +55,8 @@ struct Lines {
     }
     for (std::int64_t line = begin; line < end; ++line) {
       const void* in[3] = {};
-      for (std::size_t k = 0; k < static_cast<std::size_t>(last); ++k) in[k] = static_cast<std::byte*>(launch.in[k]) + at[k] * bytes[k];
+      for (std::size_t k = 0; k < static_cast<std::size_t>(last); ++k)
+        in[k] = static_cast<std::byte*>(launch.in[k]) + at[k] * bytes[k];
       const auto out = static_cast<std::size_t>(last);
       fn(in, scalars, static_cast<std::byte*>(launch.out[0]) + at[out] * bytes[out], length, nullptr);
       for (int d = outer - 1; d >= 0; --d) {

@@ -29,11 +29,15 @@ Layout joined(const Shape& shape, const std::vector<Shape>& strides) {
     const int last = out.shape.rank() - 1;
     bool join = last >= 0;
     for (std::size_t k = 0; join && k < strides.size(); ++k) join = out.strides[k][last] == strides[k][d] * shape[d];
-    if (join) out.shape[last] *= shape[d];
-    else out.shape.push_back(shape[d]);
+    if (join)
+      out.shape[last] *= shape[d];
+    else
+      out.shape.push_back(shape[d]);
     for (std::size_t k = 0; k < strides.size(); ++k) {
-      if (join) out.strides[k][last] = strides[k][d];
-      else out.strides[k].push_back(strides[k][d]);
+      if (join)
+        out.strides[k][last] = strides[k][d];
+      else
+        out.strides[k].push_back(strides[k][d]);
     }
   }
   return out;
@@ -41,16 +45,21 @@ Layout joined(const Shape& shape, const std::vector<Shape>& strides) {
 
 // How an operand spreads over the last two dimensions [rows, cols]; false where a chain has no such spread.
 bool spread_of(std::int64_t row_stride, std::int64_t col_stride, std::int64_t cols, Spread& spread) {
-  if (row_stride == 0 && col_stride == 0) spread = Spread::scalar;
-  else if (row_stride == 0 && col_stride == 1) spread = Spread::row;
-  else if (row_stride == 1 && col_stride == 0) spread = Spread::column;
-  else if (row_stride == cols && col_stride == 1) spread = Spread::full;
-  else return false;
+  if (row_stride == 0 && col_stride == 0)
+    spread = Spread::scalar;
+  else if (row_stride == 0 && col_stride == 1)
+    spread = Spread::row;
+  else if (row_stride == 1 && col_stride == 0)
+    spread = Spread::column;
+  else if (row_stride == cols && col_stride == 1)
+    spread = Spread::full;
+  else
+    return false;
   return true;
 }
 
-// Which slot each value of the program has: operands, then temporaries (given again once their value is no longer read), then
-// outputs. Empty when the program does not fit a chain.
+// Which slot each value of the program has: operands, then temporaries (given again once their value is no longer
+// read), then outputs. Empty when the program does not fit a chain.
 struct Slots {
   std::vector<int> of{};
   int temporaries = 0;
@@ -82,8 +91,11 @@ Slots assign_slots(const FusedProgram& program) {
   }
   for (int v = 0; v < values; ++v) {
     const int out = output_of(v);
-    if (v < operands) slots.of.push_back(v);
-    else slots.of.push_back(out >= 0 ? operands + slots.temporaries + out : operands + temporary[static_cast<std::size_t>(v)]);
+    if (v < operands)
+      slots.of.push_back(v);
+    else
+      slots.of.push_back(out >= 0 ? operands + slots.temporaries + out
+                                  : operands + temporary[static_cast<std::size_t>(v)]);
   }
   return slots;
 }
@@ -92,12 +104,15 @@ bool outputs_are_steps(const FusedProgram& program) {
   for (std::size_t o = 0; o < program.outputs.size(); ++o) {
     const auto begin = program.outputs.begin();
     if (program.outputs[o] < program.operands) return false;
-    if (std::find(begin, begin + static_cast<std::ptrdiff_t>(o), program.outputs[o]) != begin + static_cast<std::ptrdiff_t>(o)) return false;
+    if (std::find(begin, begin + static_cast<std::ptrdiff_t>(o), program.outputs[o]) !=
+        begin + static_cast<std::ptrdiff_t>(o))
+      return false;
   }
   return true;
 }
 
-std::unique_ptr<FusedChain> make_chain(const FusedProgram& program, std::span<const ArgDesc> in, const std::vector<Spread>& spreads) {
+std::unique_ptr<FusedChain> make_chain(const FusedProgram& program, std::span<const ArgDesc> in,
+                                       const std::vector<Spread>& spreads) {
   std::vector<TensorType> given;
   for (const auto& arg : in) given.push_back({arg.dtype, arg.shape});
   const auto types = program.infer(given);
@@ -110,7 +125,8 @@ std::unique_ptr<FusedChain> make_chain(const FusedProgram& program, std::span<co
     if (bytes == 2) return nullptr;
     spec.inputs.push_back({bytes, spreads[k]});
   }
-  for (int value : program.outputs) spec.output_bytes.push_back(static_cast<int>(size_of(types[static_cast<std::size_t>(value)].dtype)));
+  for (int value : program.outputs)
+    spec.output_bytes.push_back(static_cast<int>(size_of(types[static_cast<std::size_t>(value)].dtype)));
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const auto& step = program.steps[s];
     SmallVector<DType, 4> dtypes;
@@ -131,7 +147,7 @@ struct Passes {
   std::shared_ptr<const FusedChain> chain;
   std::int64_t rows = 1, cols = 1;
   Shape outer{};
-  std::vector<Shape> strides{};            // of operands over the outer dimensions, in bytes
+  std::vector<Shape> strides{};              // of operands over the outer dimensions, in bytes
   std::vector<std::int64_t> output_bytes{};  // from one pass to the next
 
   void run(const Launch& launch) const {
@@ -147,7 +163,8 @@ struct Passes {
         }
         in[k] = static_cast<const std::byte*>(launch.in[k]) + at;
       }
-      for (std::size_t o = 0; o < output_bytes.size(); ++o) out[o] = static_cast<std::byte*>(launch.out[o]) + pass * output_bytes[o];
+      for (std::size_t o = 0; o < output_bytes.size(); ++o)
+        out[o] = static_cast<std::byte*>(launch.out[o]) + pass * output_bytes[o];
       chain->run(in, out, rows, cols, launch.scratch);
     }
   }
@@ -175,10 +192,12 @@ std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
     passes.strides.push_back(outer);
   }
   for (int d = 0; d < rank - 2; ++d) passes.outer.push_back(layout.shape[d]);
-  for (const auto& out : request.out) passes.output_bytes.push_back(passes.rows * passes.cols * static_cast<std::int64_t>(size_of(out.dtype)));
+  for (const auto& out : request.out)
+    passes.output_bytes.push_back(passes.rows * passes.cols * static_cast<std::int64_t>(size_of(out.dtype)));
   passes.chain = make_chain(program, request.in, spreads);
   if (!passes.chain) return nullptr;
-  return make_plan(passes.chain->scratch_bytes(request.threads), [passes](const Launch& launch) { passes.run(launch); });
+  return make_plan(passes.chain->scratch_bytes(request.threads),
+                   [passes](const Launch& launch) { passes.run(launch); });
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ struct SquaredError {
     auto* sums = static_cast<double*>(launch.scratch);
     const auto *a = static_cast<const T*>(launch.in[0]), *b = static_cast<const T*>(launch.in[1]);
     parallel_for(blocks(), 8, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) sums[i] = block(a + i * kBlock, b + i * kBlock, std::min(kBlock, n - i * kBlock));
+      for (std::int64_t i = begin; i < end; ++i)
+        sums[i] = block(a + i * kBlock, b + i * kBlock, std::min(kBlock, n - i * kBlock));
     });
     double sum = 0;
     for (std::int64_t i = 0; i < blocks(); ++i) sum += sums[i];
@@ -71,17 +72,20 @@ struct SquaredError {
 template <class T>
 std::unique_ptr<Plan> plan_squared_error(const PlanRequest& request) {
   const DType two[2] = {dtype_of<T>(), dtype_of<T>()};
-  const SquaredError<T> error{request.in[0].shape.numel(), find_block(find_op("sub"), two).fn, find_block(find_op("mul"), two).fn};
-  return make_plan(static_cast<std::size_t>(error.blocks()) * sizeof(double), [error](const Launch& launch) { error.run(launch); });
+  const SquaredError<T> error{request.in[0].shape.numel(), find_block(find_op("sub"), two).fn,
+                              find_block(find_op("mul"), two).fn};
+  return make_plan(static_cast<std::size_t>(error.blocks()) * sizeof(double),
+                   [error](const Launch& launch) { error.run(launch); });
 }
 
 using PlanFn = std::unique_ptr<Plan> (*)(const PlanRequest&);
 void add_loss(KernelTable& table, const char* op, PlanFn f32, PlanFn f64) {
-  table.add(op, DeviceKind::cpu, {"simd", Accepts::contiguous, [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
-              if (request.in[0].dtype == DType::f32) return f32(request);
-              if (request.in[0].dtype == DType::f64) return f64(request);
-              return nullptr;
-            }});
+  table.add(op, DeviceKind::cpu,
+            {"simd", Accepts::contiguous, [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
+               if (request.in[0].dtype == DType::f32) return f32(request);
+               if (request.in[0].dtype == DType::f64) return f64(request);
+               return nullptr;
+             }});
 }
 
 }  // namespace

@@ -23,7 +23,9 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   if (!product) return nullptr;
   if (dtype == DType::f64) {
     return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
-      p.each([&](auto a, auto b, auto c) { gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, l.scratch); });
+      p.each([&](auto a, auto b, auto c) {
+        gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, l.scratch);
+      });
     });
   }
   if (product->batch.empty()) {
@@ -32,7 +34,9 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
     });
   }
   return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
-    p.each([&](auto a, auto b, auto c) { gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, {}, l.scratch); });
+    p.each([&](auto a, auto b, auto c) {
+      gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, {}, l.scratch);
+    });
   });
 }
 

@@ -82,7 +82,9 @@ std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& request) {
 }  // namespace
 
 void register_cpu_pool(KernelTable& table) {
-  const auto add = [&](const char* op, auto plan) { table.add(op, DeviceKind::cpu, {"windows", Accepts::contiguous, plan}); };
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cpu, {"windows", Accepts::contiguous, plan});
+  };
   add("max_pool2d", plan_max);
   add("max_pool2d_backward", plan_max_backward);
   add("max_pool2d_gather", plan_gather);

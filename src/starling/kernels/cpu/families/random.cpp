@@ -56,7 +56,9 @@ template <class T>
 std::unique_ptr<Plan> make_fill(const RandomAttrs& a, Fill<T> fill) {
   return make_plan([a, fill, runs = Runs(a.shape, a.global, a.offset)](const Launch& launch) {
     const PhiloxKey key = key_of(launch.in[0], a.site);
-    runs.each([&](std::int64_t at, std::int64_t whole) { fill(static_cast<T*>(launch.out[0]) + at, runs.length, key, whole, a.a, a.b); });
+    runs.each([&](std::int64_t at, std::int64_t whole) {
+      fill(static_cast<T*>(launch.out[0]) + at, runs.length, key, whole, a.a, a.b);
+    });
   });
 }
 
@@ -72,12 +74,13 @@ auto fill_planner(Fill<float> f32, Fill<double> f64) {
 template <class T>
 std::unique_ptr<Plan> make_dropout(const PlanRequest& request) {
   const auto& a = request.attrs.as<DropoutAttrs>();
-  return make_plan([keep = a.keep, site = a.site, runs = Runs(request.in[0].shape, a.global, a.offset)](const Launch& launch) {
-    const PhiloxKey key = key_of(launch.in[1], site);
-    const auto* x = static_cast<const T*>(launch.in[0]);
-    auto* y = static_cast<T*>(launch.out[0]);
-    runs.each([&](std::int64_t at, std::int64_t whole) { dropout(x + at, y + at, runs.length, key, whole, keep); });
-  });
+  return make_plan(
+      [keep = a.keep, site = a.site, runs = Runs(request.in[0].shape, a.global, a.offset)](const Launch& launch) {
+        const PhiloxKey key = key_of(launch.in[1], site);
+        const auto* x = static_cast<const T*>(launch.in[0]);
+        auto* y = static_cast<T*>(launch.out[0]);
+        runs.each([&](std::int64_t at, std::int64_t whole) { dropout(x + at, y + at, runs.length, key, whole, keep); });
+      });
 }
 
 std::unique_ptr<Plan> plan_dropout(const PlanRequest& request) {
@@ -89,8 +92,10 @@ std::unique_ptr<Plan> plan_dropout(const PlanRequest& request) {
 }  // namespace
 
 void register_cpu_random(KernelTable& table) {
-  table.add("uniform", DeviceKind::cpu, {"simd", Accepts::contiguous, fill_planner(&fill_uniform<float>, &fill_uniform<double>)});
-  table.add("normal", DeviceKind::cpu, {"simd", Accepts::contiguous, fill_planner(&fill_normal<float>, &fill_normal<double>)});
+  table.add("uniform", DeviceKind::cpu,
+            {"simd", Accepts::contiguous, fill_planner(&fill_uniform<float>, &fill_uniform<double>)});
+  table.add("normal", DeviceKind::cpu,
+            {"simd", Accepts::contiguous, fill_planner(&fill_normal<float>, &fill_normal<double>)});
   table.add("dropout", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_dropout});
 }
 

@@ -33,7 +33,8 @@ template <class T>
 std::unique_ptr<Plan> make(const PlanRequest& request, Backward<T> fn) {
   return make_plan([fn, s = rows_of(request.in[0].shape)](const Launch& launch) {
     if (s.rows == 0) return;
-    fn(static_cast<const T*>(launch.in[0]), static_cast<const T*>(launch.in[1]), static_cast<T*>(launch.out[0]), s.rows, s.cols);
+    fn(static_cast<const T*>(launch.in[0]), static_cast<const T*>(launch.in[1]), static_cast<T*>(launch.out[0]), s.rows,
+       s.cols);
   });
 }
 
@@ -49,7 +50,9 @@ auto planner(F32 f32, F64 f64) {
 }  // namespace
 
 void register_cpu_softmax(KernelTable& table) {
-  const auto add = [&](const char* op, auto plan) { table.add(op, DeviceKind::cpu, {"simd", Accepts::contiguous, plan}); };
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cpu, {"simd", Accepts::contiguous, plan});
+  };
   add("softmax", planner(&softmax<float>, &softmax<double>));
   add("log_softmax", planner(&log_softmax<float>, &log_softmax<double>));
   add("softmax_backward", planner(&softmax_backward<float>, &softmax_backward<double>));

@@ -1,5 +1,4 @@
 #include "starling/kernels/cuda/device/gemm.h"
-
 #include "starling/kernels/cuda/device/gemm_epilogue.cuh"
 #include "starling/kernels/cuda/device/launch.cuh"
 
@@ -12,7 +11,8 @@ template <bool TransA, bool TransB>
 cudaError_t launch_layout(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
 
 GemmTile gemm_tile(int tile) {
-  constexpr GemmTile tiles[kGemmTiles] = {{16, 16, 128}, {32, 16, 64}, {32, 32, 64}, {64, 16, 64}, {64, 32, 32}, {64, 64, 32}};
+  constexpr GemmTile tiles[kGemmTiles] = {{16, 16, 128}, {32, 16, 64}, {32, 32, 64},
+                                          {64, 16, 64},  {64, 32, 32}, {64, 64, 32}};
   return tiles[tile];
 }
 
@@ -24,9 +24,10 @@ bool aligned(const void* p) { return reinterpret_cast<unsigned long long>(p) % 1
 bool is_wide(const Gemm& g, GemmLayout layout) {
   const int line_a = layout.trans_a ? g.m : g.k, line_b = layout.trans_b ? g.k : g.n;
   if (line_a % 4 != 0 || line_b % 4 != 0) return false;
-  for (const void* p : {static_cast<const void*>(g.a), static_cast<const void*>(g.b), static_cast<const void*>(g.c),
-                        static_cast<const void*>(g.bias), static_cast<const void*>(g.y), static_cast<const void*>(g.w),
-                        static_cast<const void*>(g.v), static_cast<const void*>(g.w_out), static_cast<const void*>(g.v_out)}) {
+  for (const void* p :
+       {static_cast<const void*>(g.a), static_cast<const void*>(g.b), static_cast<const void*>(g.c),
+        static_cast<const void*>(g.bias), static_cast<const void*>(g.y), static_cast<const void*>(g.w),
+        static_cast<const void*>(g.v), static_cast<const void*>(g.w_out), static_cast<const void*>(g.v_out)}) {
     if (!aligned(p)) return false;
   }
   return true;
@@ -54,9 +55,11 @@ cudaError_t load_gemm(GemmLayout layout, GemmCut cut) {
 cudaError_t launch_gemm(const Gemm& gemm, GemmLayout layout, GemmCut cut, cudaStream_t stream) {
   const bool wide = is_wide(gemm, layout);
   if (layout.trans_a) {
-    return layout.trans_b ? launch_layout<true, true>(gemm, cut, wide, stream) : launch_layout<true, false>(gemm, cut, wide, stream);
+    return layout.trans_b ? launch_layout<true, true>(gemm, cut, wide, stream)
+                          : launch_layout<true, false>(gemm, cut, wide, stream);
   }
-  return layout.trans_b ? launch_layout<false, true>(gemm, cut, wide, stream) : launch_layout<false, false>(gemm, cut, wide, stream);
+  return layout.trans_b ? launch_layout<false, true>(gemm, cut, wide, stream)
+                        : launch_layout<false, false>(gemm, cut, wide, stream);
 }
 
 cudaError_t load_epilogue() { return load(epilogue_kernel); }

@@ -2,16 +2,16 @@
 
 #include <cuda_runtime.h>
 
-// Products of f32 matrices on tensor cores (operands rounded to tf32, sums in f32) for the small sizes of batches of tens of
-// rows, where a library spends its time starting and ending. What follows the product is done on the way out.
+// Products of f32 matrices on tensor cores (operands rounded to tf32, sums in f32) for the small sizes of batches of
+// tens of rows, where a library spends its time starting and ending. What follows the product is done on the way out.
 namespace starling::device {
 
 enum class Activation : int { none, relu, tanh, sigmoid };
 
 enum class Epilogue : int {
-  activate,   // c = act(ab + bias)
-  backward,   // c = ab · act'(y)
-  sgd,        // g = ab + decay · w; v' = momentum · v + g; w' = w - lr · v'
+  activate,  // c = act(ab + bias)
+  backward,  // c = ab · act'(y)
+  sgd,       // g = ab + decay · w; v' = momentum · v + g; w' = w - lr · v'
 };
 
 struct Gemm {

@@ -55,7 +55,8 @@ __device__ __forceinline__ void store_four(float* p, const Four& four, int count
   }
 }
 
-// What the epilogue reads besides the product. It is asked for before the product is made, so that it has arrived after.
+// What the epilogue reads besides the product. It is asked for before the product is made, so that it has arrived
+// after.
 struct EpilogueOperands {
   Four first;   // bias, y or w
   Four second;  // v
@@ -75,8 +76,8 @@ __device__ __forceinline__ EpilogueOperands load_operands(const Gemm& p, int row
   return o;
 }
 
-__device__ __forceinline__ void finish_four(const Gemm& p, Four product, const EpilogueOperands& o, float lr, int row, int col,
-                                            int count, bool whole) {
+__device__ __forceinline__ void finish_four(const Gemm& p, Four product, const EpilogueOperands& o, float lr, int row,
+                                            int col, int count, bool whole) {
   const long long at = static_cast<long long>(row) * p.n + col;
   if (p.epilogue == Epilogue::sgd) {
     Four w, v;

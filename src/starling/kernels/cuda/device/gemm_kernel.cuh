@@ -10,7 +10,8 @@ namespace cg = cooperative_groups;
 
 // The partial results of a warp, written to its slab of shared memory.
 template <class Tile>
-__device__ __forceinline__ void store_sums(float* slab, const float (&sums)[Tile::kMmaM][Tile::kMmaN][4], int m0, int n0) {
+__device__ __forceinline__ void store_sums(float* slab, const float (&sums)[Tile::kMmaM][Tile::kMmaN][4], int m0,
+                                           int n0) {
   const int group = static_cast<int>(threadIdx.x) % 32 / 4, lane = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
   for (int i = 0; i < Tile::kMmaM; ++i) {
@@ -61,7 +62,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
     if (i < count) {
       float* stage = shared + i % Tile::kStages * kStage;
       load_stage<LayoutA, !TransA, Width, Tile::kThreads>(stage, p.a, p.m, p.k, m0, (first + i) * Tile::kK);
-      load_stage<LayoutB, TransB, Width, Tile::kThreads>(stage + LayoutA::kFloats, p.b, p.n, p.k, n0, (first + i) * Tile::kK);
+      load_stage<LayoutB, TransB, Width, Tile::kThreads>(stage + LayoutA::kFloats, p.b, p.n, p.k, n0,
+                                                         (first + i) * Tile::kK);
     }
     asm volatile("cp.async.commit_group;");
   };
@@ -77,20 +79,24 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
   }
 
   const int warp = static_cast<int>(threadIdx.x) / 32, warp_k = warp / (Tile::kWarpsM * Tile::kWarpsN);
-  const int warp_m = warp % Tile::kWarpsM * Tile::kMmaM * 16, warp_n = warp / Tile::kWarpsM % Tile::kWarpsN * Tile::kMmaN * 8;
+  const int warp_m = warp % Tile::kWarpsM * Tile::kMmaM * 16,
+            warp_n = warp / Tile::kWarpsM % Tile::kWarpsN * Tile::kMmaN * 8;
   float sums[Tile::kMmaM][Tile::kMmaN][4] = {};
   for (int i = 0; i < count; ++i) {
     asm volatile("cp.async.wait_group %0;" ::"n"(Tile::kStages - 2));
     __syncthreads();
     load(i + Tile::kStages - 1);
     const float* stage = shared + i % Tile::kStages * kStage;
-    multiply_stage<Tile, LayoutA, LayoutB>(sums, stage, stage + LayoutA::kFloats, warp_m, warp_n, warp_k * Tile::kSteps * 8);
+    multiply_stage<Tile, LayoutA, LayoutB>(sums, stage, stage + LayoutA::kFloats, warp_m, warp_n,
+                                           warp_k * Tile::kSteps * 8);
   }
   asm volatile("cp.async.wait_all;");
   __syncthreads();
   store_sums<Tile>(shared + warp_k * Tile::kSlab, sums, warp_m, warp_n);
-  if (split > 1) cg::this_cluster().sync();
-  else __syncthreads();
+  if (split > 1)
+    cg::this_cluster().sync();
+  else
+    __syncthreads();
 
 #pragma unroll
   for (int i = 0; i < Tile::kFours; ++i) {
@@ -98,8 +104,10 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
     if (!piece.mine) continue;
     float* at = shared + piece.row_in * (Tile::kN + 4) + piece.col_in;
     Four total = {};
-    if (split == 1) add_slabs<Tile>(total, at);
-    else for (int other = 0; other < split; ++other) add_slabs<Tile>(total, cg::this_cluster().map_shared_rank(at, other));
+    if (split == 1)
+      add_slabs<Tile>(total, at);
+    else
+      for (int other = 0; other < split; ++other) add_slabs<Tile>(total, cg::this_cluster().map_shared_rank(at, other));
     finish_four(p, total, operands[i], lr, piece.row, piece.col, piece.count, Width == 4 && p.n % 4 == 0);
   }
   if (split > 1) cg::this_cluster().sync();  // others may still read this block's sums
@@ -107,7 +115,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
 
 template <class Tile, bool TransA, bool TransB>
 constexpr unsigned shared_bytes() {
-  constexpr int stages = Tile::kStages * (StageLayout<Tile::kM, Tile::kK, !TransA>::kFloats + StageLayout<Tile::kN, Tile::kK, TransB>::kFloats);
+  constexpr int stages = Tile::kStages * (StageLayout<Tile::kM, Tile::kK, !TransA>::kFloats +
+                                          StageLayout<Tile::kN, Tile::kK, TransB>::kFloats);
   constexpr int slabs = Tile::kWarpsK * Tile::kSlab;
   return static_cast<unsigned>(4 * (stages > slabs ? stages : slabs));
 }
@@ -116,7 +125,8 @@ constexpr unsigned shared_bytes() {
 template <class Tile, bool TransA, bool TransB>
 cudaError_t load_tile() {
   for (auto* kernel : {&gemm_kernel<Tile, TransA, TransB, 4>, &gemm_kernel<Tile, TransA, TransB, 1>}) {
-    const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes<Tile, TransA, TransB>());
+    const cudaError_t status =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes<Tile, TransA, TransB>());
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -125,7 +135,8 @@ cudaError_t load_tile() {
 template <class Tile, bool TransA, bool TransB>
 cudaError_t launch_tile(const Gemm& gemm, int split, bool wide, cudaStream_t stream) {
   const dim3 grid(blocks_for(gemm.n, Tile::kN), blocks_for(gemm.m, Tile::kM), static_cast<unsigned>(split));
-  const LaunchShape shape{grid, dim3(Tile::kThreads), shared_bytes<Tile, TransA, TransB>(), static_cast<unsigned>(split)};
+  const LaunchShape shape{grid, dim3(Tile::kThreads), shared_bytes<Tile, TransA, TransB>(),
+                          static_cast<unsigned>(split)};
   if (wide) return launch(gemm_kernel<Tile, TransA, TransB, 4>, shape, stream, gemm);
   return launch(gemm_kernel<Tile, TransA, TransB, 1>, shape, stream, gemm);
 }
@@ -158,7 +169,8 @@ cudaError_t load_layout(int tile) {
 
 template <bool TransA, bool TransB>
 cudaError_t launch_layout(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream) {
-  return with_tile<TransA, TransB>(cut.tile, [&](auto t) { return launch_tile<decltype(t), TransA, TransB>(gemm, cut.split, wide, stream); });
+  return with_tile<TransA, TransB>(
+      cut.tile, [&](auto t) { return launch_tile<decltype(t), TransA, TransB>(gemm, cut.split, wide, stream); });
 }
 
 }  // namespace starling::device

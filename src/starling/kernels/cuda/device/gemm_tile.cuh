@@ -5,22 +5,22 @@
 
 namespace starling::device {
 
-// A block makes kM × kN elements of the result. Its warps form a grid of kWarpsM × kWarpsN × kWarpsK; those along k take
-// turns with the slices of a stage of kK, and their sums are added at the end.
+// A block makes kM × kN elements of the result. Its warps form a grid of kWarpsM × kWarpsN × kWarpsK; those along k
+// take turns with the slices of a stage of kK, and their sums are added at the end.
 template <int M, int N, int K, int WarpsM, int WarpsN, int WarpsK, int Stages>
 struct TileShape {
   static constexpr int kM = M, kN = N, kK = K;
   static constexpr int kWarpsM = WarpsM, kWarpsN = WarpsN, kWarpsK = WarpsK, kStages = Stages;
   static constexpr int kThreads = WarpsM * WarpsN * WarpsK * 32;
-  static constexpr int kMmaM = M / WarpsM / 16;      // instructions of a warp along m
-  static constexpr int kMmaN = N / WarpsN / 8;       // and along n
-  static constexpr int kSteps = K / 8 / WarpsK;      // along k, per stage
+  static constexpr int kMmaM = M / WarpsM / 16;                         // instructions of a warp along m
+  static constexpr int kMmaN = N / WarpsN / 8;                          // and along n
+  static constexpr int kSteps = K / 8 / WarpsK;                         // along k, per stage
   static constexpr int kFours = (M * N / 4 + kThreads - 1) / kThreads;  // pieces of the epilogue of a thread
-  static constexpr int kSlab = M * (N + 4);          // floats of one partial result
+  static constexpr int kSlab = M * (N + 4);                             // floats of one partial result
 };
 
-// A stage of an operand keeps the order of its memory: lines of the contiguous dimension, padded so that the 32 lanes of a
-// fragment's load hit 32 banks: lines along k differ by 4 banks, lines along the outer dimension by 8 or 24.
+// A stage of an operand keeps the order of its memory: lines of the contiguous dimension, padded so that the 32 lanes
+// of a fragment's load hit 32 banks: lines along k differ by 4 banks, lines along the outer dimension by 8 or 24.
 template <int Outer, int K, bool KContiguous>
 struct StageLayout {
   static constexpr int kLine = KContiguous ? K + 4 : Outer + 8;
@@ -41,8 +41,8 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool ex
   }
 }
 
-// Copies one stage of an operand: `outer` of `outers` rows or columns from outer0, k from k0. Width floats a copy, which the
-// contiguous size must be a multiple of.
+// Copies one stage of an operand: `outer` of `outers` rows or columns from outer0, k from k0. Width floats a copy,
+// which the contiguous size must be a multiple of.
 template <class Layout, bool KContiguous, int Width, int Threads>
 __device__ __forceinline__ void load_stage(float* stage, const float* from, int outers, int k, int outer0, int k0) {
   constexpr int kPerLine = Layout::kWidth / Width;
@@ -55,7 +55,8 @@ __device__ __forceinline__ void load_stage(float* stage, const float* from, int 
     const int line = copy / kPerLine, place = copy % kPerLine * Width;
     const int outer = outer0 + (KContiguous ? line : place), kk = k0 + (KContiguous ? place : line);
     const bool exists = outer < outers && kk < k;
-    const long long at = KContiguous ? static_cast<long long>(outer) * k + kk : static_cast<long long>(kk) * outers + outer;
+    const long long at =
+        KContiguous ? static_cast<long long>(outer) * k + kk : static_cast<long long>(kk) * outers + outer;
     copy_async<Width * 4>(stage + line * Layout::kLine + place, exists ? from + at : from, exists);
   }
 }
@@ -75,8 +76,8 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const
 
 // One stage's part of a warp's product. m0, n0 are the warp's place in the block, k0 its first slice.
 template <class Tile, class LayoutA, class LayoutB>
-__device__ __forceinline__ void multiply_stage(float (&sums)[Tile::kMmaM][Tile::kMmaN][4], const float* a, const float* b, int m0,
-                                               int n0, int k0) {
+__device__ __forceinline__ void multiply_stage(float (&sums)[Tile::kMmaM][Tile::kMmaN][4], const float* a,
+                                               const float* b, int m0, int n0, int k0) {
   const int group = static_cast<int>(threadIdx.x) % 32 / 4, lane = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
   for (int step = 0; step < Tile::kSteps; ++step) {

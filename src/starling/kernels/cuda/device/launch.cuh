@@ -4,8 +4,9 @@
 
 namespace starling::device {
 
-// Every kernel of ours begins with begin(): it lets the next kernel of the stream take its place on the chip while this one
-// runs, and waits until the one before has ended and its writes are visible. Kernels launched by launch() rely on it.
+// Every kernel of ours begins with begin(): it lets the next kernel of the stream take its place on the chip while this
+// one runs, and waits until the one before has ended and its writes are visible. Kernels launched by launch() rely on
+// it.
 __device__ __forceinline__ void begin() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -1,6 +1,5 @@
-#include "starling/kernels/cuda/device/random.h"
-
 #include "starling/kernels/cuda/device/launch.cuh"
+#include "starling/kernels/cuda/device/random.h"
 
 namespace starling::device {
 namespace {
@@ -22,7 +21,8 @@ __device__ __forceinline__ void philox_block(U64 seed, U64 step, U64 site, U64 i
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
     const U64 p0 = 0xD2511F53ull * c[0], p1 = 0xCD9E8D57ull * c[2];
-    const unsigned next0 = static_cast<unsigned>(p1 >> 32) ^ c[1] ^ k0, next2 = static_cast<unsigned>(p0 >> 32) ^ c[3] ^ k1;
+    const unsigned next0 = static_cast<unsigned>(p1 >> 32) ^ c[1] ^ k0,
+                   next2 = static_cast<unsigned>(p0 >> 32) ^ c[3] ^ k1;
     c[0] = next0, c[1] = static_cast<unsigned>(p1), c[2] = next2, c[3] = static_cast<unsigned>(p0);
     k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
   }
@@ -41,7 +41,8 @@ __device__ __forceinline__ float normal_of(const unsigned (&c)[4], U64 index) {
   return sqrtf(-2.f * logf(u)) * (index % 2 == 0 ? cospif(turns) : sinpif(turns));
 }
 
-__global__ void __launch_bounds__(256) random_kernel(const __grid_constant__ Random p, const long long* key, const float* x, float* out) {
+__global__ void __launch_bounds__(256)
+    random_kernel(const __grid_constant__ Random p, const long long* key, const float* x, float* out) {
   begin();
   const long long i = static_cast<long long>(blockIdx.x) * 256 + threadIdx.x;
   if (i >= p.n) return;
@@ -54,8 +55,10 @@ __global__ void __launch_bounds__(256) random_kernel(const __grid_constant__ Ran
   unsigned c[4];
   philox_block(static_cast<U64>(key[0]), static_cast<U64>(key[1]), p.site, index, c);
   const float uniform = uniform_of(word(c, index));
-  if (p.draw == Draw::dropout) out[i] = static_cast<double>(uniform) < p.keep ? static_cast<float>(x[i] / p.keep) : 0.f;
-  else out[i] = p.shift + p.scale * (p.draw == Draw::uniform ? uniform : normal_of(c, index));
+  if (p.draw == Draw::dropout)
+    out[i] = static_cast<double>(uniform) < p.keep ? static_cast<float>(x[i] / p.keep) : 0.f;
+  else
+    out[i] = p.shift + p.scale * (p.draw == Draw::uniform ? uniform : normal_of(c, index));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace starling::device {
 
 enum class Draw : int { uniform, normal, dropout };
 
-// The numbers of base/philox.h, for a piece of a tensor: element i of the piece is number first + Σ coordinate · stride of the
-// whole. `key` is (seed, step) in device memory.
+// The numbers of base/philox.h, for a piece of a tensor: element i of the piece is number first + Σ coordinate · stride
+// of the whole. `key` is (seed, step) in device memory.
 struct Random {
   static constexpr int kMaxRank = 8;
   Draw draw;

@@ -1,6 +1,5 @@
-#include "starling/kernels/cuda/device/reduce.h"
-
 #include "starling/kernels/cuda/device/launch.cuh"
+#include "starling/kernels/cuda/device/reduce.h"
 
 namespace starling::device {
 namespace {
@@ -11,12 +10,14 @@ constexpr long long kPiece = 1 << 14;  // terms of one block of a long row
 struct Joined {
   Reduction reduction;
   __device__ float nothing() const { return reduction == Reduction::sum ? 0.f : -INFINITY; }
-  __device__ float operator()(float a, float b) const { return reduction == Reduction::sum ? Plus{}(a, b) : Larger{}(a, b); }
+  __device__ float operator()(float a, float b) const {
+    return reduction == Reduction::sum ? Plus{}(a, b) : Larger{}(a, b);
+  }
 };
 
 // One block a row piece: rows [terms], cut into gridDim.x pieces of `piece` terms; y [rows, pieces].
-__global__ void __launch_bounds__(kThreads) rows_kernel(const float* x, float* y, long long terms, long long piece,
-                                                        Reduction reduction, float scale) {
+__global__ void __launch_bounds__(kThreads)
+    rows_kernel(const float* x, float* y, long long terms, long long piece, Reduction reduction, float scale) {
   begin();
   __shared__ float shared[32];
   const Joined join{reduction};
@@ -29,8 +30,8 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(const float* x, float* y
 }
 
 // 32 columns a block; its 8 rows of threads share the terms.
-__global__ void __launch_bounds__(kThreads) columns_kernel(const float* x, float* y, long long terms, long long inner,
-                                                           Reduction reduction, float scale) {
+__global__ void __launch_bounds__(kThreads)
+    columns_kernel(const float* x, float* y, long long terms, long long inner, Reduction reduction, float scale) {
   begin();
   __shared__ float shared[8][33];
   const Joined join{reduction};
@@ -64,15 +65,18 @@ __global__ void __launch_bounds__(kThreads) any_kernel(const __grid_constant__ R
   };
   const float* base = x + place(output, p.kept_rank, p.kept_size, p.kept_stride);
   float total = join.nothing();
-  for (long long i = 0; i < p.terms; ++i) total = join(total, base[place(i, p.reduced_rank, p.reduced_size, p.reduced_stride)]);
+  for (long long i = 0; i < p.terms; ++i)
+    total = join(total, base[place(i, p.reduced_rank, p.reduced_size, p.reduced_stride)]);
   y[output] = total * p.scale;
 }
 
-__global__ void __launch_bounds__(kThreads) squared_error_kernel(const float* a, const float* b, float* y, long long n) {
+__global__ void __launch_bounds__(kThreads)
+    squared_error_kernel(const float* a, const float* b, float* y, long long n) {
   begin();
   __shared__ float shared[32];
   float total = 0;
-  for (long long i = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += static_cast<long long>(gridDim.x) * kThreads) {
+  for (long long i = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x; i < n;
+       i += static_cast<long long>(gridDim.x) * kThreads) {
     const float d = a[i] - b[i];
     total += d * d;
   }
@@ -80,14 +84,14 @@ __global__ void __launch_bounds__(kThreads) squared_error_kernel(const float* a,
   if (threadIdx.x == 0) y[blockIdx.x] = total;
 }
 
-cudaError_t launch_rows(const float* x, float* y, long long rows, long long terms, long long piece, Reduction reduction, float scale,
-                        cudaStream_t stream) {
+cudaError_t launch_rows(const float* x, float* y, long long rows, long long terms, long long piece, Reduction reduction,
+                        float scale, cudaStream_t stream) {
   const unsigned pieces = terms > 0 ? blocks_for(terms, static_cast<int>(piece)) : 1;
   // The grid's second dimension holds 65535 rows.
   for (long long first = 0; first < rows; first += 65535) {
     const auto count = static_cast<unsigned>(rows - first < 65535 ? rows - first : 65535);
-    const cudaError_t status = launch(rows_kernel, {dim3(pieces, count), dim3(kThreads)}, stream, x + first * terms, y + first * pieces,
-                                      terms, piece, reduction, scale);
+    const cudaError_t status = launch(rows_kernel, {dim3(pieces, count), dim3(kThreads)}, stream, x + first * terms,
+                                      y + first * pieces, terms, piece, reduction, scale);
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -109,8 +113,9 @@ cudaError_t launch_reduce(const Reduce& r, const float* x, float* y, float* scra
   if (r.inner > 1) {
     for (long long first = 0; first < r.outer; first += 65535) {
       const auto count = static_cast<unsigned>(r.outer - first < 65535 ? r.outer - first : 65535);
-      const cudaError_t status = launch(columns_kernel, {dim3(blocks_for(r.inner, 32), count), dim3(32, 8)}, stream,
-                                        x + first * r.terms * r.inner, y + first * r.inner, r.terms, r.inner, r.reduction, r.scale);
+      const cudaError_t status =
+          launch(columns_kernel, {dim3(blocks_for(r.inner, 32), count), dim3(32, 8)}, stream,
+                 x + first * r.terms * r.inner, y + first * r.inner, r.terms, r.inner, r.reduction, r.scale);
       if (status != cudaSuccess) return status;
     }
     return cudaSuccess;
@@ -133,10 +138,12 @@ cudaError_t load_squared_error() {
   return status == cudaSuccess ? load_reduce() : status;
 }
 
-cudaError_t launch_squared_error(const float* a, const float* b, float* sum, long long n, float* scratch, cudaStream_t stream) {
+cudaError_t launch_squared_error(const float* a, const float* b, float* sum, long long n, float* scratch,
+                                 cudaStream_t stream) {
   const unsigned wanted = blocks_for(n, kThreads * 8);
   const unsigned pieces = wanted < 1 ? 1 : wanted > kErrorPieces ? kErrorPieces : wanted;
-  const cudaError_t status = launch(squared_error_kernel, {dim3(pieces), dim3(kThreads)}, stream, a, b, pieces == 1 ? sum : scratch, n);
+  const cudaError_t status =
+      launch(squared_error_kernel, {dim3(pieces), dim3(kThreads)}, stream, a, b, pieces == 1 ? sum : scratch, n);
   if (status != cudaSuccess || pieces == 1) return status;
   return launch_rows(scratch, sum, 1, pieces, pieces, Reduction::sum, 1.f, stream);
 }

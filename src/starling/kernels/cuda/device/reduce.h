@@ -33,6 +33,7 @@ cudaError_t launch_reduce_any(const ReduceAny& reduce, const float* x, float* y,
 // Σ (a - b)² of n elements; `scratch` holds kErrorPieces floats.
 inline constexpr int kErrorPieces = 256;
 cudaError_t load_squared_error();
-cudaError_t launch_squared_error(const float* a, const float* b, float* sum, long long n, float* scratch, cudaStream_t stream);
+cudaError_t launch_squared_error(const float* a, const float* b, float* sum, long long n, float* scratch,
+                                 cudaStream_t stream);
 
 }  // namespace starling::device

@@ -1,7 +1,6 @@
-#include "starling/kernels/cuda/device/rows.h"
-
 #include "starling/kernels/cuda/device/launch.cuh"
 #include "starling/kernels/cuda/device/reduce.h"
+#include "starling/kernels/cuda/device/rows.h"
 
 namespace starling::device {
 namespace {
@@ -19,8 +18,8 @@ __device__ __forceinline__ float2 exponent_sum(const float* row, int columns) {
 }
 
 template <RowFunction F>
-__global__ void __launch_bounds__(kWarps * 32) rows_kernel(const float* first, const float* second, float* out, long long rows,
-                                                           int columns) {
+__global__ void __launch_bounds__(kWarps * 32)
+    rows_kernel(const float* first, const float* second, float* out, long long rows, int columns) {
   begin();
   const long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= rows) return;
@@ -30,13 +29,15 @@ __global__ void __launch_bounds__(kWarps * 32) rows_kernel(const float* first, c
   if constexpr (F == RowFunction::softmax || F == RowFunction::log_softmax) {
     const float2 e = exponent_sum(a, columns);
     const float inverse = 1.f / e.y, lse = e.x + logf(e.y);
-    for (int i = lane; i < columns; i += 32) to[i] = F == RowFunction::softmax ? expf(a[i] - e.x) * inverse : a[i] - lse;
+    for (int i = lane; i < columns; i += 32)
+      to[i] = F == RowFunction::softmax ? expf(a[i] - e.x) * inverse : a[i] - lse;
   } else {
     const float* b = second + row * columns;
     float sum = 0;
     for (int i = lane; i < columns; i += 32) sum += F == RowFunction::softmax_backward ? a[i] * b[i] : a[i];
     sum = warp_reduce(sum, Plus{});
-    for (int i = lane; i < columns; i += 32) to[i] = F == RowFunction::softmax_backward ? b[i] * (a[i] - sum) : a[i] - expf(b[i]) * sum;
+    for (int i = lane; i < columns; i += 32)
+      to[i] = F == RowFunction::softmax_backward ? b[i] * (a[i] - sum) : a[i] - expf(b[i]) * sum;
   }
 }
 
@@ -57,8 +58,9 @@ __device__ __forceinline__ float label_logit(const float* row, long long label, 
 
 // Few classes: a thread a row, one block for all of them, so that the sum needs no second kernel.
 constexpr int kSmallThreads = 512;
-__global__ void __launch_bounds__(kSmallThreads) cross_entropy_small(const float* logits, const long long* labels, float* sum,
-                                                                     float* lse, long long rows, int classes) {
+__global__ void __launch_bounds__(kSmallThreads)
+    cross_entropy_small(const float* logits, const long long* labels, float* sum, float* lse, long long rows,
+                        int classes) {
   begin();
   __shared__ float shared[32];
   float total = 0;
@@ -77,8 +79,9 @@ __global__ void __launch_bounds__(kSmallThreads) cross_entropy_small(const float
   if (threadIdx.x == 0) *sum = total;
 }
 
-__global__ void __launch_bounds__(kWarps * 32) cross_entropy_rows(const float* logits, const long long* labels, float* losses,
-                                                                  float* lse, long long rows, int classes) {
+__global__ void __launch_bounds__(kWarps * 32)
+    cross_entropy_rows(const float* logits, const long long* labels, float* losses, float* lse, long long rows,
+                       int classes) {
   begin();
   const long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= rows) return;
@@ -111,10 +114,11 @@ cudaError_t load_rows(RowFunction function) {
   return with_function(function, [](auto* kernel) { return load(kernel); });
 }
 
-cudaError_t launch_rows_function(RowFunction function, const float* first, const float* second, float* out, long long rows,
-                                 int columns, cudaStream_t stream) {
+cudaError_t launch_rows_function(RowFunction function, const float* first, const float* second, float* out,
+                                 long long rows, int columns, cudaStream_t stream) {
   const LaunchShape shape{dim3(blocks_for(rows, kWarps)), dim3(kWarps * 32)};
-  return with_function(function, [&](auto* kernel) { return launch(kernel, shape, stream, first, second, out, rows, columns); });
+  return with_function(function,
+                       [&](auto* kernel) { return launch(kernel, shape, stream, first, second, out, rows, columns); });
 }
 
 long long cross_entropy_scratch(long long rows, int classes) {
@@ -128,23 +132,25 @@ cudaError_t load_cross_entropy() {
   return cudaSuccess;
 }
 
-cudaError_t launch_cross_entropy(const float* logits, const long long* labels, float* sum, float* lse, long long rows, int classes,
-                                 float* scratch, cudaStream_t stream) {
+cudaError_t launch_cross_entropy(const float* logits, const long long* labels, float* sum, float* lse, long long rows,
+                                 int classes, float* scratch, cudaStream_t stream) {
   if (is_small(rows, classes)) {
     return launch(cross_entropy_small, {dim3(1), dim3(kSmallThreads)}, stream, logits, labels, sum, lse, rows, classes);
   }
-  const cudaError_t status = launch(cross_entropy_rows, {dim3(blocks_for(rows, kWarps)), dim3(kWarps * 32)}, stream, logits, labels,
-                                    scratch, lse, rows, classes);
+  const cudaError_t status = launch(cross_entropy_rows, {dim3(blocks_for(rows, kWarps)), dim3(kWarps * 32)}, stream,
+                                    logits, labels, scratch, lse, rows, classes);
   if (status != cudaSuccess) return status;
   return launch_reduce(all_rows(rows), scratch, sum, scratch + rows, stream);
 }
 
 cudaError_t load_cross_entropy_backward() { return load(backward_kernel); }
 
-cudaError_t launch_cross_entropy_backward(const float* logits, const long long* labels, const float* lse, const float* scale,
-                                          float* out, long long rows, int classes, cudaStream_t stream) {
+cudaError_t launch_cross_entropy_backward(const float* logits, const long long* labels, const float* lse,
+                                          const float* scale, float* out, long long rows, int classes,
+                                          cudaStream_t stream) {
   const long long n = rows * classes;
-  return launch(backward_kernel, {dim3(blocks_for(n, 256)), dim3(256)}, stream, logits, labels, lse, scale, out, n, classes);
+  return launch(backward_kernel, {dim3(blocks_for(n, 256)), dim3(256)}, stream, logits, labels, lse, scale, out, n,
+                classes);
 }
 
 }  // namespace starling::device

@@ -1,7 +1,6 @@
-#include "starling/kernels/cuda/device/sgd.h"
-
 #include "starling/kernels/cuda/device/gemm_epilogue.cuh"
 #include "starling/kernels/cuda/device/launch.cuh"
+#include "starling/kernels/cuda/device/sgd.h"
 
 namespace starling::device {
 namespace {
@@ -16,7 +15,8 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(const __grid_constant__ S
   int t = 0;
   while (t + 1 < p.count && p.first_block[t + 1] <= static_cast<int>(blockIdx.x)) ++t;
   const SgdTensor& tensor = p.tensors[t];
-  const long long at = static_cast<long long>(static_cast<int>(blockIdx.x) - p.first_block[t]) * kBlock + threadIdx.x * 4;
+  const long long at =
+      static_cast<long long>(static_cast<int>(blockIdx.x) - p.first_block[t]) * kBlock + threadIdx.x * 4;
   if (at >= tensor.n) return;
   const int count = static_cast<int>(min(4ll, tensor.n - at));
   const bool whole = count == 4 && aligned(tensor.w + at) && aligned(tensor.v + at) && aligned(tensor.g + at) &&

@@ -4,7 +4,8 @@
 
 namespace starling::device {
 
-// g' = g + decay · w; v' = momentum · v + g'; w' = w - lr · (nesterov ? g' + momentum · v' : v'). New values may overwrite old.
+// g' = g + decay · w; v' = momentum · v + g'; w' = w - lr · (nesterov ? g' + momentum · v' : v'). New values may
+// overwrite old.
 struct SgdTensor {
   const float* w;
   const float* v;

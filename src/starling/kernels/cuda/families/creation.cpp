@@ -8,24 +8,31 @@ namespace starling {
 namespace {
 
 // The value by its bits, so that infinities and NaN need no names.
-std::string literal(double value) { return fmt::format("__longlong_as_double({}ll)", std::bit_cast<std::int64_t>(value)); }
+std::string literal(double value) {
+  return fmt::format("__longlong_as_double({}ll)", std::bit_cast<std::int64_t>(value));
+}
 
 std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
   const auto& attrs = request.attrs.as<FullAttrs>();
-  return cuda::plan_chain({.shape = attrs.shape, .operands = {}, .steps = {{literal(attrs.value), {}, attrs.dtype}}, .outputs = {0}});
+  return cuda::plan_chain(
+      {.shape = attrs.shape, .operands = {}, .steps = {{literal(attrs.value), {}, attrs.dtype}}, .outputs = {0}});
 }
 
 // The elements of an operand in row-major order, whatever its strides, as another dtype or under another shape.
 std::unique_ptr<Plan> plan_copy(const PlanRequest& request) {
   const ArgDesc& in = request.in[0];
-  return cuda::plan_chain({.shape = in.shape, .operands = {{in.dtype, in.strides}}, .steps = {{"a", {0}, request.out[0].dtype}}, .outputs = {1}});
+  return cuda::plan_chain({.shape = in.shape,
+                           .operands = {{in.dtype, in.strides}},
+                           .steps = {{"a", {0}, request.out[0].dtype}},
+                           .outputs = {1}});
 }
 
 }  // namespace
 
 void register_cuda_creation(KernelTable& table) {
   table.add("full", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_full});
-  for (const char* op : {"cast", "identity", "reshape"}) table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_copy});
+  for (const char* op : {"cast", "identity", "reshape"})
+    table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_copy});
 }
 
 }  // namespace starling

@@ -13,7 +13,8 @@ std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
   for (const auto& in : request.in) given.push_back({in.dtype, in.shape});
   const auto types = program.infer(given);
   cuda::Chain chain{.shape = request.out[0].shape, .operands = {}, .steps = {}, .outputs = program.outputs};
-  for (const auto& in : request.in) chain.operands.push_back({in.dtype, broadcast_strides(in.shape, in.strides, chain.shape)});
+  for (const auto& in : request.in)
+    chain.operands.push_back({in.dtype, broadcast_strides(in.shape, in.strides, chain.shape)});
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const std::string* expression = cuda::elementwise_expression(program.steps[s].op->name);
     if (!expression) return nullptr;

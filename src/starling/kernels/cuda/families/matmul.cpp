@@ -22,16 +22,28 @@ using device::Gemm;
 
 Activation activation_of(Symbol symbol) {
   const auto& name = symbol.str();
-  return name == "relu" ? Activation::relu : name == "tanh" ? Activation::tanh : name == "sigmoid" ? Activation::sigmoid : Activation::none;
+  return name == "relu"      ? Activation::relu
+         : name == "tanh"    ? Activation::tanh
+         : name == "sigmoid" ? Activation::sigmoid
+                             : Activation::none;
 }
 
-bool fits(std::int64_t a, std::int64_t b, std::int64_t c) { return std::max({a, b, c}) <= std::numeric_limits<int>::max(); }
+bool fits(std::int64_t a, std::int64_t b, std::int64_t c) {
+  return std::max({a, b, c}) <= std::numeric_limits<int>::max();
+}
 
 // Rank 2 from the two last dimensions of operands whose memory may be transposed.
 ProductSpec spec_of(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b) {
-  const auto rows = [](const ArgDesc& x, bool trans) { return static_cast<int>(x.shape[x.shape.rank() - (trans ? 1 : 2)]); };
-  const auto columns = [](const ArgDesc& x, bool trans) { return static_cast<int>(x.shape[x.shape.rank() - (trans ? 2 : 1)]); };
-  return {.m = rows(a, trans_a), .n = columns(b, trans_b), .k = columns(a, trans_a), .trans_a = trans_a != !a.contiguous(),
+  const auto rows = [](const ArgDesc& x, bool trans) {
+    return static_cast<int>(x.shape[x.shape.rank() - (trans ? 1 : 2)]);
+  };
+  const auto columns = [](const ArgDesc& x, bool trans) {
+    return static_cast<int>(x.shape[x.shape.rank() - (trans ? 2 : 1)]);
+  };
+  return {.m = rows(a, trans_a),
+          .n = columns(b, trans_b),
+          .k = columns(a, trans_a),
+          .trans_a = trans_a != !a.contiguous(),
           .trans_b = trans_b != !b.contiguous()};
 }
 
@@ -72,10 +84,14 @@ Shape leading(const Shape& shape) {
 // Where the operands of each product of a batch begin.
 std::vector<Pair> places(const PlanRequest& request) {
   const Shape batch = leading(request.out[0].shape);
-  const auto strides = [&](const ArgDesc& arg) { return broadcast_strides(leading(arg.shape), leading(arg.strides), batch); };
+  const auto strides = [&](const ArgDesc& arg) {
+    return broadcast_strides(leading(arg.shape), leading(arg.strides), batch);
+  };
   std::vector<Pair> found;
   for_each_offset(batch, std::array<Shape, 2>{strides(request.in[0]), strides(request.in[1])},
-                  [&](const std::array<std::int64_t, 2>& at) { found.push_back({at[0], at[1]}); });
+                  [&](const std::array<std::int64_t, 2>& at) {
+                    found.push_back({at[0], at[1]});
+                  });
   return found;
 }
 
@@ -105,8 +121,12 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
   const bool bias = request.in.size() == 3;
   const auto rows = w[0] > 0 ? request.out[0].shape.numel() / w[0] : 0;
   if (!fits(rows, w[0], w[1])) return nullptr;
-  const ProductSpec spec{.m = static_cast<int>(rows), .n = static_cast<int>(w[0]), .k = static_cast<int>(w[1]), .trans_b = true,
-                         .activation = activation_of(request.attrs.as<LinearAttrs>().activation), .bias = bias};
+  const ProductSpec spec{.m = static_cast<int>(rows),
+                         .n = static_cast<int>(w[0]),
+                         .k = static_cast<int>(w[1]),
+                         .trans_b = true,
+                         .activation = activation_of(request.attrs.as<LinearAttrs>().activation),
+                         .bias = bias};
   return plan_product(spec, 0, [bias](Gemm& gemm, const Launch& launch) {
     gemm.c = output<float>(launch, 0);
     if (bias) gemm.bias = input<float>(launch, 2);

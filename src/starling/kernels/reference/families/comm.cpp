@@ -9,7 +9,8 @@ namespace {
 
 // The collectives of a world of one; kernels that talk to others come before these.
 void expect_alone(const Launch& launch, const char* op) {
-  check(launch.context.comm == nullptr, "[{}] expected the kernel of the communicator, got the one for a single rank", op);
+  check(launch.context.comm == nullptr, "[{}] expected the kernel of the communicator, got the one for a single rank",
+        op);
 }
 
 std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {

@@ -1,9 +1,10 @@
+#include "starling/ops/conv.h"
+
 #include <cstring>
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
-#include "starling/ops/conv.h"
 
 namespace starling {
 namespace {
@@ -57,7 +58,8 @@ struct Sums {
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dAttrs>();
-  const Windows windows{request.in[0].shape, request.in[1].shape, request.out[0].shape, a.stride, a.padding, a.dilation, a.groups};
+  const Windows windows{
+      request.in[0].shape, request.in[1].shape, request.out[0].shape, a.stride, a.padding, a.dilation, a.groups};
   const Sums all(windows.y);
   const auto activate = reference::activation(a.activation);
   const bool biased = request.in.size() == 3;
@@ -65,10 +67,12 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
     return make_plan(all.bytes(), [=](const Launch& launch) {
       const auto *x = static_cast<const T*>(launch.in[0]), *w = static_cast<const T*>(launch.in[1]);
       double* sums = all.clear(launch.scratch);
-      windows.each([&](auto ix, auto iw, auto iy) { sums[iy] += static_cast<double>(x[ix]) * static_cast<double>(w[iw]); });
+      windows.each(
+          [&](auto ix, auto iw, auto iy) { sums[iy] += static_cast<double>(x[ix]) * static_cast<double>(w[iw]); });
       const std::int64_t plane = windows.y[2] * windows.y[3];
       for (std::int64_t i = 0; i < all.count; ++i) {
-        const double bias = biased ? static_cast<double>(static_cast<const T*>(launch.in[2])[i / plane % windows.y[1]]) : 0.0;
+        const double bias =
+            biased ? static_cast<double>(static_cast<const T*>(launch.in[2])[i / plane % windows.y[1]]) : 0.0;
         static_cast<T*>(launch.out[0])[i] = static_cast<T>(activate(sums[i] + bias));
       }
     });
@@ -78,7 +82,13 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request, bool of_input) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
   const Shape& other = request.in[1].shape;
-  const Windows windows{of_input ? a.shape : other, of_input ? other : a.shape, request.in[0].shape, a.stride, a.padding, a.dilation, a.groups};
+  const Windows windows{of_input ? a.shape : other,
+                        of_input ? other : a.shape,
+                        request.in[0].shape,
+                        a.stride,
+                        a.padding,
+                        a.dilation,
+                        a.groups};
   const Sums all(a.shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan(all.bytes(), [=](const Launch& launch) {

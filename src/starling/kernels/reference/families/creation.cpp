@@ -1,6 +1,7 @@
+#include "starling/ops/creation.h"
+
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/creation.h"
 
 namespace starling {
 namespace {

@@ -52,7 +52,8 @@ template <class V, class Fn>
 void run_elements(const Launch& launch, const Operands& of, const ArgDesc& out, Fn fn) {
   for_each_offset(out.shape, of.strides, [&](const std::array<std::int64_t, 4>& at) {
     V x[3] = {};
-    for (std::size_t k = 0; k < static_cast<std::size_t>(of.count); ++k) x[k] = read<V>(of.dtype[k], launch.in[k], at[k]);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(of.count); ++k)
+      x[k] = read<V>(of.dtype[k], launch.in[k], at[k]);
     write<V>(out.dtype, launch.out[0], at[3], fn(x));
   });
 }
@@ -69,8 +70,10 @@ std::unique_ptr<Plan> plan(const PlanRequest& request) {
   const auto scalar = request.op.scalar;
   const IntegerFn integer = is_float(request.in.back().dtype) ? nullptr : integer_function(request.op.name);
   return make_plan([=](const Launch& launch) {
-    if (integer) run_elements<std::int64_t>(launch, of, out, integer);
-    else run_elements<double>(launch, of, out, scalar);
+    if (integer)
+      run_elements<std::int64_t>(launch, of, out, integer);
+    else
+      run_elements<double>(launch, of, out, scalar);
   });
 }
 

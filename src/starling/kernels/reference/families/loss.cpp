@@ -11,7 +11,8 @@ using reference::for_floats;
 
 std::int64_t checked_label(const void* labels, std::int64_t row, std::int64_t classes) {
   const auto label = static_cast<const std::int64_t*>(labels)[row];
-  check(label >= 0 && label < classes, "[cross_entropy] expected labels in [0, {}), got {} in row {}", classes, label, row);
+  check(label >= 0 && label < classes, "[cross_entropy] expected labels in [0, {}), got {} in row {}", classes, label,
+        row);
   return label;
 }
 
@@ -64,7 +65,8 @@ std::unique_ptr<Plan> plan_squared_error(const PlanRequest& request) {
     return make_plan([n](const Launch& launch) {
       double sum = 0;
       for (std::int64_t i = 0; i < n; ++i) {
-        const double d = static_cast<double>(static_cast<const T*>(launch.in[0])[i]) - static_cast<double>(static_cast<const T*>(launch.in[1])[i]);
+        const double d = static_cast<double>(static_cast<const T*>(launch.in[0])[i]) -
+                         static_cast<double>(static_cast<const T*>(launch.in[1])[i]);
         sum += d * d;
       }
       *static_cast<T*>(launch.out[0]) = static_cast<T>(sum);
@@ -76,7 +78,8 @@ std::unique_ptr<Plan> plan_squared_error(const PlanRequest& request) {
 
 void register_reference_loss(KernelTable& table) {
   table.add("cross_entropy_sum", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_cross_entropy));
-  table.add("cross_entropy_backward", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_cross_entropy_backward));
+  table.add("cross_entropy_backward", DeviceKind::cpu,
+            reference::kernel(Accepts::contiguous, plan_cross_entropy_backward));
   table.add("squared_error", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_squared_error));
 }
 

@@ -1,7 +1,8 @@
+#include "starling/ops/matmul.h"
+
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
-#include "starling/ops/matmul.h"
 
 namespace starling {
 namespace {
@@ -25,7 +26,9 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
   ArgDesc x = request.in[0];
   const auto in = x.shape.back();
-  x.shape = {in == 0 ? request.out[0].shape.numel() / std::max<std::int64_t>(request.in[1].shape[0], 1) : x.shape.numel() / in, in};
+  x.shape = {
+      in == 0 ? request.out[0].shape.numel() / std::max<std::int64_t>(request.in[1].shape[0], 1) : x.shape.numel() / in,
+      in};
   x.strides = contiguous_strides(x.shape);
   const auto product = make_product(x, request.in[1], false, true);
   const auto activate = reference::activation(request.attrs.as<LinearAttrs>().activation);
@@ -34,9 +37,10 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
     return make_plan([=](const Launch& launch) {
       auto* y = static_cast<T*>(launch.out[0]);
       const auto* bias = biased ? static_cast<const T*>(launch.in[2]) : nullptr;
-      multiply(product, static_cast<const T*>(launch.in[0]), static_cast<const T*>(launch.in[1]), [&](std::int64_t i, double sum) {
-        y[i] = static_cast<T>(activate(sum + (bias ? static_cast<double>(bias[i % product.n]) : 0.0)));
-      });
+      multiply(product, static_cast<const T*>(launch.in[0]), static_cast<const T*>(launch.in[1]),
+               [&](std::int64_t i, double sum) {
+                 y[i] = static_cast<T>(activate(sum + (bias ? static_cast<double>(bias[i % product.n]) : 0.0)));
+               });
     });
   });
 }

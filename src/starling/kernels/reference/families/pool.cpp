@@ -1,7 +1,8 @@
+#include "starling/ops/pool.h"
+
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/pool.h"
 
 namespace starling {
 namespace {
@@ -12,7 +13,8 @@ struct Windows {
   Shape x, y;
   Pair kernel, stride, padding;
 
-  // Calls f(index of y, tap of the window, index of x) for every element inside the image, windows in order, taps in order.
+  // Calls f(index of y, tap of the window, index of x) for every element inside the image, windows in order, taps in
+  // order.
   template <class F>
   void each(F&& f) const {
     std::int64_t at = 0;
@@ -23,7 +25,8 @@ struct Windows {
   // The element of x that a tap of a window means; throws when it lies outside.
   std::int64_t element(std::int64_t at, std::int64_t tap) const {
     const std::int64_t plane = at / (y[2] * y[3]), i = at / y[3] % y[2], j = at % y[3];
-    const std::int64_t row = i * stride[0] - padding[0] + tap / kernel[1], col = j * stride[1] - padding[1] + tap % kernel[1];
+    const std::int64_t row = i * stride[0] - padding[0] + tap / kernel[1],
+                       col = j * stride[1] - padding[1] + tap % kernel[1];
     check(tap < kernel[0] * kernel[1] && row >= 0 && row < x[2] && col >= 0 && col < x[3],
           "[max_pool2d] expected an index inside the image, got {} for window {}", tap, at);
     return (plane * x[2] + row) * x[3] + col;
@@ -33,7 +36,8 @@ struct Windows {
   template <class F>
   void each_tap(std::int64_t plane, std::int64_t i, std::int64_t j, std::int64_t at, F&& f) const {
     for (std::int64_t tap = 0; tap < kernel[0] * kernel[1]; ++tap) {
-      const std::int64_t row = i * stride[0] - padding[0] + tap / kernel[1], col = j * stride[1] - padding[1] + tap % kernel[1];
+      const std::int64_t row = i * stride[0] - padding[0] + tap / kernel[1],
+                         col = j * stride[1] - padding[1] + tap % kernel[1];
       if (row >= 0 && row < x[2] && col >= 0 && col < x[3]) f(at, tap, (plane * x[2] + row) * x[3] + col);
     }
   }
@@ -96,7 +100,8 @@ std::unique_ptr<Plan> plan_avg(const PlanRequest& request) {
     return make_plan(static_cast<std::size_t>(n) * sizeof(double), [=](const Launch& launch) {
       auto* sums = static_cast<double*>(launch.scratch);
       std::fill_n(sums, n, 0.0);
-      windows.each([&](auto at, auto, auto ix) { sums[at] += static_cast<double>(static_cast<const T*>(launch.in[0])[ix]); });
+      windows.each(
+          [&](auto at, auto, auto ix) { sums[at] += static_cast<double>(static_cast<const T*>(launch.in[0])[ix]); });
       const auto taps = static_cast<double>(windows.kernel[0] * windows.kernel[1]);
       for (std::int64_t i = 0; i < n; ++i) static_cast<T*>(launch.out[0])[i] = static_cast<T>(sums[i] / taps);
     });
@@ -117,7 +122,9 @@ std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& request) {
 }  // namespace
 
 void register_reference_pool(KernelTable& table) {
-  const auto add = [&](const char* op, auto plan) { table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan)); };
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan));
+  };
   add("max_pool2d", plan_max);
   add("max_pool2d_backward", plan_max_backward);
   add("max_pool2d_gather", plan_gather);

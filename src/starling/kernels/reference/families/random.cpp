@@ -1,8 +1,9 @@
+#include "starling/ops/random.h"
+
 #include "starling/base/philox.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/random.h"
 
 namespace starling {
 namespace {
@@ -22,16 +23,20 @@ struct Piece {
   template <class F>
   void each(F&& f) const {
     const std::array<Shape, 2> strides{contiguous_strides(shape), global_strides};
-    for_each_offset(shape, strides, [&](const std::array<std::int64_t, 2>& at) { f(at[0], first + static_cast<std::uint64_t>(at[1])); });
+    for_each_offset(shape, strides, [&](const std::array<std::int64_t, 2>& at) {
+      f(at[0], first + static_cast<std::uint64_t>(at[1]));
+    });
   }
 };
 
 PhiloxStream stream_of(const void* key, std::int64_t site) {
   const auto* words = static_cast<const std::int64_t*>(key);
-  return PhiloxStream({static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1]), static_cast<std::uint64_t>(site)});
+  return PhiloxStream(
+      {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1]), static_cast<std::uint64_t>(site)});
 }
 
-std::unique_ptr<Plan> plan_random(const PlanRequest& request, double (*draw)(const PhiloxStream&, std::uint64_t), bool is_range) {
+std::unique_ptr<Plan> plan_random(const PlanRequest& request, double (*draw)(const PhiloxStream&, std::uint64_t),
+                                  bool is_range) {
   const auto a = request.attrs.as<RandomAttrs>();
   const Piece piece(a.shape, a.global, a.offset);
   // Scales are rounded to float, as all random numbers are made in float.
@@ -52,12 +57,15 @@ std::unique_ptr<Plan> plan_dropout(const PlanRequest& request) {
     const PhiloxStream stream = stream_of(launch.in[1], a.site);
     piece.each([&](std::int64_t i, std::uint64_t global) {
       const bool keep = static_cast<double>(philox_uniform(stream, global)) < a.keep;
-      reference::write<double>(dtype, launch.out[0], i, keep ? reference::read<double>(dtype, launch.in[0], i) / a.keep : 0.0);
+      reference::write<double>(dtype, launch.out[0], i,
+                               keep ? reference::read<double>(dtype, launch.in[0], i) / a.keep : 0.0);
     });
   });
 }
 
-double draw_uniform(const PhiloxStream& stream, std::uint64_t index) { return static_cast<double>(philox_uniform(stream, index)); }
+double draw_uniform(const PhiloxStream& stream, std::uint64_t index) {
+  return static_cast<double>(philox_uniform(stream, index));
+}
 
 }  // namespace
 

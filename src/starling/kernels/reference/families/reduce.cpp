@@ -1,7 +1,8 @@
+#include "starling/ops/reduce.h"
+
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/reduce.h"
 
 namespace starling {
 namespace {
@@ -42,8 +43,10 @@ std::unique_ptr<Plan> plan_in(const PlanRequest& request, Reduction reduction) {
     for_each_offset(in.shape, strides, [&](const std::array<std::int64_t, 2>& at) {
       const V x = read<V>(in.dtype, launch.in[0], at[0]);
       V& slot = total[at[1]];
-      if (reduction != Reduction::max) slot = plus(slot, x);
-      else if (x > slot || x != x) slot = x;
+      if (reduction != Reduction::max)
+        slot = plus(slot, x);
+      else if (x > slot || x != x)
+        slot = x;
     });
     for (std::int64_t i = 0; i < n; ++i) {
       write<V>(out.dtype, launch.out[0], i, reduction == Reduction::mean ? total[i] / static_cast<V>(terms) : total[i]);
@@ -53,11 +56,12 @@ std::unique_ptr<Plan> plan_in(const PlanRequest& request, Reduction reduction) {
 
 auto planner(Reduction reduction) {
   return [reduction](const PlanRequest& request) {
-    return is_float(request.in[0].dtype) ? plan_in<double>(request, reduction) : plan_in<std::int64_t>(request, reduction);
+    return is_float(request.in[0].dtype) ? plan_in<double>(request, reduction)
+                                         : plan_in<std::int64_t>(request, reduction);
   };
 }
 
-// The first element equal to the maximum gets dy. A byte of scratch an output says whether it was given away.
+// The first element that reaches the maximum gets dy. A byte of scratch an output says whether it was given away.
 std::unique_ptr<Plan> plan_max_backward(const PlanRequest& request) {
   const ArgDesc x = request.in[1];
   const std::array<Shape, 2> strides{x.strides, spread_strides(x.shape, request.attrs)};
@@ -68,8 +72,7 @@ std::unique_ptr<Plan> plan_max_backward(const PlanRequest& request) {
     std::fill_n(given, n, false);
     for_each_offset(x.shape, strides, [&](const std::array<std::int64_t, 2>& at) {
       const double value = read<double>(dtype, launch.in[1], at[0]), largest = read<double>(dtype, launch.in[2], at[1]);
-      const bool equal = value == largest || (value != value && largest != largest);
-      const bool wins = equal && !given[at[1]];
+      const bool wins = (value >= largest || value != value) && !given[at[1]];
       given[at[1]] |= wins;
       write<double>(dtype, launch.out[0], at[0], wins ? read<double>(dtype, launch.in[0], at[1]) : 0.0);
     });

@@ -11,7 +11,9 @@ template <class T>
 struct Rows {
   const Launch& launch;
   std::int64_t begin;
-  double in(std::size_t operand, std::int64_t i) const { return static_cast<double>(static_cast<const T*>(launch.in[operand])[begin + i]); }
+  double in(std::size_t operand, std::int64_t i) const {
+    return static_cast<double>(static_cast<const T*>(launch.in[operand])[begin + i]);
+  }
   void out(std::int64_t i, double value) const { static_cast<T*>(launch.out[0])[begin + i] = static_cast<T>(value); }
 };
 

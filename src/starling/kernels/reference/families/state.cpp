@@ -1,9 +1,10 @@
+#include "starling/ops/state.h"
+
 #include <vector>
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
-#include "starling/ops/state.h"
 
 namespace starling {
 namespace {

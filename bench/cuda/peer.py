@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""PyTorch's training step on a GPU, the whole of it captured in one CUDA graph: one JSON line per net and mode.
+
+Modes: graph-fused and graph-foreach (eager code, captured, with that optimizer) and graph-compiled (torch.compile's code,
+captured, fused optimizer). Products in tf32, SGD with momentum 0.9, as ours.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import torch  # noqa: E402
+from peer import nets  # noqa: E402
+from peer.catalogue import NETS  # noqa: E402
+from peer.clock import percentile  # noqa: E402
+
+MODES = ["graph-fused", "graph-foreach", "graph-compiled"]
+WARM_UP_STEPS = 5
+REPLAYS_PER_SAMPLE = 20
+
+
+def captured_step(net: str, batch: int, mode: str):
+    """A function that replays one training step."""
+    device = torch.device("cuda")
+    model = nets.build(net).to(device)
+    x = torch.randn(batch, *NETS[net].shape, device=device)
+    y = torch.randint(NETS[net].classes, (batch,), device=device)
+    fast = {"foreach": True} if mode == "graph-foreach" else {"fused": True}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, **fast)
+
+    def loss_of(x, y):
+        return torch.nn.functional.cross_entropy(model(x), y)
+
+    loss_of = torch.compile(loss_of) if mode == "graph-compiled" else loss_of
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(x, y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP_STEPS):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    graph.replay()
+    torch.cuda.synchronize()
+    if not torch.isfinite(loss):
+        raise RuntimeError(f"{net}: expected a finite loss, got {loss.item()}")
+    return graph.replay
+
+
+def timed(replay, samples: int) -> dict:
+    """Milliseconds of a step: device events around runs of replays, so that the host's launches overlap as in training."""
+    for _ in range(3 * REPLAYS_PER_SAMPLE):
+        replay()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(samples):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(REPLAYS_PER_SAMPLE):
+            replay()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) / REPLAYS_PER_SAMPLE)
+    return {"step_ms": statistics.median(times), "p10_ms": percentile(times, 0.1), "steps": samples * REPLAYS_PER_SAMPLE}
+
+
+def measured(net: str, batch: int, mode: str, samples: int) -> dict:
+    row = {"who": "pytorch", "net": net, "batch": batch, "mode": mode, "device": torch.cuda.get_device_name(),
+           "version": torch.__version__}
+    try:
+        return row | timed(captured_step(net, batch, mode), samples)
+    except Exception as error:  # a mode that this installation cannot run is reported, not hidden
+        return row | {"error": f"{type(error).__name__}: {str(error)[:300]}"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nets", default="mlp,sae_small,sae_big")
+    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--samples", type=int, default=200)
+    args = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    for net in args.nets.split(","):
+        for mode in args.modes.split(","):
+            torch.manual_seed(7)
+            print(json.dumps(measured(net, args.batch, mode, args.samples)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

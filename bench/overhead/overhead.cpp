@@ -1,0 +1,100 @@
+// What a tiny op and a tiny training step cost beside their arithmetic, with one thread, in µs.
+//   bench_overhead [--repeats N] [--json]
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "starling/starling.h"
+
+namespace sl = starling;
+
+namespace {
+
+struct Case {
+  const char* name;
+  double target_us;
+  int inner;  // calls in one measurement
+  std::function<void()> call;
+};
+
+struct Times {
+  double median_us;
+  double p10_us;
+};
+
+Times measure(const Case& c, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < c.inner; ++i) c.call();
+  std::vector<double> times;
+  for (int r = 0; r < repeats; ++r) {
+    const auto start = Clock::now();
+    for (int i = 0; i < c.inner; ++i) c.call();
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count() / c.inner);
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times[times.size() / 10]};
+}
+
+// 8-8-8-8 with relu between, batch 8, SGD with momentum.
+struct TinyMlp {
+  sl::nn::Sequential net;
+  sl::Tensor x = sl::normal({8, 8});
+  sl::Tensor y = sl::empty({8}, sl::DType::i64);
+  std::unique_ptr<sl::optim::Sgd> optimizer;
+
+  TinyMlp() {
+    net.add("fc1", sl::nn::Linear({.in = 8, .out = 8}))
+        .add("relu1", sl::nn::Relu())
+        .add("fc2", sl::nn::Linear({.in = 8, .out = 8}))
+        .add("relu2", sl::nn::Relu())
+        .add("fc3", sl::nn::Linear({.in = 8, .out = 8}));
+    for (std::int64_t i = 0; i < 8; ++i) y.data<std::int64_t>()[i] = (5 * i + 3) % 8;
+    optimizer = std::make_unique<sl::optim::Sgd>(net.parameters(), sl::optim::SgdOptions{.lr = 0.01, .momentum = 0.9});
+  }
+
+  sl::Tensor step(const sl::Tensor& images, const sl::Tensor& labels) {
+    auto loss = sl::cross_entropy(net(images), labels);
+    loss.backward();
+    optimizer->step();
+    return loss;
+  }
+};
+
+void print(const Case& c, const Times& times, bool json) {
+  if (json) {
+    const nlohmann::ordered_json row = {
+        {"case", c.name}, {"median_us", times.median_us}, {"p10_us", times.p10_us}, {"target_us", c.target_us}};
+    fmt::print("{}\n", row.dump());
+  } else {
+    fmt::print("{:<24} {:8.3f} µs (p10 {:.3f}), target {} µs{}\n", c.name, times.median_us, times.p10_us, c.target_us,
+               times.median_us <= c.target_us ? "" : ": missed");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool json = false;
+  int repeats = 100;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--json") json = true;
+    if (std::string_view(argv[i]) == "--repeats" && i + 1 < argc) repeats = std::max(1, std::atoi(argv[++i]));
+  }
+  const sl::ThreadScope one_thread(1);
+  const sl::Tensor a = sl::normal({8});
+  const sl::Tensor b = sl::normal({8});
+  TinyMlp eager;
+  TinyMlp compiled;
+  auto step = sl::compile([&](const sl::Tensor& x, const sl::Tensor& y) { return compiled.step(x, y); });
+  const Case cases[] = {{"add8", 0.6, 2000, [&] { static_cast<void>(sl::add(a, b)); }},
+                        {"tiny step eager", 60, 100, [&] { static_cast<void>(eager.step(eager.x, eager.y)); }},
+                        {"tiny step compiled", 10, 500, [&] { static_cast<void>(step(compiled.x, compiled.y)); }}};
+  for (const auto& c : cases) print(c, measure(c, repeats), json);
+}

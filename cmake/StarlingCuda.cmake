@@ -1,0 +1,17 @@
+# The CUDA language and libraries. Include it from the top CMakeLists.txt, before the rooms, when STARLING_CUDA is on;
+# `starling_deps` links ${STARLING_CUDA_LIBRARIES}, which is empty otherwise.
+if(NOT CMAKE_CUDA_COMPILER)
+  find_program(CMAKE_CUDA_COMPILER nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+endif()
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90)  # kernels use what Hopper brought: clusters, overlapped launches
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit 13 REQUIRED)
+
+# Device code is C++17 and includes plain headers only: the compiler does not take every C++20 header of the host.
+set(CMAKE_CUDA_STANDARD 17)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+set(STARLING_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublasLt CUDA::nvrtc)

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "starling/base/parallel.h"
+#include "starling/cli/bench_net.h"
+#include "starling/cli/cli.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/printer.h"
+#include "starling/tensor/allocator.h"
+#include "starling/zoo/zoo.h"
+
+namespace starling::cli {
+namespace {
+
+constexpr int kWarmUpSteps = 5;
+constexpr int kDeviceSlice = 50;  // steps between two waits for a device that runs on its own
+
+struct Options : BenchOptions {
+  std::string export_file;
+  std::string import_file;
+  int losses = 0;
+  bool json = false;
+  bool list = false;
+  bool explain = false;
+};
+
+struct Timing {
+  double step_ms = 0;  // median
+  double p10_ms = 0;
+  std::int64_t steps = 0;
+};
+
+double percentile(const std::vector<double>& sorted, double share) {
+  return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+}
+
+// Reading the result waits for a device; on a CPU the step has ended when it returns.
+void run_steps(BenchNet& net, int steps) {
+  Tensor result;
+  for (int i = 0; i < steps; ++i) result = net.step();
+  if (net.device().kind == DeviceKind::cuda) static_cast<void>(to(result, kCpu));
+}
+
+Timing time_steps(BenchNet& net, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  run_steps(net, kWarmUpSteps);
+  const int slice = net.device().kind == DeviceKind::cuda ? kDeviceSlice : 1;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  std::vector<double> times;
+  for (auto start = Clock::now(); times.empty() || start < end; start = Clock::now()) {
+    run_steps(net, slice);
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count() / slice);
+  }
+  std::sort(times.begin(), times.end());
+  return {percentile(times, 0.5), percentile(times, 0.1), static_cast<std::int64_t>(times.size()) * slice};
+}
+
+void print_timing(const Options& options, const BenchNet& net, const Timing& timing, std::int64_t peak_bytes) {
+  const double samples_per_s = static_cast<double>(net.batch()) / timing.step_ms * 1e3;
+  if (options.json) {
+    const nlohmann::ordered_json json = {{"net", options.net},       {"batch", net.batch()},
+                                         {"threads", num_threads()}, {"device", options.device},
+                                         {"dtype", options.dtype},   {"phase", options.phase},
+                                         {"mode", options.mode},     {"step_ms", timing.step_ms},
+                                         {"p10_ms", timing.p10_ms},  {"samples_per_s", samples_per_s},
+                                         {"peak_bytes", peak_bytes}};
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print(
+      "{} {} {}, batch {}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s, peak {:.1f} "
+      "MB\n",
+      options.net, options.mode, options.phase, net.batch(), num_threads(), options.device, options.dtype,
+      timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, static_cast<double>(peak_bytes) / 1e6);
+}
+
+void print_losses(const Options& options, BenchNet& net) {
+  std::vector<double> losses;
+  for (int i = 0; i < options.losses; ++i) losses.push_back(net.step().item());
+  fmt::print("{}\n", nlohmann::ordered_json{{"net", options.net}, {"losses", losses}}.dump());
+}
+
+void print_list() {
+  for (const auto& [name, net] : zoo::nets())
+    fmt::print("{:<12} batch {:>3}, samples {}, {} classes. {}\n", name, net.batch, to_string(net.sample), net.classes,
+               net.doc);
+}
+
+void check_options(const Options& options) {
+  if (options.net.empty())
+    throw UsageError("[bench] expected the name of a network (starling bench --list has them), got none");
+  if (options.losses > 0 && options.phase != "train")
+    throw UsageError("[bench] expected --phase train with --losses, got forward");
+  for (const auto& name : options.disable) {
+    std::vector<std::string> known{"all"};
+    for (const auto& pass : all_passes()) known.emplace_back(pass.name);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError(fmt::format("[bench] expected a pass, one of ({}), got '{}'", fmt::join(known, ", "), name));
+  }
+}
+
+int run(const Options& options) {
+  if (options.list) {
+    print_list();
+    return kOk;
+  }
+  check_options(options);
+  const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
+  BenchNet net(options);
+  if (!options.import_file.empty()) net.import_from(options.import_file);
+  if (!options.export_file.empty()) net.export_to(options.export_file);
+  if (options.losses > 0) print_losses(options, net);
+  if (options.losses > 0 || !options.export_file.empty()) return kOk;
+  if (options.explain) {
+    net.step();
+    std::cout << net.compiled().graph() << net.compiled().explain();
+    return kOk;
+  }
+  Allocator& memory = allocator(net.device());
+  memory.reset_peak();
+  const Timing timing = time_steps(net, options.seconds);
+  print_timing(options, net, timing, memory.stats().peak_bytes);
+  return kOk;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand("bench", "Measures a forward pass or a training step of a network");
+  auto o = std::make_shared<Options>();
+  command->add_option("net", o->net, "Name of a network");
+  command->add_flag("--list", o->list, "Lists the networks");
+  command->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--threads", o->threads, "0: all")->check(CLI::Range(0, 1024));
+  command->add_option("--device", o->device, "cpu or cuda")->capture_default_str();
+  command->add_option("--dtype", o->dtype, "f32 or f64")->capture_default_str();
+  command->add_option("--phase", o->phase, "forward or train")
+      ->check(CLI::IsMember({"forward", "train"}))
+      ->capture_default_str();
+  command->add_option("--mode", o->mode, "eager or compiled")
+      ->check(CLI::IsMember({"eager", "compiled"}))
+      ->capture_default_str();
+  command->add_option("--seconds", o->seconds, "How long to measure")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_flag("--json", o->json, "One JSON line for programs");
+  command->add_option("--disable", o->disable, "Leaves out a pass, or all")->allow_extra_args(false);
+  auto* explain = command->add_flag("--explain", o->explain, "Prints the compiled program instead of measuring it");
+  command->add_option("--export", o->export_file, "Writes parameters and batch to this safetensors file")
+      ->excludes(explain);
+  auto* import = command->add_option("--import", o->import_file, "Reads parameters and batch from such a file");
+  command->add_option("--losses", o->losses, "Prints the losses of so many training steps")
+      ->needs(import)
+      ->check(CLI::Range(1, 1'000'000));
+  command->callback([&chosen, o] { chosen = [o] { return run(*o); }; });
+}
+
+}  // namespace starling::cli

@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "runtime/step_testing.h"
+
+// Counts every allocation of the process: operator new is ours, what reaches malloc otherwise belongs to the libraries.
+// Sanitizers bring their own malloc, so this program is not built with them.
+
+namespace {
+
+std::atomic<long> news{0};
+std::atomic<long> mallocs{0};
+
+}  // namespace
+
+extern "C" void* __libc_malloc(std::size_t size);  // NOLINT: glibc's own entry, to be able to stand before it
+extern "C" void* malloc(std::size_t size) {
+  mallocs.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+
+void* operator new(std::size_t size) {
+  news.fetch_add(1, std::memory_order_relaxed);
+  void* data = __libc_malloc(size ? size : 1);
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+
+namespace starling {
+namespace {
+
+using testing::Bench;
+
+struct Counts {
+  long ours;
+  long libraries;
+};
+
+template <class Step>
+Counts count(Step&& step, int times) {
+  const long news_before = news, mallocs_before = mallocs;
+  for (int i = 0; i < times; ++i) step();
+  return {news - news_before, mallocs - mallocs_before};
+}
+
+class Allocations : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Allocations, ACompiledStepMakesNoneOfOursAfterTheFirst) {
+  Bench bench(GetParam(), 8, DType::f32);
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); });
+  const auto run = [&] { step(bench.x, bench.y); };
+  count(run, 3);
+  const Counts first = count(run, 500), second = count(run, 500);
+  EXPECT_EQ(first.ours, 0);
+  EXPECT_EQ(second.ours, 0);
+  EXPECT_EQ(first.libraries, second.libraries) << "library allocations must stay flat";
+  RecordProperty("library_allocations_per_500_steps", static_cast<int>(second.libraries));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Allocations, ::testing::Values("mlp", "sae_small", "lenet"));
+
+TEST(Allocations, ADataParallelStepMakesNoneOfOursEither) {
+  Bench bench("mlp", 8, DType::f32);
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); }, {.strategy = data_parallel({.workers = 2})});
+  const auto run = [&] { step(bench.x, bench.y); };
+  count(run, 20);
+  EXPECT_EQ(count(run, 200).ours, 0);
+}
+
+TEST(Allocations, TheCountersCount) {
+  const Counts made = count([] { delete new int(3); }, 5);
+  EXPECT_GE(made.ours, 5);
+}
+
+}  // namespace
+}  // namespace starling

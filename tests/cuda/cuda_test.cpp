@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cuda/cuda_testing.h"
+#include "starling/base/error.h"
+#include "starling/kernels/eager.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/state.h"
+#include "starling/runtime/replay.h"
+
+namespace starling::testing {
+namespace {
+
+const std::set<std::string> kProducts = {"matmul", "linear", "matmul_act", "matmul_sgd"};
+
+// Products round their operands to tf32.
+double tolerance(const OpDef& op) { return kProducts.contains(op.name) ? 1.5e-3 : 2e-5; }
+
+// Dtypes that the attributes of a sample give as f64 follow its operands to f32.
+Attrs attrs_in_f32(const OpCase& sample) {
+  Attrs attrs = sample.attrs;
+  for (const auto& field : attrs.type().fields) {
+    if (field.kind != AttrKind::dtype) continue;
+    if (attrs.get<DType>(field) == DType::f64) attrs.get<DType>(field) = DType::f32;
+  }
+  return attrs;
+}
+
+// The same values in device memory whose dimensions lie in reverse order.
+Tensor reversed_memory(const Tensor& host) {
+  Shape order;
+  for (int d = host.rank() - 1; d >= 0; --d) order.push_back(host.shape()[d]);
+  const Shape dense_strides = contiguous_strides(order);
+  Shape strides;
+  for (int d = host.rank() - 1; d >= 0; --d) strides.push_back(dense_strides[d]);
+  const auto values = host.to_vector();
+  std::vector<double> placed(values.size());
+  Shape at = Shape::filled(host.rank(), 0);
+  for (const double value : values) {
+    std::int64_t offset = 0;
+    for (int d = 0; d < host.rank(); ++d) offset += at[d] * strides[d];
+    placed[static_cast<std::size_t>(offset)] = value;
+    for (int d = host.rank() - 1; d >= 0 && ++at[d] == host.shape()[d]; --d) at[d] = 0;
+  }
+  return view_of(to(from_doubles(placed, order, host.dtype()), kGpu), host.shape(), strides, 0);
+}
+
+ArgDesc desc_of(const Tensor& tensor) { return {tensor.dtype(), tensor.shape(), tensor.strides()}; }
+
+// Runs one kernel of the table on device tensors; empty when it declines.
+TensorList run(const Kernel& kernel, const OpDef& op, const Attrs& attrs, const std::vector<Tensor>& in) {
+  std::vector<ArgDesc> given, made;
+  std::vector<TensorType> types;
+  std::vector<void*> in_pointers, out_pointers;
+  for (const auto& tensor : in) {
+    given.push_back(desc_of(tensor));
+    types.push_back(tensor.type());
+    in_pointers.push_back(tensor.raw());
+  }
+  TensorList out;
+  for (const auto& type : infer(op, types, attrs)) {
+    made.push_back(dense(type));
+    out.push_back(poisoned(type));
+    out_pointers.push_back(out.back().raw());
+  }
+  const auto plan = kernel.plan({op, attrs, given, made, 1});
+  if (!plan) return {};
+  const Tensor scratch = poisoned({DType::u8, {static_cast<std::int64_t>(plan->scratch_bytes)}});
+  RunContext context;
+  plan->run({in_pointers.data(), out_pointers.data(), scratch.raw(), context});
+  return out;
+}
+
+bool accepts_all(const Kernel& kernel, const std::vector<Tensor>& in) {
+  for (const auto& tensor : in) {
+    if (!accepts(kernel.accepts, desc_of(tensor))) return false;
+  }
+  return true;
+}
+
+void compare(const OpDef& op, const OpCase& sample, bool reversed) {
+  std::mt19937 engine(11);
+  std::vector<Tensor> host, device;
+  for (const auto& input : sample.in) host.push_back(drawn(input, engine));
+  for (const auto& tensor : host)
+    device.push_back(reversed && tensor.rank() > 1 ? reversed_memory(tensor) : to(tensor, kGpu));
+  const Attrs attrs = attrs_in_f32(sample);
+  const TensorList want = [&] {
+    const ReferenceScope reference;
+    return apply(op, host, attrs);
+  }();
+  for (const auto& kernel : kernel_table().find(op, DeviceKind::cuda)) {
+    if (!accepts_all(kernel, device)) continue;
+    const TensorList got = run(kernel, op, attrs, device);
+    ASSERT_EQ(got.size(), want.size()) << op.name << ": kernel " << kernel.name << " declines a sample";
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_LE(relative_error(got[i].to_vector(), want[i].to_vector()), tolerance(op))
+          << op.name << "(" << attrs.print() << "), output " << i << " of " << to_string(got[i].type())
+          << (reversed ? ", reversed memory" : "");
+    }
+  }
+}
+
+int compare_all(bool reversed) {
+  int ops = 0;
+  for (const auto* op : op_registry().sorted()) {
+    if (!op->cases || kernel_table().find(*op, DeviceKind::cuda).empty()) continue;
+    for (const auto& sample : op->cases()) compare(*op, sample, reversed);
+    ++ops;
+  }
+  return ops;
+}
+
+class CudaKernels : public OnGpu {};
+
+TEST_F(CudaKernels, AgreeWithTheReference) { EXPECT_GE(compare_all(false), 40); }
+
+TEST_F(CudaKernels, AgreeWithTheReferenceOnReversedMemory) { compare_all(true); }
+
+class CudaReplay : public OnGpu {};
+
+TEST_F(CudaReplay, RunsWhatWasRecordedAtEveryLaunch) {
+  const OpDef& op = find_op("add");
+  const Tensor x = zeros({1000}, DType::f32, kGpu);
+  const Tensor one = to(from_doubles(std::vector<double>{1}, {}), kGpu);
+  const ArgDesc in[] = {desc_of(x), desc_of(one)}, out[] = {desc_of(x)};
+  const Planned planned = plan_kernel(op, DeviceKind::cuda, NoAttrs{}, in, out, {});
+  const auto replay = make_cuda_replay(0);
+  EXPECT_FALSE(replay->recorded());
+  void* inputs[] = {x.raw(), one.raw()};
+  void* outputs[] = {x.raw()};
+  replay->record([&](void* stream) {
+    RunContext context{stream};
+    for (int i = 0; i < 5; ++i) planned.plan->run({inputs, outputs, nullptr, context});
+  });
+  EXPECT_TRUE(replay->recorded());
+  EXPECT_EQ(x.to_vector()[0], 0) << "recording must not run";
+  for (int i = 0; i < 3; ++i) replay->launch();
+  replay->synchronize();
+  EXPECT_EQ(x.to_vector(), std::vector<double>(1000, 15));
+}
+
+TEST_F(CudaReplay, AbandonsARecordingThatThrows) {
+  const auto replay = make_cuda_replay(0);
+  EXPECT_THROW(replay->record([](void*) { fail("[test] expected to be thrown"); }), Error);
+  EXPECT_FALSE(replay->recorded());
+  replay->record([](void*) {});
+  replay->launch();
+  replay->synchronize();
+}
+
+TEST_F(CudaReplay, TwoRecordingsRunInTheOrderOfTheirLaunches) {
+  const OpDef& add_op = find_op("add");
+  const OpDef& mul_op = find_op("mul");
+  const Tensor x = zeros({1 << 20}, DType::f32, kGpu);
+  const Tensor two = to(from_doubles(std::vector<double>{2}, {}), kGpu);
+  const ArgDesc in[] = {desc_of(x), desc_of(two)}, out[] = {desc_of(x)};
+  const Planned adding = plan_kernel(add_op, DeviceKind::cuda, NoAttrs{}, in, out, {});
+  const Planned doubling = plan_kernel(mul_op, DeviceKind::cuda, NoAttrs{}, in, out, {});
+  void* inputs[] = {x.raw(), two.raw()};
+  void* outputs[] = {x.raw()};
+  const auto first = make_cuda_replay(0), second = make_cuda_replay(0);
+  const auto recorded = [&](Replay& replay, const Plan& plan) {
+    replay.record([&](void* stream) {
+      RunContext context{stream};
+      plan.run({inputs, outputs, nullptr, context});
+    });
+  };
+  recorded(*first, *adding.plan);
+  recorded(*second, *doubling.plan);
+  double want = 0;
+  for (int i = 0; i < 8; ++i) {
+    first->launch();
+    second->launch();
+    want = (want + 2) * 2;
+  }
+  const auto got = x.to_vector();
+  EXPECT_EQ(got.front(), want);
+  EXPECT_EQ(got.back(), want);
+}
+
+}  // namespace
+}  // namespace starling::testing
