@@ -16,6 +16,7 @@ TEST(Cli, RefusesAnUnknownCommandAsMisuse) {
   const auto ran = run_starling("trian");
   EXPECT_EQ(ran.code, 2);
   EXPECT_EQ(ran.err.find("starling: "), 0U) << ran.err;
+  EXPECT_NE(ran.err.find("did you mean 'train'?"), std::string::npos) << ran.err;
   EXPECT_EQ(run_starling("").code, 2);
   EXPECT_EQ(run_starling("--help").code, 0);
 }

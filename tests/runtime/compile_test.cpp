@@ -149,6 +149,46 @@ TEST(Compile, KeepsResultsThatTheCallerHolds) {
   EXPECT_EQ(two.item(), 4);
 }
 
+TEST(Compile, SwapsVariables) {
+  Tensor a = from_doubles(std::vector<double>{1, 2}, {2}), b = from_doubles(std::vector<double>{3, 4}, {2});
+  a.set_name("a");
+  b.set_name("b");
+  auto swap = compile([&](const Tensor& x) {
+    const Tensor was_a = mul(a, 1.0), b_now = mul(b, 1.0);
+    assign(a, b_now);
+    assign(b, was_a);
+    return x;
+  });
+  swap(from_doubles(std::vector<double>{0}, {1}));
+  EXPECT_EQ(a.to_vector(), (std::vector<double>{3, 4}));
+  EXPECT_EQ(b.to_vector(), (std::vector<double>{1, 2}));
+}
+
+TEST(Compile, KeepsOldValuesThatOutliveAnAssign) {
+  const char* text = R"(starling-graph 1
+variable 0 "a" f32[2]
+variable 1 "b" f32[2]
+%0 = variable {index=0, shape=[2]} : f32[2]
+%1 = variable {index=1, shape=[2]} : f32[2]
+assign(%1) {index=0}
+assign(%0) {index=1}
+%2 = add(%0, %1) : f32[2]
+return %2
+)";
+  Container container;
+  container.set("a", from_doubles(std::vector<double>{1, 2}, {2}));
+  container.set("b", from_doubles(std::vector<double>{3, 4}, {2}));
+  BuildOptions options;
+  for (const char* disable : {"", "all"}) {
+    if (*disable) options.disable = {disable};
+    auto program = SingleStrategy().build(parse_graph(text), container, options);
+    const Tensor sum = empty({2});
+    program->run({}, {&sum, 1});
+    EXPECT_EQ(sum.to_vector(), (std::vector<double>{4, 6}));
+  }
+  EXPECT_EQ(container.get("a").to_vector(), (std::vector<double>{1, 2})) << "two swaps are none";
+}
+
 TEST(Compile, ReusesMemory) {
   Bench bench("sae_small", 16, DType::f32), plain("sae_small", 16, DType::f32);
   auto shared = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); });

@@ -38,10 +38,16 @@ class TrainerTest : public ::testing::Test {
     return job;
   }
 
+  static TrainOptions quiet() {
+    TrainOptions options;
+    options.progress.mode = ProgressMode::off;
+    return options;
+  }
+
   // Quiet, and asked to stop after so many steps.
   static TrainResult run(const Job& job, std::int64_t stop_after = -1) {
     std::int64_t asked = 0;
-    TrainOptions options{.progress = {.mode = ProgressMode::off}};
+    TrainOptions options = quiet();
     if (stop_after >= 0) options.stop = [&asked, stop_after] { return asked++ >= stop_after; };
     return train(job, options);
   }
@@ -155,7 +161,10 @@ TEST_F(TrainerTest, GoesOnWhenACheckpointCannotBeSaved) {
   fs::create_directories(job.train.folder);
   std::ofstream(job.train.folder / "checkpoints") << "a file where a folder should be";
   std::ostringstream told;
-  const TrainResult result = train(job, {.progress = {.mode = ProgressMode::plain, .out = &told}});
+  TrainOptions options;
+  options.progress.mode = ProgressMode::plain;
+  options.progress.out = &told;
+  const TrainResult result = train(job, options);
   EXPECT_EQ(result.summary.steps, 14);
   EXPECT_FALSE(result.saved);
   EXPECT_NE(told.str().find("training goes on"), std::string::npos) << told.str();
@@ -175,7 +184,9 @@ TEST_F(TrainerTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
 TEST_F(TrainerTest, WritesAChromeTraceWhenAsked) {
   const Job job = this->job("traced");
   const fs::path file = runs_.path() / "trace.json";
-  train(job, {.progress = {.mode = ProgressMode::off}, .trace = file});
+  TrainOptions options = quiet();
+  options.trace = file;
+  train(job, options);
   const auto json = nlohmann::json::parse(text_of(file));
   EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
 }

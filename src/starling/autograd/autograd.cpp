@@ -34,8 +34,9 @@ class BackwardPass {
 
   void seed(const Tensor& output, const Tensor& gradient, const LeafFn& leaf) {
     check(output.requires_grad(), "[backward] expected a value that depends on tensors requiring gradients, got one that does not");
-    check(gradient.shape() == output.shape(), "[backward] expected a gradient of {}, got {}", to_string(output.shape()),
-          to_string(gradient.shape()));
+    if (!(gradient.shape() == output.shape())) {
+      fail("[backward] expected a gradient of {}, got {}", to_string(output.shape()), to_string(gradient.shape()));
+    }
     auto* node = static_cast<GradNode*>(output.impl()->extra->node.get());
     if (!node) return leaf(Ref<TensorImpl>(output.impl()), gradient);
     deliver(Ref<GradNode>(node), output.impl()->extra->output, gradient);
@@ -90,7 +91,7 @@ class BackwardPass {
 
 Tensor seed_for(const Tensor& output, std::span<const Tensor> seeds, std::size_t i) {
   if (i < seeds.size() && seeds[i].defined()) return seeds[i];
-  check(output.numel() == 1, "[backward] expected one element or a gradient to begin with, got {}", to_string(output.type()));
+  if (output.numel() != 1) fail("[backward] expected one element or a gradient to begin with, got {}", to_string(output.type()));
   return full(output.shape(), 1.0, output.dtype());
 }
 

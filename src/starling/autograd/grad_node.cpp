@@ -42,9 +42,10 @@ SavedTensor SavedTensor::output(const Tensor& tensor, bool with_data, int index)
 Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
   if (checked_) {
     const auto version = tensor_.impl()->storage->version();
-    check(version == version_,
-          "[{}] expected the {} saved for its gradient to be as it was, got one written in place since (version {}, was {})",
-          op.name, to_string(tensor_.type()), version, version_);
+    if (version != version_) [[unlikely]] {
+      fail("[{}] expected the {} saved for its gradient to be as it was, got one written in place since (version {}, was {})",
+           op.name, to_string(tensor_.type()), version, version_);
+    }
   }
   if (output_ < 0) return tensor_;
   Tensor restored = tensor_.detach();
@@ -63,7 +64,7 @@ GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Te
     inputs_.push_back(SavedTensor::input(input, op.saves & kSavesInputs));
     Edge edge;
     if (input.requires_grad()) {
-      needed_ |= std::uint64_t{1} << i;
+      if (i < 64) needed_ |= std::uint64_t{1} << i;
       auto* maker = static_cast<GradNode*>(input.impl()->extra->node.get());
       if (maker) {
         edge = {Ref<GradNode>(maker), input.impl()->extra->output, {}};
@@ -116,9 +117,8 @@ TensorList GradNode::backward(std::span<const Tensor> grads) const {
   check(result.size() <= edges_.size(), "[{}] expected at most {} gradients, got {}", op_.name, edges_.size(), result.size());
   result.resize(edges_.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
-    if (!result[i].defined()) continue;
-    check(result[i].shape() == in[i].shape(), "[{}] expected the gradient of input {} to be {}, got {}", op_.name, i,
-          to_string(in[i].shape()), to_string(result[i].shape()));
+    if (!result[i].defined() || result[i].shape() == in[i].shape()) continue;
+    fail("[{}] expected the gradient of input {} to be {}, got {}", op_.name, i, to_string(in[i].shape()), to_string(result[i].shape()));
   }
   return result;
 }

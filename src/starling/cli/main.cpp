@@ -1,10 +1,12 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
+#include "starling/base/nearest.h"
 #include "starling/cli/cli.h"
 
 namespace starling::cli {
@@ -17,6 +19,18 @@ int complain(std::string message, int code) {
   return code;
 }
 
+// A first word that is no command deserves a better answer than "a subcommand is required".
+void check_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> known;
+  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), argv[1]) != known.end()) return;
+  const std::string near = nearest(argv[1], known);
+  throw UsageError(fmt::format("expected a command, one of ({}), got '{}'{}", fmt::join(known, ", "), argv[1],
+                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Starling: a distributed deep-learning framework", "starling");
   app.require_subcommand(1);
@@ -26,7 +40,10 @@ int run(int argc, char** argv) {
   add_ops(app, chosen);
   add_doctor(app, chosen);
   try {
+    check_command(app, argc, argv);
     app.parse(argc, argv);
+  } catch (const UsageError& e) {
+    return complain(e.what(), kUsage);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return complain(std::string(e.what()) + " (see starling --help)", kUsage);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,7 +34,9 @@ std::string kind_name(AttrKind kind) {
 
 std::vector<std::string> kernel_names(const OpDef& op, DeviceKind device) {
   std::vector<std::string> names;
-  for (const auto& kernel : kernel_table().find(op, device)) names.push_back(kernel.name);
+  for (const auto& kernel : kernel_table().find(op, device)) {
+    if (std::find(names.begin(), names.end(), kernel.name) == names.end()) names.push_back(kernel.name);
+  }
   return names;
 }
 
@@ -73,7 +76,8 @@ std::string attribute_list(const OpDef& op) {
 }
 
 std::string signature(const OpDef& op) {
-  return fmt::format("{}({}) → {}", op.name, fmt::join(op.inputs, ", "), fmt::join(op.outputs, ", "));
+  const std::string call = fmt::format("{}({})", op.name, fmt::join(op.inputs, ", "));
+  return op.outputs.empty() ? call : fmt::format("{} → {}", call, fmt::join(op.outputs, ", "));
 }
 
 std::string cell(std::string text) {

@@ -46,10 +46,11 @@ void print_summary(const Job& job, const TrainResult& result) {
 
 int run(const Options& options) {
   const Job job = load_job(options);
-  TrainOptions train_options{.progress = {.mode = as_usage([&] { return parse_progress_mode(options.progress); })},
-                             .stop = [] { return stop_signal != 0; },
-                             .trace = options.trace,
-                             .explain = options.explain ? &std::cout : nullptr};
+  TrainOptions train_options;
+  train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
+  train_options.stop = [] { return stop_signal != 0; };
+  train_options.trace = options.trace;
+  if (options.explain) train_options.explain = &std::cout;
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
   const TrainResult result = train(job, train_options);

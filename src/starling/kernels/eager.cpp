@@ -63,8 +63,9 @@ bool matches(const Entry& entry, const OpDef& op, std::span<const Tensor> inputs
 Device common_device(const OpDef& op, std::span<const Tensor> inputs) {
   if (inputs.empty()) return kCpu;
   for (const auto& input : inputs) {
-    check(input.device() == inputs[0].device(), "[{}] expected all operands on one device, got {} and {}", op.name,
-          to_string(inputs[0].device()), to_string(input.device()));
+    if (input.device() != inputs[0].device()) [[unlikely]] {
+      fail("[{}] expected all operands on one device, got {} and {}", op.name, to_string(inputs[0].device()), to_string(input.device()));
+    }
     check(!input.traced(), "[{}] expected a value that exists, got one of a finished trace", op.name);
   }
   return inputs[0].device();
@@ -136,7 +137,7 @@ void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Ten
   SmallVector<void*, 4> out;
   SmallVector<Tensor, 4> copies;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if ((entry.planned.densify >> i) & 1) {
+    if (entry.planned.densify[i]) {
       copies.push_back(densify(inputs[i]));
       in.push_back(copies.back().raw());
     } else {
@@ -165,8 +166,9 @@ class Eager final : public Interpreter {
     const Entry& entry = plan_cache().get(op, inputs, attrs);
     check(targets.size() == entry.out.size(), "[{}] expected {} targets, got {}", op.name, entry.out.size(), targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      check(targets[i].type() == entry.out[i] && targets[i].contiguous(), "[{}] expected to write a dense {}, got {}", op.name,
-            to_string(entry.out[i]), to_string(targets[i].type()));
+      if (targets[i].dtype() != entry.out[i].dtype || !(targets[i].shape() == entry.out[i].shape) || !targets[i].contiguous()) [[unlikely]] {
+        fail("[{}] expected to write a dense {}, got {}", op.name, to_string(entry.out[i]), to_string(targets[i].type()));
+      }
       check(!targets[i].impl()->storage->read_only(), "[{}] expected memory that may be written, got a read-only tensor", op.name);
     }
     if (entry.view || may_not_alias(op, inputs, targets)) {

@@ -40,10 +40,11 @@ namespace {
 
 Planned try_kernel(const Kernel& kernel, PlanRequest request, std::vector<ArgDesc>& in) {
   Planned planned;
+  planned.densify.assign(in.size(), false);
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (accepts(kernel.accepts, in[i])) continue;
     in[i].strides = contiguous_strides(in[i].shape);
-    planned.densify |= std::uint64_t{1} << i;
+    planned.densify[i] = true;
   }
   request.in = in;
   planned.plan = kernel.plan(request);

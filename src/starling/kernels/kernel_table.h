@@ -22,11 +22,11 @@ class KernelTable {
 
 const KernelTable& kernel_table();
 
-// A plan and which inputs must be copied to dense memory first (bit i: input i).
+// A plan and which inputs must be copied to dense memory first.
 struct Planned {
   std::unique_ptr<Plan> plan;
   std::string kernel;
-  std::uint64_t densify = 0;
+  std::vector<bool> densify;
 };
 
 struct PlanOptions {

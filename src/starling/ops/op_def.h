@@ -30,8 +30,8 @@ struct GradCall {
   std::span<const Tensor> out;
   std::span<const Tensor> grads;
   const Attrs& attrs;
-  std::uint64_t needed;  // bit i: the gradient of input i is wanted
-  bool needs(int i) const { return (needed >> i) & 1; }
+  std::uint64_t needed;  // bit i: the gradient of input i is wanted; beyond the 64th all are
+  bool needs(int i) const { return i >= 64 || ((needed >> i) & 1); }
 };
 
 // The global types of a call and where its inputs lie along one mesh axis.

@@ -12,7 +12,6 @@ struct CompiledFunction::Entry {
   std::vector<TensorType> types;
   std::vector<Device> devices;
   int threads = 0;
-  bool grad_enabled = true;
   Trace traced;
   std::unique_ptr<Program> program;
   std::vector<Tensor> slots;    // gradient slots the program adds to, beside traced.accumulating

@@ -73,9 +73,11 @@ void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> out
   };
   const auto check_operand = [&](const Tensor& given, ValueId value, const char* what, std::size_t i) {
     const TensorType& wanted = graph.value(value).type;
-    check(given.dtype() == wanted.dtype && given.shape() == wanted.shape && given.contiguous() && given.device() == executable_->device(),
-          "[run] expected {} {} to be a dense {} on {}, got {} on {}", what, i, to_string(wanted), to_string(executable_->device()),
-          to_string(given.type()), to_string(given.device()));
+    const bool fits = given.dtype() == wanted.dtype && given.shape() == wanted.shape && given.contiguous() &&
+                      given.device() == executable_->device();
+    if (fits) return;
+    fail("[run] expected {} {} to be a dense {} on {}, got {} on {}", what, i, to_string(wanted), to_string(executable_->device()),
+         to_string(given.type()), to_string(given.device()));
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_operand(inputs[i], graph.inputs[i], "input", i);

@@ -31,6 +31,10 @@ Lowering::Lowering(Graph graph, const ExecutableOptions& options)
   variable_reads_.resize(graph_.variables.size());
   variable_memory_.assign(graph_.variables.size(), -1);
   lane_position_.assign(graph_.nodes().size(), -1);
+  assigns_.resize(graph_.variables.size());
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (is_op(graph_.node(id), "assign")) assigns_[static_cast<std::size_t>(source_index(graph_.node(id)))].push_back(id);
+  }
 }
 
 std::shared_ptr<const Executable> Lowering::run() {
@@ -89,16 +93,25 @@ void Lowering::find_last_uses() {
     for (ValueId out : node.out) use(out, until);
   }
   for (ValueId out : graph_.outputs) use(out, end_);
+  const auto read = [&](ValueId value, int step) {
+    const NodeId maker = graph_.value(view_of_[static_cast<std::size_t>(value)]).node;
+    if (!is_op(graph_.node(maker), "variable")) return;
+    variable_reads_[static_cast<std::size_t>(source_index(graph_.node(maker)))].push_back(outlived(maker) ? maker : step);
+  };
   for (NodeId id = 0; id < graph_.size(); ++id) {
-    for (ValueId in : graph_.node(id).in) {
-      const Node& maker = graph_.maker(view_of_[static_cast<std::size_t>(in)]);
-      if (is_op(maker, "variable")) variable_reads_[static_cast<std::size_t>(source_index(maker))].push_back(id);
-    }
+    for (ValueId in : graph_.node(id).in) read(in, finished_at_[static_cast<std::size_t>(id)]);
   }
-  for (ValueId out : graph_.outputs) {
-    const Node& maker = graph_.maker(view_of_[static_cast<std::size_t>(out)]);
-    if (is_op(maker, "variable")) variable_reads_[static_cast<std::size_t>(source_index(maker))].push_back(end_);
+  for (ValueId out : graph_.outputs) read(out, end_);
+}
+
+// A value read from a variable that is still needed when the variable gets another one: it must be copied.
+bool Lowering::outlived(NodeId id) const {
+  const Node& node = graph_.node(id);
+  const int last = last_use_[static_cast<std::size_t>(node.out[0])];
+  for (int assign : assigns_[static_cast<std::size_t>(source_index(node))]) {
+    if (assign > id && last > assign) return true;
   }
+  return false;
 }
 
 int Lowering::new_memory(Place place, std::size_t bytes, int step) {
@@ -108,7 +121,7 @@ int Lowering::new_memory(Place place, std::size_t bytes, int step) {
 
 void Lowering::lower(NodeId id) {
   const Node& node = graph_.node(id);
-  if (is_source(node)) return lower_source(node);
+  if (is_source(node)) return lower_source(id);
   if (is_op(node, "assign")) return lower_assign(id);
   if (!node.out.empty() && view_of_[static_cast<std::size_t>(node.out[0])] != node.out[0]) {
     at(node.out[0]).memory = at(node.in[0]).memory;
@@ -117,7 +130,8 @@ void Lowering::lower(NodeId id) {
   lower_op(id);
 }
 
-void Lowering::lower_source(const Node& node) {
+void Lowering::lower_source(NodeId id) {
+  const Node& node = graph_.node(id);
   const auto index = static_cast<int>(source_index(node));
   const ValueId out = node.out[0];
   Place place;
@@ -127,6 +141,11 @@ void Lowering::lower_source(const Node& node) {
     int& shared = variable_memory_[static_cast<std::size_t>(index)];
     if (shared < 0) shared = new_memory(place, bytes_of(graph_.value(out).type), 0);
     at(out).memory = shared;
+    if (!outlived(id)) return;
+    const Location from = at(out);
+    at(out).memory = new_memory({}, bytes_of(graph_.value(out).type), id);
+    memory_.back().last = last_use_[static_cast<std::size_t>(out)];
+    emit_copy(id, from, at(out));
     return;
   }
   at(out).memory = new_memory(place, bytes_of(graph_.value(out).type), 0);
@@ -228,8 +247,6 @@ void Lowering::lower_assign(NodeId id) {
   if (shared < 0) shared = new_memory({Place::Kind::variable, variable, 0}, bytes_of(type), id);
   const Location& from = at(node.in[0]);
   if (from.memory == shared && from.offset == 0 && from.desc.contiguous()) return;
-  check(!variable_read_after(variable, id, false), "[lower] expected no node to read variable '{}' after it is assigned, got one",
-        graph_.variables[static_cast<std::size_t>(variable)].name);
   emit_copy(id, from, {shared, 0, dense(type)});
 }
 
@@ -271,7 +288,7 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
                                 {.threads = options_.threads, .reference_only = options_.reference_only});
   const int until = finished_at_[static_cast<std::size_t>(id)];
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (!((planned.densify >> i) & 1)) continue;
+    if (!planned.densify[i]) continue;
     const TensorType type{in[i].desc.dtype, in[i].desc.shape};
     const int copy = new_memory({}, bytes_of(type), id);
     memory_.back().last = until;

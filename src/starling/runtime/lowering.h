@@ -33,7 +33,8 @@ class Lowering {
   void find_last_uses();
   int completion(NodeId id) const;
   void lower(NodeId id);
-  void lower_source(const Node& node);
+  void lower_source(NodeId id);
+  bool outlived(NodeId read) const;
   void lower_assign(NodeId id);
   void lower_op(NodeId id);
   void finish_outputs();
@@ -62,6 +63,7 @@ class Lowering {
   std::vector<Memory> memory_;
   std::vector<std::vector<int>> variable_reads_;  // steps that read each variable's memory
   std::vector<int> variable_memory_;
+  std::vector<std::vector<int>> assigns_;        // steps that assign each variable
   std::vector<int> lane_position_;               // of each node within its lane
   int end_ = 0;
 };

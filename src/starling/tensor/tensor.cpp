@@ -70,9 +70,11 @@ std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_ax
 
 void* Tensor::raw(Where where) const {
   const auto& impl = expect(impl_, "memory");
-  check(impl.tracer == nullptr,
-        "[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it has no data yet",
+  // Not check(): its arguments would be made at every call, and this one is hot.
+  if (impl.tracer != nullptr) {
+    fail("[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it has no data yet",
         where.file_name(), where.line(), to_string(type()));
+  }
   return impl.address();
 }
 
@@ -194,9 +196,9 @@ Tensor to(const Tensor& tensor, Device device) {
 }
 
 void copy_into(const Tensor& destination, const Tensor& source) {
-  check(destination.type() == source.type() && destination.contiguous() && source.contiguous(),
-        "[copy_into] expected contiguous tensors of one type, got {} and {}", to_string(destination.type()),
-        to_string(source.type()));
+  if (!(destination.type() == source.type()) || !destination.contiguous() || !source.contiguous()) {
+    fail("[copy_into] expected contiguous tensors of one type, got {} and {}", to_string(destination.type()), to_string(source.type()));
+  }
   check(!destination.impl()->storage->read_only(), "[copy_into] expected memory that may be written, got a read-only tensor");
   const auto bytes = static_cast<std::size_t>(bytes_of(source));
   void* to = destination.raw();

@@ -83,6 +83,7 @@ class Trainer {
   RunState state_;
   std::int64_t first_step_ = 0;
   std::int64_t saved_step_ = -1;
+  std::int64_t tried_step_ = -1;  // to save; it may have failed
   double shown_loss_ = 0;
   bool explained_ = false;
   bool stopped_ = false;
@@ -117,7 +118,7 @@ void Trainer::resume() {
     state_ = restore(job_, *found, tensors_, notes);
     progress_.note(fmt::format("resuming {} at step {}", job_.train.folder.string(), state_.step));
     for (const auto& note : notes) progress_.note("the machine differs, so may the bits: " + note);
-    saved_step_ = state_.step;
+    saved_step_ = tried_step_ = state_.step;
   }
   first_step_ = state_.step;
   shown_loss_ = state_.mean_loss();
@@ -143,7 +144,7 @@ TrainResult Trainer::run() {
   while (!finished() && !stopping()) run_epoch();
   if (stopped_) progress_.finish(progress_state());
   if (!stopped_ && state_.position.sample != 0) end_epoch(state_.position);  // train.steps ended it early
-  if (saved_step_ != state_.step) save();
+  if (tried_step_ != state_.step) save();
   finish_trace();
   const TrainResult result{.summary = summary(), .stopped = stopped_, .saved = saved_step_ == state_.step};
   if (auto written = write_summary(job_.train.folder, result.summary); !written)
@@ -205,6 +206,7 @@ void Trainer::end_epoch(DataPosition ended) {
 }
 
 void Trainer::save() {
+  tried_step_ = state_.step;
   const auto saved = folder_.save(make_checkpoint(job_, state_, tensors_));
   if (saved) {
     saved_step_ = state_.step;

@@ -51,7 +51,7 @@ struct Geometry {
 Shape conv_shape(const Geometry& g, const char* who) {
   check(g.x.rank() == 4 && g.w.rank() == 4, "[{}] expected x [n, c, h, w] and weight [out, c, kh, kw], got {} and {}", who,
         to_string(g.x), to_string(g.w));
-  check(g.groups >= 1 && g.x[1] == g.w[1] * g.groups && g.w[0] % g.groups == 0,
+  check(g.groups >= 1 && g.x[1] % g.groups == 0 && g.x[1] / g.groups == g.w[1] && g.w[0] % g.groups == 0,
         "[{}] expected channels to agree with {} groups, got x {} and weight {}", who, g.groups, to_string(g.x), to_string(g.w));
   return {g.x[0], g.w[0], window_count(g.x[2], g.w[2], g.stride[0], g.padding[0], g.dilation[0], who),
           window_count(g.x[3], g.w[3], g.stride[1], g.padding[1], g.dilation[1], who)};

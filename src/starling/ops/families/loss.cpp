@@ -16,7 +16,7 @@ namespace starling {
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
   static const OpDef& op = find_op("cross_entropy_sum");
   const TensorList out = apply(op, {logits, labels});
-  check(logits.shape()[0] > 0, "[cross_entropy] expected at least one row, got {}", to_string(logits.type()));
+  if (logits.shape()[0] == 0) fail("[cross_entropy] expected at least one row, got {}", to_string(logits.type()));
   return mul(out[0], 1.0 / static_cast<double>(logits.shape()[0]));
 }
 

@@ -167,7 +167,7 @@ Types infer_slice(const InferCall& call) {
   const auto& a = call.attrs.as<SliceAttrs>();
   check_slice(a, call.in[0].shape);
   Shape shape = call.in[0].shape;
-  shape[normalize_axis(a.axis, shape.rank(), "slice")] = (a.end - a.begin + a.step - 1) / a.step;
+  shape[normalize_axis(a.axis, shape.rank(), "slice")] = (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
   return {TensorType{call.in[0].dtype, shape}};
 }
 
@@ -176,7 +176,7 @@ std::optional<View> view_slice(const ViewCall& call) {
   const int axis = normalize_axis(a.axis, call.shape.rank(), "slice");
   View view{call.shape, call.strides};
   view.offset = a.begin * call.strides[axis];
-  view.shape[axis] = (a.end - a.begin + a.step - 1) / a.step;
+  view.shape[axis] = (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
   view.strides[axis] = call.strides[axis] * a.step;
   return view;
 }
@@ -200,7 +200,7 @@ Types infer_slice_backward(const InferCall& call) {
   const SliceAttrs taken{a.axis, a.begin, a.end, a.step};
   check_slice(taken, a.shape);
   Shape dy = a.shape;
-  dy[normalize_axis(a.axis, dy.rank(), "slice_backward")] = (a.end - a.begin + a.step - 1) / a.step;
+  dy[normalize_axis(a.axis, dy.rank(), "slice_backward")] = (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
   check(call.in[0].shape == dy, "[slice_backward] expected dy {}, got {}", to_string(dy), to_string(call.in[0].shape));
   return {TensorType{call.in[0].dtype, a.shape}};
 }

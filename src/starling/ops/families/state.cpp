@@ -13,7 +13,9 @@ namespace starling {
 
 void assign(const Tensor& variable, const Tensor& value) {
   static const OpDef& op = find_op("identity");
-  check(variable.type() == value.type(), "[assign] expected a value of {}, got {}", to_string(variable.type()), to_string(value.type()));
+  if (!(variable.type() == value.type())) {
+    fail("[assign] expected a value of {}, got {}", to_string(variable.type()), to_string(value.type()));
+  }
   current_interpreter().apply_into(op, {&value, 1}, NoAttrs{}, {&variable, 1});
 }
 
