@@ -27,7 +27,7 @@ function(starling_generate_registry name dir out)
   if(name STREQUAL "ops")
     starling_registry_file(ops "register_op_families" "OpRegistry" "starling/ops/registry.h" "${dir}/families/*.cpp" "ops" gen)
   elseif(name STREQUAL "kernels")
-    set(devices reference cpu null)
+    set(devices reference cpu)
     if(STARLING_CUDA)
       list(APPEND devices cuda)
     endif()
@@ -75,5 +75,5 @@ endfunction()
 
 add_library(starling_deps INTERFACE)
 target_link_libraries(starling_deps INTERFACE
-  OpenMP::OpenMP_CXX Threads::Threads ZLIB::ZLIB fmt::fmt yaml-cpp nlohmann_json::nlohmann_json DNNL::dnnl PkgConfig::hwy
-  PkgConfig::xxhash)
+  OpenMP::OpenMP_CXX Threads::Threads ZLIB::ZLIB fmt::fmt yaml-cpp nlohmann_json::nlohmann_json PkgConfig::hwy
+  PkgConfig::xxhash ${STARLING_CUDA_LIBRARIES})

@@ -56,9 +56,9 @@ FusedChain bias_tanh(const BlockTable& table) {
   return FusedChain({.inputs = {{4, Spread::full}, {4, Spread::row}, {4, Spread::full}},
                      .temporaries = 2,
                      .output_bytes = {4},
-                     .steps = {{table.find("add")->of(Lane::f32), {0, 1, -1}, 3},
-                               {table.find("tanh")->of(Lane::f32), {3, -1, -1}, 4},
-                               {table.find("mul")->of(Lane::f32), {4, 2, -1}, 5}}});
+                     .steps = {{table.find("add")->of(BlockType::f32), {0, 1, -1}, 3},
+                               {table.find("tanh")->of(BlockType::f32), {3, -1, -1}, 4},
+                               {table.find("mul")->of(BlockType::f32), {4, 2, -1}, 5}}});
 }
 
 void add_maps(std::vector<Case>& cases, const BlockTable& table, Arrays& a) {
@@ -66,14 +66,14 @@ void add_maps(std::vector<Case>& cases, const BlockTable& table, Arrays& a) {
     const BlockEntry* entry = table.find(name);
     cases.push_back({name, 2, [entry, &a] {
                        const void* in[] = {a.x.data()};
-                       run_block(*entry, Lane::f32, in, 0, a.z.data(), kCount);
+                       run_block(*entry, BlockType::f32, in, 0, a.z.data(), kCount);
                      }});
   }
   for (const char* name : {"add", "tanh_backward"}) {
     const BlockEntry* entry = table.find(name);
     cases.push_back({name, 3, [entry, &a] {
                        const void* in[] = {a.x.data(), a.y.data()};
-                       run_block(*entry, Lane::f32, in, 0, a.z.data(), kCount);
+                       run_block(*entry, BlockType::f32, in, 0, a.z.data(), kCount);
                      }});
   }
 }

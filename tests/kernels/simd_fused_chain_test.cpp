@@ -21,7 +21,7 @@ BlockTable blocks() {
 // y = relu(x + bias) * row_scale * 0.5, mask = y > x
 FusedChain bias_relu_scale() {
   const BlockTable table = blocks();
-  const auto fn = [&](const char* name) { return table.find(name)->of(Lane::f32); };
+  const auto fn = [&](const char* name) { return table.find(name)->of(BlockType::f32); };
   return FusedChain({.inputs = {{4, Spread::full}, {4, Spread::row}, {4, Spread::column}, {4, Spread::scalar}},
                      .temporaries = 2,
                      .output_bytes = {4, 1},
@@ -69,8 +69,8 @@ TEST(FusedChain, RunsFlatWithoutSpreadInputs) {
   const FusedChain chain({.inputs = {{8, Spread::full}, {8, Spread::scalar}},
                           .temporaries = 1,
                           .output_bytes = {8},
-                          .steps = {{table.find("exp")->of(Lane::f64), {0, -1, -1}, 2},
-                                    {table.find("div")->of(Lane::f64), {2, 1, -1}, 3}}});
+                          .steps = {{table.find("exp")->of(BlockType::f64), {0, -1, -1}, 2},
+                                    {table.find("div")->of(BlockType::f64), {2, 1, -1}, 3}}});
   const std::int64_t n = 50021;
   std::vector<double> x(n), y(n);
   fill_random(x.data(), n, -2, 2);
@@ -90,7 +90,7 @@ TEST(FusedChain, WritesItsOutputOverAFullInput) {
   const BlockTable table = blocks();
   const FusedChain chain({.inputs = {{4, Spread::full}},
                           .output_bytes = {4},
-                          .steps = {{table.find("mul")->of(Lane::f32), {0, 0, -1}, 1}}});
+                          .steps = {{table.find("mul")->of(BlockType::f32), {0, 0, -1}, 1}}});
   std::vector<float> x(5000, 3.0f);
   std::vector<std::byte> scratch(chain.scratch_bytes(num_threads()));
   const void* inputs[] = {x.data()};
@@ -101,7 +101,7 @@ TEST(FusedChain, WritesItsOutputOverAFullInput) {
 
 TEST(FusedChain, RefusesStepsThatReadWhatIsNotYetWritten) {
   const BlockTable table = blocks();
-  const BlockFn exp = table.find("exp")->of(Lane::f32);
+  const BlockFn exp = table.find("exp")->of(BlockType::f32);
   const auto build = [&](int in, int out) {
     return FusedChain(
         {.inputs = {{4, Spread::full}}, .temporaries = 1, .output_bytes = {4}, .steps = {{exp, {in, -1, -1}, out}}});

@@ -60,12 +60,12 @@ TEST(Map, AFamilyAddsItsOwnFunctions) {
     ASSERT_NE(softplus, nullptr);
     EXPECT_EQ(softplus->arity, 1);
     EXPECT_FALSE(softplus->bool_output);
-    EXPECT_EQ(softplus->of(Lane::i32), nullptr);
+    EXPECT_EQ(softplus->of(BlockType::i32), nullptr);
     const std::int64_t n = 101;
     testing::Unaligned<float> x(n), y(n);
     testing::fill_random(x.data(), n, -30, 30);
     const void* in[] = {x.data()};
-    run_block(*softplus, Lane::f32, in, 0, y.data(), n);
+    run_block(*softplus, BlockType::f32, in, 0, y.data(), n);
     for (std::int64_t i = 0; i < n; ++i) ASSERT_NEAR(y[i], std::log1p(std::exp(static_cast<double>(x[i]))), 4e-6);
   });
 }
@@ -77,7 +77,7 @@ TEST(Map, ParametersReachTheFunction) {
   float y[2];
   const void* in[] = {x};
   const double slope = 0.25;
-  run_block(*table.find("leaky_relu"), Lane::f32, in, 0, y, 2, &slope);
+  run_block(*table.find("leaky_relu"), BlockType::f32, in, 0, y, 2, &slope);
   EXPECT_EQ(y[0], -0.5f);
   EXPECT_EQ(y[1], 3.0f);
 }

@@ -21,10 +21,10 @@ BlockTable blocks() {
 }
 
 template <class T>
-constexpr Lane kLaneOf = std::is_same_v<T, float>          ? Lane::f32
-                         : std::is_same_v<T, double>       ? Lane::f64
-                         : std::is_same_v<T, std::int32_t> ? Lane::i32
-                                                           : Lane::i64;
+constexpr BlockType kLaneOf = std::is_same_v<T, float>          ? BlockType::f32
+                         : std::is_same_v<T, double>       ? BlockType::f64
+                         : std::is_same_v<T, std::int32_t> ? BlockType::i32
+                                                           : BlockType::i64;
 
 template <class T>
 double worst_ulps(const char* name, double (*exact)(double), double low, double high) {
@@ -215,7 +215,7 @@ TEST(VectorOps, IntegerProductsWrapIn64Bits) {
     const std::int64_t a[] = {3037000500, -4, 1LL << 40}, b[] = {3037000499, 1LL << 35, 5};
     std::int64_t out[3];
     const void* in[] = {a, b};
-    table.find("mul")->of(Lane::i64)(in, 0, out, 3, nullptr);
+    table.find("mul")->of(BlockType::i64)(in, 0, out, 3, nullptr);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(out[i], a[i] * b[i]);
   });
 }
@@ -228,11 +228,11 @@ TEST(VectorOps, RunBlockGivesTheSameOnAnyNumberOfThreads) {
   const void* in[] = {x.data()};
   {
     ThreadScope threads(1);
-    run_block(*table.find("tanh"), Lane::f32, in, 0, one.data(), n);
+    run_block(*table.find("tanh"), BlockType::f32, in, 0, one.data(), n);
   }
   for (int count : {2, 3}) {
     ThreadScope threads(count);
-    run_block(*table.find("tanh"), Lane::f32, in, 0, other.data(), n);
+    run_block(*table.find("tanh"), BlockType::f32, in, 0, other.data(), n);
     EXPECT_EQ(std::memcmp(one.data(), other.data(), sizeof(float) * n), 0);
   }
   EXPECT_TRUE(other.intact());
@@ -242,7 +242,7 @@ TEST(VectorOps, WorksInPlace) {
   const BlockTable table = blocks();
   std::vector<float> x(37, 2.0f), y(37, 3.0f);
   const void* in[] = {x.data(), y.data()};
-  table.find("mul")->of(Lane::f32)(in, 0, x.data(), 37, nullptr);
+  table.find("mul")->of(BlockType::f32)(in, 0, x.data(), 37, nullptr);
   for (float v : x) EXPECT_EQ(v, 6.0f);
 }
 
@@ -250,7 +250,7 @@ TEST(VectorOps, AFunctionMissingForALaneIsRefused) {
   const BlockTable table = blocks();
   std::int64_t x = 1;
   const void* in[] = {&x};
-  EXPECT_THROW(run_block(*table.find("exp"), Lane::i64, in, 0, &x, 1), Error);
+  EXPECT_THROW(run_block(*table.find("exp"), BlockType::i64, in, 0, &x, 1), Error);
   EXPECT_EQ(table.find("no_such_function"), nullptr);
 }
 

@@ -77,7 +77,7 @@ int run() {
   line("threads", fmt::format("{} (OMP_NUM_THREADS changes it)", num_threads()));
   line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB free", gib(first_value("/proc/meminfo", "MemTotal")),
                              gib(first_value("/proc/meminfo", "MemAvailable"))));
-  line("oneDNN", facts.at("onednn").get<std::string>());
+  line("version", facts.at("starling").get<std::string>());
   line("compiler", facts.at("compiler").get<std::string>());
   line("ops", fmt::format("{}", op_registry().size()));
   tell_cuda();

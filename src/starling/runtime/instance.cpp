@@ -21,7 +21,9 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
   arena_ = new Storage(exe.device(), exe.arena_bytes());
   for (Lane lane : {Lane::compute, Lane::comm}) scratch_[static_cast<std::size_t>(lane)] = new Storage(exe.device(), exe.scratch_bytes(lane));
   variables_ = container.bind(exe.graph());
-  for (const auto& constant : exe.graph().constants) constants_.push_back(to(constant, exe.device()));
+  for (const auto& constant : exe.graph().constants) {
+    constants_.push_back(exe.device().kind == DeviceKind::null ? constant : to(constant, exe.device()));
+  }
   resolve();
   if (exe.lane_size(Lane::comm) > 0) comm_lane_ = std::make_unique<LaneThread>([this] { run_lane(Lane::comm); });
 }

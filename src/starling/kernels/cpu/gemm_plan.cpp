@@ -45,15 +45,21 @@ void choose_operands(GemmPlan& plan, const GemmShape& s, int threads) {
   plan.vectors_padded = s.b_padded && !s.trans_b;
 }
 
+// Each thread should read only its part of the largest matrix. Where that is the result (a weight gradient), it is cut by rows,
+// as the forward pass cuts the weights: a row of weights then stays with one core through the whole step, and no core has to
+// take lines back from the other to update them.
+bool better_by_rows(const GemmPlan& plan) {
+  const bool result_is_largest = plan.k <= std::min(plan.rows, plan.cols);
+  if (result_is_largest && plan.rows >= plan.threads * kLanes) return true;
+  return plan.rows >= plan.cols;
+}
+
 void choose_threads(GemmPlan& plan, int threads) {
   const std::int64_t work = plan.rows * plan.cols * plan.k;
   const std::int64_t useful = std::max<std::int64_t>(1, work / kWorkPerThread);
   plan.threads = static_cast<int>(std::min<std::int64_t>(threads, useful));
-  const std::int64_t row_unit = plan.swapped ? kLanes : 1;
-  const std::int64_t pack = plan.vectors_along_k ? kTransposeCost : (plan.pack_vectors ? kCopyCost : 0);
-  const std::int64_t my_rows = round_up(divide_up(plan.rows, plan.threads), row_unit);
-  const std::int64_t my_cols = round_up(divide_up(plan.cols, plan.threads), kLanes);
-  plan.split_rows = my_rows * round_up(plan.cols, kLanes) + pack * plan.cols <= plan.rows * my_cols + pack * my_cols;
+  const std::int64_t row_unit = kLanes;
+  plan.split_rows = better_by_rows(plan);
   const std::int64_t most = plan.split_rows ? divide_up(plan.rows, row_unit) : divide_up(plan.cols, kLanes);
   plan.threads = static_cast<int>(std::clamp<std::int64_t>(most, 1, plan.threads));
 }

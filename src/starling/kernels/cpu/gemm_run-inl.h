@@ -230,7 +230,7 @@ void run_share(const GemmPlan& plan, const T* a, const T* b, T* c, const GemmEpi
                        .partial = panel + plan.panel_elements};
   const Range all_rows{0, plan.rows};
   const Range all_cols{0, plan.cols};
-  const Range rows = plan.split_rows ? share_of(plan.rows, plan.swapped ? 16 : 1, thread, plan.threads) : all_rows;
+  const Range rows = plan.split_rows ? share_of(plan.rows, 16, thread, plan.threads) : all_rows;
   const Range cols = plan.split_rows ? all_cols : share_of(plan.cols, 16, thread, plan.threads);
   GemmShare<T>(job, rows, cols).run();
 }

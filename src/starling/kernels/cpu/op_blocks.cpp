@@ -29,12 +29,12 @@ std::string_view block_name(std::string_view op) {
 
 }  // namespace
 
-std::optional<Lane> lane_of(DType dtype) {
+std::optional<BlockType> lane_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return Lane::f32;
-    case DType::f64: return Lane::f64;
-    case DType::i32: return Lane::i32;
-    case DType::i64: return Lane::i64;
+    case DType::f32: return BlockType::f32;
+    case DType::f64: return BlockType::f64;
+    case DType::i32: return BlockType::i32;
+    case DType::i64: return BlockType::i64;
     default: return std::nullopt;
   }
 }

@@ -11,12 +11,12 @@ namespace starling {
 // the process's kernels.
 struct OpBlock {
   const BlockEntry* entry = nullptr;
-  Lane lane = Lane::f32;
+  BlockType lane = BlockType::f32;
   BlockFn fn = nullptr;
   explicit operator bool() const { return fn != nullptr; }
 };
 OpBlock find_block(const OpDef& op, std::span<const DType> operands);
 
-std::optional<Lane> lane_of(DType dtype);
+std::optional<BlockType> lane_of(DType dtype);
 
 }  // namespace starling

@@ -1,7 +1,8 @@
 #include "starling/train/checkpoint/environment.h"
 
-#include <dnnl.h>
 #include <fmt/format.h>
+
+#include "starling/base/version.h"
 
 namespace starling {
 namespace {
@@ -15,10 +16,7 @@ const char* isa() {
 }  // namespace
 
 nlohmann::json environment_facts() {
-  const dnnl_version_t* dnnl = dnnl_version();
-  return {{"isa", isa()},
-          {"onednn", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch)},
-          {"compiler", __VERSION__}};
+  return {{"isa", isa()}, {"starling", kVersion}, {"compiler", __VERSION__}};
 }
 
 std::vector<std::string> environment_differences(const nlohmann::json& saved, const nlohmann::json& now) {

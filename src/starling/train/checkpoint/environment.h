@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// What, besides the job, decides the bits of a run: {"isa": "avx512", "onednn": "2.6.3", "compiler": "…"}. Kept in the
+// What, besides the job, decides the bits of a run: {"isa": "avx512", "starling": "0.1.0", "compiler": "…"}. Kept in the
 // extra data of a checkpoint; a run that resumes under other facts may end in other bits, and says so.
 nlohmann::json environment_facts();
 

@@ -8,7 +8,7 @@
 namespace starling {
 
 // The lane types elementwise functions are compiled for.
-enum class Lane : std::uint8_t { f32, f64, i32, i64 };
+enum class BlockType : std::uint8_t { f32, f64, i32, i64 };
 inline constexpr int kLanes = 4;
 
 // One elementwise function over n contiguous elements.
@@ -25,11 +25,11 @@ struct BlockEntry {
   int arity = 0;
   unsigned bool_inputs = 0;  // bit k set: operand k is a bool
   bool bool_output = false;
-  std::array<BlockFn, kLanes> fn{};  // by Lane; null where the function is not defined for it
+  std::array<BlockFn, kLanes> fn{};  // by BlockType; null where the function is not defined for it
 
-  BlockFn of(Lane lane) const { return fn[static_cast<std::size_t>(lane)]; }
-  int in_bytes(int operand, Lane lane) const;
-  int out_bytes(Lane lane) const;
+  BlockFn of(BlockType lane) const { return fn[static_cast<std::size_t>(lane)]; }
+  int in_bytes(int operand, BlockType lane) const;
+  int out_bytes(BlockType lane) const;
 };
 
 // Functions by name. Families add their own; look-ups happen when kernels are planned, not when they run.
@@ -44,15 +44,15 @@ class BlockTable {
 };
 
 // Runs the function over n elements with the threads of this region, each on a contiguous piece.
-void run_block(const BlockEntry& entry, Lane lane, const void* const* in, unsigned scalars, void* out, std::int64_t n,
+void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, unsigned scalars, void* out, std::int64_t n,
                const double* params = nullptr);
 
-inline int lane_bytes(Lane lane) { return lane == Lane::f32 || lane == Lane::i32 ? 4 : 8; }
+inline int lane_bytes(BlockType lane) { return lane == BlockType::f32 || lane == BlockType::i32 ? 4 : 8; }
 
-inline int BlockEntry::in_bytes(int operand, Lane lane) const {
+inline int BlockEntry::in_bytes(int operand, BlockType lane) const {
   return (bool_inputs >> operand & 1u) != 0 ? 1 : lane_bytes(lane);
 }
 
-inline int BlockEntry::out_bytes(Lane lane) const { return bool_output ? 1 : lane_bytes(lane); }
+inline int BlockEntry::out_bytes(BlockType lane) const { return bool_output ? 1 : lane_bytes(lane); }
 
 }  // namespace starling

@@ -167,11 +167,11 @@ void map_block(const void* const* in, unsigned scalars, void* out, std::int64_t 
 }
 
 template <class T>
-constexpr Lane lane_of() {
-  if constexpr (std::is_same_v<T, float>) return Lane::f32;
-  if constexpr (std::is_same_v<T, double>) return Lane::f64;
-  if constexpr (std::is_same_v<T, std::int32_t>) return Lane::i32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return Lane::i64;
+constexpr BlockType lane_of() {
+  if constexpr (std::is_same_v<T, float>) return BlockType::f32;
+  if constexpr (std::is_same_v<T, double>) return BlockType::f64;
+  if constexpr (std::is_same_v<T, std::int32_t>) return BlockType::i32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return BlockType::i64;
 }
 
 // Whether F answers with a mask, found by asking it for one lane type.
