@@ -31,6 +31,8 @@ function(starling_generate_registry name dir out)
     if(STARLING_CUDA)
       list(APPEND devices cuda)
     endif()
+    starling_registry_file(kernels_blocks "register_cpu_blocks" "BlockTable" "starling/kernels/cpu/simd/block.h"
+      "${dir}/cpu/blocks/*.cpp" "block" gen)
     foreach(device ${devices})
       starling_registry_file(kernels_${device} "register_${device}_kernels" "KernelTable" "starling/kernels/kernel_table.h"
         "${dir}/${device}/families/*.cpp" "${device}" g)

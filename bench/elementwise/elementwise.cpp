@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   fill_uniform(a.x.data(), kCount, PhiloxKey{1, 0, 0}, 0, 0.01, 4.0);
   fill_uniform(a.y.data(), kCount, PhiloxKey{2, 0, 0}, 0, -1.0, 1.0);
   BlockTable table;
-  add_elementwise_blocks(table);
+  register_cpu_blocks(table);
   const FusedChain chain = bias_tanh(table);
   std::vector<std::byte> scratch(chain.scratch_bytes(threads));
   std::vector<Case> cases{{"triad", 3, [&] { triad(a.z.data(), a.x.data(), a.y.data()); }}};

@@ -1,5 +1,5 @@
-// How much of a slow collective hides behind compute: two thread ranks, each reduction given 5 ms of latency, beside a chain of
-// products that does not need it. Prints the step with and without the schedule pass, interleaved.
+// How much of a slow collective hides behind compute: two thread ranks, each reduction given 5 ms of latency, beside a
+// chain of products that does not need it. Prints the step with and without the schedule pass, interleaved.
 
 #include <algorithm>
 #include <chrono>
@@ -21,9 +21,11 @@ class Step {
     const auto slow = [latency_ms](std::unique_ptr<sl::Comm> comm) {
       return sl::make_faulty(std::move(comm), sl::FaultPlan{.latency = std::chrono::milliseconds(latency_ms)});
     };
-    sl::CompileOptions options{.strategy = sl::data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow})};
+    sl::CompileOptions options{
+        .strategy = sl::data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow})};
     if (!schedule) options.disable = {"schedule"};
-    step_ = std::make_unique<sl::CompiledFunction>([this](std::span<const sl::Tensor> in) { return body(in[0]); }, options);
+    step_ =
+        std::make_unique<sl::CompiledFunction>([this](std::span<const sl::Tensor> in) { return body(in[0]); }, options);
   }
 
   double milliseconds(const sl::Tensor& x) {
@@ -65,6 +67,7 @@ int main(int argc, char** argv) {
     without.push_back(b);
   }
   const double on = median(with), off = median(without);
-  std::printf("latency %d ms: step %.2f ms with the schedule pass, %.2f ms without: %.2f ms hidden\n", latency, on, off, off - on);
+  std::printf("latency %d ms: step %.2f ms with the schedule pass, %.2f ms without: %.2f ms hidden\n", latency, on, off,
+              off - on);
   return 0;
 }

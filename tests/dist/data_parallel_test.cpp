@@ -22,11 +22,16 @@ void expect_same_gradients(const char* name, DType dtype, double tolerance, int 
                           {.strategy = data_parallel({.workers = workers})});
   const TensorList expected = single(one.x, one.y), got = parallel(many.x, many.y);
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << "gradient " << i;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << "gradient " << i;
 }
 
-TEST_P(DataParallelNet, TwoRanksHaveTheGradientsOfOneInF32) { expect_same_gradients(GetParam(), DType::f32, 1e-5, 2, 16); }
-TEST_P(DataParallelNet, TwoRanksHaveTheGradientsOfOneInF64) { expect_same_gradients(GetParam(), DType::f64, 1e-12, 2, 16); }
+TEST_P(DataParallelNet, TwoRanksHaveTheGradientsOfOneInF32) {
+  expect_same_gradients(GetParam(), DType::f32, 1e-5, 2, 16);
+}
+TEST_P(DataParallelNet, TwoRanksHaveTheGradientsOfOneInF64) {
+  expect_same_gradients(GetParam(), DType::f64, 1e-12, 2, 16);
+}
 TEST_P(DataParallelNet, UnevenBatchesAreWeighedRight) { expect_same_gradients(GetParam(), DType::f64, 1e-12, 3, 7); }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, DataParallelNet, ::testing::Values("mlp", "sae_small", "lenet"));
@@ -35,7 +40,8 @@ TEST(DataParallel, MoreRanksThanRowsWork) { expect_same_gradients("mlp", DType::
 
 TEST(DataParallel, InsertsOneReductionPerGradientAndOneForTheLoss) {
   Bench bench("mlp", 8, DType::f32);
-  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); }, {.strategy = data_parallel({.workers = 2})});
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
+                      {.strategy = data_parallel({.workers = 2})});
   step(bench.x, bench.y);
   int reductions = 0;
   for (const auto& node : step.graph().nodes()) reductions += is_op(node, "all_reduce");
@@ -54,7 +60,8 @@ TEST(DataParallel, DropsTheSameElementsOnAnyNumberOfRanks) {
   std::vector<std::vector<double>> results;
   for (int workers : {1, 2, 3}) {
     manual_seed(5);
-    auto f = compile([](const Tensor& t) { return dropout(t, 0.5); }, {.strategy = data_parallel({.workers = workers})});
+    auto f =
+        compile([](const Tensor& t) { return dropout(t, 0.5); }, {.strategy = data_parallel({.workers = workers})});
     results.push_back(f(x).to_vector());
   }
   EXPECT_EQ(results[0], results[1]);
@@ -64,7 +71,8 @@ TEST(DataParallel, DropsTheSameElementsOnAnyNumberOfRanks) {
 TEST(DataParallel, SeesVariablesThatWereWrittenBetweenSteps) {
   Bench a("mlp", 8, DType::f64), b("mlp", 8, DType::f64);
   auto one = compile([&](const Tensor& x, const Tensor& y) { return a.step(x, y); });
-  auto two = compile([&](const Tensor& x, const Tensor& y) { return b.step(x, y); }, {.strategy = data_parallel({.workers = 2})});
+  auto two = compile([&](const Tensor& x, const Tensor& y) { return b.step(x, y); },
+                     {.strategy = data_parallel({.workers = 2})});
   for (int i = 0; i < 4; ++i) {
     if (i == 2) {
       a.opt.set_lr(0.5);
@@ -90,7 +98,9 @@ TEST(Deterministic, OneTwoAndThreeWorkersEndWithOneHash) {
   EXPECT_EQ(hash_after(3, 3, "shard"), one);
 }
 
-TEST(Deterministic, ControlWithoutFixedShardOrderDiffers) { EXPECT_NE(hash_after(2, 3, "tree"), hash_after(3, 3, "tree")); }
+TEST(Deterministic, ControlWithoutFixedShardOrderDiffers) {
+  EXPECT_NE(hash_after(2, 3, "tree"), hash_after(3, 3, "tree"));
+}
 
 TEST(Deterministic, RefusesMoreWorkersThanShards) {
   EXPECT_THROW(data_parallel({.workers = 13, .deterministic = true, .shards = 12}), Error);
@@ -98,11 +108,12 @@ TEST(Deterministic, RefusesMoreWorkersThanShards) {
 
 TEST(DataParallel, AFailingRankIsNamed) {
   Bench bench("mlp", 8, DType::f32);
-  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
-                      {.strategy = data_parallel({.workers = 2, .decorate = [](std::unique_ptr<Comm> comm) {
-                        const bool bad = comm->rank() == 1;
-                        return make_faulty(std::move(comm), FaultPlan{.fail_at = bad ? 3u : 0u});
-                      }})});
+  auto step =
+      compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
+              {.strategy = data_parallel({.workers = 2, .decorate = [](std::unique_ptr<Comm> comm) {
+                                            const bool bad = comm->rank() == 1;
+                                            return make_faulty(std::move(comm), FaultPlan{.fail_at = bad ? 3u : 0u});
+                                          }})});
   try {
     for (int i = 0; i < 3; ++i) step(bench.x, bench.y);
     FAIL() << "expected an error";

@@ -14,7 +14,7 @@ using testing::Unaligned;
 
 BlockTable blocks() {
   BlockTable table;
-  add_elementwise_blocks(table);
+  register_cpu_blocks(table);
   return table;
 }
 

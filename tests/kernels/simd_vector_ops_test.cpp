@@ -16,15 +16,15 @@ using testing::Unaligned;
 
 BlockTable blocks() {
   BlockTable table;
-  add_elementwise_blocks(table);
+  register_cpu_blocks(table);
   return table;
 }
 
 template <class T>
 constexpr BlockType kLaneOf = std::is_same_v<T, float>          ? BlockType::f32
-                         : std::is_same_v<T, double>       ? BlockType::f64
-                         : std::is_same_v<T, std::int32_t> ? BlockType::i32
-                                                           : BlockType::i64;
+                              : std::is_same_v<T, double>       ? BlockType::f64
+                              : std::is_same_v<T, std::int32_t> ? BlockType::i32
+                                                                : BlockType::i64;
 
 template <class T>
 double worst_ulps(const char* name, double (*exact)(double), double low, double high) {

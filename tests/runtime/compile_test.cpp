@@ -19,7 +19,8 @@ void expect_gradients_close(const char* name, DType dtype, double tolerance) {
   auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.gradients_of(x, y); });
   const TensorList got = step(compiled.x, compiled.y);
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << "gradient " << i;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << "gradient " << i;
 }
 
 TEST_P(CompiledNet, HasTheGradientsOfEagerInF32) { expect_gradients_close(GetParam(), DType::f32, 1e-5); }
@@ -52,7 +53,8 @@ TEST(Compile, EachPassAloneChangesNothing) {
   for (const auto& pass : all_passes()) {
     Bench with(("mlp"), 8, DType::f64), without("mlp", 8, DType::f64);
     auto a = compile([&](const Tensor& x, const Tensor& y) { return with.gradients_of(x, y); });
-    auto b = compile([&](const Tensor& x, const Tensor& y) { return without.gradients_of(x, y); }, {.disable = {std::string(pass.name)}});
+    auto b = compile([&](const Tensor& x, const Tensor& y) { return without.gradients_of(x, y); },
+                     {.disable = {std::string(pass.name)}});
     const TensorList ga = a(with.x, with.y), gb = b(without.x, without.y);
     for (std::size_t i = 0; i < ga.size(); ++i) EXPECT_LE(relative_l2(ga[i], gb[i]), 1e-12) << pass.name;
   }

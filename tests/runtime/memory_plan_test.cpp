@@ -12,7 +12,8 @@ void expect_disjoint(const std::vector<BufferUse>& uses, const MemoryPlan& plan)
     for (std::size_t b = a + 1; b < uses.size(); ++b) {
       const bool together = uses[a].first <= uses[b].last && uses[b].first <= uses[a].last;
       if (!together || uses[a].bytes == 0 || uses[b].bytes == 0) continue;
-      const bool apart = plan.offsets[a] + uses[a].bytes <= plan.offsets[b] || plan.offsets[b] + uses[b].bytes <= plan.offsets[a];
+      const bool apart =
+          plan.offsets[a] + uses[a].bytes <= plan.offsets[b] || plan.offsets[b] + uses[b].bytes <= plan.offsets[a];
       EXPECT_TRUE(apart) << a << " and " << b;
     }
   }

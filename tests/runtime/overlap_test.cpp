@@ -14,8 +14,11 @@ using namespace std::chrono_literals;
 class Overlap {
  public:
   explicit Overlap(bool schedule) {
-    const auto slow = [](std::unique_ptr<Comm> comm) { return make_faulty(std::move(comm), FaultPlan{.latency = 5ms}); };
-    CompileOptions options{.strategy = data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow})};
+    const auto slow = [](std::unique_ptr<Comm> comm) {
+      return make_faulty(std::move(comm), FaultPlan{.latency = 5ms});
+    };
+    CompileOptions options{
+        .strategy = data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow})};
     if (!schedule) options.disable = {"schedule"};
     manual_seed(1);
     weight_ = normal({640, 640}, {.stddev = 0.04});
@@ -32,7 +35,8 @@ class Overlap {
       profiler_.clear();
       const auto start = std::chrono::steady_clock::now();
       step_->call({&x_, 1});
-      best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      best =
+          std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
     return best;
   }

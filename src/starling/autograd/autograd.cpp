@@ -33,7 +33,8 @@ class BackwardPass {
   using LeafFn = std::function<void(const Ref<TensorImpl>&, const Tensor&)>;
 
   void seed(const Tensor& output, const Tensor& gradient, const LeafFn& leaf) {
-    check(output.requires_grad(), "[backward] expected a value that depends on tensors requiring gradients, got one that does not");
+    check(output.requires_grad(),
+          "[backward] expected a value that depends on tensors requiring gradients, got one that does not");
     if (!(gradient.shape() == output.shape())) {
       fail("[backward] expected a gradient of {}, got {}", to_string(output.shape()), to_string(gradient.shape()));
     }
@@ -91,7 +92,8 @@ class BackwardPass {
 
 Tensor seed_for(const Tensor& output, std::span<const Tensor> seeds, std::size_t i) {
   if (i < seeds.size() && seeds[i].defined()) return seeds[i];
-  if (output.numel() != 1) fail("[backward] expected one element or a gradient to begin with, got {}", to_string(output.type()));
+  if (output.numel() != 1)
+    fail("[backward] expected one element or a gradient to begin with, got {}", to_string(output.type()));
   return full(output.shape(), 1.0, output.dtype());
 }
 

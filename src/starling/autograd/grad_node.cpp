@@ -43,8 +43,10 @@ Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
   if (checked_) {
     const auto version = tensor_.impl()->storage->version();
     if (version != version_) [[unlikely]] {
-      fail("[{}] expected the {} saved for its gradient to be as it was, got one written in place since (version {}, was {})",
-           op.name, to_string(tensor_.type()), version, version_);
+      fail(
+          "[{}] expected the {} saved for its gradient to be as it was, got one written in place since (version {}, "
+          "was {})",
+          op.name, to_string(tensor_.type()), version, version_);
     }
   }
   if (output_ < 0) return tensor_;
@@ -114,11 +116,13 @@ TensorList GradNode::backward(std::span<const Tensor> grads) const {
   for (const auto& saved : inputs_) in.push_back(saved.restore(op_, self));
   for (const auto& saved : outputs_) out.push_back(saved.restore(op_, self));
   TensorList result = op_.gradient({op_, {in.data(), in.size()}, {out.data(), out.size()}, grads, attrs_, needed_});
-  check(result.size() <= edges_.size(), "[{}] expected at most {} gradients, got {}", op_.name, edges_.size(), result.size());
+  check(result.size() <= edges_.size(), "[{}] expected at most {} gradients, got {}", op_.name, edges_.size(),
+        result.size());
   result.resize(edges_.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (!result[i].defined() || result[i].shape() == in[i].shape()) continue;
-    fail("[{}] expected the gradient of input {} to be {}, got {}", op_.name, i, to_string(in[i].shape()), to_string(result[i].shape()));
+    fail("[{}] expected the gradient of input {} to be {}, got {}", op_.name, i, to_string(in[i].shape()),
+         to_string(result[i].shape()));
   }
   return result;
 }

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// A tensor kept for the backward pass: itself when the gradient reads it, otherwise only its type. Restoring it checks that
-// nobody has written to its memory since. An output is kept without its history, which would make a cycle.
+// A tensor kept for the backward pass: itself when the gradient reads it, otherwise only its type. Restoring it checks
+// that nobody has written to its memory since. An output is kept without its history, which would make a cycle.
 class SavedTensor {
  public:
   SavedTensor() = default;
@@ -26,9 +26,9 @@ class SavedTensor {
 class GradNode final : public RefCounted, public Pooled<GradNode> {
  public:
   struct Edge {
-    Ref<GradNode> node;      // null for a leaf
+    Ref<GradNode> node;  // null for a leaf
     int output = 0;
-    Ref<TensorImpl> leaf;    // set where the gradient is kept
+    Ref<TensorImpl> leaf;  // set where the gradient is kept
   };
 
   GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs);

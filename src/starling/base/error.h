@@ -8,7 +8,8 @@
 
 namespace starling {
 
-// Thrown on misuse. Messages begin with the op or module in brackets and say what was expected, what was given and where:
+// Thrown on misuse. Messages begin with the op or module in brackets and say what was expected, what was given and
+// where:
 //   [matmul] expected inner sizes to agree, got [64, 784] and [512, 10]
 // Inside a rank of a distributed run every message carries the rank.
 class Error : public std::runtime_error {

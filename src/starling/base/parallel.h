@@ -28,8 +28,8 @@ class ThreadScope {
 // exception is rethrown here after all have ended. Inside a region it runs the bodies one after another.
 void parallel_run(int threads, FunctionRef<void(int)> body);
 
-// Cuts [0, count) into one contiguous piece a thread, none smaller than grain, and calls body(begin, end) on each. The cut
-// depends on count, grain and num_threads() alone.
+// Cuts [0, count) into one contiguous piece a thread, none smaller than grain, and calls body(begin, end) on each. The
+// cut depends on count, grain and num_threads() alone.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   if (count <= 0) return;
@@ -38,9 +38,8 @@ void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
     body(std::int64_t{0}, count);
     return;
   }
-  parallel_run(static_cast<int>(pieces), [&](int piece) {
-    body(count * piece / pieces, count * (piece + 1) / pieces);
-  });
+  parallel_run(static_cast<int>(pieces),
+               [&](int piece) { body(count * piece / pieces, count * (piece + 1) / pieces); });
 }
 
 }  // namespace starling

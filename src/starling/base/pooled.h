@@ -6,7 +6,8 @@
 
 namespace starling {
 
-// Gives a class an operator new that reuses freed objects of the same thread. For handles made and dropped at every call.
+// Gives a class an operator new that reuses freed objects of the same thread. For handles made and dropped at every
+// call.
 template <class T>
 class Pooled {
  public:

@@ -136,7 +136,7 @@ void add_ops(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
   command->add_option("name", options->name, "Only this one");
   auto* json = command->add_flag("--json", options->json, "One row an op, as bindings read them");
-  command->add_flag("--markdown", options->markdown, "The table of docs/ops.md")->excludes(json);
+  command->add_flag("--markdown", options->markdown, "The table as Markdown")->excludes(json);
   command->callback([&chosen, options] { chosen = [options] { return run(*options); }; });
 }
 

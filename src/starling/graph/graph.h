@@ -32,8 +32,8 @@ struct Node {
   SmallVector<ValueId, 2> out;
   SmallVector<NodeId, 2> after;  // control edges: nodes that must have run before
   Device device;
-  Symbol scope;                  // where in the model it was applied
-  NodeId origin = -1;            // gradient and update nodes: the forward node they came from
+  Symbol scope;        // where in the model it was applied
+  NodeId origin = -1;  // gradient and update nodes: the forward node they came from
   Lane lane = Lane::compute;
 };
 
@@ -44,8 +44,8 @@ struct GraphVariable {
   Tensor tensor;
 };
 
-// A program in single-assignment form. Nodes stand in an order in which they may run. Sources (input, variable, constant) are
-// nodes too; their `index` attribute says which.
+// A program in single-assignment form. Nodes stand in an order in which they may run. Sources (input, variable,
+// constant) are nodes too; their `index` attribute says which.
 class Graph {
  public:
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -63,10 +63,10 @@ class Graph {
 
   ValueId add_input(const TensorType& type);
   ValueId add_constant(const Tensor& tensor);
-  int add_variable(GraphVariable variable);      // returns its index
-  ValueId read(int variable);                    // appends a `variable` node
+  int add_variable(GraphVariable variable);  // returns its index
+  ValueId read(int variable);                // appends a `variable` node
 
-  std::vector<ValueId> inputs;                   // in order of the arguments
+  std::vector<ValueId> inputs;  // in order of the arguments
   std::vector<ValueId> outputs;
   std::vector<GraphVariable> variables;
   std::vector<Tensor> constants;
@@ -79,8 +79,8 @@ class Graph {
   std::vector<Value> values_;
 };
 
-bool is_source(const Node& node);                // input, variable, constant
-std::int64_t source_index(const Node& node);     // of a source or an assign
+bool is_source(const Node& node);             // input, variable, constant
+std::int64_t source_index(const Node& node);  // of a source or an assign
 bool is_op(const Node& node, std::string_view name);
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph);

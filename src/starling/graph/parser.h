@@ -6,7 +6,8 @@
 
 namespace starling {
 
-// Reads what print() wrote; throws "[graph] line 3: expected …, got …". Variables have no tensors: bind them to a container.
+// Reads what print() wrote; throws "[graph] line 3: expected …, got …". Variables have no tensors: bind them to a
+// container.
 Graph parse_graph(std::string_view text);
 
 }  // namespace starling

@@ -22,7 +22,8 @@ Graph decomposed(const Graph& graph) {
     Types types;
     for (ValueId in : node.in) types.push_back(graph.value(in).type);
     const auto in = rewriter.map({node.in.data(), node.in.size()});
-    const auto out = splice(rewriter, decomposition(*node.op, {types.data(), types.size()}, node.attrs), {in.data(), in.size()}, id);
+    const auto out =
+        splice(rewriter, decomposition(*node.op, {types.data(), types.size()}, node.attrs), {in.data(), in.size()}, id);
     for (std::size_t i = 0; i < out.size(); ++i) rewriter.set(node.out[i], out[i]);
   }
   return rewriter.finish();
@@ -58,7 +59,8 @@ void Partitioner::node(NodeId id) {
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
   Placements now;
   for (ValueId value : node.in) now.push_back(placed(value));
-  const ShardCall call{*node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
+  const ShardCall call{
+      *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
   distribute(id, node.op->shard ? node.op->shard(call) : rules::shard_replicated(call));
 }
 
@@ -83,8 +85,9 @@ void Partitioner::input(NodeId id) {
     pieces(out) = {whole};
     return;
   }
-  check(placement.dim == 0 && type.shape.rank() > 0, "[partition] expected inputs to be split along dimension 0, got {} of {}",
-        to_string(placement), to_string(type));
+  check(placement.dim == 0 && type.shape.rank() > 0,
+        "[partition] expected inputs to be split along dimension 0, got {} of {}", to_string(placement),
+        to_string(type));
   const std::int64_t size = type.shape[0];
   const auto begin = piece_of(size, mesh_.first, mesh_.parts).begin;
   const auto last = piece_of(size, mesh_.first + mesh_.count - 1, mesh_.parts);
@@ -140,15 +143,16 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule) {
   for (int k = 0; k < copies; ++k) {
     SmallVector<ValueId, 4> operands;
     for (const auto& operand : in) operands.push_back(operand[operand.size() == 1 ? 0 : static_cast<std::size_t>(k)]);
-    const NodeId made = rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
+    const NodeId made =
+        rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
     rewriter_.stands_for(id, made);
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       const ValueId value = rewriter_.to().node(made).out[i];
       rewriter_.to().value(value).spec = {rule.out[i]};
       pieces(node.out[i]).push_back(value);
       const Shape expected = local_shape(global_.value(node.out[i]).type.shape, rule.out[i], mesh_.first + k);
-      check(rewriter_.to().value(value).type.shape == expected, "[partition] expected {} to make {} here, got {}", node.op->name,
-            to_string(expected), to_string(rewriter_.to().value(value).type.shape));
+      check(rewriter_.to().value(value).type.shape == expected, "[partition] expected {} to make {} here, got {}",
+            node.op->name, to_string(expected), to_string(rewriter_.to().value(value).type.shape));
     }
   }
   for (std::size_t i = 0; i < node.out.size(); ++i) placed(node.out[i]) = rule.out[i];
@@ -159,7 +163,8 @@ Partitioner::Pieces Partitioner::as(ValueId value, Placement wanted) {
   if (now == wanted) return pieces(value);
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
-  check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value, to_string(wanted), to_string(now));
+  check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
+        to_string(wanted), to_string(now));
   const Pieces whole = now.is_replicate() ? pieces(value) : replicate(value, like);
   return cut(whole[0], global_.value(value).type.shape, wanted.dim, like);
 }
@@ -195,7 +200,8 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   if (!known.empty()) return known;
   const Placement now = placed(value);
   const Node& maker = global_.node(like);
-  const std::string label = fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
+  const std::string label =
+      fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
   if (now.is_partial()) {
     known = reduced(pieces(value), now.reduce, like, label);
     return known;

@@ -9,15 +9,15 @@
 namespace starling {
 
 // Cuts a global program into the part of one rank, along one mesh axis of `parts` pieces of which this rank holds
-// [first, first + count). One piece a rank is ordinary data parallelism; several are logical shards, and then what is split
-// stands once per piece in the local program while what is replicated stands once.
+// [first, first + count). One piece a rank is ordinary data parallelism; several are logical shards, and then what is
+// split stands once per piece in the local program while what is replicated stands once.
 class Partitioner {
  public:
   struct Mesh {
     int parts = 1;
     int first = 0;
     int count = 1;
-    bool ordered = false;         // reduce by ordered_sum over the shards instead of all_reduce
+    bool ordered = false;  // reduce by ordered_sum over the shards instead of all_reduce
     std::string order = "shard";
   };
 

@@ -11,7 +11,8 @@ namespace starling {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> list = {
-      {"logical_shards", "repeat the step for each logical shard and add gradients in shard order", passes::logical_shards},
+      {"logical_shards", "repeat the step for each logical shard and add gradients in shard order",
+       passes::logical_shards},
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
       {"cse", "merge equal nodes", passes::cse},
@@ -35,7 +36,8 @@ void check_names(const std::set<std::string>& disabled) {
   for (const auto& name : disabled) {
     const bool found = std::find(known.begin(), known.end(), name) != known.end();
     const auto close = nearest(name, known);
-    check(found, "[passes] expected the name of a pass, got '{}'{}", name, close.empty() ? "" : " (did you mean '" + close + "'?)");
+    check(found, "[passes] expected the name of a pass, got '{}'{}", name,
+          close.empty() ? "" : " (did you mean '" + close + "'?)");
   }
 }
 

@@ -12,7 +12,7 @@ namespace starling {
 
 // What passes may ask about the program being made.
 struct PassContext {
-  int world = 1;                  // ranks along the data axis of the mesh
+  int world = 1;  // ranks along the data axis of the mesh
   int rank = 0;
   std::vector<Placement> inputs;  // where the graph's inputs lie; shorter: the rest is replicated
   int shards = 0;                 // > 0: deterministic mode with so many logical shards
@@ -29,15 +29,15 @@ struct Pass {
 
 // One file each in passes/.
 namespace passes {
-Graph partition(const Graph& graph, const PassContext& context);       // global program → this rank's, with collectives
-Graph logical_shards(const Graph& graph, const PassContext& context);  // deterministic mode: shards in fixed order
-Graph prune(const Graph& graph, const PassContext& context);           // drops what no output or effect needs
-Graph cse(const Graph& graph, const PassContext& context);             // equal nodes become one
-Graph epilogues(const Graph& graph, const PassContext& context);       // activations and updates into products
-Graph fuse(const Graph& graph, const PassContext& context);            // elementwise chains into one pass over memory
-Graph layout(const Graph& graph, const PassContext& context);          // transposes and copies into operand flags
-Graph fused_optimizer(const Graph& graph, const PassContext& context); // all updates of one kind into one
-Graph schedule(const Graph& graph, const PassContext& context);        // order and lanes
+Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
+Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
+Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
+Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
+Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
+Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
+Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
+Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one
+Graph schedule(const Graph& graph, const PassContext& context);         // order and lanes
 }  // namespace passes
 
 const std::vector<Pass>& all_passes();  // in the order they run

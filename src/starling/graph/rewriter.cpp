@@ -4,14 +4,16 @@
 
 namespace starling {
 
-Rewriter::Rewriter(const Graph& from) : from_(from), values_(from.values().size(), -1), nodes_(from.nodes().size(), -1) {
+Rewriter::Rewriter(const Graph& from)
+    : from_(from), values_(from.values().size(), -1), nodes_(from.nodes().size(), -1) {
   to_.variables = from.variables;
   to_.constants = from.constants;
 }
 
 ValueId Rewriter::map(ValueId old) const {
   const ValueId made = values_[static_cast<std::size_t>(old)];
-  check(made >= 0, "[rewrite] expected value %{} to have been rewritten, got none ({} made it)", old, from_.maker(old).op->name);
+  check(made >= 0, "[rewrite] expected value %{} to have been rewritten, got none ({} made it)", old,
+        from_.maker(old).op->name);
   return made;
 }
 

@@ -20,7 +20,8 @@ SmallVector<ValueId, 4> splice(Rewriter& rewriter, const Graph& part, std::span<
     SmallVector<ValueId, 4> operands;
     for (ValueId id : node.in) operands.push_back(made[static_cast<std::size_t>(id)]);
     const NodeId id = rewriter.emit(*node.op, {operands.data(), operands.size()}, node.attrs, like);
-    for (std::size_t i = 0; i < node.out.size(); ++i) made[static_cast<std::size_t>(node.out[i])] = rewriter.to().node(id).out[i];
+    for (std::size_t i = 0; i < node.out.size(); ++i)
+      made[static_cast<std::size_t>(node.out[i])] = rewriter.to().node(id).out[i];
   }
   SmallVector<ValueId, 4> outputs;
   for (ValueId id : part.outputs) outputs.push_back(made[static_cast<std::size_t>(id)]);
@@ -33,7 +34,8 @@ Graph decomposition(const OpDef& op, std::span<const TensorType> in, const Attrs
   const NoGrad no_grad;
   TensorList operands;
   for (const auto& type : in) operands.push_back(tracer.input(type, kCpu));
-  for (const auto& out : op.decompose({operands.data(), operands.size()}, attrs)) tracer.graph().outputs.push_back(tracer.value_of(out));
+  for (const auto& out : op.decompose({operands.data(), operands.size()}, attrs))
+    tracer.graph().outputs.push_back(tracer.value_of(out));
   return std::move(tracer.graph());
 }
 

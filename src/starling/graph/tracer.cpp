@@ -51,7 +51,8 @@ ValueId Tracer::lift(const Tensor& tensor) {
 ValueId Tracer::value_of(const Tensor& tensor) {
   check(tensor.defined(), "[compile] expected a tensor, got an empty handle");
   if (tensor.traced()) {
-    check(tensor.impl()->tracer == this, "[compile] expected a value of this trace, got one of another (did it escape from an earlier call?)");
+    check(tensor.impl()->tracer == this,
+          "[compile] expected a value of this trace, got one of another (did it escape from an earlier call?)");
     return tensor.impl()->value;
   }
   const auto [it, fresh] = current_.try_emplace(tensor.impl(), -1);
@@ -81,16 +82,20 @@ TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const 
   return out;
 }
 
-void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets) {
+void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                        std::span<const Tensor> targets) {
   static const OpDef& assign_op = find_op("assign");
   for (const auto& target : targets) {
-    check(!target.traced(), "[compile] expected a variable to assign, got a traced value (in-place on a traced value is refused)");
-    check(target.is_variable(), "[compile] expected a variable to assign, got an unnamed tensor {}; give it a name with set_name",
+    check(!target.traced(),
+          "[compile] expected a variable to assign, got a traced value (in-place on a traced value is refused)");
+    check(target.is_variable(),
+          "[compile] expected a variable to assign, got an unnamed tensor {}; give it a name with set_name",
           to_string(target.type()));
   }
   const TensorList out = apply(op, inputs, attrs);
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    check(out[i].type() == targets[i].type(), "[{}] expected to assign {}, got {}", op.name, to_string(targets[i].type()), to_string(out[i].type()));
+    check(out[i].type() == targets[i].type(), "[{}] expected to assign {}, got {}", op.name,
+          to_string(targets[i].type()), to_string(out[i].type()));
     const ValueId value = out[i].impl()->value;
     const NodeId id = graph_.add(assign_op, {&value, 1}, AssignAttrs{variable_of(targets[i])});
     annotate(id, targets[i].device());
@@ -143,7 +148,8 @@ Trace trace(const TraceFn& f, std::span<const Tensor> like) {
   std::vector<Tensor> live = live_slots(one->tracer.graph());
   if (!live.empty()) {
     // The program must add to the slots: give them values and trace again, so that it reads them.
-    for (const auto& variable : live) variable.set_grad(make_slot(variable, one->tracer.slots_before.at(variable.impl())));
+    for (const auto& variable : live)
+      variable.set_grad(make_slot(variable, one->tracer.slots_before.at(variable.impl())));
     one = std::make_unique<OneTrace>();
     run_once(*one, f, like);
     live = live_slots(one->tracer.graph());

@@ -9,13 +9,15 @@
 
 namespace starling {
 
-// Turns the ops applied while it is on the interpreter stack into nodes of a graph. Named tensors become variables, lifted by
-// identity; other tensors that exist already become hidden inputs, read at every call, unless marked by constant().
+// Turns the ops applied while it is on the interpreter stack into nodes of a graph. Named tensors become variables,
+// lifted by identity; other tensors that exist already become hidden inputs, read at every call, unless marked by
+// constant().
 class Tracer final : public Interpreter {
  public:
   Tensor input(const TensorType& type, Device device);
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
-  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets) override;
+  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                  std::span<const Tensor> targets) override;
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
   Graph& graph() { return graph_; }
@@ -46,8 +48,8 @@ struct Trace {
 
 using TraceFn = std::function<TensorList(std::span<const Tensor>)>;
 
-// Runs f once on stand-ins of the given types. Gradient slots that f leaves alive become variables "<name>.grad", which the
-// program adds to at each call.
+// Runs f once on stand-ins of the given types. Gradient slots that f leaves alive become variables "<name>.grad", which
+// the program adds to at each call.
 Trace trace(const TraceFn& f, std::span<const Tensor> like);
 
 }  // namespace starling

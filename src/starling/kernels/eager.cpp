@@ -64,7 +64,8 @@ Device common_device(const OpDef& op, std::span<const Tensor> inputs) {
   if (inputs.empty()) return kCpu;
   for (const auto& input : inputs) {
     if (input.device() != inputs[0].device()) [[unlikely]] {
-      fail("[{}] expected all operands on one device, got {} and {}", op.name, to_string(inputs[0].device()), to_string(input.device()));
+      fail("[{}] expected all operands on one device, got {} and {}", op.name, to_string(inputs[0].device()),
+           to_string(input.device()));
     }
     check(!input.traced(), "[{}] expected a value that exists, got one of a finished trace", op.name);
   }
@@ -164,12 +165,16 @@ class Eager final : public Interpreter {
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                   std::span<const Tensor> targets) override {
     const Entry& entry = plan_cache().get(op, inputs, attrs);
-    check(targets.size() == entry.out.size(), "[{}] expected {} targets, got {}", op.name, entry.out.size(), targets.size());
+    check(targets.size() == entry.out.size(), "[{}] expected {} targets, got {}", op.name, entry.out.size(),
+          targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      if (targets[i].dtype() != entry.out[i].dtype || !(targets[i].shape() == entry.out[i].shape) || !targets[i].contiguous()) [[unlikely]] {
-        fail("[{}] expected to write a dense {}, got {}", op.name, to_string(entry.out[i]), to_string(targets[i].type()));
+      if (targets[i].dtype() != entry.out[i].dtype || !(targets[i].shape() == entry.out[i].shape) ||
+          !targets[i].contiguous()) [[unlikely]] {
+        fail("[{}] expected to write a dense {}, got {}", op.name, to_string(entry.out[i]),
+             to_string(targets[i].type()));
       }
-      check(!targets[i].impl()->storage->read_only(), "[{}] expected memory that may be written, got a read-only tensor", op.name);
+      check(!targets[i].impl()->storage->read_only(),
+            "[{}] expected memory that may be written, got a read-only tensor", op.name);
     }
     if (entry.view || may_not_alias(op, inputs, targets)) {
       TensorList fresh = apply(op, inputs, attrs);

@@ -9,8 +9,8 @@
 
 namespace starling {
 
-// The kernels of every op by kind of device, most wanted first; on the CPU the reference kernels come last. Built once at
-// first use from the families found by the build, immutable afterwards.
+// The kernels of every op by kind of device, most wanted first; on the CPU the reference kernels come last. Built once
+// at first use from the families found by the build, immutable afterwards.
 class KernelTable {
  public:
   void add(std::string_view op, DeviceKind device, Kernel kernel);

@@ -29,7 +29,8 @@ Tensor Linear::forward(const Tensor& x) { return linear(x, *weight_, bias_ ? *bi
 
 Conv2d::Conv2d(const Conv2dOptions& o) : options_(o) {
   check(o.in > 0 && o.out > 0 && o.kernel > 0 && o.groups > 0 && o.in % o.groups == 0,
-        "[Conv2d] expected sizes of at least 1 and groups that divide in, got in {}, out {}, kernel {}, groups {}", o.in, o.out, o.kernel, o.groups);
+        "[Conv2d] expected sizes of at least 1 and groups that divide in, got in {}, out {}, kernel {}, groups {}",
+        o.in, o.out, o.kernel, o.groups);
   const std::int64_t fan_in = o.in / o.groups * o.kernel * o.kernel;
   weight_ = &add_parameter("weight", begin({o.out, o.in / o.groups, o.kernel, o.kernel}, fan_in));
   if (o.bias) bias_ = &add_parameter("bias", begin({o.out}, fan_in));
@@ -37,12 +38,16 @@ Conv2d::Conv2d(const Conv2dOptions& o) : options_(o) {
 
 Tensor Conv2d::forward(const Tensor& x) {
   return conv2d(x, *weight_, bias_ ? *bias_ : Tensor(),
-                {.stride = {options_.stride, options_.stride}, .padding = {options_.padding, options_.padding}, .groups = options_.groups});
+                {.stride = {options_.stride, options_.stride},
+                 .padding = {options_.padding, options_.padding},
+                 .groups = options_.groups});
 }
 
 namespace {
 
-Pool2dAttrs pool_attrs(const PoolOptions& o) { return {{o.kernel, o.kernel}, {o.stride, o.stride}, {o.padding, o.padding}}; }
+Pool2dAttrs pool_attrs(const PoolOptions& o) {
+  return {{o.kernel, o.kernel}, {o.stride, o.stride}, {o.padding, o.padding}};
+}
 
 }  // namespace
 

@@ -10,8 +10,8 @@
 
 namespace starling::nn {
 
-// A part of a network: named parameters, named submodules, and what it does to a tensor. Calling it pushes its name on the
-// scope path, so that graphs and random numbers know where they are.
+// A part of a network: named parameters, named submodules, and what it does to a tensor. Calling it pushes its name on
+// the scope path, so that graphs and random numbers know where they are.
 class Module {
  public:
   virtual ~Module() = default;

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Applies an op to tensors: the interpreter on top of the stack gives it its meaning, and the tape records it when a gradient
-// will be wanted. All C++ op functions end here.
+// Applies an op to tensors: the interpreter on top of the stack gives it its meaning, and the tape records it when a
+// gradient will be wanted. All C++ op functions end here.
 TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs = {});
 inline TensorList apply(const OpDef& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}) {
   return apply(op, std::span(inputs.begin(), inputs.size()), attrs);

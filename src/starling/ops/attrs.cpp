@@ -41,12 +41,14 @@ template <class T>
 T parse_number(std::string_view text, std::string_view field) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check(error == std::errc() && end == text.data() + text.size(), "[attrs] expected a number for '{}', got '{}'", field, text);
+  check(error == std::errc() && end == text.data() + text.size(), "[attrs] expected a number for '{}', got '{}'", field,
+        text);
   return value;
 }
 
 Shape parse_ints(std::string_view text, std::string_view field) {
-  check(text.size() >= 2 && text.front() == '[' && text.back() == ']', "[attrs] expected [i, j, …] for '{}', got '{}'", field, text);
+  check(text.size() >= 2 && text.front() == '[' && text.back() == ']', "[attrs] expected [i, j, …] for '{}', got '{}'",
+        field, text);
   text = text.substr(1, text.size() - 2);
   Shape out;
   while (!text.empty()) {
@@ -91,9 +93,7 @@ T parse_value(std::string_view text, std::string_view field) {
   }
 }
 
-std::size_t mix(std::size_t hash, std::size_t value) {
-  return (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29);
-}
+std::size_t mix(std::size_t hash, std::size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29); }
 
 std::size_t hash_value(std::int64_t v) { return static_cast<std::size_t>(v); }
 std::size_t hash_value(double v) { return std::hash<double>()(v); }

@@ -35,13 +35,20 @@ using AttrFields = std::vector<AttrField>;
 
 template <class T>
 constexpr AttrKind attr_kind() {
-  if constexpr (std::is_same_v<T, bool>) return AttrKind::boolean;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return AttrKind::integer;
-  else if constexpr (std::is_same_v<T, double>) return AttrKind::real;
-  else if constexpr (std::is_same_v<T, DType>) return AttrKind::dtype;
-  else if constexpr (std::is_same_v<T, Shape>) return AttrKind::ints;
-  else if constexpr (std::is_same_v<T, Pair>) return AttrKind::pair;
-  else if constexpr (std::is_same_v<T, Symbol>) return AttrKind::symbol;
+  if constexpr (std::is_same_v<T, bool>)
+    return AttrKind::boolean;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return AttrKind::integer;
+  else if constexpr (std::is_same_v<T, double>)
+    return AttrKind::real;
+  else if constexpr (std::is_same_v<T, DType>)
+    return AttrKind::dtype;
+  else if constexpr (std::is_same_v<T, Shape>)
+    return AttrKind::ints;
+  else if constexpr (std::is_same_v<T, Pair>)
+    return AttrKind::pair;
+  else if constexpr (std::is_same_v<T, Symbol>)
+    return AttrKind::symbol;
 }
 
 template <class S, class T>
@@ -83,7 +90,8 @@ class Attrs {
   Attrs() : Attrs(NoAttrs{}) {}
   template <class T>
     requires(!std::is_same_v<T, Attrs>)
-  Attrs(const T& value) : type_(&attr_type<T>()) {  // NOLINT(google-explicit-constructor): `apply(op, {x}, SumAttrs{…})`
+  Attrs(const T& value)
+      : type_(&attr_type<T>()) {  // NOLINT(google-explicit-constructor): `apply(op, {x}, SumAttrs{…})`
     static_assert(sizeof(T) <= kCapacity);
     std::memcpy(data_, &value, sizeof(T));
   }

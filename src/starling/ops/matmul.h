@@ -8,10 +8,13 @@ namespace starling {
 struct MatmulAttrs {
   bool trans_a = false;
   bool trans_b = false;
-  static AttrFields fields() { return {field("trans_a", &MatmulAttrs::trans_a), field("trans_b", &MatmulAttrs::trans_b)}; }
+  static AttrFields fields() {
+    return {field("trans_a", &MatmulAttrs::trans_a), field("trans_b", &MatmulAttrs::trans_b)};
+  }
 };
 
-// [.., m, k] · [.., k, n] → [.., m, n]; leading dimensions broadcast. A transposed operand is given as [.., k, m] / [.., n, k].
+// [.., m, k] · [.., k, n] → [.., m, n]; leading dimensions broadcast. A transposed operand is given as [.., k, m] /
+// [.., n, k].
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs = {});
 
 struct LinearAttrs {

@@ -22,8 +22,8 @@ struct InferCall {
   const Attrs& attrs;
 };
 
-// What a gradient sees. Tensors that the op does not save (see OpDef::saves) have their type but no data. `grads` has one
-// entry an output, undefined where nothing flowed back.
+// What a gradient sees. Tensors that the op does not save (see OpDef::saves) have their type but no data. `grads` has
+// one entry an output, undefined where nothing flowed back.
 struct GradCall {
   const OpDef& op;
   std::span<const Tensor> in;
@@ -65,8 +65,8 @@ struct CaseInput {
   Shape shape{};
   double low = -2;
   double high = 2;
-  DType dtype = DType::f64;     // floats are drawn as f64 by the gradient check and cast down for others
-  bool distinct = false;        // no two values closer than 1e-2 of the range (max, relu at 0, comparisons)
+  DType dtype = DType::f64;  // floats are drawn as f64 by the gradient check and cast down for others
+  bool distinct = false;     // no two values closer than 1e-2 of the range (max, relu at 0, comparisons)
 };
 struct OpCase {
   std::vector<CaseInput> in;
@@ -87,26 +87,27 @@ struct OpDef {
   std::vector<std::string> outputs = {"y"};
   const AttrType* attrs = &attr_type<NoAttrs>();
 
-  std::function<Types(const InferCall&)> infer = nullptr;                 // throws "[name] expected …, got …"
-  std::function<TensorList(const GradCall&)> gradient = nullptr;          // empty: not differentiable
-  std::function<TensorList(std::span<const Tensor>, const Attrs&)> decompose = nullptr;  // fused ops: the same in simpler ones
-  std::function<ShardRule(const ShardCall&)> shard = nullptr;             // empty: works on replicated operands only
-  std::function<std::optional<View>(const ViewCall&)> view = nullptr;     // view ops; nullopt: these strides need a copy
-  std::function<std::vector<OpCase>()> cases = nullptr;                   // sample calls for every generated check
+  std::function<Types(const InferCall&)> infer = nullptr;         // throws "[name] expected …, got …"
+  std::function<TensorList(const GradCall&)> gradient = nullptr;  // empty: not differentiable
+  std::function<TensorList(std::span<const Tensor>, const Attrs&)> decompose =
+      nullptr;                                                         // fused ops: the same in simpler ones
+  std::function<ShardRule(const ShardCall&)> shard = nullptr;          // empty: works on replicated operands only
+  std::function<std::optional<View>(const ViewCall&)> view = nullptr;  // view ops; nullopt: these strides need a copy
+  std::function<std::vector<OpCase>()> cases = nullptr;                // sample calls for every generated check
 
   // Elementwise ops: the meaning of one element, in f64. It is the reference kernel.
   double (*scalar)(const double* in) = nullptr;
 
-  Saves saves = kSavesAll;   // what the gradient reads
-  bool stateful = false;     // has effects beyond its outputs: never merged, dropped or moved across its like
+  Saves saves = kSavesAll;  // what the gradient reads
+  bool stateful = false;    // has effects beyond its outputs: never merged, dropped or moved across its like
   bool random = false;
   bool commutative = false;
-  bool comm = false;         // talks to other ranks
-  int inplace = -1;          // output i may overwrite input inplace + i (-1: none)
+  bool comm = false;  // talks to other ranks
+  int inplace = -1;   // output i may overwrite input inplace + i (-1: none)
   bool elementwise() const { return scalar != nullptr; }
   bool variadic() const { return !inputs.empty() && inputs.back().ends_with("..."); }
   int min_inputs() const;
-  int max_inputs() const;    // -1: any number
+  int max_inputs() const;  // -1: any number
 };
 
 }  // namespace starling

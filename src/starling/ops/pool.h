@@ -10,11 +10,12 @@ struct Pool2dAttrs {
   Pair stride{2, 2};
   Pair padding{0, 0};
   static AttrFields fields() {
-    return {field("kernel", &Pool2dAttrs::kernel), field("stride", &Pool2dAttrs::stride), field("padding", &Pool2dAttrs::padding)};
+    return {field("kernel", &Pool2dAttrs::kernel), field("stride", &Pool2dAttrs::stride),
+            field("padding", &Pool2dAttrs::padding)};
   }
 };
-Tensor max_pool2d(const Tensor& x, const Pool2dAttrs& attrs = {});   // padding never wins; the first of equals does
-Tensor avg_pool2d(const Tensor& x, const Pool2dAttrs& attrs = {});   // padding counts as zeros
+Tensor max_pool2d(const Tensor& x, const Pool2dAttrs& attrs = {});  // padding never wins; the first of equals does
+Tensor avg_pool2d(const Tensor& x, const Pool2dAttrs& attrs = {});  // padding counts as zeros
 
 struct Pool2dGradAttrs {
   Shape shape{};  // of x

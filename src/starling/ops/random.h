@@ -5,9 +5,9 @@
 
 namespace starling {
 
-// Random numbers are a function of (seed, step, site, global index) alone. The key is a tensor i64[2] = (seed, step); the site
-// is the place of the call. `global` and `offset` say which piece of the whole tensor this is (empty: all of it), so that
-// pieces on several ranks hold what one rank would.
+// Random numbers are a function of (seed, step, site, global index) alone. The key is a tensor i64[2] = (seed, step);
+// the site is the place of the call. `global` and `offset` say which piece of the whole tensor this is (empty: all of
+// it), so that pieces on several ranks hold what one rank would.
 struct RandomAttrs {
   Shape shape{};
   Shape global{};
@@ -17,8 +17,9 @@ struct RandomAttrs {
   double b = 1;  // uniform: high; normal: standard deviation
   DType dtype = DType::f32;
   static AttrFields fields() {
-    return {field("shape", &RandomAttrs::shape), field("global", &RandomAttrs::global), field("offset", &RandomAttrs::offset),
-            field("site", &RandomAttrs::site),   field("a", &RandomAttrs::a),           field("b", &RandomAttrs::b),
+    return {field("shape", &RandomAttrs::shape),   field("global", &RandomAttrs::global),
+            field("offset", &RandomAttrs::offset), field("site", &RandomAttrs::site),
+            field("a", &RandomAttrs::a),           field("b", &RandomAttrs::b),
             field("dtype", &RandomAttrs::dtype)};
   }
 };
@@ -28,8 +29,8 @@ struct DropoutAttrs {
   Shape offset{};
   std::int64_t site = 0;
   static AttrFields fields() {
-    return {field("keep", &DropoutAttrs::keep), field("global", &DropoutAttrs::global), field("offset", &DropoutAttrs::offset),
-            field("site", &DropoutAttrs::site)};
+    return {field("keep", &DropoutAttrs::keep), field("global", &DropoutAttrs::global),
+            field("offset", &DropoutAttrs::offset), field("site", &DropoutAttrs::site)};
   }
 };
 
@@ -39,7 +40,7 @@ class Generator {
   explicit Generator(std::int64_t seed = 0);
   const Tensor& key() const { return key_; }
   void seed(std::int64_t seed);
-  void next_step();  // advances the step and starts counting calls anew; optimizers call it
+  void next_step();        // advances the step and starts counting calls anew; optimizers call it
   void to(Device device);  // programs need the key where they run; functions compiled before keep the old one
 
  private:

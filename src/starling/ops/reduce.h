@@ -6,7 +6,7 @@
 namespace starling {
 
 struct ReduceAttrs {
-  Shape axes{};            // empty: all
+  Shape axes{};  // empty: all
   bool keepdim = false;
   static AttrFields fields() { return {field("axes", &ReduceAttrs::axes), field("keepdim", &ReduceAttrs::keepdim)}; }
 };

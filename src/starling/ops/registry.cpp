@@ -51,7 +51,8 @@ const OpDef& find_op(std::string_view name) {
   std::vector<std::string> known;
   for (const auto* op : op_registry().sorted()) known.push_back(op->name);
   const auto close = nearest(name, known);
-  fail("[registry] expected the name of an op, got '{}'{}", name, close.empty() ? "" : " (did you mean '" + close + "'?)");
+  fail("[registry] expected the name of an op, got '{}'{}", name,
+       close.empty() ? "" : " (did you mean '" + close + "'?)");
 }
 
 }  // namespace starling

@@ -27,7 +27,8 @@ void expect_rank(const InferCall& call, int input, int rank) {
 Types infer_broadcast(const InferCall& call) {
   expect_same_dtype(call);
   Shape shape = call.in[0].shape;
-  for (std::size_t i = 1; i < call.in.size(); ++i) shape = broadcast_shapes(shape, call.in[i].shape, call.op.name.c_str());
+  for (std::size_t i = 1; i < call.in.size(); ++i)
+    shape = broadcast_shapes(shape, call.in[i].shape, call.op.name.c_str());
   return {TensorType{call.in[0].dtype, shape}};
 }
 

@@ -22,7 +22,8 @@ Symbol current_scope() { return scope; }
 std::int64_t next_random_site() {
   const auto call = counts[&scope.str()]++;
   std::uint64_t hash = 1469598103934665603ull;
-  for (char c : scope.str() + "#" + std::to_string(call)) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  for (char c : scope.str() + "#" + std::to_string(call))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return static_cast<std::int64_t>(hash >> 1);
 }
 

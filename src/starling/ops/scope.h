@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// Where in the model ops are being applied: modules push their names, tracers copy the path onto nodes, and random ops derive
-// their site from it, so that noise is the same whether code runs at once or compiled.
+// Where in the model ops are being applied: modules push their names, tracers copy the path onto nodes, and random ops
+// derive their site from it, so that noise is the same whether code runs at once or compiled.
 class NameScope {
  public:
   explicit NameScope(const std::string& name);
@@ -22,13 +22,13 @@ class NameScope {
 
 Symbol current_scope();  // "net/fc1", empty at the top
 
-// A number for the next random call of this scope: a hash of its path and of how many calls came before it since the counts
-// were reset. Optimizers reset them after each step, tracers while they trace.
+// A number for the next random call of this scope: a hash of its path and of how many calls came before it since the
+// counts were reset. Optimizers reset them after each step, tracers while they trace.
 std::int64_t next_random_site();
 
 class SiteCounts {
  public:
-  SiteCounts();   // counts from zero while it lives
+  SiteCounts();  // counts from zero while it lives
   ~SiteCounts();
   SiteCounts(const SiteCounts&) = delete;
   SiteCounts& operator=(const SiteCounts&) = delete;

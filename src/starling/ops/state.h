@@ -11,7 +11,8 @@ struct SourceAttrs {
   Shape shape{};
   DType dtype = DType::f32;
   static AttrFields fields() {
-    return {field("index", &SourceAttrs::index), field("shape", &SourceAttrs::shape), field("dtype", &SourceAttrs::dtype)};
+    return {field("index", &SourceAttrs::index), field("shape", &SourceAttrs::shape),
+            field("dtype", &SourceAttrs::dtype)};
   }
 };
 struct AssignAttrs {
@@ -31,7 +32,8 @@ struct SgdAttrs {
   double weight_decay = 0;
   bool nesterov = false;
   static AttrFields fields() {
-    return {field("momentum", &SgdAttrs::momentum), field("weight_decay", &SgdAttrs::weight_decay), field("nesterov", &SgdAttrs::nesterov)};
+    return {field("momentum", &SgdAttrs::momentum), field("weight_decay", &SgdAttrs::weight_decay),
+            field("nesterov", &SgdAttrs::nesterov)};
   }
 };
 

@@ -9,10 +9,12 @@ namespace starling::optim {
 Sgd::Sgd(std::vector<Tensor> parameters, const SgdOptions& options)
     : parameters_(std::move(parameters)), attrs_{options.momentum, options.weight_decay, options.nesterov} {
   check(options.lr >= 0 && options.momentum >= 0 && options.weight_decay >= 0,
-        "[Sgd] expected lr, momentum and weight decay of at least 0, got {}, {} and {}", options.lr, options.momentum, options.weight_decay);
+        "[Sgd] expected lr, momentum and weight decay of at least 0, got {}, {} and {}", options.lr, options.momentum,
+        options.weight_decay);
   Device device = kCpu;
   for (auto& p : parameters_) {
-    check(p.requires_grad() && p.is_variable(), "[Sgd] expected named parameters that require gradients, got {}", to_string(p.type()));
+    check(p.requires_grad() && p.is_variable(), "[Sgd] expected named parameters that require gradients, got {}",
+          to_string(p.type()));
     velocities_.push_back(zeros(p.shape(), p.dtype(), p.device()));
     velocities_.back().set_name(p.name() + ".velocity");
     device = p.device();

@@ -16,8 +16,8 @@ struct SgdOptions {
   bool nesterov = false;
 };
 
-// Stochastic gradient descent. step() uses up the gradients: it updates every parameter that has one, empties the slots and
-// moves the default random generator to its next step. The same lines work at once and inside compile().
+// Stochastic gradient descent. step() uses up the gradients: it updates every parameter that has one, empties the slots
+// and moves the default random generator to its next step. The same lines work at once and inside compile().
 class Sgd {
  public:
   Sgd(std::vector<Tensor> parameters, const SgdOptions& options);

@@ -49,7 +49,9 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     if (entry->types.size() != arguments.size() || entry->threads != threads) return false;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const Tensor& a = arguments[i];
-      if (a.dtype() != entry->types[i].dtype || !(a.shape() == entry->types[i].shape) || a.device() != entry->devices[i]) return false;
+      if (a.dtype() != entry->types[i].dtype || !(a.shape() == entry->types[i].shape) ||
+          a.device() != entry->devices[i])
+        return false;
     }
     return true;
   };

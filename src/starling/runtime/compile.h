@@ -11,17 +11,17 @@
 namespace starling {
 
 struct CompileOptions {
-  std::set<std::string> disable = {};            // passes to leave out, or "all"
-  int threads = 0;                               // 0: as many as parallel_for may use
+  std::set<std::string> disable = {};  // passes to leave out, or "all"
+  int threads = 0;                     // 0: as many as parallel_for may use
   bool reuse_memory = true;
   bool reference_only = false;
   std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
   std::size_t cache = 16;                        // programs kept, by signature of the arguments
 };
 
-// A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and run as
-// one program from then on. Tensors it captures are read at every call, variables are updated, results are fresh tensors
-// unless the caller has let go of the last ones.
+// A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and
+// run as one program from then on. Tensors it captures are read at every call, variables are updated, results are fresh
+// tensors unless the caller has let go of the last ones.
 class CompiledFunction {
  public:
   CompiledFunction(TraceFn f, CompileOptions options);
@@ -36,7 +36,7 @@ class CompiledFunction {
   const Graph& graph() const;         // as it runs
   std::string explain() const;
   std::size_t memory_bytes() const;
-  std::size_t programs() const;       // in the cache
+  std::size_t programs() const;  // in the cache
 
   void set_profiler(Profiler* profiler);
 
@@ -69,7 +69,8 @@ constexpr std::size_t arity() {
   static_assert(N <= 8, "compile() takes functions of up to eight tensors");
   constexpr bool fits = []<std::size_t... I>(std::index_sequence<I...>) {
     return std::is_invocable_v<F&, decltype((void)I, std::declval<const Tensor&>())...>;
-  }(std::make_index_sequence<N>());
+  }
+  (std::make_index_sequence<N>());
   if constexpr (fits) {
     return N;
   } else {
@@ -84,8 +85,9 @@ template <class F>
 class Compiled : public CompiledFunction {
  public:
   Compiled(F f, CompileOptions options)
-      : CompiledFunction([f = std::move(f)](std::span<const Tensor> in) mutable { return detail::invoke(f, in, Indices{}); },
-                         std::move(options)) {}
+      : CompiledFunction(
+            [f = std::move(f)](std::span<const Tensor> in) mutable { return detail::invoke(f, in, Indices{}); },
+            std::move(options)) {}
 
   template <class... Args>
   auto operator()(const Args&... args) {
@@ -104,7 +106,8 @@ class Compiled : public CompiledFunction {
  private:
   using Indices = std::make_index_sequence<detail::arity<F>()>;
   template <std::size_t... I>
-  static auto result(std::index_sequence<I...>) -> decltype(std::declval<F&>()((void(I), std::declval<const Tensor&>())...));
+  static auto result(std::index_sequence<I...>)
+      -> decltype(std::declval<F&>()((void(I), std::declval<const Tensor&>())...));
   using Result = decltype(result(Indices{}));
 };
 

@@ -25,7 +25,8 @@ const Tensor& Container::get(const std::string& name) const {
   std::vector<std::string> known;
   for (const auto& [key, tensor] : entries_) known.push_back(key);
   const auto close = nearest(name, known);
-  fail("[container] expected a variable that exists, got '{}'{}", name, close.empty() ? "" : " (did you mean '" + close + "'?)");
+  fail("[container] expected a variable that exists, got '{}'{}", name,
+       close.empty() ? "" : " (did you mean '" + close + "'?)");
 }
 
 Container Container::clone() const {
@@ -43,8 +44,8 @@ std::vector<Tensor> Container::bind(const Graph& graph) const {
   std::vector<Tensor> tensors;
   for (const auto& variable : graph.variables) {
     const Tensor& tensor = get(variable.name);
-    check(tensor.type() == variable.type && tensor.contiguous(), "[container] expected '{}' to be a dense {}, got {}", variable.name,
-          to_string(variable.type), to_string(tensor.type()));
+    check(tensor.type() == variable.type && tensor.contiguous(), "[container] expected '{}' to be a dense {}, got {}",
+          variable.name, to_string(variable.type), to_string(tensor.type()));
     tensors.push_back(tensor);
   }
   return tensors;

@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// Named tensors that outlive programs: parameters, optimizer state, counters. Programs read and assign them; several may share
-// one container.
+// Named tensors that outlive programs: parameters, optimizer state, counters. Programs read and assign them; several
+// may share one container.
 class Container {
  public:
   // The tensors that the graph was traced from.

@@ -13,7 +13,7 @@ namespace starling {
 struct Place {
   enum class Kind : std::uint8_t { arena, input, variable, constant, output };
   Kind kind = Kind::arena;
-  int index = 0;           // which input, variable, …; for the arena: which buffer (resolved into `offset` once planned)
+  int index = 0;  // which input, variable, …; for the arena: which buffer (resolved into `offset` once planned)
   std::int64_t offset = 0;  // in bytes
 };
 

@@ -9,7 +9,8 @@ std::string place_name(const Place& place) {
   constexpr const char* kinds[] = {"arena", "input", "variable", "constant", "output"};
   const char* kind = kinds[static_cast<int>(place.kind)];
   if (place.kind == Place::Kind::arena) return fmt::format("{}+{}", kind, place.offset);
-  return place.offset ? fmt::format("{}{}+{}", kind, place.index, place.offset) : fmt::format("{}{}", kind, place.index);
+  return place.offset ? fmt::format("{}{}+{}", kind, place.index, place.offset)
+                      : fmt::format("{}{}", kind, place.index);
 }
 
 std::string operands(const std::vector<Place>& places) {
@@ -21,13 +22,14 @@ std::string operands(const std::vector<Place>& places) {
 }  // namespace
 
 std::string Executable::explain() const {
-  std::string text = fmt::format("{} instructions on {} with {} threads; arena {} bytes ({} without reuse), scratch {} bytes\n",
-                                 instructions_.size(), to_string(device_), threads_, arena_bytes_, unshared_bytes_,
-                                 scratch_[0] + scratch_[1]);
+  std::string text = fmt::format(
+      "{} instructions on {} with {} threads; arena {} bytes ({} without reuse), scratch {} bytes\n",
+      instructions_.size(), to_string(device_), threads_, arena_bytes_, unshared_bytes_, scratch_[0] + scratch_[1]);
   int position = 0;
   for (const auto& i : instructions_) {
     const auto& scope = graph_.node(i.node).scope.str();
-    text += fmt::format("{:4} {:7} {:24} {:10} ({}) -> ({}){}{}\n", position++, name(i.lane), i.op, i.kernel, operands(i.in), operands(i.out),
+    text += fmt::format("{:4} {:7} {:24} {:10} ({}) -> ({}){}{}\n", position++, name(i.lane), i.op, i.kernel,
+                        operands(i.in), operands(i.out),
                         i.wait && lane_size_[1] ? fmt::format(" waits for {} of the other lane", i.wait) : "",
                         scope.empty() ? "" : "  @" + scope);
   }

@@ -17,7 +17,8 @@ Tensor snapshot(const Tensor& tensor) {
 }  // namespace
 
 TensorList interpret(const Graph& graph, const Container& container, std::span<const Tensor> inputs) {
-  check(inputs.size() == graph.inputs.size(), "[interpret] expected {} inputs, got {}", graph.inputs.size(), inputs.size());
+  check(inputs.size() == graph.inputs.size(), "[interpret] expected {} inputs, got {}", graph.inputs.size(),
+        inputs.size());
   const NoGrad no_grad;
   const InterpreterScope eager(eager_interpreter());
   const std::vector<Tensor> variables = container.bind(graph);
@@ -26,7 +27,9 @@ TensorList interpret(const Graph& graph, const Container& container, std::span<c
     if (is_source(node)) {
       const auto index = static_cast<std::size_t>(source_index(node));
       Tensor& out = values[static_cast<std::size_t>(node.out[0])];
-      out = is_op(node, "input") ? inputs[index] : is_op(node, "variable") ? snapshot(variables[index]) : graph.constants[index];
+      out = is_op(node, "input")      ? inputs[index]
+            : is_op(node, "variable") ? snapshot(variables[index])
+                                      : graph.constants[index];
       continue;
     }
     TensorList in;

@@ -15,11 +15,13 @@ struct Instance::Step {
   const Instruction* instruction;
 };
 
-Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container, const InstanceOptions& options)
+Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container,
+                   const InstanceOptions& options)
     : executable_(std::move(executable)), options_(options) {
   const Executable& exe = *executable_;
   arena_ = new Storage(exe.device(), exe.arena_bytes());
-  for (Lane lane : {Lane::compute, Lane::comm}) scratch_[static_cast<std::size_t>(lane)] = new Storage(exe.device(), exe.scratch_bytes(lane));
+  for (Lane lane : {Lane::compute, Lane::comm})
+    scratch_[static_cast<std::size_t>(lane)] = new Storage(exe.device(), exe.scratch_bytes(lane));
   variables_ = container.bind(exe.graph());
   for (const auto& constant : exe.graph().constants) {
     constants_.push_back(exe.device().kind == DeviceKind::null ? constant : to(constant, exe.device()));
@@ -30,9 +32,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
 
 Instance::~Instance() = default;
 
-std::size_t Instance::memory_bytes() const {
-  return arena_->bytes() + scratch_[0]->bytes() + scratch_[1]->bytes();
-}
+std::size_t Instance::memory_bytes() const { return arena_->bytes() + scratch_[0]->bytes() + scratch_[1]->bytes(); }
 
 // Lays out one table of addresses and remembers which entries change from run to run.
 void Instance::resolve() {
@@ -62,14 +62,16 @@ void Instance::resolve() {
     for (const auto& place : instruction.in) settle(place);
     void** out = next;
     for (const auto& place : instruction.out) settle(place);
-    steps_[static_cast<std::size_t>(instruction.lane)].push_back({instruction.plan.get(), in, out, instruction.wait, &instruction});
+    steps_[static_cast<std::size_t>(instruction.lane)].push_back(
+        {instruction.plan.get(), in, out, instruction.wait, &instruction});
   }
 }
 
 void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   const Graph& graph = executable_->graph();
   check(inputs.size() == graph.inputs.size() && outputs.size() == graph.outputs.size(),
-        "[run] expected {} inputs and {} outputs, got {} and {}", graph.inputs.size(), graph.outputs.size(), inputs.size(), outputs.size());
+        "[run] expected {} inputs and {} outputs, got {} and {}", graph.inputs.size(), graph.outputs.size(),
+        inputs.size(), outputs.size());
   const auto set = [](const std::vector<Patch>& patches, void* base) {
     for (const auto& patch : patches) *patch.slot = static_cast<std::byte*>(base) + patch.offset;
   };
@@ -78,8 +80,8 @@ void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> out
     const bool fits = given.dtype() == wanted.dtype && given.shape() == wanted.shape && given.contiguous() &&
                       given.device() == executable_->device();
     if (fits) return;
-    fail("[run] expected {} {} to be a dense {} on {}, got {} on {}", what, i, to_string(wanted), to_string(executable_->device()),
-         to_string(given.type()), to_string(given.device()));
+    fail("[run] expected {} {} to be a dense {} on {}, got {} on {}", what, i, to_string(wanted),
+         to_string(executable_->device()), to_string(given.type()), to_string(given.device()));
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_operand(inputs[i], graph.inputs[i], "input", i);
@@ -107,7 +109,8 @@ void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outpu
     const ThreadScope threads(executable_->threads());
     run_host();
   }
-  for (int variable : executable_->assigned()) variables_[static_cast<std::size_t>(variable)].impl()->storage->bump_version();
+  for (int variable : executable_->assigned())
+    variables_[static_cast<std::size_t>(variable)].impl()->storage->bump_version();
 }
 
 void Instance::run_host() {
@@ -173,7 +176,8 @@ void Instance::run_step(const Step& step, void* stream) {
   }
   const auto begin = profiler_->now();
   step.plan->run(launch);
-  profiler_->record({step.instruction->op.c_str(), step.instruction->kernel.c_str(), options_.rank, static_cast<int>(lane), begin, profiler_->now()});
+  profiler_->record({step.instruction->op.c_str(), step.instruction->kernel.c_str(), options_.rank,
+                     static_cast<int>(lane), begin, profiler_->now()});
 }
 
 // A recording holds addresses, so each set of operands has its own; loaders rotate among a few buffers.
@@ -188,7 +192,8 @@ void Instance::run_device(std::span<const Tensor> inputs, std::span<const Tensor
   }
   if (replays_.size() == kMostRecordings) replays_.erase(replays_.begin());
   auto replay = make_cuda_replay(executable_->device().index);
-  check(replay != nullptr, "[run] expected a build with CUDA for a program on {}, got one without", to_string(executable_->device()));
+  check(replay != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
+        to_string(executable_->device()));
   replay->record([&](void* stream) {
     for (const auto& step : steps_[0]) run_step(step, stream);
   });

@@ -23,12 +23,14 @@ struct InstanceOptions {
 // serving replicas are instances over one executable. One run at a time; running allocates nothing.
 class Instance {
  public:
-  Instance(std::shared_ptr<const Executable> executable, const Container& container, const InstanceOptions& options = {});
+  Instance(std::shared_ptr<const Executable> executable, const Container& container,
+           const InstanceOptions& options = {});
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  // Inputs and outputs must have the types of the graph, be dense and on its device. The caller's thread runs the compute lane.
+  // Inputs and outputs must have the types of the graph, be dense and on its device. The caller's thread runs the
+  // compute lane.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 
   const Executable& executable() const { return *executable_; }
@@ -58,11 +60,11 @@ class Instance {
   Ref<Storage> scratch_[2];
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;
-  std::vector<Step> steps_[2];           // by lane
-  std::vector<void*> addresses_;          // all operands of all steps
+  std::vector<Step> steps_[2];    // by lane
+  std::vector<void*> addresses_;  // all operands of all steps
   std::vector<std::vector<Patch>> input_patches_, output_patches_, variable_patches_;
-  std::vector<void*> bound_;              // addresses of variables at the last run
-  std::atomic<int> done_[2] = {0, 0};     // instructions of each lane that have ended in this run
+  std::vector<void*> bound_;           // addresses of variables at the last run
+  std::atomic<int> done_[2] = {0, 0};  // instructions of each lane that have ended in this run
   std::atomic<bool> failed_{false};
   std::unique_ptr<LaneThread> comm_lane_;
   Profiler* profiler_ = nullptr;

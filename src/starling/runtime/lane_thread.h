@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// A thread that runs the same work each time it is started: one lane of an instance beside the caller's. It never enters a
-// parallel region.
+// A thread that runs the same work each time it is started: one lane of an instance beside the caller's. It never
+// enters a parallel region.
 class LaneThread {
  public:
   explicit LaneThread(std::function<void()> work);

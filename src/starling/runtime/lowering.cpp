@@ -9,7 +9,9 @@
 namespace starling {
 namespace {
 
-std::size_t bytes_of(const TensorType& type) { return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype); }
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+}
 
 Device device_of(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
@@ -33,7 +35,8 @@ Lowering::Lowering(Graph graph, const ExecutableOptions& options)
   lane_position_.assign(graph_.nodes().size(), -1);
   assigns_.resize(graph_.variables.size());
   for (NodeId id = 0; id < graph_.size(); ++id) {
-    if (is_op(graph_.node(id), "assign")) assigns_[static_cast<std::size_t>(source_index(graph_.node(id)))].push_back(id);
+    if (is_op(graph_.node(id), "assign"))
+      assigns_[static_cast<std::size_t>(source_index(graph_.node(id)))].push_back(id);
   }
 }
 
@@ -96,7 +99,8 @@ void Lowering::find_last_uses() {
   const auto read = [&](ValueId value, int step) {
     const NodeId maker = graph_.value(view_of_[static_cast<std::size_t>(value)]).node;
     if (!is_op(graph_.node(maker), "variable")) return;
-    variable_reads_[static_cast<std::size_t>(source_index(graph_.node(maker)))].push_back(outlived(maker) ? maker : step);
+    variable_reads_[static_cast<std::size_t>(source_index(graph_.node(maker)))].push_back(outlived(maker) ? maker
+                                                                                                          : step);
   };
   for (NodeId id = 0; id < graph_.size(); ++id) {
     for (ValueId in : graph_.node(id).in) read(in, finished_at_[static_cast<std::size_t>(id)]);
@@ -136,7 +140,9 @@ void Lowering::lower_source(NodeId id) {
   const ValueId out = node.out[0];
   Place place;
   place.index = index;
-  place.kind = is_op(node, "input") ? Place::Kind::input : is_op(node, "variable") ? Place::Kind::variable : Place::Kind::constant;
+  place.kind = is_op(node, "input")      ? Place::Kind::input
+               : is_op(node, "variable") ? Place::Kind::variable
+                                         : Place::Kind::constant;
   if (place.kind == Place::Kind::variable) {
     int& shared = variable_memory_[static_cast<std::size_t>(index)];
     if (shared < 0) shared = new_memory(place, bytes_of(graph_.value(out).type), 0);
@@ -158,8 +164,8 @@ bool Lowering::variable_read_after(int variable, int step, bool including) const
   return false;
 }
 
-// The variable that this output may be written into at once: it is assigned there, nobody reads the old value later, and the
-// op either overwrites exactly that operand or does not read the variable at all.
+// The variable that this output may be written into at once: it is assigned there, nobody reads the old value later,
+// and the op either overwrites exactly that operand or does not read the variable at all.
 int Lowering::variable_target(NodeId id, std::size_t output) {
   const Node& node = graph_.node(id);
   const ValueId out = node.out[output];
@@ -171,7 +177,8 @@ int Lowering::variable_target(NodeId id, std::size_t output) {
     const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
     if (operand >= node.in.size()) continue;
     const Location& from = at(node.in[operand]);
-    const bool same = from.memory == variable_memory_[static_cast<std::size_t>(variable)] && from.offset == 0 && from.desc.contiguous();
+    const bool same = from.memory == variable_memory_[static_cast<std::size_t>(variable)] && from.offset == 0 &&
+                      from.desc.contiguous();
     int readers = 0;
     for (ValueId in : node.in) readers += at(in).memory == from.memory;
     if (same && (readers == 1 || node.op->elementwise())) return variable;
@@ -190,7 +197,9 @@ int Lowering::dying_operand(NodeId id, std::size_t output) {
     const Location& from = at(in);
     if (from.memory < 0 || !memory_of(in).is_buffer() || from.offset != 0 || !from.desc.contiguous()) return false;
     if (memory_of(in).bytes != bytes_of(graph_.value(node.out[output]).type)) return false;
-    if (memory_of(in).last > id || last_use_[static_cast<std::size_t>(root)] > finished_at_[static_cast<std::size_t>(id)]) return false;
+    if (memory_of(in).last > id ||
+        last_use_[static_cast<std::size_t>(root)] > finished_at_[static_cast<std::size_t>(id)])
+      return false;
     int readers = 0;
     for (ValueId other : node.in) readers += at(other).memory == from.memory;
     return readers == 1 || node.op->elementwise();
@@ -254,7 +263,9 @@ void Lowering::finish_outputs() {
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     const Location& from = at(graph_.outputs[i]);
     const Place& place = memory_[static_cast<std::size_t>(from.memory)].place;
-    if (place.kind == Place::Kind::output && place.index == static_cast<int>(i) && from.desc.contiguous() && from.offset == 0) continue;
+    if (place.kind == Place::Kind::output && place.index == static_cast<int>(i) && from.desc.contiguous() &&
+        from.offset == 0)
+      continue;
     const TensorType& type = graph_.value(graph_.outputs[i]).type;
     const int target = new_memory({Place::Kind::output, static_cast<int>(i), 0}, bytes_of(type), end_);
     emit_copy(graph_.value(graph_.outputs[i]).node, from, {target, 0, dense(type)});
@@ -266,21 +277,23 @@ void Lowering::emit_copy(NodeId id, const Location& from, const Location& to) {
   emit(id, op, NoAttrs{}, {from}, {to});
 }
 
-// The instructions of the other lane that must have ended: for comm, all compute before it; for compute, the comm nodes that
-// made its operands or stand in its control edges.
+// The instructions of the other lane that must have ended: for comm, all compute before it; for compute, the comm nodes
+// that made its operands or stand in its control edges.
 int Lowering::wait_of(NodeId id) const {
   const Node& node = graph_.node(id);
   if (node.lane == Lane::comm) return exe_->lane_size_[static_cast<std::size_t>(Lane::compute)];
   int wait = 0;
   const auto after = [&](NodeId other) {
-    if (graph_.node(other).lane == Lane::comm) wait = std::max(wait, lane_position_[static_cast<std::size_t>(other)] + 1);
+    if (graph_.node(other).lane == Lane::comm)
+      wait = std::max(wait, lane_position_[static_cast<std::size_t>(other)] + 1);
   };
   for (ValueId in : node.in) after(graph_.value(view_of_[static_cast<std::size_t>(in)]).node);
   for (NodeId other : node.after) after(other);
   return wait;
 }
 
-void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, std::vector<Location> out) {
+void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
+                    std::vector<Location> out) {
   std::vector<ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);
@@ -296,7 +309,8 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
     emit_copy(id, in[i], target);
     in[i] = target;
   }
-  Instruction instruction{op.name, planned.kernel, id, graph_.node(id).lane, std::move(planned.plan), {}, {}, wait_of(id)};
+  Instruction instruction{op.name, planned.kernel, id, graph_.node(id).lane, std::move(planned.plan), {},
+                          {},      wait_of(id)};
   for (const auto& location : in) instruction.in.push_back(place(location));
   for (const auto& location : out) instruction.out.push_back(place(location));
   auto& lane_size = exe_->lane_size_[static_cast<std::size_t>(instruction.lane)];

@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// Turns a graph into instructions: views become addresses, updates overwrite their variable, dying operands lend their memory
-// to results, and the rest is placed in the arena.
+// Turns a graph into instructions: views become addresses, updates overwrite their variable, dying operands lend their
+// memory to results, and the rest is placed in the arena.
 class Lowering {
  public:
   Lowering(Graph graph, const ExecutableOptions& options);
@@ -56,15 +56,15 @@ class Lowering {
   ExecutableOptions options_;
   const Graph& graph_;
   std::vector<std::vector<NodeId>> users_;
-  std::vector<ValueId> view_of_;                 // the value whose memory this one shares, itself if none
-  std::vector<int> last_use_;                    // of each root value
-  std::vector<int> finished_at_;                 // comm nodes: the step by which they have ended
+  std::vector<ValueId> view_of_;  // the value whose memory this one shares, itself if none
+  std::vector<int> last_use_;     // of each root value
+  std::vector<int> finished_at_;  // comm nodes: the step by which they have ended
   std::vector<Location> locations_;
   std::vector<Memory> memory_;
   std::vector<std::vector<int>> variable_reads_;  // steps that read each variable's memory
   std::vector<int> variable_memory_;
-  std::vector<std::vector<int>> assigns_;        // steps that assign each variable
-  std::vector<int> lane_position_;               // of each node within its lane
+  std::vector<std::vector<int>> assigns_;  // steps that assign each variable
+  std::vector<int> lane_position_;         // of each node within its lane
   int end_ = 0;
 };
 

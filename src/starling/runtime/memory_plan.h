@@ -17,7 +17,8 @@ struct MemoryPlan {
   std::size_t arena_bytes = 0;
 };
 
-// Places buffers so that those in use at the same time do not overlap: largest first, each at the lowest offset that is free.
+// Places buffers so that those in use at the same time do not overlap: largest first, each at the lowest offset that is
+// free.
 MemoryPlan plan_memory(const std::vector<BufferUse>& uses);
 
 // The most bytes in use at one step: no plan can do with less.

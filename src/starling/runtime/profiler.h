@@ -8,14 +8,14 @@
 
 namespace starling {
 
-// Collects when each instruction ran, on which lane and rank; writes a Chrome trace (chrome://tracing, Perfetto). Space for
-// `capacity` events is taken at once: recording allocates nothing, and what does not fit is counted and dropped.
+// Collects when each instruction ran, on which lane and rank; writes a Chrome trace (chrome://tracing, Perfetto). Space
+// for `capacity` events is taken at once: recording allocates nothing, and what does not fit is counted and dropped.
 class Profiler {
  public:
   using Clock = std::chrono::steady_clock;
 
   struct Event {
-    const char* name;    // static or owned by the executable
+    const char* name;  // static or owned by the executable
     const char* kernel;
     int rank;
     int lane;
@@ -24,7 +24,9 @@ class Profiler {
   };
 
   explicit Profiler(std::size_t capacity = 1 << 16);
-  std::int64_t now() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count(); }
+  std::int64_t now() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
+  }
   void record(const Event& event);
   std::vector<Event> events() const;
   void clear();

@@ -12,13 +12,15 @@ class SingleProgram final : public Program {
     PipelineResult passed = run_passes(global, {}, options.disable);
     reports_ = std::move(passed.reports);
     const int threads = options.threads > 0 ? options.threads : num_threads();
-    auto executable = Executable::build(std::move(passed.graph), {.threads = threads,
-                                                                  .reuse_memory = options.reuse_memory,
-                                                                  .reference_only = options.reference_only});
+    auto executable = Executable::build(
+        std::move(passed.graph),
+        {.threads = threads, .reuse_memory = options.reuse_memory, .reference_only = options.reference_only});
     instance_ = std::make_unique<Instance>(std::move(executable), container);
   }
 
-  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override { instance_->run(inputs, outputs); }
+  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
+    instance_->run(inputs, outputs);
+  }
   const Graph& graph() const override { return instance_->executable().graph(); }
   std::string explain() const override { return describe(reports_) + instance_->executable().explain(); }
   void set_profiler(Profiler* profiler) override { instance_->set_profiler(profiler); }
@@ -31,7 +33,8 @@ class SingleProgram final : public Program {
 
 }  // namespace
 
-std::unique_ptr<Program> SingleStrategy::build(const Graph& global, const Container& container, const BuildOptions& options) {
+std::unique_ptr<Program> SingleStrategy::build(const Graph& global, const Container& container,
+                                               const BuildOptions& options) {
   return std::make_unique<SingleProgram>(global, container, options);
 }
 

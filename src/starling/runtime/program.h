@@ -13,11 +13,11 @@
 namespace starling {
 
 struct BuildOptions {
-  std::set<std::string> disable;   // names of passes, or "all"
-  int threads = 0;                 // 0: as many as parallel_for may use now
+  std::set<std::string> disable;  // names of passes, or "all"
+  int threads = 0;                // 0: as many as parallel_for may use now
   bool reuse_memory = true;
-  bool reference_only = false;     // reference kernels: the oracle
-  std::size_t arguments = 0;       // how many of the graph's inputs are arguments; the rest are captured tensors
+  bool reference_only = false;  // reference kernels: the oracle
+  std::size_t arguments = 0;    // how many of the graph's inputs are arguments; the rest are captured tensors
 };
 
 // A step that can be run: one executable and its instance, or one per rank.
@@ -26,7 +26,7 @@ class Program {
   virtual ~Program() = default;
   // Global inputs and outputs: a distributed program cuts and joins them itself.
   virtual void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
-  virtual const Graph& graph() const = 0;        // after all passes (of rank 0)
+  virtual const Graph& graph() const = 0;  // after all passes (of rank 0)
   virtual std::string explain() const = 0;
   virtual void set_profiler(Profiler* profiler) = 0;
   virtual std::size_t memory_bytes() const = 0;  // arenas and scratch of all ranks here
@@ -37,7 +37,8 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
   virtual std::string name() const = 0;
-  virtual std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) = 0;
+  virtual std::unique_ptr<Program> build(const Graph& global, const Container& container,
+                                         const BuildOptions& options) = 0;
 };
 
 // One rank, no communication.

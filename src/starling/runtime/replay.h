@@ -6,8 +6,9 @@
 
 namespace starling {
 
-// Runs the instructions of a device program. `enqueue(stream)` puts them all on a stream; it is called once to record them,
-// later runs replay the recording in one launch. The recording holds addresses: a run with other ones needs another recording.
+// Runs the instructions of a device program. `enqueue(stream)` puts them all on a stream; it is called once to record
+// them, later runs replay the recording in one launch. The recording holds addresses: a run with other ones needs
+// another recording.
 class Replay {
  public:
   virtual ~Replay() = default;

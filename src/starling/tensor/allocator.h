@@ -8,10 +8,10 @@
 namespace starling {
 
 struct AllocatorStats {
-  std::int64_t live_bytes = 0;       // held by tensors and arenas now
-  std::int64_t peak_bytes = 0;       // most ever held at once since reset_peak
-  std::int64_t cached_bytes = 0;     // freed blocks kept for reuse
-  std::int64_t allocations = 0;      // requests so far
+  std::int64_t live_bytes = 0;          // held by tensors and arenas now
+  std::int64_t peak_bytes = 0;          // most ever held at once since reset_peak
+  std::int64_t cached_bytes = 0;        // freed blocks kept for reuse
+  std::int64_t allocations = 0;         // requests so far
   std::int64_t system_allocations = 0;  // those that reached the system
 };
 

@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// cpu:k are logical CPUs, each with memory accounting (and a cap, if one is set) of its own. null holds shapes only: programs
-// are planned and tested on it without hardware or memory.
+// cpu:k are logical CPUs, each with memory accounting (and a cap, if one is set) of its own. null holds shapes only:
+// programs are planned and tested on it without hardware or memory.
 enum class DeviceKind : std::uint8_t { cpu, cuda, null };
 
 struct Device {
@@ -20,7 +20,7 @@ struct Device {
 inline constexpr Device kCpu{};
 
 std::string_view name(DeviceKind kind);
-std::string to_string(Device device);                          // cpu:0
-std::optional<Device> parse_device(std::string_view text);     // "cpu", "cpu:1", "cuda:0", "null"
+std::string to_string(Device device);                       // cpu:0
+std::optional<Device> parse_device(std::string_view text);  // "cpu", "cpu:1", "cuda:0", "null"
 
 }  // namespace starling

@@ -26,7 +26,9 @@ void cpu_copy(void* to, const void* from, std::size_t bytes) {
 // The null device hands out an address that nobody may touch.
 void* null_allocate(std::size_t, int) { return nullptr; }
 void null_free(void*, std::size_t, int) {}
-void null_copy(void*, const void*, std::size_t) { fail("[device] expected memory, got the null device, which has none"); }
+void null_copy(void*, const void*, std::size_t) {
+  fail("[device] expected memory, got the null device, which has none");
+}
 
 constexpr DeviceMemory kCpuMemory{cpu_allocate, cpu_free, cpu_copy, cpu_copy, cpu_copy};
 constexpr DeviceMemory kNullMemory{null_allocate, null_free, null_copy, null_copy, null_copy};

@@ -30,8 +30,8 @@ constexpr std::optional<DType> parse_dtype(std::string_view text) {
 
 constexpr bool is_float(DType dtype) { return static_cast<int>(dtype) <= static_cast<int>(DType::bf16); }
 
-// The dtype that holds both operands of a mixed expression: a float beats an integer, wider beats narrower; f16 with bf16
-// is f32, since neither holds the other.
+// The dtype that holds both operands of a mixed expression: a float beats an integer, wider beats narrower; f16 with
+// bf16 is f32, since neither holds the other.
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;
   if ((a == DType::f16 && b == DType::bf16) || (a == DType::bf16 && b == DType::f16)) return DType::f32;

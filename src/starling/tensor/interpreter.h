@@ -9,8 +9,9 @@ namespace starling {
 struct OpDef;
 class Attrs;
 
-// Gives an op its meaning: the eager interpreter runs it now, a tracer appends it to a graph. A stack of them stands per
-// thread; ops go to the top one. The tape is not on the stack: it records beside whichever is on top, in both modes.
+// Gives an op its meaning: the eager interpreter runs it now, a tracer appends it to a graph. A stack of them stands
+// per thread; ops go to the top one. The tape is not on the stack: it records beside whichever is on top, in both
+// modes.
 class Interpreter {
  public:
   virtual ~Interpreter() = default;

@@ -3,7 +3,9 @@
 
 namespace starling {
 
-const DeviceMemory& cuda_memory() { fail("[device] expected a build with CUDA, got one without (configure with STARLING_CUDA=ON)"); }
+const DeviceMemory& cuda_memory() {
+  fail("[device] expected a build with CUDA, got one without (configure with STARLING_CUDA=ON)");
+}
 
 int cuda_device_count() { return 0; }
 

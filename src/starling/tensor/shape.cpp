@@ -80,7 +80,8 @@ void check_size(const Shape& shape, std::size_t element_size, const char* who) {
   for (auto dim : shape) {
     check(dim >= 0, "[{}] expected sizes of at least 0, got {}", who, to_string(shape));
     check(dim == 0 || bytes <= std::numeric_limits<std::int64_t>::max() / dim,
-          "[{}] expected a tensor that can be addressed, got {} elements of {} bytes", who, to_string(shape), element_size);
+          "[{}] expected a tensor that can be addressed, got {} elements of {} bytes", who, to_string(shape),
+          element_size);
     bytes *= std::max<std::int64_t>(dim, 1);
   }
 }

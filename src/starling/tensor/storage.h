@@ -10,8 +10,9 @@
 
 namespace starling {
 
-// A piece of memory shared by the tensors that view it. It came from the device's allocator, or belongs to someone else and
-// is given back by their deleter (a memory-mapped file, an arena, a foreign array). Read-only memory refuses to be assigned.
+// A piece of memory shared by the tensors that view it. It came from the device's allocator, or belongs to someone else
+// and is given back by their deleter (a memory-mapped file, an arena, a foreign array). Read-only memory refuses to be
+// assigned.
 class Storage final : public RefCounted, public Pooled<Storage> {
  public:
   using Deleter = std::function<void(void*)>;

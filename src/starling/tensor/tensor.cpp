@@ -14,7 +14,9 @@ const TensorImpl& expect(const Ref<TensorImpl>& impl, const char* what) {
   return *impl;
 }
 
-std::int64_t bytes_of(const Tensor& tensor) { return tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype())); }
+std::int64_t bytes_of(const Tensor& tensor) {
+  return tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+}
 
 template <class T>
 double to_double(T value) {
@@ -72,7 +74,9 @@ void* Tensor::raw(Where where) const {
   const auto& impl = expect(impl_, "memory");
   // Not check(): its arguments would be made at every call, and this one is hot.
   if (impl.tracer != nullptr) {
-    fail("[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it has no data yet",
+    fail(
+        "[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it "
+        "has no data yet",
         where.file_name(), where.line(), to_string(type()));
   }
   return impl.address();
@@ -197,9 +201,11 @@ Tensor to(const Tensor& tensor, Device device) {
 
 void copy_into(const Tensor& destination, const Tensor& source) {
   if (!(destination.type() == source.type()) || !destination.contiguous() || !source.contiguous()) {
-    fail("[copy_into] expected contiguous tensors of one type, got {} and {}", to_string(destination.type()), to_string(source.type()));
+    fail("[copy_into] expected contiguous tensors of one type, got {} and {}", to_string(destination.type()),
+         to_string(source.type()));
   }
-  check(!destination.impl()->storage->read_only(), "[copy_into] expected memory that may be written, got a read-only tensor");
+  check(!destination.impl()->storage->read_only(),
+        "[copy_into] expected memory that may be written, got a read-only tensor");
   const auto bytes = static_cast<std::size_t>(bytes_of(source));
   void* to = destination.raw();
   const void* from = source.raw();
@@ -221,7 +227,8 @@ void print_values(std::ostream& out, const Tensor& tensor) {
   constexpr std::size_t kMost = 64;
   const auto values = tensor.to_vector();
   out << " {";
-  for (std::size_t i = 0; i < values.size() && i < kMost; ++i) out << (i ? ", " : "") << fmt::format("{:.6g}", values[i]);
+  for (std::size_t i = 0; i < values.size() && i < kMost; ++i)
+    out << (i ? ", " : "") << fmt::format("{:.6g}", values[i]);
   out << (values.size() > kMost ? ", …}" : "}");
 }
 

@@ -29,8 +29,8 @@ struct TensorType {
 };
 std::string to_string(const TensorType& type);  // f32[64, 10]
 
-// A cheap handle to an n-dimensional array: dtype, shape, device, and either memory (strided) or a value of a graph being
-// traced. Copies share the array. Functions that read memory throw on a traced value, naming the caller's line.
+// A cheap handle to an n-dimensional array: dtype, shape, device, and either memory (strided) or a value of a graph
+// being traced. Copies share the array. Functions that read memory throw on a traced value, naming the caller's line.
 class Tensor {
  public:
   using Where = SourceLocation;
@@ -62,8 +62,8 @@ class Tensor {
   // A value of a graph being traced: which tracer, which value.
   bool traced() const;
 
-  // Differentiation. backward() fills the grad() of every tensor that requires one and that this one depends on, adding to
-  // what is there; this tensor must hold one element unless a gradient of its shape is given.
+  // Differentiation. backward() fills the grad() of every tensor that requires one and that this one depends on, adding
+  // to what is there; this tensor must hold one element unless a gradient of its shape is given.
   Tensor& set_requires_grad(bool on = true);
   bool requires_grad() const;
   Tensor grad() const;
@@ -104,10 +104,10 @@ class TensorImpl final : public RefCounted, public Pooled<TensorImpl> {
   Device device;
   Shape shape{};
   Shape strides;
-  Ref<Storage> storage;      // null for a traced value
-  std::int64_t offset = 0;   // of the first element, in elements
+  Ref<Storage> storage;     // null for a traced value
+  std::int64_t offset = 0;  // of the first element, in elements
   const void* tracer = nullptr;
-  int value = -1;            // in the tracer's graph
+  int value = -1;  // in the tracer's graph
   std::unique_ptr<TensorExtra> extra;
 
   TensorExtra& more() {
@@ -134,7 +134,8 @@ Tensor from_host(std::span<const T> values, const Shape& shape) {
   return out;
 }
 
-// Copies of the bytes: `to` moves to a device (contiguous), `copy_into` overwrites memory in place (same type, contiguous).
+// Copies of the bytes: `to` moves to a device (contiguous), `copy_into` overwrites memory in place (same type,
+// contiguous).
 Tensor to(const Tensor& tensor, Device device);
 void copy_into(const Tensor& destination, const Tensor& source);
 

@@ -24,7 +24,8 @@ const Net& find(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& [key, net] : nets()) known.push_back(key);
   const auto close = nearest(name, known);
-  fail("[zoo] expected the name of a network, got '{}'{}", name, close.empty() ? "" : " (did you mean '" + close + "'?)");
+  fail("[zoo] expected the name of a network, got '{}'{}", name,
+       close.empty() ? "" : " (did you mean '" + close + "'?)");
 }
 
 }  // namespace starling::zoo

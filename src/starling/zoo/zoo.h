@@ -16,15 +16,15 @@ struct NetOptions {
 // What is known of a network by name: what it eats and how it is made.
 struct Net {
   std::string doc;
-  Shape sample;                 // shape of one input
+  Shape sample;  // shape of one input
   std::int64_t classes = 10;
-  std::int64_t batch = 64;      // of the benchmarks
+  std::int64_t batch = 64;  // of the benchmarks
   std::function<nn::Sequential(const NetOptions&)> make;
 };
 
 using Table = std::map<std::string, Net>;
-const Table& nets();                        // built from the files in zoo/nets
-const Net& find(const std::string& name);   // throws naming the closest known
+const Table& nets();                       // built from the files in zoo/nets
+const Net& find(const std::string& name);  // throws naming the closest known
 
 // LeNet for 28 × 28 images with one channel.
 nn::Sequential lenet(const NetOptions& options = {});

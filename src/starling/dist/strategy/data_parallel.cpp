@@ -18,8 +18,8 @@ namespace starling {
 struct DataParallel::Replicas {
   struct Copies {
     Tensor original;
-    std::uint32_t version = 0;          // of the original when the copies last agreed with it
-    std::vector<Tensor> copies;         // of rank 1 at index 0
+    std::uint32_t version = 0;   // of the original when the copies last agreed with it
+    std::vector<Tensor> copies;  // of rank 1 at index 0
   };
   std::map<std::string, Copies> by_name;
 
@@ -27,7 +27,8 @@ struct DataParallel::Replicas {
     Container own;
     for (const auto& [name, tensor] : originals.entries()) {
       Copies& entry = by_name[name];
-      if (!entry.original.defined() || !same(entry.original, tensor)) entry = {tensor, tensor.impl()->storage->version(), {}};
+      if (!entry.original.defined() || !same(entry.original, tensor))
+        entry = {tensor, tensor.impl()->storage->version(), {}};
       while (static_cast<int>(entry.copies.size()) < world - 1) {
         Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
         copy_into(copy, tensor);
@@ -84,7 +85,8 @@ class DataParallelProgram final : public Program {
         reports_(std::move(reports)),
         before_(std::move(before)),
         after_(std::move(after)) {
-    for (std::size_t r = 1; r < ranks_.size(); ++r) ranks_[r].thread = std::make_unique<LaneThread>([this, r] { run_rank(r); });
+    for (std::size_t r = 1; r < ranks_.size(); ++r)
+      ranks_[r].thread = std::make_unique<LaneThread>([this, r] { run_rank(r); });
   }
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
@@ -108,8 +110,9 @@ class DataParallelProgram final : public Program {
   const Graph& graph() const override { return ranks_[0].instance->executable().graph(); }
 
   std::string explain() const override {
-    std::string text = fmt::format("data parallel over {} thread ranks{}\n", ranks_.size(),
-                                   contexts_[0].shards > 0 ? fmt::format(", deterministic with {} logical shards", contexts_[0].shards) : "");
+    std::string text = fmt::format(
+        "data parallel over {} thread ranks{}\n", ranks_.size(),
+        contexts_[0].shards > 0 ? fmt::format(", deterministic with {} logical shards", contexts_[0].shards) : "");
     return text + describe(reports_) + ranks_[0].instance->executable().explain();
   }
 
@@ -164,16 +167,20 @@ class DataParallelProgram final : public Program {
   Refresh before_, after_;
 };
 
-DataParallel::DataParallel(DataParallelOptions options) : options_(std::move(options)), replicas_(std::make_shared<Replicas>()) {
-  check(options_.workers >= 1 && options_.workers <= 256, "[data_parallel] expected 1 to 256 workers, got {}", options_.workers);
+DataParallel::DataParallel(DataParallelOptions options)
+    : options_(std::move(options)), replicas_(std::make_shared<Replicas>()) {
+  check(options_.workers >= 1 && options_.workers <= 256, "[data_parallel] expected 1 to 256 workers, got {}",
+        options_.workers);
   check(!options_.deterministic || options_.shards >= options_.workers,
-        "[data_parallel] expected at least as many logical shards as workers, got {} for {}", options_.shards, options_.workers);
+        "[data_parallel] expected at least as many logical shards as workers, got {} for {}", options_.shards,
+        options_.workers);
 }
 
 DataParallel::~DataParallel() = default;
 
 std::string DataParallel::name() const {
-  return fmt::format("data_parallel({} thread ranks{})", options_.workers, options_.deterministic ? ", deterministic" : "");
+  return fmt::format("data_parallel({} thread ranks{})", options_.workers,
+                     options_.deterministic ? ", deterministic" : "");
 }
 
 namespace {
@@ -203,7 +210,8 @@ int threads_each(const DataParallelOptions& options, const BuildOptions& build) 
 
 }  // namespace
 
-std::unique_ptr<Program> DataParallel::build(const Graph& global, const Container& container, const BuildOptions& build) {
+std::unique_ptr<Program> DataParallel::build(const Graph& global, const Container& container,
+                                             const BuildOptions& build) {
   auto comms = make_comms(options_);
   std::vector<Rank> ranks;
   std::vector<PassContext> contexts;
@@ -218,9 +226,9 @@ std::unique_ptr<Program> DataParallel::build(const Graph& global, const Containe
                         .threads = threads};
     PipelineResult passed = run_passes(global, context, build.disable);
     if (r == 0) reports = passed.reports;
-    auto executable = Executable::build(std::move(passed.graph), {.threads = threads,
-                                                                  .reuse_memory = build.reuse_memory,
-                                                                  .reference_only = build.reference_only});
+    auto executable = Executable::build(
+        std::move(passed.graph),
+        {.threads = threads, .reuse_memory = build.reuse_memory, .reference_only = build.reference_only});
     Rank rank;
     rank.comm = std::move(comms[static_cast<std::size_t>(r)]);
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
@@ -230,9 +238,11 @@ std::unique_ptr<Program> DataParallel::build(const Graph& global, const Containe
   }
   std::vector<bool> split;
   const Graph& local = ranks[0].instance->executable().graph();
-  for (ValueId out : local.outputs) split.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
-  return std::make_unique<DataParallelProgram>(std::move(ranks), std::move(contexts), std::move(split), std::move(reports),
-                                               [replicas = replicas_] { replicas->refresh(); }, [replicas = replicas_] { replicas->agree(); });
+  for (ValueId out : local.outputs)
+    split.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
+  return std::make_unique<DataParallelProgram>(
+      std::move(ranks), std::move(contexts), std::move(split), std::move(reports),
+      [replicas = replicas_] { replicas->refresh(); }, [replicas = replicas_] { replicas->agree(); });
 }
 
 }  // namespace starling

@@ -6,8 +6,8 @@ namespace starling::passes {
 // The shards are cut and added up in one way whatever the number of ranks, so the bits are the same for all of them.
 Graph logical_shards(const Graph& graph, const PassContext& context) {
   if (context.shards == 0) return graph;
-  check(context.world <= context.shards, "[deterministic] expected at most {} workers for {} logical shards, got {}", context.shards,
-        context.shards, context.world);
+  check(context.world <= context.shards, "[deterministic] expected at most {} workers for {} logical shards, got {}",
+        context.shards, context.shards, context.world);
   const Piece own = piece_of(context.shards, context.rank, context.world);
   return Partitioner(graph,
                      {.parts = context.shards,

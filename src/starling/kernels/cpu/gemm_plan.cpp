@@ -45,9 +45,9 @@ void choose_operands(GemmPlan& plan, const GemmShape& s, int threads) {
   plan.vectors_padded = s.b_padded && !s.trans_b;
 }
 
-// Each thread should read only its part of the largest matrix. Where that is the result (a weight gradient), it is cut by rows,
-// as the forward pass cuts the weights: a row of weights then stays with one core through the whole step, and no core has to
-// take lines back from the other to update them.
+// Each thread should read only its part of the largest matrix. Where that is the result (a weight gradient), it is cut
+// by rows, as the forward pass cuts the weights: a row of weights then stays with one core through the whole step, and
+// no core has to take lines back from the other to update them.
 bool better_by_rows(const GemmPlan& plan) {
   const bool result_is_largest = plan.k <= std::min(plan.rows, plan.cols);
   if (result_is_largest && plan.rows >= plan.threads * kLanes) return true;

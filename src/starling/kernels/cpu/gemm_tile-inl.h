@@ -16,8 +16,8 @@ namespace starling {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Asks for a line that will be written: another core that holds it gives it up in time, not when the store waits for it. Every
-// x86-64 processor takes the instruction; those without it do nothing.
+// Asks for a line that will be written: another core that holds it gives it up in time, not when the store waits for
+// it. Every x86-64 processor takes the instruction; those without it do nothing.
 template <class T>
 inline void prefetch_to_write(const T* at) {
   asm volatile("prefetchw %0" : : "m"(*at));

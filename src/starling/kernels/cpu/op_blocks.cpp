@@ -10,7 +10,7 @@ namespace {
 const BlockTable& block_table() {
   static const BlockTable* table = [] {
     auto* t = new BlockTable;
-    add_elementwise_blocks(*t);
+    register_cpu_blocks(*t);
     return t;
   }();
   return *table;

@@ -79,10 +79,11 @@ using rules::sum_to;
 
 std::vector<OpCase> binary_cases(double low_b) {
   const auto two = [&](Shape a, Shape b) {
-    return OpCase{{{.shape = a, .distinct = true}, {.shape = b, .low = low_b, .high = 2.3, .distinct = true}}, NoAttrs{}};
+    return OpCase{{{.shape = a, .distinct = true}, {.shape = b, .low = low_b, .high = 2.3, .distinct = true}},
+                  NoAttrs{}};
   };
-  return {two({7}, {7}), two({3, 5}, {5}), two({3, 1}, {1, 4}), two({}, {2, 3}), two({0, 3}, {3}), two({2, 3, 4}, {3, 4}),
-          two({4}, {}), two({2, 1, 3}, {4, 1})};
+  return {two({7}, {7}),    two({3, 5}, {5}),       two({3, 1}, {1, 4}), two({}, {2, 3}),
+          two({0, 3}, {3}), two({2, 3, 4}, {3, 4}), two({4}, {}),        two({2, 1, 3}, {4, 1})};
 }
 
 OpDef binary(std::string name, std::string doc, double (*scalar)(const double*),
@@ -107,7 +108,8 @@ OpDef comparison(std::string name, std::string doc, double (*scalar)(const doubl
 }
 
 TensorList grad_add(const GradCall& c) {
-  return {c.needs(0) ? sum_to(c.grads[0], c.in[0].shape()) : Tensor(), c.needs(1) ? sum_to(c.grads[0], c.in[1].shape()) : Tensor()};
+  return {c.needs(0) ? sum_to(c.grads[0], c.in[0].shape()) : Tensor(),
+          c.needs(1) ? sum_to(c.grads[0], c.in[1].shape()) : Tensor()};
 }
 
 TensorList grad_sub(const GradCall& c) {
@@ -130,7 +132,8 @@ TensorList grad_div(const GradCall& c) {
 TensorList grad_maximum(const GradCall& c) {
   const Tensor first = greater_equal(c.in[0], c.in[1]);
   const Tensor none = scalar(0, c.grads[0].dtype());
-  return {sum_to(where(first, c.grads[0], none), c.in[0].shape()), sum_to(where(first, none, c.grads[0]), c.in[1].shape())};
+  return {sum_to(where(first, c.grads[0], none), c.in[0].shape()),
+          sum_to(where(first, none, c.grads[0]), c.in[1].shape())};
 }
 
 TensorList grad_where(const GradCall& c) {
@@ -141,8 +144,8 @@ TensorList grad_where(const GradCall& c) {
 
 Types infer_where(const InferCall& call) {
   check(call.in[0].dtype == DType::boolean, "[where] expected a condition of bool, got {}", to_string(call.in[0]));
-  check(call.in[1].dtype == call.in[2].dtype, "[where] expected values of one dtype, got {} and {}", name(call.in[1].dtype),
-        name(call.in[2].dtype));
+  check(call.in[1].dtype == call.in[2].dtype, "[where] expected values of one dtype, got {} and {}",
+        name(call.in[1].dtype), name(call.in[2].dtype));
   Shape shape = broadcast_shapes(call.in[1].shape, call.in[2].shape, "where");
   return {TensorType{call.in[1].dtype, broadcast_shapes(call.in[0].shape, shape, "where")}};
 }
@@ -154,13 +157,16 @@ void register_where(OpRegistry& ops) {
            .infer = infer_where,
            .gradient = grad_where,
            .shard = rules::shard_elementwise,
-           .cases = [] {
-             const auto three = [](Shape c, Shape a, Shape b) {
-               return OpCase{{{.shape = c, .low = 0, .high = 1.99, .dtype = DType::boolean}, {.shape = a}, {.shape = b}}, NoAttrs{}};
-             };
-             return std::vector<OpCase>{three({7}, {7}, {7}), three({3, 5}, {5}, {3, 1}), three({2, 1}, {}, {2, 3}),
-                                        three({0}, {0}, {0}), three({4}, {2, 4}, {})};
-           },
+           .cases =
+               [] {
+                 const auto three = [](Shape c, Shape a, Shape b) {
+                   return OpCase{
+                       {{.shape = c, .low = 0, .high = 1.99, .dtype = DType::boolean}, {.shape = a}, {.shape = b}},
+                       NoAttrs{}};
+                 };
+                 return std::vector<OpCase>{three({7}, {7}, {7}), three({3, 5}, {5}, {3, 1}), three({2, 1}, {}, {2, 3}),
+                                            three({0}, {0}, {0}), three({4}, {2, 4}, {})};
+               },
            .scalar = [](const double* x) { return x[0] != 0 ? x[1] : x[2]; },
            .saves = kSavesInputs});
 }
@@ -168,23 +174,28 @@ void register_where(OpRegistry& ops) {
 }  // namespace
 
 void register_ops_binary(OpRegistry& ops) {
-  OpDef plus = binary("add", "a + b", [](const double* x) { return x[0] + x[1]; }, grad_add, kSavesNothing);
+  OpDef plus = binary(
+      "add", "a + b", [](const double* x) { return x[0] + x[1]; }, grad_add, kSavesNothing);
   plus.commutative = true;
   plus.shard = rules::shard_additive;
   ops.add(plus);
-  OpDef minus = binary("sub", "a - b", [](const double* x) { return x[0] - x[1]; }, grad_sub, kSavesNothing);
+  OpDef minus = binary(
+      "sub", "a - b", [](const double* x) { return x[0] - x[1]; }, grad_sub, kSavesNothing);
   minus.shard = rules::shard_additive;
   ops.add(minus);
-  OpDef times = binary("mul", "a · b", [](const double* x) { return x[0] * x[1]; }, grad_mul, kSavesInputs);
+  OpDef times = binary(
+      "mul", "a · b", [](const double* x) { return x[0] * x[1]; }, grad_mul, kSavesInputs);
   times.commutative = true;
   times.shard = rules::shard_multiplicative;
   ops.add(times);
-  OpDef over = binary("div", "a / b; of integers, the quotient without its fraction.",
-                      [](const double* x) { return x[0] / x[1]; }, grad_div, kSavesInputs, 0.3);
+  OpDef over = binary(
+      "div", "a / b; of integers, the quotient without its fraction.", [](const double* x) { return x[0] / x[1]; },
+      grad_div, kSavesInputs, 0.3);
   over.shard = rules::shard_multiplicative;
   ops.add(over);
-  OpDef larger = binary("maximum", "The larger of a and b.",
-                        [](const double* x) { return x[0] >= x[1] || x[0] != x[0] ? x[0] : x[1]; }, grad_maximum, kSavesInputs);
+  OpDef larger = binary(
+      "maximum", "The larger of a and b.", [](const double* x) { return x[0] >= x[1] || x[0] != x[0] ? x[0] : x[1]; },
+      grad_maximum, kSavesInputs);
   larger.commutative = true;
   ops.add(larger);
   ops.add(comparison("equal", "a = b", [](const double* x) { return double(x[0] == x[1]); }));

@@ -17,18 +17,24 @@ void register_ops_comm(OpRegistry& ops) {
            .doc = "The reduction of every rank's x, on every rank.",
            .inputs = {"x"},
            .attrs = &attr_type<AllReduceAttrs>(),
-           .infer = [](const InferCall& call) {
-             const auto& reduce = call.attrs.as<AllReduceAttrs>().reduce.str();
-             check(reduce == "sum" || reduce == "max" || reduce == "min" || reduce == "product",
-                   "[all_reduce] expected sum, max, min or product, got '{}'", reduce);
-             return Types{call.in[0]};
-           },
-           .gradient = [](const GradCall& c) {
-             const auto& a = c.attrs.as<AllReduceAttrs>();
-             check(a.reduce.str() == "sum", "[all_reduce] expected a sum to differentiate, got '{}'", a.reduce.str());
-             return TensorList{all_reduce(c.grads[0], a)};
-           },
-           .cases = [] { return std::vector<OpCase>{{{{.shape = {7}}}, AllReduceAttrs{}}, {{{.shape = {0}}}, AllReduceAttrs{}}}; },
+           .infer =
+               [](const InferCall& call) {
+                 const auto& reduce = call.attrs.as<AllReduceAttrs>().reduce.str();
+                 check(reduce == "sum" || reduce == "max" || reduce == "min" || reduce == "product",
+                       "[all_reduce] expected sum, max, min or product, got '{}'", reduce);
+                 return Types{call.in[0]};
+               },
+           .gradient =
+               [](const GradCall& c) {
+                 const auto& a = c.attrs.as<AllReduceAttrs>();
+                 check(a.reduce.str() == "sum", "[all_reduce] expected a sum to differentiate, got '{}'",
+                       a.reduce.str());
+                 return TensorList{all_reduce(c.grads[0], a)};
+               },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {7}}}, AllReduceAttrs{}}, {{{.shape = {0}}}, AllReduceAttrs{}}};
+               },
            .saves = kSavesNothing,
            .comm = true,
            .inplace = 0});
@@ -36,19 +42,23 @@ void register_ops_comm(OpRegistry& ops) {
            .doc = "The sum of all ranks' shards, one after another in global order.",
            .inputs = {"xs..."},
            .attrs = &attr_type<OrderedSumAttrs>(),
-           .infer = [](const InferCall& call) {
-             check(!call.in.empty(), "[ordered_sum] expected at least one shard, got none");
-             const auto& order = call.attrs.as<OrderedSumAttrs>().order.str();
-             check(order == "shard" || order == "tree", "[ordered_sum] expected the order shard or tree, got '{}'", order);
-             for (const auto& type : call.in) {
-               check(type == call.in[0], "[ordered_sum] expected shards alike, got {} and {}", to_string(call.in[0]), to_string(type));
-             }
-             return Types{call.in[0]};
-           },
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {7}}, {.shape = {7}}, {.shape = {7}}}, OrderedSumAttrs{3}},
-                                        {{{.shape = {2, 3}}}, OrderedSumAttrs{1}}};
-           },
+           .infer =
+               [](const InferCall& call) {
+                 check(!call.in.empty(), "[ordered_sum] expected at least one shard, got none");
+                 const auto& order = call.attrs.as<OrderedSumAttrs>().order.str();
+                 check(order == "shard" || order == "tree", "[ordered_sum] expected the order shard or tree, got '{}'",
+                       order);
+                 for (const auto& type : call.in) {
+                   check(type == call.in[0], "[ordered_sum] expected shards alike, got {} and {}",
+                         to_string(call.in[0]), to_string(type));
+                 }
+                 return Types{call.in[0]};
+               },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {7}}, {.shape = {7}}, {.shape = {7}}}, OrderedSumAttrs{3}},
+                                            {{{.shape = {2, 3}}}, OrderedSumAttrs{1}}};
+               },
            .comm = true});
 }
 

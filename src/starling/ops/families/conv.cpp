@@ -28,12 +28,12 @@ Tensor conv2d_backward_weight(const Tensor& dy, const Tensor& x, const Conv2dGra
 std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                           std::int64_t dilation, const char* who) {
   check(kernel >= 1 && stride >= 1 && padding >= 0 && dilation >= 1,
-        "[{}] expected kernel, stride and dilation of at least 1 and padding of at least 0, got {}, {}, {} and {}", who, kernel,
-        stride, dilation, padding);
+        "[{}] expected kernel, stride and dilation of at least 1 and padding of at least 0, got {}, {}, {} and {}", who,
+        kernel, stride, dilation, padding);
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   check(kernel < kMost && stride < kMost && padding < kMost && dilation < kMost && size < kMost,
-        "[{}] expected sizes below 2^31, got kernel {}, stride {}, padding {}, dilation {}, input {}", who, kernel, stride, padding,
-        dilation, size);
+        "[{}] expected sizes below 2^31, got kernel {}, stride {}, padding {}, dilation {}, input {}", who, kernel,
+        stride, padding, dilation, size);
   const auto span = dilation * (kernel - 1) + 1;
   check(span <= size + 2 * padding, "[{}] expected a window of at most {} (input {} with padding {}), got {}", who,
         size + 2 * padding, size, padding, span);
@@ -49,10 +49,11 @@ struct Geometry {
 };
 
 Shape conv_shape(const Geometry& g, const char* who) {
-  check(g.x.rank() == 4 && g.w.rank() == 4, "[{}] expected x [n, c, h, w] and weight [out, c, kh, kw], got {} and {}", who,
-        to_string(g.x), to_string(g.w));
+  check(g.x.rank() == 4 && g.w.rank() == 4, "[{}] expected x [n, c, h, w] and weight [out, c, kh, kw], got {} and {}",
+        who, to_string(g.x), to_string(g.w));
   check(g.groups >= 1 && g.x[1] % g.groups == 0 && g.x[1] / g.groups == g.w[1] && g.w[0] % g.groups == 0,
-        "[{}] expected channels to agree with {} groups, got x {} and weight {}", who, g.groups, to_string(g.x), to_string(g.w));
+        "[{}] expected channels to agree with {} groups, got x {} and weight {}", who, g.groups, to_string(g.x),
+        to_string(g.w));
   return {g.x[0], g.w[0], window_count(g.x[2], g.w[2], g.stride[0], g.padding[0], g.dilation[0], who),
           window_count(g.x[3], g.w[3], g.stride[1], g.padding[1], g.dilation[1], who)};
 }
@@ -64,9 +65,11 @@ Types infer_conv(const InferCall& call) {
   const auto& activation = a.activation.str();
   check(activation.empty() || activation == "relu" || activation == "tanh" || activation == "sigmoid",
         "[conv2d] expected an activation of relu, tanh, sigmoid or none, got '{}'", activation);
-  const Shape out = conv_shape({call.in[0].shape, call.in[1].shape, a.stride, a.padding, a.dilation, a.groups}, "conv2d");
+  const Shape out =
+      conv_shape({call.in[0].shape, call.in[1].shape, a.stride, a.padding, a.dilation, a.groups}, "conv2d");
   if (call.in.size() == 3) {
-    check(call.in[2].shape == Shape{out[1]}, "[conv2d] expected a bias [{}], got {}", out[1], to_string(call.in[2].shape));
+    check(call.in[2].shape == Shape{out[1]}, "[conv2d] expected a bias [{}], got {}", out[1],
+          to_string(call.in[2].shape));
   }
   return {TensorType{call.in[0].dtype, out}};
 }
@@ -76,13 +79,17 @@ Types infer_grad(const InferCall& call, bool of_input) {
   rules::expect_float(call);
   const auto& a = call.attrs.as<Conv2dGradAttrs>();
   const Shape& other = call.in[1].shape;
-  const Shape dy = conv_shape({of_input ? a.shape : other, of_input ? other : a.shape, a.stride, a.padding, a.dilation, a.groups},
-                              call.op.name.c_str());
-  check(dy == call.in[0].shape, "[{}] expected dy {}, got {}", call.op.name, to_string(dy), to_string(call.in[0].shape));
+  const Shape dy =
+      conv_shape({of_input ? a.shape : other, of_input ? other : a.shape, a.stride, a.padding, a.dilation, a.groups},
+                 call.op.name.c_str());
+  check(dy == call.in[0].shape, "[{}] expected dy {}, got {}", call.op.name, to_string(dy),
+        to_string(call.in[0].shape));
   return {TensorType{call.in[0].dtype, a.shape}};
 }
 
-Conv2dGradAttrs grad_attrs(const Shape& shape, const Conv2dAttrs& a) { return {shape, a.stride, a.padding, a.dilation, a.groups}; }
+Conv2dGradAttrs grad_attrs(const Shape& shape, const Conv2dAttrs& a) {
+  return {shape, a.stride, a.padding, a.dilation, a.groups};
+}
 Conv2dAttrs plain(const Conv2dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
 Conv2dGradAttrs reshaped(Conv2dGradAttrs a, const Shape& shape) {
   a.shape = shape;
@@ -152,12 +159,13 @@ void register_ops_conv(OpRegistry& ops) {
            .attrs = &attr_type<Conv2dAttrs>(),
            .infer = infer_conv,
            .gradient = grad_conv,
-           .decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
-             Conv2dAttrs a = attrs.as<Conv2dAttrs>();
-             const Symbol activation = a.activation;
-             a.activation = {};
-             return TensorList{activate(activation, conv2d(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
-           },
+           .decompose =
+               [](std::span<const Tensor> in, const Attrs& attrs) {
+                 Conv2dAttrs a = attrs.as<Conv2dAttrs>();
+                 const Symbol activation = a.activation;
+                 a.activation = {};
+                 return TensorList{activate(activation, conv2d(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
+               },
            .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
            .cases = conv_cases,
            .saves = kSavesAll});

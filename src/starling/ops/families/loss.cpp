@@ -94,10 +94,11 @@ void register_cross_entropy(OpRegistry& ops) {
            .doc = "Σ over rows of -log softmax(logits)[label], and each row's log-sum-exp.",
            .inputs = {"logits", "labels"},
            .outputs = {"sum", "lse"},
-           .infer = [](const InferCall& call) {
-             check_rows(call);
-             return Types{{call.in[0].dtype, {}}, {call.in[0].dtype, {call.in[0].shape[0]}}};
-           },
+           .infer =
+               [](const InferCall& call) {
+                 check_rows(call);
+                 return Types{{call.in[0].dtype, {}}, {call.in[0].dtype, {call.in[0].shape[0]}}};
+               },
            .gradient = grad_cross_entropy,
            .shard = shard_loss,
            .cases = [] { return cross_entropy_cases(false); },
@@ -106,14 +107,16 @@ void register_cross_entropy(OpRegistry& ops) {
            .doc = "(exp(logits - lse) - onehot(labels)) · scale",
            .inputs = {"logits", "labels", "lse", "scale"},
            .outputs = {"dlogits"},
-           .infer = [](const InferCall& call) {
-             check_rows(call);
-             const DType dtype = call.in[0].dtype;
-             const TensorType lse{dtype, {call.in[0].shape[0]}}, scale{dtype, {}};
-             check(call.in[2] == lse && call.in[3] == scale, "[cross_entropy_backward] expected lse {} and scale {}, got {} and {}",
-                   to_string(lse), to_string(scale), to_string(call.in[2]), to_string(call.in[3]));
-             return Types{call.in[0]};
-           },
+           .infer =
+               [](const InferCall& call) {
+                 check_rows(call);
+                 const DType dtype = call.in[0].dtype;
+                 const TensorType lse{dtype, {call.in[0].shape[0]}}, scale{dtype, {}};
+                 check(call.in[2] == lse && call.in[3] == scale,
+                       "[cross_entropy_backward] expected lse {} and scale {}, got {} and {}", to_string(lse),
+                       to_string(scale), to_string(call.in[2]), to_string(call.in[3]));
+                 return Types{call.in[0]};
+               },
            .gradient = grad_cross_entropy_backward,
            .shard = shard_loss_backward,
            .cases = [] { return cross_entropy_cases(true); },
@@ -129,24 +132,31 @@ void register_ops_loss(OpRegistry& ops) {
            .doc = "Σ (a - b)²",
            .inputs = {"a", "b"},
            .outputs = {"sum"},
-           .infer = [](const InferCall& call) {
-             rules::expect_float(call);
-             check(call.in[0] == call.in[1], "[squared_error] expected operands alike, got {} and {}", to_string(call.in[0]), to_string(call.in[1]));
-             return Types{{call.in[0].dtype, {}}};
-           },
-           .gradient = [](const GradCall& c) {
-             const Tensor da = mul(sub(c.in[0], c.in[1]), mul(c.grads[0], 2.0));
-             return TensorList{c.needs(0) ? da : Tensor(), c.needs(1) ? neg(da) : Tensor()};
-           },
-           .shard = [](const ShardCall& call) {
-             const auto at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
-             if (!at.is_split()) return rules::shard_replicated(call);
-             return ShardRule{{at, at}, {Placement::partial()}};
-           },
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {7}}, {.shape = {7}}}, NoAttrs{}}, {{{.shape = {3, 5}}, {.shape = {3, 5}}}, NoAttrs{}},
-                                        {{{.shape = {0}}, {.shape = {0}}}, NoAttrs{}}, {{{.shape = {}}, {.shape = {}}}, NoAttrs{}}};
-           },
+           .infer =
+               [](const InferCall& call) {
+                 rules::expect_float(call);
+                 check(call.in[0] == call.in[1], "[squared_error] expected operands alike, got {} and {}",
+                       to_string(call.in[0]), to_string(call.in[1]));
+                 return Types{{call.in[0].dtype, {}}};
+               },
+           .gradient =
+               [](const GradCall& c) {
+                 const Tensor da = mul(sub(c.in[0], c.in[1]), mul(c.grads[0], 2.0));
+                 return TensorList{c.needs(0) ? da : Tensor(), c.needs(1) ? neg(da) : Tensor()};
+               },
+           .shard =
+               [](const ShardCall& call) {
+                 const auto at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
+                 if (!at.is_split()) return rules::shard_replicated(call);
+                 return ShardRule{{at, at}, {Placement::partial()}};
+               },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {7}}, {.shape = {7}}}, NoAttrs{}},
+                                            {{{.shape = {3, 5}}, {.shape = {3, 5}}}, NoAttrs{}},
+                                            {{{.shape = {0}}, {.shape = {0}}}, NoAttrs{}},
+                                            {{{.shape = {}}, {.shape = {}}}, NoAttrs{}}};
+               },
            .saves = kSavesInputs});
 }
 

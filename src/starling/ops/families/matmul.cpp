@@ -41,15 +41,16 @@ struct MatrixSides {
 MatrixSides sides(const InferCall& call, bool trans_a, bool trans_b) {
   const Shape& a = call.in[0].shape;
   const Shape& b = call.in[1].shape;
-  check(a.rank() >= 2 && b.rank() >= 2, "[{}] expected matrices, got {} and {}", call.op.name, to_string(a), to_string(b));
+  check(a.rank() >= 2 && b.rank() >= 2, "[{}] expected matrices, got {} and {}", call.op.name, to_string(a),
+        to_string(b));
   rules::expect_same_dtype(call);
   rules::expect_float(call);
   const auto m = trans_a ? a.back() : a[a.rank() - 2];
   const auto ka = trans_a ? a[a.rank() - 2] : a.back();
   const auto kb = trans_b ? b.back() : b[b.rank() - 2];
   const auto n = trans_b ? b[b.rank() - 2] : b.back();
-  check(ka == kb, "[{}] expected inner sizes to agree, got {}{} and {}{}", call.op.name, to_string(a), trans_a ? " transposed" : "",
-        to_string(b), trans_b ? " transposed" : "");
+  check(ka == kb, "[{}] expected inner sizes to agree, got {}{} and {}{}", call.op.name, to_string(a),
+        trans_a ? " transposed" : "", to_string(b), trans_b ? " transposed" : "");
   return {m, n, ka};
 }
 
@@ -80,17 +81,20 @@ TensorList grad_matmul(const GradCall& c) {
   const Tensor& g = c.grads[0];
   TensorList out(2);
   if (c.needs(0)) {
-    out[0] = at.trans_a ? matmul(b, g, {.trans_a = at.trans_b, .trans_b = true}) : matmul(g, b, {.trans_b = !at.trans_b});
+    out[0] =
+        at.trans_a ? matmul(b, g, {.trans_a = at.trans_b, .trans_b = true}) : matmul(g, b, {.trans_b = !at.trans_b});
     out[0] = rules::sum_to(out[0], a.shape());
   }
   if (c.needs(1)) {
-    out[1] = at.trans_b ? matmul(g, a, {.trans_a = true, .trans_b = at.trans_a}) : matmul(a, g, {.trans_a = !at.trans_a});
+    out[1] =
+        at.trans_b ? matmul(g, a, {.trans_a = true, .trans_b = at.trans_a}) : matmul(a, g, {.trans_a = !at.trans_a});
     out[1] = rules::sum_to(out[1], b.shape());
   }
   return out;
 }
 
-// Rank 2: the inner dimension cut on both sides leaves terms; an outer one carries through; a term times a whole is a term.
+// Rank 2: the inner dimension cut on both sides leaves terms; an outer one carries through; a term times a whole is a
+// term.
 ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
   const auto whole = Placement::replicate();
   const auto term = Placement::partial();
@@ -103,12 +107,18 @@ ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
     rule.in[1] = pb;
     rule.out[0] = out;
   };
-  if (a.is_split(m)) set(a, whole, Placement::split(0));
-  else if (a.is_split(ka)) set(a, Placement::split(kb), term);
-  else if (b.is_split(n)) set(whole, b, Placement::split(1));
-  else if (b.is_split(kb)) set(Placement::split(ka), b, term);
-  else if (a == term && b == whole) set(a, b, term);
-  else if (a == whole && b == term) set(a, b, term);
+  if (a.is_split(m))
+    set(a, whole, Placement::split(0));
+  else if (a.is_split(ka))
+    set(a, Placement::split(kb), term);
+  else if (b.is_split(n))
+    set(whole, b, Placement::split(1));
+  else if (b.is_split(kb))
+    set(Placement::split(ka), b, term);
+  else if (a == term && b == whole)
+    set(a, b, term);
+  else if (a == whole && b == term)
+    set(a, b, term);
   return rule;
 }
 
@@ -125,7 +135,8 @@ Types infer_linear(const InferCall& call) {
   check_activation(call, call.attrs.as<LinearAttrs>().activation);
   const Shape& x = call.in[0].shape;
   const Shape& w = call.in[1].shape;
-  check(x.rank() >= 1 && x.back() == w[1], "[linear] expected x [.., {}] for a weight {}, got {}", w[1], to_string(w), to_string(x));
+  check(x.rank() >= 1 && x.back() == w[1], "[linear] expected x [.., {}] for a weight {}, got {}", w[1], to_string(w),
+        to_string(x));
   if (call.in.size() == 3) {
     check(call.in[2].shape == Shape{w[0]}, "[linear] expected a bias [{}], got {}", w[0], to_string(call.in[2].shape));
   }
@@ -134,7 +145,9 @@ Types infer_linear(const InferCall& call) {
   return {TensorType{call.in[0].dtype, out}};
 }
 
-Tensor rows(const Tensor& x) { return x.rank() == 2 ? x : reshape(x, {x.shape().rank() == 1 ? 1 : -1, x.shape().back()}); }
+Tensor rows(const Tensor& x) {
+  return x.rank() == 2 ? x : reshape(x, {x.shape().rank() == 1 ? 1 : -1, x.shape().back()});
+}
 
 TensorList grad_linear(const GradCall& c) {
   const Tensor g = rows(activation_backward(c.attrs.as<LinearAttrs>().activation, c.grads[0], c.out[0]));
@@ -160,9 +173,15 @@ ShardRule shard_linear(const ShardCall& call) {
 
 std::vector<OpCase> matmul_cases() {
   const auto two = [](Shape a, Shape b, MatmulAttrs attrs) { return OpCase{{{.shape = a}, {.shape = b}}, attrs}; };
-  return {two({3, 4}, {4, 5}, {}), two({4, 3}, {4, 5}, {.trans_a = true}), two({3, 4}, {5, 4}, {.trans_b = true}),
-          two({4, 3}, {5, 4}, {true, true}), two({2, 3, 4}, {2, 4, 5}, {}), two({2, 3, 4}, {4, 5}, {}),
-          two({0, 4}, {4, 5}, {}), two({3, 0}, {0, 5}, {}), two({2, 1, 3, 4}, {3, 5, 4}, {.trans_b = true})};
+  return {two({3, 4}, {4, 5}, {}),
+          two({4, 3}, {4, 5}, {.trans_a = true}),
+          two({3, 4}, {5, 4}, {.trans_b = true}),
+          two({4, 3}, {5, 4}, {true, true}),
+          two({2, 3, 4}, {2, 4, 5}, {}),
+          two({2, 3, 4}, {4, 5}, {}),
+          two({0, 4}, {4, 5}, {}),
+          two({3, 0}, {0, 5}, {}),
+          two({2, 1, 3, 4}, {3, 5, 4}, {.trans_b = true})};
 }
 
 std::vector<OpCase> linear_cases() {
@@ -170,8 +189,9 @@ std::vector<OpCase> linear_cases() {
     const auto in = x.back();
     return OpCase{{{.shape = x}, {.shape = {out, in}}, {.shape = {out}}}, LinearAttrs{Symbol(act)}};
   };
-  return {three({3, 4}, 5, ""), three({3, 4}, 5, "tanh"), three({2, 3, 4}, 2, "sigmoid"), three({4}, 3, ""), three({0, 4}, 3, ""),
-          {{{.shape = {3, 4}}, {.shape = {5, 4}}}, LinearAttrs{}}, three({17, 33}, 19, "tanh")};
+  return {three({3, 4}, 5, ""),       three({3, 4}, 5, "tanh"), three({2, 3, 4}, 2, "sigmoid"),
+          three({4}, 3, ""),          three({0, 4}, 3, ""),     {{{.shape = {3, 4}}, {.shape = {5, 4}}}, LinearAttrs{}},
+          three({17, 33}, 19, "tanh")};
 }
 
 void register_fused(OpRegistry& ops) {
@@ -180,23 +200,30 @@ void register_fused(OpRegistry& ops) {
            .inputs = {"a", "b", "y"},
            .outputs = {"c"},
            .attrs = &attr_type<MatmulActAttrs>(),
-           .infer = [](const InferCall& call) {
-             const auto& at = call.attrs.as<MatmulActAttrs>();
-             check_activation(call, at.activation);
-             Types types = infer_product(call, at.trans_a, at.trans_b);
-             check(call.in[2] == types[0], "[matmul_act] expected y of {}, got {}", to_string(types[0]), to_string(call.in[2]));
-             return types;
-           },
-           .decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
-             const auto& at = attrs.as<MatmulActAttrs>();
-             return TensorList{activation_backward(at.activation, matmul(in[0], in[1], {at.trans_a, at.trans_b}), in[2])};
-           },
-           .cases = [] {
-             return std::vector<OpCase>{
-                 {{{.shape = {3, 4}}, {.shape = {4, 5}}, {.shape = {3, 5}}}, MatmulActAttrs{false, false, Symbol("tanh")}},
-                 {{{.shape = {9, 20}}, {.shape = {20, 33}}, {.shape = {9, 33}}}, MatmulActAttrs{false, false, Symbol("relu")}},
-                 {{{.shape = {20, 9}}, {.shape = {33, 20}}, {.shape = {9, 33}}}, MatmulActAttrs{true, true, Symbol("sigmoid")}}};
-           }});
+           .infer =
+               [](const InferCall& call) {
+                 const auto& at = call.attrs.as<MatmulActAttrs>();
+                 check_activation(call, at.activation);
+                 Types types = infer_product(call, at.trans_a, at.trans_b);
+                 check(call.in[2] == types[0], "[matmul_act] expected y of {}, got {}", to_string(types[0]),
+                       to_string(call.in[2]));
+                 return types;
+               },
+           .decompose =
+               [](std::span<const Tensor> in, const Attrs& attrs) {
+                 const auto& at = attrs.as<MatmulActAttrs>();
+                 return TensorList{
+                     activation_backward(at.activation, matmul(in[0], in[1], {at.trans_a, at.trans_b}), in[2])};
+               },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {3, 4}}, {.shape = {4, 5}}, {.shape = {3, 5}}},
+                                             MatmulActAttrs{false, false, Symbol("tanh")}},
+                                            {{{.shape = {9, 20}}, {.shape = {20, 33}}, {.shape = {9, 33}}},
+                                             MatmulActAttrs{false, false, Symbol("relu")}},
+                                            {{{.shape = {20, 9}}, {.shape = {33, 20}}, {.shape = {9, 33}}},
+                                             MatmulActAttrs{true, true, Symbol("sigmoid")}}};
+               }});
 }
 
 }  // namespace
@@ -209,10 +236,11 @@ void register_ops_matmul(OpRegistry& ops) {
            .attrs = &attr_type<MatmulAttrs>(),
            .infer = infer_matmul,
            .gradient = grad_matmul,
-           .shard = [](const ShardCall& call) {
-             const auto& at = call.attrs.as<MatmulAttrs>();
-             return shard_product(call, at.trans_a, at.trans_b);
-           },
+           .shard =
+               [](const ShardCall& call) {
+                 const auto& at = call.attrs.as<MatmulAttrs>();
+                 return shard_product(call, at.trans_a, at.trans_b);
+               },
            .cases = matmul_cases,
            .saves = kSavesInputs});
   ops.add({.name = "linear",
@@ -221,10 +249,11 @@ void register_ops_matmul(OpRegistry& ops) {
            .attrs = &attr_type<LinearAttrs>(),
            .infer = infer_linear,
            .gradient = grad_linear,
-           .decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
-             const Tensor plain = in.size() == 3 ? linear(in[0], in[1], in[2]) : linear(in[0], in[1]);
-             return TensorList{activate(attrs.as<LinearAttrs>().activation, plain)};
-           },
+           .decompose =
+               [](std::span<const Tensor> in, const Attrs& attrs) {
+                 const Tensor plain = in.size() == 3 ? linear(in[0], in[1], in[2]) : linear(in[0], in[1]);
+                 return TensorList{activate(attrs.as<LinearAttrs>().activation, plain)};
+               },
            .shard = shard_linear,
            .cases = linear_cases,
            .saves = kSavesAll});

@@ -1,7 +1,8 @@
+#include "starling/ops/pool.h"
+
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/conv.h"
-#include "starling/ops/pool.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 
@@ -36,7 +37,8 @@ Pool2dAttrs plain(const Pool2dGradAttrs& a) { return {a.kernel, a.stride, a.padd
 Types infer_max(const InferCall& call) {
   rules::expect_float(call);
   const auto& a = call.attrs.as<Pool2dAttrs>();
-  check(a.kernel[0] * a.kernel[1] <= 256, "[max_pool2d] expected a window of at most 256 elements, got {} × {}", a.kernel[0], a.kernel[1]);
+  check(a.kernel[0] * a.kernel[1] <= 256, "[max_pool2d] expected a window of at most 256 elements, got {} × {}",
+        a.kernel[0], a.kernel[1]);
   const Shape out = pooled_shape(call.in[0].shape, a, "max_pool2d");
   return {TensorType{call.in[0].dtype, out}, TensorType{DType::u8, out}};
 }
@@ -50,7 +52,8 @@ Types infer_backward(const InferCall& call) {
   rules::expect_float(call);
   const auto& a = call.attrs.as<Pool2dGradAttrs>();
   const Shape dy = pooled_shape(a.shape, plain(a), call.op.name.c_str());
-  check(call.in[0].shape == dy, "[{}] expected dy {}, got {}", call.op.name, to_string(dy), to_string(call.in[0].shape));
+  check(call.in[0].shape == dy, "[{}] expected dy {}, got {}", call.op.name, to_string(dy),
+        to_string(call.in[0].shape));
   return {TensorType{call.in[0].dtype, a.shape}};
 }
 
@@ -64,14 +67,19 @@ Types infer_max_backward(const InferCall& call) {
 Types infer_gather(const InferCall& call) {
   rules::expect_float(call);
   const Shape out = pooled_shape(call.in[0].shape, call.attrs.as<Pool2dAttrs>(), "max_pool2d_gather");
-  check(call.in[1] == TensorType{DType::u8, out}, "[max_pool2d_gather] expected index u8{}, got {}", to_string(out), to_string(call.in[1]));
+  check(call.in[1] == TensorType{DType::u8, out}, "[max_pool2d_gather] expected index u8{}, got {}", to_string(out),
+        to_string(call.in[1]));
   return {TensorType{call.in[0].dtype, out}};
 }
 
 std::vector<OpCase> pool_cases() {
   const auto one = [](Shape x, Pool2dAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
-  return {one({2, 3, 4, 4}, {}), one({1, 2, 5, 7}, {{3, 2}, {2, 1}, {1, 0}}), one({1, 1, 6, 6}, {{3, 3}, {2, 2}, {0, 0}}),
-          one({0, 2, 4, 4}, {}), one({2, 1, 24, 24}, {}), one({1, 2, 5, 5}, {{2, 2}, {1, 1}, {1, 1}}),
+  return {one({2, 3, 4, 4}, {}),
+          one({1, 2, 5, 7}, {{3, 2}, {2, 1}, {1, 0}}),
+          one({1, 1, 6, 6}, {{3, 3}, {2, 2}, {0, 0}}),
+          one({0, 2, 4, 4}, {}),
+          one({2, 1, 24, 24}, {}),
+          one({1, 2, 5, 5}, {{2, 2}, {1, 1}, {1, 1}}),
           one({1, 1, 9, 33}, {})};
 }
 
@@ -99,11 +107,13 @@ void register_max(OpRegistry& ops) {
            .outputs = {"y", "index"},
            .attrs = &attr_type<Pool2dAttrs>(),
            .infer = infer_max,
-           .gradient = [](const GradCall& c) {
-             static const OpDef& op = find_op("max_pool2d_backward");
-             if (!c.grads[0].defined()) return TensorList{Tensor()};
-             return TensorList{apply1(op, {c.grads[0], c.out[1]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>()))};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 static const OpDef& op = find_op("max_pool2d_backward");
+                 if (!c.grads[0].defined()) return TensorList{Tensor()};
+                 return TensorList{
+                     apply1(op, {c.grads[0], c.out[1]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>()))};
+               },
            .shard = shard_pool,
            .cases = pool_cases,
            .saves = kSavesOutputs});
@@ -113,10 +123,11 @@ void register_max(OpRegistry& ops) {
            .outputs = {"dx"},
            .attrs = &attr_type<Pool2dGradAttrs>(),
            .infer = infer_max_backward,
-           .gradient = [](const GradCall& c) {
-             static const OpDef& op = find_op("max_pool2d_gather");
-             return TensorList{apply1(op, {c.grads[0], c.in[1]}, plain(c.attrs.as<Pool2dGradAttrs>())), Tensor()};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 static const OpDef& op = find_op("max_pool2d_gather");
+                 return TensorList{apply1(op, {c.grads[0], c.in[1]}, plain(c.attrs.as<Pool2dGradAttrs>())), Tensor()};
+               },
            .shard = shard_pool,
            .cases = [] { return backward_cases(true); },
            .saves = kSavesInputs});
@@ -125,19 +136,23 @@ void register_max(OpRegistry& ops) {
            .inputs = {"x", "index"},
            .attrs = &attr_type<Pool2dAttrs>(),
            .infer = infer_gather,
-           .gradient = [](const GradCall& c) {
-             static const OpDef& op = find_op("max_pool2d_backward");
-             return TensorList{apply1(op, {c.grads[0], c.in[1]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>())), Tensor()};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 static const OpDef& op = find_op("max_pool2d_backward");
+                 return TensorList{
+                     apply1(op, {c.grads[0], c.in[1]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>())),
+                     Tensor()};
+               },
            .shard = shard_pool,
-           .cases = [] {
-             std::vector<OpCase> cases;
-             for (const auto& c : backward_cases(true)) {
-               const auto& a = c.attrs.as<Pool2dGradAttrs>();
-               cases.push_back({{{.shape = a.shape}, c.in[1]}, plain(a)});
-             }
-             return cases;
-           },
+           .cases =
+               [] {
+                 std::vector<OpCase> cases;
+                 for (const auto& c : backward_cases(true)) {
+                   const auto& a = c.attrs.as<Pool2dGradAttrs>();
+                   cases.push_back({{{.shape = a.shape}, c.in[1]}, plain(a)});
+                 }
+                 return cases;
+               },
            .saves = kSavesInputs});
 }
 
@@ -150,23 +165,26 @@ void register_ops_pool(OpRegistry& ops) {
            .inputs = {"x"},
            .attrs = &attr_type<Pool2dAttrs>(),
            .infer = infer_avg,
-           .gradient = [](const GradCall& c) {
-             static const OpDef& op = find_op("avg_pool2d_backward");
-             return TensorList{apply1(op, {c.grads[0]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>()))};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 static const OpDef& op = find_op("avg_pool2d_backward");
+                 return TensorList{apply1(op, {c.grads[0]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>()))};
+               },
            .shard = shard_pool,
            .cases = pool_cases,
            .saves = kSavesNothing});
-  ops.add({.name = "avg_pool2d_backward",
-           .doc = "dy spread evenly over each window.",
-           .inputs = {"dy"},
-           .outputs = {"dx"},
-           .attrs = &attr_type<Pool2dGradAttrs>(),
-           .infer = infer_backward,
-           .gradient = [](const GradCall& c) { return TensorList{avg_pool2d(c.grads[0], plain(c.attrs.as<Pool2dGradAttrs>()))}; },
-           .shard = shard_pool,
-           .cases = [] { return backward_cases(false); },
-           .saves = kSavesNothing});
+  ops.add(
+      {.name = "avg_pool2d_backward",
+       .doc = "dy spread evenly over each window.",
+       .inputs = {"dy"},
+       .outputs = {"dx"},
+       .attrs = &attr_type<Pool2dGradAttrs>(),
+       .infer = infer_backward,
+       .gradient =
+           [](const GradCall& c) { return TensorList{avg_pool2d(c.grads[0], plain(c.attrs.as<Pool2dGradAttrs>()))}; },
+       .shard = shard_pool,
+       .cases = [] { return backward_cases(false); },
+       .saves = kSavesNothing});
 }
 
 }  // namespace starling

@@ -45,12 +45,14 @@ void manual_seed(std::int64_t seed) { default_generator().seed(seed); }
 
 Tensor uniform(const Shape& shape, const UniformOptions& o) {
   static const OpDef& op = find_op("uniform");
-  return apply1(op, {default_generator().key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
+  return apply1(op, {default_generator().key()},
+                RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& o) {
   static const OpDef& op = find_op("normal");
-  return apply1(op, {default_generator().key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
+  return apply1(op, {default_generator().key()},
+                RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
 }
 
 Tensor dropout(const Tensor& x, double p) {
@@ -62,14 +64,17 @@ Tensor dropout(const Tensor& x, double p) {
 namespace {
 
 void check_key(const TensorType& key, const InferCall& call) {
-  check(key.dtype == DType::i64 && key.shape == Shape{2}, "[{}] expected a key i64[2] of seed and step, got {}", call.op.name, to_string(key));
+  check(key.dtype == DType::i64 && key.shape == Shape{2}, "[{}] expected a key i64[2] of seed and step, got {}",
+        call.op.name, to_string(key));
 }
 
 // A piece lies within the whole; both are left out for the whole itself.
 void check_piece(const Shape& own, const Shape& global, const Shape& offset, const InferCall& call) {
   bool fits = global.rank() == offset.rank() && (global.empty() || global.rank() == own.rank());
-  for (int i = 0; fits && i < global.rank(); ++i) fits = offset[i] >= 0 && own[i] <= global[i] && offset[i] <= global[i] - own[i];
-  check(fits, "[{}] expected a piece {} at {} within {}", call.op.name, to_string(own), to_string(offset), to_string(global));
+  for (int i = 0; fits && i < global.rank(); ++i)
+    fits = offset[i] >= 0 && own[i] <= global[i] && offset[i] <= global[i] - own[i];
+  check(fits, "[{}] expected a piece {} at {} within {}", call.op.name, to_string(own), to_string(offset),
+        to_string(global));
   check_size(global, 1, call.op.name.c_str());
 }
 
@@ -128,14 +133,18 @@ void register_ops_random(OpRegistry& ops) {
            .attrs = &attr_type<DropoutAttrs>(),
            .infer = infer_dropout,
            // Linear in x with the same mask, so its gradient is itself.
-           .gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0], c.in[1]}, c.attrs), Tensor()}; },
+           .gradient =
+               [](const GradCall& c) {
+                 return TensorList{apply1(c.op, {c.grads[0], c.in[1]}, c.attrs), Tensor()};
+               },
            .shard = shard_dropout,
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {4, 5}}, kKey}, DropoutAttrs{0.7, {}, {}, 5}},
-                                        {{{.shape = {33}}, kKey}, DropoutAttrs{0.5, {}, {}, 6}},
-                                        {{{.shape = {2, 3}}, kKey}, DropoutAttrs{0.5, {8, 3}, {4, 0}, 6}},
-                                        {{{.shape = {0, 3}}, kKey}, DropoutAttrs{}}};
-           },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {4, 5}}, kKey}, DropoutAttrs{0.7, {}, {}, 5}},
+                                            {{{.shape = {33}}, kKey}, DropoutAttrs{0.5, {}, {}, 6}},
+                                            {{{.shape = {2, 3}}, kKey}, DropoutAttrs{0.5, {8, 3}, {4, 0}, 6}},
+                                            {{{.shape = {0, 3}}, kKey}, DropoutAttrs{}}};
+               },
            .saves = kSavesInputs,
            .random = true,
            .inplace = 0});

@@ -61,8 +61,8 @@ Types infer_reduce(const InferCall& call) {
 Types infer_max(const InferCall& call) {
   const auto& attrs = call.attrs.as<ReduceAttrs>();
   for (auto axis : reduced_axes(attrs.axes, call.in[0].shape.rank(), "max")) {
-    check(call.in[0].shape[static_cast<int>(axis)] > 0, "[max] expected at least one element along axis {}, got {}", axis,
-          to_string(call.in[0]));
+    check(call.in[0].shape[static_cast<int>(axis)] > 0, "[max] expected at least one element along axis {}, got {}",
+          axis, to_string(call.in[0]));
   }
   return infer_reduce(call);
 }
@@ -108,8 +108,12 @@ ShardRule shard_reduce(const ShardCall& call, Placement across) {
 
 std::vector<OpCase> reduce_cases(bool empty) {
   const auto one = [](Shape shape, ReduceAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
-  std::vector<OpCase> cases = {one({7}, {}),          one({3, 5}, {.axes = {0}}),    one({3, 5}, {.axes = {1}, .keepdim = true}),
-                               one({2, 3, 4}, {.axes = {0, 2}}), one({2, 3, 4}, {.axes = {-2}}), one({}, {}),
+  std::vector<OpCase> cases = {one({7}, {}),
+                               one({3, 5}, {.axes = {0}}),
+                               one({3, 5}, {.axes = {1}, .keepdim = true}),
+                               one({2, 3, 4}, {.axes = {0, 2}}),
+                               one({2, 3, 4}, {.axes = {-2}}),
+                               one({}, {}),
                                one({2, 3, 4, 2}, {.axes = {1, 2}, .keepdim = true})};
   if (empty) cases.push_back(one({0, 3}, {.axes = {0}}));
   return cases;
@@ -141,19 +145,23 @@ void register_max_backward(OpRegistry& ops) {
            .outputs = {"dx"},
            .attrs = &attr_type<ReduceAttrs>(),
            .infer = infer_max_backward,
-           .gradient = [](const GradCall& c) {
-             // Linear in dy: what flows back is read at the same place.
-             const Tensor chosen = apply1(c.op, {full(c.in[0].shape(), 1.0, c.in[0].dtype()), c.in[1], c.in[2]}, c.attrs);
-             const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, c.in[1].rank(), "max");
-             return TensorList{reshape(sum(mul(c.grads[0], chosen), {.axes = axes}), c.in[0].shape())};
-           },
-           .cases = [] {
-             const auto made = [](Shape x, Shape y, ReduceAttrs attrs) {
-               // Just above the least x: the first of the others is chosen, and small steps change nothing.
-               return OpCase{{{.shape = y}, {.shape = x, .distinct = true}, {.shape = y, .low = -1.9, .high = -1.9}}, attrs};
-             };
-             return std::vector<OpCase>{made({7}, {}, {}), made({3, 5}, {5}, {.axes = {0}})};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 // Linear in dy: what flows back is read at the same place.
+                 const Tensor chosen =
+                     apply1(c.op, {full(c.in[0].shape(), 1.0, c.in[0].dtype()), c.in[1], c.in[2]}, c.attrs);
+                 const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, c.in[1].rank(), "max");
+                 return TensorList{reshape(sum(mul(c.grads[0], chosen), {.axes = axes}), c.in[0].shape())};
+               },
+           .cases =
+               [] {
+                 const auto made = [](Shape x, Shape y, ReduceAttrs attrs) {
+                   // Just above the least x: the first of the others is chosen, and small steps change nothing.
+                   return OpCase{
+                       {{.shape = y}, {.shape = x, .distinct = true}, {.shape = y, .low = -1.9, .high = -1.9}}, attrs};
+                 };
+                 return std::vector<OpCase>{made({7}, {}, {}), made({3, 5}, {5}, {.axes = {0}})};
+               },
            .saves = kSavesInputs});
 }
 

@@ -25,7 +25,8 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     }
   }
   if (unknown >= 0) {
-    check(known > 0 && x.numel() % known == 0, "[reshape] expected sizes that divide {} elements, got {}", x.numel(), to_string(shape));
+    check(known > 0 && x.numel() % known == 0, "[reshape] expected sizes that divide {} elements, got {}", x.numel(),
+          to_string(shape));
     full[unknown] = x.numel() / known;
   }
   if (full == x.shape()) return x;
@@ -137,8 +138,8 @@ ShardRule shard_transpose(const ShardCall& call) {
 
 Types infer_broadcast_to(const InferCall& call) {
   const Shape& shape = call.attrs.as<ShapeAttrs>().shape;
-  check(broadcast_shapes(call.in[0].shape, shape, "broadcast_to") == shape, "[broadcast_to] expected a shape that {} stretches to, got {}",
-        to_string(call.in[0].shape), to_string(shape));
+  check(broadcast_shapes(call.in[0].shape, shape, "broadcast_to") == shape,
+        "[broadcast_to] expected a shape that {} stretches to, got {}", to_string(call.in[0].shape), to_string(shape));
   return {TensorType{call.in[0].dtype, shape}};
 }
 
@@ -160,7 +161,8 @@ ShardRule shard_broadcast(const ShardCall& call) {
 void check_slice(const SliceAttrs& a, const Shape& shape) {
   const auto size = shape[normalize_axis(a.axis, shape.rank(), "slice")];
   check(a.begin >= 0 && a.begin <= a.end && a.end <= size && a.step >= 1,
-        "[slice] expected 0 ≤ begin ≤ end ≤ {} and step ≥ 1, got begin {}, end {}, step {}", size, a.begin, a.end, a.step);
+        "[slice] expected 0 ≤ begin ≤ end ≤ {} and step ≥ 1, got begin {}, end {}, step {}", size, a.begin, a.end,
+        a.step);
 }
 
 Types infer_slice(const InferCall& call) {
@@ -200,7 +202,8 @@ Types infer_slice_backward(const InferCall& call) {
   const SliceAttrs taken{a.axis, a.begin, a.end, a.step};
   check_slice(taken, a.shape);
   Shape dy = a.shape;
-  dy[normalize_axis(a.axis, dy.rank(), "slice_backward")] = (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
+  dy[normalize_axis(a.axis, dy.rank(), "slice_backward")] =
+      (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
   check(call.in[0].shape == dy, "[slice_backward] expected dy {}, got {}", to_string(dy), to_string(call.in[0].shape));
   return {TensorType{call.in[0].dtype, a.shape}};
 }
@@ -214,7 +217,8 @@ Types infer_concat(const InferCall& call) {
     const Shape& next = call.in[i].shape;
     bool fits = next.rank() == shape.rank();
     for (int d = 0; fits && d < shape.rank(); ++d) fits = d == axis || next[d] == shape[d];
-    check(fits, "[concat] expected shapes that agree but for axis {}, got {} and {}", axis, to_string(call.in[0].shape), to_string(next));
+    check(fits, "[concat] expected shapes that agree but for axis {}, got {} and {}", axis, to_string(call.in[0].shape),
+          to_string(next));
     shape[axis] += next[axis];
   }
   return {TensorType{call.in[0].dtype, shape}};
@@ -241,10 +245,13 @@ void register_views(OpRegistry& ops) {
            .gradient = [](const GradCall& c) { return TensorList{reshape(c.grads[0], c.in[0].shape())}; },
            .shard = shard_reshape,
            .view = view_reshape,
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {6}}}, ShapeAttrs{{2, 3}}}, {{{.shape = {2, 3, 4}}}, ShapeAttrs{{4, 6}}},
-                                        {{{.shape = {0, 3}}}, ShapeAttrs{{3, 0}}}, {{{.shape = {1}}}, ShapeAttrs{{}}}};
-           },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {6}}}, ShapeAttrs{{2, 3}}},
+                                            {{{.shape = {2, 3, 4}}}, ShapeAttrs{{4, 6}}},
+                                            {{{.shape = {0, 3}}}, ShapeAttrs{{3, 0}}},
+                                            {{{.shape = {1}}}, ShapeAttrs{{}}}};
+               },
            .saves = kSavesNothing});
   ops.add({.name = "transpose",
            .doc = "Dimensions in another order; reversed when none is given.",
@@ -254,10 +261,13 @@ void register_views(OpRegistry& ops) {
            .gradient = grad_transpose,
            .shard = shard_transpose,
            .view = view_transpose,
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {2, 3}}}, TransposeAttrs{}}, {{{.shape = {2, 3, 4}}}, TransposeAttrs{{1, 2, 0}}},
-                                        {{{.shape = {2, 0, 4}}}, TransposeAttrs{{2, 0, 1}}}, {{{.shape = {5}}}, TransposeAttrs{}}};
-           },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {2, 3}}}, TransposeAttrs{}},
+                                            {{{.shape = {2, 3, 4}}}, TransposeAttrs{{1, 2, 0}}},
+                                            {{{.shape = {2, 0, 4}}}, TransposeAttrs{{2, 0, 1}}},
+                                            {{{.shape = {5}}}, TransposeAttrs{}}};
+               },
            .saves = kSavesNothing});
   ops.add({.name = "broadcast_to",
            .doc = "Stretches dimensions of size 1 (and adds leading ones) to a shape.",
@@ -267,10 +277,13 @@ void register_views(OpRegistry& ops) {
            .gradient = [](const GradCall& c) { return TensorList{rules::sum_to(c.grads[0], c.in[0].shape())}; },
            .shard = shard_broadcast,
            .view = view_broadcast,
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {3}}}, ShapeAttrs{{2, 3}}}, {{{.shape = {2, 1}}}, ShapeAttrs{{4, 2, 3}}},
-                                        {{{.shape = {}}}, ShapeAttrs{{5}}}, {{{.shape = {1, 3}}}, ShapeAttrs{{0, 3}}}};
-           },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {3}}}, ShapeAttrs{{2, 3}}},
+                                            {{{.shape = {2, 1}}}, ShapeAttrs{{4, 2, 3}}},
+                                            {{{.shape = {}}}, ShapeAttrs{{5}}},
+                                            {{{.shape = {1, 3}}}, ShapeAttrs{{0, 3}}}};
+               },
            .saves = kSavesNothing});
 }
 
@@ -280,17 +293,22 @@ void register_slices(OpRegistry& ops) {
            .inputs = {"x"},
            .attrs = &attr_type<SliceAttrs>(),
            .infer = infer_slice,
-           .gradient = [](const GradCall& c) {
-             static const OpDef& op = find_op("slice_backward");
-             const auto& a = c.attrs.as<SliceAttrs>();
-             return TensorList{apply1(op, {c.grads[0]}, SliceBackwardAttrs{c.in[0].shape(), a.axis, a.begin, a.end, a.step})};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 static const OpDef& op = find_op("slice_backward");
+                 const auto& a = c.attrs.as<SliceAttrs>();
+                 return TensorList{
+                     apply1(op, {c.grads[0]}, SliceBackwardAttrs{c.in[0].shape(), a.axis, a.begin, a.end, a.step})};
+               },
            .shard = [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<SliceAttrs>().axis); },
            .view = view_slice,
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {7}}}, SliceAttrs{0, 2, 5, 1}}, {{{.shape = {3, 8}}}, SliceAttrs{1, 1, 8, 3}},
-                                        {{{.shape = {4, 2, 3}}}, SliceAttrs{-1, 0, 2, 2}}, {{{.shape = {4}}}, SliceAttrs{0, 2, 2, 1}}};
-           },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {7}}}, SliceAttrs{0, 2, 5, 1}},
+                                            {{{.shape = {3, 8}}}, SliceAttrs{1, 1, 8, 3}},
+                                            {{{.shape = {4, 2, 3}}}, SliceAttrs{-1, 0, 2, 2}},
+                                            {{{.shape = {4}}}, SliceAttrs{0, 2, 2, 1}}};
+               },
            .saves = kSavesNothing});
   ops.add({.name = "slice_backward",
            .doc = "Zeros of the given shape with dy where the slice was taken.",
@@ -298,15 +316,18 @@ void register_slices(OpRegistry& ops) {
            .outputs = {"dx"},
            .attrs = &attr_type<SliceBackwardAttrs>(),
            .infer = infer_slice_backward,
-           .gradient = [](const GradCall& c) {
-             const auto& a = c.attrs.as<SliceBackwardAttrs>();
-             return TensorList{slice(c.grads[0], {a.axis, a.begin, a.end, a.step})};
-           },
-           .shard = [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<SliceBackwardAttrs>().axis); },
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {3}}}, SliceBackwardAttrs{{7}, 0, 2, 5, 1}},
-                                        {{{.shape = {3, 3}}}, SliceBackwardAttrs{{3, 8}, 1, 1, 8, 3}}};
-           },
+           .gradient =
+               [](const GradCall& c) {
+                 const auto& a = c.attrs.as<SliceBackwardAttrs>();
+                 return TensorList{slice(c.grads[0], {a.axis, a.begin, a.end, a.step})};
+               },
+           .shard =
+               [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<SliceBackwardAttrs>().axis); },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {3}}}, SliceBackwardAttrs{{7}, 0, 2, 5, 1}},
+                                            {{{.shape = {3, 3}}}, SliceBackwardAttrs{{3, 8}, 1, 1, 8, 3}}};
+               },
            .saves = kSavesNothing});
 }
 
@@ -322,11 +343,13 @@ void register_ops_shape_ops(OpRegistry& ops) {
            .infer = infer_concat,
            .gradient = grad_concat,
            .shard = [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<AxisAttrs>().axis); },
-           .cases = [] {
-             return std::vector<OpCase>{{{{.shape = {2}}, {.shape = {3}}}, AxisAttrs{0}},
-                                        {{{.shape = {2, 3}}, {.shape = {2, 1}}, {.shape = {2, 4}}}, AxisAttrs{-1}},
-                                        {{{.shape = {0, 3}}, {.shape = {2, 3}}}, AxisAttrs{0}}, {{{.shape = {3, 2}}}, AxisAttrs{0}}};
-           },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {2}}, {.shape = {3}}}, AxisAttrs{0}},
+                                            {{{.shape = {2, 3}}, {.shape = {2, 1}}, {.shape = {2, 4}}}, AxisAttrs{-1}},
+                                            {{{.shape = {0, 3}}, {.shape = {2, 3}}}, AxisAttrs{0}},
+                                            {{{.shape = {3, 2}}}, AxisAttrs{0}}};
+               },
            .saves = kSavesNothing});
 }
 

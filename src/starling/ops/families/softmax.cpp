@@ -25,7 +25,8 @@ Types infer_rows(const InferCall& call) {
   rules::expect_float(call);
   check(call.in[0].shape.rank() >= 1, "[{}] expected rank of at least 1, got a scalar", call.op.name);
   for (const auto& type : call.in) {
-    check(type == call.in[0], "[{}] expected operands alike, got {} and {}", call.op.name, to_string(call.in[0]), to_string(type));
+    check(type == call.in[0], "[{}] expected operands alike, got {} and {}", call.op.name, to_string(call.in[0]),
+          to_string(type));
   }
   return {call.in[0]};
 }

@@ -59,14 +59,16 @@ OpDef source(std::string name, std::string doc) {
 
 void expect_lr(const InferCall& call) {
   check(!call.in.empty(), "[{}] expected operands, got none", call.op.name);
-  check(call.in.back() == TensorType{DType::f32, {}}, "[{}] expected lr f32[], got {}", call.op.name, to_string(call.in.back()));
+  check(call.in.back() == TensorType{DType::f32, {}}, "[{}] expected lr f32[], got {}", call.op.name,
+        to_string(call.in.back()));
 }
 
 Types infer_sgd(const InferCall& call) {
   rules::expect_float(call);
   expect_lr(call);
-  check(call.in[0] == call.in[1] && call.in[0] == call.in[2], "[sgd_update] expected w, v and g alike, got {}, {} and {}",
-        to_string(call.in[0]), to_string(call.in[1]), to_string(call.in[2]));
+  check(call.in[0] == call.in[1] && call.in[0] == call.in[2],
+        "[sgd_update] expected w, v and g alike, got {}, {} and {}", to_string(call.in[0]), to_string(call.in[1]),
+        to_string(call.in[2]));
   return {call.in[0], call.in[1]};
 }
 
@@ -75,13 +77,14 @@ Types infer_sgd_many(const InferCall& call) {
   expect_lr(call);
   rules::expect_float(call);
   const std::size_t n = call.in.size() / 3;
-  check(call.in.size() == 3 * n + 1 && n > 0, "[sgd_update_many] expected w…, v…, g… and lr, got {} operands", call.in.size());
+  check(call.in.size() == 3 * n + 1 && n > 0, "[sgd_update_many] expected w…, v…, g… and lr, got {} operands",
+        call.in.size());
   Types out;
   for (std::size_t i = 0; i < 2 * n; ++i) out.push_back(call.in[i]);
   for (std::size_t i = 0; i < n; ++i) {
     check(call.in[i] == call.in[n + i] && call.in[i] == call.in[2 * n + i] && call.in[i].dtype == call.in[0].dtype,
-          "[sgd_update_many] expected w, v and g alike, got {}, {} and {}", to_string(call.in[i]), to_string(call.in[n + i]),
-          to_string(call.in[2 * n + i]));
+          "[sgd_update_many] expected w, v and g alike, got {}, {} and {}", to_string(call.in[i]),
+          to_string(call.in[n + i]), to_string(call.in[2 * n + i]));
   }
   return out;
 }
@@ -106,7 +109,8 @@ TensorList step_pure(const Tensor& w, const Tensor& v, const Tensor& g, const Te
 
 std::vector<OpCase> sgd_cases() {
   const auto one = [](Shape s, SgdAttrs a) {
-    return OpCase{{{.shape = s}, {.shape = s}, {.shape = s}, {.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}}, a};
+    return OpCase{
+        {{.shape = s}, {.shape = s}, {.shape = s}, {.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}}, a};
   };
   return {one({7}, {0.9}), one({33, 5}, {0.9, 0.01, true}), one({0}, {0.5}), one({4}, {})};
 }
@@ -118,7 +122,8 @@ void register_updates(OpRegistry& ops) {
            .outputs = {"w", "v"},
            .attrs = &attr_type<SgdAttrs>(),
            .infer = infer_sgd,
-           .decompose = [](std::span<const Tensor> in, const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<SgdAttrs>()); },
+           .decompose = [](std::span<const Tensor> in,
+                           const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<SgdAttrs>()); },
            .shard = rules::shard_replicated,
            .cases = sgd_cases,
            .inplace = 0});
@@ -128,10 +133,13 @@ void register_updates(OpRegistry& ops) {
            .outputs = {"ws_vs"},
            .attrs = &attr_type<SgdAttrs>(),
            .infer = infer_sgd_many,
-           .cases = [] {
-             const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, a{.shape = {5}}, b{.shape = {2, 9}};
-             return std::vector<OpCase>{{{a, b, a, b, a, b, lr}, SgdAttrs{0.9, 0.01, false}}, {{a, a, a, lr}, SgdAttrs{0.9, 0, true}}};
-           },
+           .cases =
+               [] {
+                 const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, a{.shape = {5}},
+                     b{.shape = {2, 9}};
+                 return std::vector<OpCase>{{{a, b, a, b, a, b, lr}, SgdAttrs{0.9, 0.01, false}},
+                                            {{a, a, a, lr}, SgdAttrs{0.9, 0, true}}};
+               },
            .inplace = 0});
   ops.add({.name = "matmul_sgd",
            .doc = "sgd_update with the gradient matmul(a, b), which is never stored.",
@@ -139,15 +147,19 @@ void register_updates(OpRegistry& ops) {
            .outputs = {"w", "v"},
            .attrs = &attr_type<MatmulSgdAttrs>(),
            .infer = infer_matmul_sgd,
-           .decompose = [](std::span<const Tensor> in, const Attrs& at) {
-             const auto& a = at.as<MatmulSgdAttrs>();
-             return step_pure(in[0], in[1], matmul(in[2], in[3], {a.trans_a, a.trans_b}), in[4], {a.momentum, a.weight_decay, false});
-           },
-           .cases = [] {
-             const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
-             return std::vector<OpCase>{{{w, w, {.shape = {9, 20}}, {.shape = {9, 33}}, lr}, MatmulSgdAttrs{true, false, 0.9, 0.01}},
-                                        {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}}};
-           },
+           .decompose =
+               [](std::span<const Tensor> in, const Attrs& at) {
+                 const auto& a = at.as<MatmulSgdAttrs>();
+                 return step_pure(in[0], in[1], matmul(in[2], in[3], {a.trans_a, a.trans_b}), in[4],
+                                  {a.momentum, a.weight_decay, false});
+               },
+           .cases =
+               [] {
+                 const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
+                 return std::vector<OpCase>{
+                     {{w, w, {.shape = {9, 20}}, {.shape = {9, 33}}, lr}, MatmulSgdAttrs{true, false, 0.9, 0.01}},
+                     {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}}};
+               },
            .inplace = 0});
 }
 
@@ -170,8 +182,14 @@ void register_ops_state(OpRegistry& ops) {
            .infer = rules::infer_same,
            .gradient = [](const GradCall& c) { return TensorList{c.grads[0]}; },
            .shard = rules::shard_linear_elementwise,
-           .view = [](const ViewCall& call) { return std::optional<View>({call.shape, call.strides}); },
-           .cases = [] { return std::vector<OpCase>{{{{.shape = {3, 4}}}, NoAttrs{}}, {{{.shape = {}}}, NoAttrs{}}}; },
+           .view =
+               [](const ViewCall& call) {
+                 return std::optional<View>({call.shape, call.strides});
+               },
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {3, 4}}}, NoAttrs{}}, {{{.shape = {}}}, NoAttrs{}}};
+               },
            .saves = kSavesNothing,
            .inplace = 0});
   register_updates(ops);

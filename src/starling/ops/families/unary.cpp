@@ -115,15 +115,17 @@ void register_backwards(OpRegistry& ops) {
       }));
   ops.add(unary_backward(
       "relu_backward", "dy where y > 0, else 0", [](const double* x) { return x[1] > 0 ? x[0] : 0.0; },
-      [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.in[1]), Tensor()}; }));
+      [](const GradCall& c) {
+        return TensorList{relu_backward(c.grads[0], c.in[1]), Tensor()};
+      }));
 }
 
 }  // namespace
 
 void register_ops_unary(OpRegistry& ops) {
   OpDef negation = unary(
-      "neg", "-x", [](const double* x) { return -x[0]; },
-      [](const GradCall& c) { return TensorList{neg(c.grads[0])}; }, kSavesNothing);
+      "neg", "-x", [](const double* x) { return -x[0]; }, [](const GradCall& c) { return TensorList{neg(c.grads[0])}; },
+      kSavesNothing);
   negation.infer = rules::infer_same;
   negation.shard = rules::shard_linear_elementwise;
   ops.add(negation);
@@ -143,7 +145,8 @@ void register_ops_unary(OpRegistry& ops) {
       "sigmoid", "1 / (1 + e⁻ˣ)", [](const double* x) { return 1 / (1 + std::exp(-x[0])); },
       [](const GradCall& c) { return TensorList{sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
   ops.add(unary(
-      "relu", "x where it is positive, else 0.", [](const double* x) { return x[0] > 0 || std::isnan(x[0]) ? x[0] : 0.0; },
+      "relu", "x where it is positive, else 0.",
+      [](const double* x) { return x[0] > 0 || std::isnan(x[0]) ? x[0] : 0.0; },
       [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
   register_backwards(ops);
 }

@@ -15,9 +15,7 @@ const char* isa() {
 
 }  // namespace
 
-nlohmann::json environment_facts() {
-  return {{"isa", isa()}, {"starling", kVersion}, {"compiler", __VERSION__}};
-}
+nlohmann::json environment_facts() { return {{"isa", isa()}, {"starling", kVersion}, {"compiler", __VERSION__}}; }
 
 std::vector<std::string> environment_differences(const nlohmann::json& saved, const nlohmann::json& now) {
   std::vector<std::string> differences;

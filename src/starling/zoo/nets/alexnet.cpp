@@ -41,7 +41,8 @@ nn::Sequential zoo::alexnet_owt(const NetOptions& options) {
 
 void register_zoo_alexnet(zoo::Table& table) {
   const Shape image{3, 224, 224};
-  table["alexnet"] = {"AlexNet in one column.", image, 1000, 64, [](const zoo::NetOptions& o) { return zoo::alexnet(o); }};
+  table["alexnet"] = {"AlexNet in one column.", image, 1000, 64,
+                      [](const zoo::NetOptions& o) { return zoo::alexnet(o); }};
   table["alexnet_owt"] = {"AlexNet as in \"one weird trick\", without dropout.", image, 1000, 128,
                           [](const zoo::NetOptions& o) { return zoo::alexnet_owt(o); }};
 }

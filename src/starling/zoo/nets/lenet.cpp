@@ -18,7 +18,10 @@ nn::Sequential zoo::lenet(const NetOptions& options) {
 }
 
 void register_zoo_lenet(zoo::Table& table) {
-  table["lenet"] = {"LeNet: two convolutions with pooling and tanh, two dense layers.", {1, 28, 28}, 10, 64,
+  table["lenet"] = {"LeNet: two convolutions with pooling and tanh, two dense layers.",
+                    {1, 28, 28},
+                    10,
+                    64,
                     [](const zoo::NetOptions& o) { return zoo::lenet(o); }};
 }
 

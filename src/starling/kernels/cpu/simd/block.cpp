@@ -23,8 +23,8 @@ const BlockEntry* BlockTable::find(std::string_view name) const {
   return it == entries_.end() ? nullptr : &*it;
 }
 
-void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, unsigned scalars, void* out, std::int64_t n,
-               const double* params) {
+void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, unsigned scalars, void* out,
+               std::int64_t n, const double* params) {
   const BlockFn fn = entry.of(lane);
   check(fn != nullptr, "[{}] expected a lane type it is defined for, got lane {}", entry.name, static_cast<int>(lane));
   parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {

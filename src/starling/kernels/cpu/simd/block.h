@@ -44,8 +44,8 @@ class BlockTable {
 };
 
 // Runs the function over n elements with the threads of this region, each on a contiguous piece.
-void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, unsigned scalars, void* out, std::int64_t n,
-               const double* params = nullptr);
+void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, unsigned scalars, void* out,
+               std::int64_t n, const double* params = nullptr);
 
 inline int lane_bytes(BlockType lane) { return lane == BlockType::f32 || lane == BlockType::i32 ? 4 : 8; }
 

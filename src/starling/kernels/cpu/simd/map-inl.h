@@ -4,7 +4,7 @@
 //   #include "starling/kernels/cpu/simd/targets.h"
 //
 //   #undef HWY_TARGET_INCLUDE
-//   #define HWY_TARGET_INCLUDE "starling/kernels/cpu/families/softplus.cpp"  // this very file
+//   #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/softplus.cpp"  // this very file
 //   #include <hwy/foreach_target.h>  // compiles the part below once per instruction set
 //
 //   #include "starling/kernels/cpu/simd/map-inl.h"
@@ -24,7 +24,7 @@
 //   #if HWY_ONCE
 //   namespace starling {
 //   HWY_EXPORT(softplus_block);
-//   void register_cpu_softplus(...) { table.add(HWY_DYNAMIC_DISPATCH(softplus_block)()); }
+//   void register_block_softplus(BlockTable& table) { table.add(HWY_DYNAMIC_DISPATCH(softplus_block)()); }
 //   }
 //   #endif
 //

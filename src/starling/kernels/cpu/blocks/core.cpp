@@ -1,9 +1,8 @@
+#include "starling/kernels/cpu/simd/targets.h"
 #include "starling/kernels/cpu/simd/vector_ops.h"
 
-#include "starling/kernels/cpu/simd/targets.h"
-
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "starling/kernels/cpu/simd/vector_ops.cpp"
+#define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/core.cpp"
 #include <hwy/foreach_target.h>
 
 #include "starling/kernels/cpu/simd/map-inl.h"
@@ -224,7 +223,8 @@ namespace {
 HWY_EXPORT(add_blocks);
 }  // namespace
 
-void add_elementwise_blocks(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
+void register_block_core(BlockTable& table);
+void register_block_core(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
 
 }  // namespace starling
 #endif
