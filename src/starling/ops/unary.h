@@ -12,6 +12,7 @@ Tensor sqrt(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor relu(const Tensor& x);
+Tensor softplus(const Tensor& x);  // log(1 + eˣ), without overflow
 
 // Their gradients from the saved output, as ops of their own.
 Tensor tanh_backward(const Tensor& dy, const Tensor& y);

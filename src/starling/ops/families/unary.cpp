@@ -1,5 +1,6 @@
 #include "starling/ops/unary.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "starling/ops/apply.h"
@@ -36,6 +37,10 @@ Tensor sigmoid(const Tensor& x) {
 }
 Tensor relu(const Tensor& x) {
   static const OpDef& op = find_op("relu");
+  return apply1(op, {x});
+}
+Tensor softplus(const Tensor& x) {
+  static const OpDef& op = find_op("softplus");
   return apply1(op, {x});
 }
 Tensor tanh_backward(const Tensor& dy, const Tensor& y) {
@@ -148,6 +153,10 @@ void register_ops_unary(OpRegistry& ops) {
       "relu", "x where it is positive, else 0.",
       [](const double* x) { return x[0] > 0 || std::isnan(x[0]) ? x[0] : 0.0; },
       [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
+  ops.add(unary(
+      "softplus", "log(1 + eˣ), without overflow.",
+      [](const double* x) { return std::max(x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0]))); },
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], sigmoid(c.in[0]))}; }, kSavesInputs));
   register_backwards(ops);
 }
 
