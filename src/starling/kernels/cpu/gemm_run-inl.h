@@ -138,7 +138,7 @@ class GemmShare {
       const std::int64_t ld = blocked ? kPanelCols : width;
       gemm_rows(count, vectors, access_, k.end - k.begin, Scalars<T>{scalars_at(r, k.begin), plan_.ld_scalars}, b_,
                 block, ld, block_ends(r, cols, k));
-      if (last) finish(block, ld, r, count, cols);
+      if (last && !updates_in_tile(cols)) finish(block, ld, r, count, cols);
       r += count;
     }
   }
@@ -163,6 +163,16 @@ class GemmShare {
     return job_.scalars + (plan_.scalars_along_rows ? k * plan_.ld_scalars + row : row * plan_.ld_scalars + k);
   }
 
+  // A whole tile of a weight gradient goes from registers into the update, without a stop in memory.
+  bool updates_in_tile(Range cols) const {
+    if (sizeof(T) != sizeof(float) || plan_.swapped || !plan_.scalars_along_rows || plan_.k_block < plan_.k)
+      return false;
+    const GemmEpilogue& e = *job_.epilogue;
+    const bool only_update = e.sgd && e.sgd->velocity && !e.bias_n && !e.bias_m && !e.accumulate &&
+                             e.activation == GemmActivation::kNone && e.derivative == GemmActivation::kNone;
+    return only_update && (cols.end - cols.begin) % L == 0;
+  }
+
   TileEnds<T> block_ends(std::int64_t r, Range cols, Range k) const {
     TileEnds<T> ends{.accumulate = k.begin > 0, .fetch = r == rows_.begin ? fetch_ : 0};
     if constexpr (std::is_same_v<T, float>) {
@@ -170,6 +180,10 @@ class GemmShare {
       if (!sgd || plan_.swapped || k.end < plan_.k) return ends;
       const std::int64_t at = r * plan_.ldc + cols.begin;
       ends.ahead = {sgd->weights + at, sgd->velocity ? sgd->velocity + at : sgd->weights + at, plan_.ldc};
+      if (updates_in_tile(cols)) {
+        ends.sgd = {sgd->weights + at,   sgd->velocity + at, plan_.ldc,
+                    *sgd->learning_rate, sgd->weight_decay,  sgd->momentum};
+      }
     }
     return ends;
   }

@@ -55,6 +55,17 @@ struct Ahead {
   std::int64_t ld = 0;
 };
 
+// The update that a finished gradient tile is used for at once: its weights and velocity, rows `ld` apart.
+template <class T>
+struct TileSgd {
+  T* weights = nullptr;  // null: the tile is stored instead
+  T* velocity = nullptr;
+  std::int64_t ld = 0;
+  T rate = 0;
+  T decay = 0;
+  T momentum = 0;
+};
+
 // What a tile starts from and how it ends, where that costs nothing in registers.
 template <class T>
 struct TileEnds {
@@ -63,7 +74,8 @@ struct TileEnds {
   const T* row_bias = nullptr;  // [R]
   const T* col_bias = nullptr;  // [V vectors]
   Ahead<T> ahead = {};          // none: the output itself
-  std::int64_t fetch = 0;       // elements ahead of each vector to ask for: the first tile brings in a strided panel
+  TileSgd<T> sgd = {};
+  std::int64_t fetch = 0;  // elements ahead of each vector to ask for: the first tile brings in a strided panel
 };
 
 template <int R, int V, class T, class Vec>
@@ -78,6 +90,26 @@ HWY_INLINE void begin_tile(Vec (&acc)[R][V], const T* out, std::int64_t ld_out, 
       acc[r][v] = bias;
       if (ends.accumulate) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, out + r * ld_out + v * L));
       if (ends.col_bias) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, ends.col_bias + v * L));
+    }
+  }
+}
+
+// The same operations in the same order as the row-wise update of a block.
+template <int R, int V, class T, class Vec>
+HWY_INLINE void update_weights(const Vec (&acc)[R][V], const TileSgd<T>& sgd) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t L = kVectorLanes<T>;
+  const Vec rate = hn::Set(d, sgd.rate), decay = hn::Set(d, sgd.decay), momentum = hn::Set(d, sgd.momentum);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      T* weights = sgd.weights + r * sgd.ld + v * L;
+      T* velocity = sgd.velocity + r * sgd.ld + v * L;
+      const Vec w = hn::LoadU(d, weights);
+      const Vec moved = hn::MulAdd(momentum, hn::LoadU(d, velocity), hn::MulAdd(decay, w, acc[r][v]));
+      hn::StoreU(moved, d, velocity);
+      hn::StoreU(hn::NegMulAdd(rate, moved, w), d, weights);
     }
   }
 }
@@ -153,6 +185,9 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
       for (std::int64_t j = i; j < i + kChunk; ++j) step(j);
     }
     for (; i < k; ++i) step(i);
+  }
+  if constexpr (kAlongRows) {
+    if (ends.sgd.weights) return update_weights(acc, ends.sgd);
   }
   end_tile(acc, out, ld_out, ends);
 }
