@@ -143,6 +143,37 @@ TEST(Compile, DropsTheSameElementsAsEager) {
   EXPECT_EQ(f(x).to_vector(), eager);
 }
 
+// The key is read by the dropout and advanced by the optimizer in the same program: the order must hold.
+TEST(Compile, StepsWithDropoutFollowEager) {
+  const auto run = [](bool compiled, int workers) {
+    manual_seed(11);
+    nn::Sequential net;
+    net.add("fc1", nn::Linear({.in = 6, .out = 32}))
+        .add("drop", nn::Dropout(0.5))
+        .add("fc2", nn::Linear({.in = 32, .out = 3}));
+    optim::Sgd opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    const Tensor x = normal({9, 6}), y = cast(uniform({9}, {.low = 0, .high = 2.99}), DType::i64);
+    const auto body = [&](const Tensor& in, const Tensor& labels) {
+      const Tensor loss = cross_entropy(net(in), labels);
+      loss.backward();
+      opt.step();
+      return loss;
+    };
+    CompileOptions options;
+    if (workers > 1) options.strategy = data_parallel({.workers = workers});
+    auto step = compile(body, options);
+    std::vector<double> losses;
+    manual_seed(12);
+    for (int i = 0; i < 5; ++i) losses.push_back((compiled ? step(x, y) : body(x, y)).item());
+    return losses;
+  };
+  const auto eager = run(false, 1), compiled = run(true, 1), parallel = run(true, 3);
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    EXPECT_NEAR(compiled[i], eager[i], 1e-5) << "step " << i;
+    EXPECT_NEAR(parallel[i], eager[i], 1e-5) << "step " << i;
+  }
+}
+
 TEST(Compile, KeepsResultsThatTheCallerHolds) {
   auto f = compile([](const Tensor& x) { return mul(x, 2.0); });
   const Tensor one = f(from_doubles(std::vector<double>{1}, {1}));

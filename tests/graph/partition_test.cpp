@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include "graph/passes_testing.h"
+#include "starling/graph/parser.h"
+#include "starling/graph/partitioner.h"
+#include "starling/graph/printer.h"
+
+namespace starling {
+namespace {
+
+constexpr const char* kStep = R"(starling-graph 1
+variable 0 "w" f32[3, 4]
+%x = input {index=0, shape=[8, 4]}
+%w = variable {index=0, shape=[3, 4]}
+%y = linear(%x, %w)
+%s = sum(%y)
+%g = matmul(%y, %x) {trans_a=true}
+return %s, %g, %y
+)";
+
+PassContext context(int world, int rank) { return {.world = world, .rank = rank, .inputs = {Placement::split(0)}}; }
+
+TEST(Partition, APartialValueThatMustBeWholeIsReduced) {
+  const Graph local = passes::partition(parse_graph(kStep), context(2, 0));
+  EXPECT_EQ(print_short(local), R"(%0 = input 0 : f32[4, 4]<S0>
+%1 = variable 0
+%2 = linear(%0, %1)
+%3 = sum(%2)
+%4 = matmul(%2, %0) {trans_a=true}
+%5 = all_reduce(%3) {name="sum%3"}
+%6 = all_reduce(%4) {name="matmul%4"}
+return %5, %6, %2
+)");
+  EXPECT_EQ(to_string(local.value(0).spec[0]), "S0");
+  EXPECT_EQ(to_string(local.value(3).spec[0]), "P(sum)");
+  EXPECT_EQ(to_string(local.value(4).spec[0]), "P(sum)");
+  EXPECT_EQ(local.value(0).type.shape, (Shape{4, 4}));
+}
+
+TEST(Partition, OneRankChangesNothing) {
+  const Graph graph = parse_graph(kStep);
+  EXPECT_EQ(print(passes::partition(graph, context(1, 0))), print(graph));
+}
+
+TEST(Partition, UnevenRowsAreSharedInRankOrder) {
+  std::int64_t rows = 0;
+  for (int rank = 0; rank < 3; ++rank) {
+    const Piece piece = rows_of(8, context(3, rank));
+    EXPECT_EQ(piece.begin, rows);
+    rows += piece.size;
+    const Graph local = passes::partition(parse_graph(kStep), context(3, rank));
+    EXPECT_EQ(local.value(local.inputs[0]).type.shape[0], piece.size);
+  }
+  EXPECT_EQ(rows, 8);
+}
+
+TEST(Partition, ASplitValueThatMustBeWholeIsGathered) {
+  const Graph global = parse_graph(R"(starling-graph 1
+%x = input {index=0, shape=[4, 2]}
+%t = reshape(%x) {shape=[8]}
+%s = sum(%t)
+return %s
+)");
+  const Graph local = passes::partition(global, context(2, 1));
+  EXPECT_NE(print_short(local).find("slice_backward"), std::string::npos) << print_short(local);
+}
+
+TEST(LogicalShards, WhatIsSplitStandsOncePerOwnShardAndIsAddedInOrder) {
+  PassContext deterministic = context(2, 0);
+  deterministic.shards = 4;
+  const Graph local = passes::logical_shards(parse_graph(kStep), deterministic);
+  int linears = 0, sums = 0;
+  for (const auto& node : local.nodes()) {
+    linears += is_op(node, "linear");
+    if (!is_op(node, "ordered_sum")) continue;
+    ++sums;
+    EXPECT_EQ(node.in.size(), 2u) << "two of the four shards are here";
+  }
+  EXPECT_EQ(linears, 2);
+  EXPECT_EQ(sums, 2);
+}
+
+TEST(Schedule, CommunicationStartsEarlyAndWhatNeedsItComesLast) {
+  const Graph global = parse_graph(R"(starling-graph 1
+%x = input {index=0, shape=[8, 4]}
+%s = sum(%x)
+%r = all_reduce(%s)
+%e = exp(%r)
+%a = tanh(%x)
+%b = sigmoid(%a)
+%m = max(%b)
+return %e, %m
+)");
+  EXPECT_EQ(print_short(passes::schedule(global, {})), R"(%0 = input 0 : f32[8, 4]
+%1 = sum(%0)
+%2 = all_reduce(%1) lane=comm
+%3 = tanh(%0)
+%4 = sigmoid(%3)
+%5 = max(%4)
+%6 = exp(%2)
+return %6, %5
+)");
+}
+
+TEST(Schedule, ReadersOfAVariableComeBeforeItsUpdate) {
+  const Graph graph = parse_graph(R"(starling-graph 1
+variable 0 "w" f32[4]
+%x = input {index=0, shape=[4]}
+%w = variable {index=0, shape=[4]}
+%n = add(%w, %x)
+%r = mul(%w, %x)
+assign(%n) {index=0}
+return %r
+)");
+  const std::string text = print_short(passes::schedule(graph, {}));
+  EXPECT_LT(text.find("mul("), text.find("assign")) << text;
+}
+
+}  // namespace
+}  // namespace starling
