@@ -24,7 +24,7 @@ Shape pooled_shape(const Shape& x, const Pool2dAttrs& a, const char* who) {
   check(x.rank() == 4, "[{}] expected x [n, c, h, w], got {}", who, to_string(x));
   for (int i : {0, 1}) {
     const auto axis = static_cast<std::size_t>(i);
-    check(a.padding[axis] * 2 <= a.kernel[axis], "[{}] expected padding of at most half the kernel, got {} for {}", who,
+    check(a.padding[axis] <= a.kernel[axis] / 2, "[{}] expected padding of at most half the kernel, got {} for {}", who,
           a.padding[axis], a.kernel[axis]);
   }
   return {x[0], x[1], window_count(x[2], a.kernel[0], a.stride[0], a.padding[0], 1, who),
@@ -37,9 +37,9 @@ Pool2dAttrs plain(const Pool2dGradAttrs& a) { return {a.kernel, a.stride, a.padd
 Types infer_max(const InferCall& call) {
   rules::expect_float(call);
   const auto& a = call.attrs.as<Pool2dAttrs>();
+  const Shape out = pooled_shape(call.in[0].shape, a, "max_pool2d");
   check(a.kernel[0] * a.kernel[1] <= 256, "[max_pool2d] expected a window of at most 256 elements, got {} × {}",
         a.kernel[0], a.kernel[1]);
-  const Shape out = pooled_shape(call.in[0].shape, a, "max_pool2d");
   return {TensorType{call.in[0].dtype, out}, TensorType{DType::u8, out}};
 }
 

@@ -18,15 +18,18 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   int unknown = -1;
   for (int i = 0; i < full.rank(); ++i) {
     if (full[i] == -1) {
-      check(unknown < 0, "[reshape] expected at most one size of -1, got {}", to_string(shape));
+      if (unknown >= 0) fail("[reshape] expected at most one size of -1, got {}", to_string(shape));
       unknown = i;
     } else {
-      known *= full[i];
+      if (__builtin_mul_overflow(known, full[i], &known)) {
+        fail("[reshape] expected sizes that can be addressed, got {}", to_string(shape));
+      }
     }
   }
   if (unknown >= 0) {
-    check(known > 0 && x.numel() % known == 0, "[reshape] expected sizes that divide {} elements, got {}", x.numel(),
-          to_string(shape));
+    if (known <= 0 || x.numel() % known != 0) {
+      fail("[reshape] expected sizes that divide {} elements, got {}", x.numel(), to_string(shape));
+    }
     full[unknown] = x.numel() / known;
   }
   if (full == x.shape()) return x;
@@ -80,7 +83,7 @@ Shape transpose_order(const Shape& order, int rank) {
 
 Types infer_reshape(const InferCall& call) {
   const Shape& shape = call.attrs.as<ShapeAttrs>().shape;
-  for (auto d : shape) check(d >= 0, "[reshape] expected sizes of at least 0, got {}", to_string(shape));
+  check_size(shape, size_of(call.in[0].dtype), "reshape");
   check(shape.numel() == call.in[0].shape.numel(), "[reshape] expected {} elements as in {}, got {}",
         call.in[0].shape.numel(), to_string(call.in[0].shape), to_string(shape));
   return {TensorType{call.in[0].dtype, shape}};
