@@ -67,6 +67,40 @@ TEST(Autograd, AWriteToWhatWasSavedIsNoticed) {
   EXPECT_THROW(y.backward(), Error);
 }
 
+TEST(Autograd, LeavesDoNotShareGradients) {
+  Tensor a = from_doubles(std::vector<double>{1, 2}, {2}, DType::f64),
+         b = from_doubles(std::vector<double>{3, 4}, {2}, DType::f64);
+  a.set_requires_grad();
+  b.set_requires_grad();
+  sum(add(a, b)).backward();
+  EXPECT_NE(a.grad().raw(), b.grad().raw());
+  EXPECT_TRUE(a.grad().contiguous());
+}
+
+TEST(Autograd, OneTensorMayBeAskedForTwice) {
+  Tensor x = number(3);
+  x.set_requires_grad();
+  const Tensor y = mul(x, x);
+  const Tensor wanted[] = {x, x};
+  const TensorList g = gradients({&y, 1}, wanted);
+  EXPECT_EQ(g[0].item(), 6);
+  EXPECT_EQ(g[1].item(), 6);
+  const auto both = grad_all([](std::span<const Tensor> in) { return mul(mul(in[0], in[0]), in[1]); });
+  const TensorList parts = both(wanted);
+  EXPECT_EQ(parts[0].item(), 18);
+  EXPECT_EQ(parts[1].item(), 9);
+}
+
+TEST(Autograd, DropoutsGradientUsesItsOwnKey) {
+  Tensor x = from_doubles(std::vector<double>(50, 1.0), {50}, DType::f64);
+  x.set_requires_grad();
+  manual_seed(4);
+  const Tensor y = dropout(x, 0.5);
+  default_generator().next_step();
+  sum(y).backward();
+  EXPECT_EQ(x.grad().to_vector(), y.to_vector());
+}
+
 TEST(Autograd, DetachCutsTheHistory) {
   Tensor x = number(2);
   x.set_requires_grad();

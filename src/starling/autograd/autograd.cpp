@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/creation.h"
+#include "starling/ops/registry.h"
 
 namespace starling {
 namespace {
@@ -26,6 +27,13 @@ class OriginScope {
 };
 
 void accumulate(Tensor& slot, const Tensor& term) { slot = slot.defined() ? add(slot, term) : term; }
+
+// A gradient that nobody else holds: leaves must not share theirs with each other or with the caller's seed.
+Tensor owned(const Tensor& g) {
+  if (g.traced()) return g;
+  const bool alone = g.contiguous() && g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1;
+  return alone ? g : mul(g, 1.0);
+}
 
 // Walks the history from the outputs, newest node first, so that a node is run when all its gradients have arrived.
 class BackwardPass {
@@ -107,13 +115,14 @@ class Wanted {
       if (node) {
         inner_.push_back({node, extra->output, i});
       } else {
-        leaves_.emplace(inputs[i].impl(), i);
+        leaves_[inputs[i].impl()].push_back(i);
       }
     }
   }
   void leaf(const Ref<TensorImpl>& impl, const Tensor& gradient) {
     const auto it = leaves_.find(impl.get());
-    if (it != leaves_.end()) accumulate(found_[it->second], gradient);
+    if (it == leaves_.end()) return;
+    for (std::size_t i : it->second) accumulate(found_[i], gradient);
   }
   void visit(GradNode* node, const TensorList& grads) {
     for (const auto& inner : inner_) {
@@ -135,7 +144,7 @@ class Wanted {
   };
   TensorList found_;
   std::vector<Inner> inner_;
-  std::unordered_map<TensorImpl*, std::size_t> leaves_;
+  std::unordered_map<TensorImpl*, std::vector<std::size_t>> leaves_;  // one tensor may be asked for twice
 };
 
 }  // namespace
@@ -159,9 +168,10 @@ void Tensor::backward(const Tensor& gradient) const {
   check(defined(), "[backward] expected a tensor, got an empty handle");
   const NoGrad no_grad;
   const auto leaf = [](const Ref<TensorImpl>& impl, const Tensor& g) {
+    check(!g.traced() || Tensor(impl).is_variable(),
+          "[compile] expected gradients to go to named tensors, got one that is not: give it a name with set_name");
     Tensor slot = impl->more().grad;
-    accumulate(slot, g);
-    impl->more().grad = std::move(slot);
+    impl->more().grad = slot.defined() ? add(slot, g) : owned(g);
   };
   BackwardPass pass;
   pass.seed(*this, seed_for(*this, {&gradient, 1}, 0), leaf);
@@ -179,7 +189,9 @@ std::function<TensorList(std::span<const Tensor>)> grad_all(TensorsFn f) {
     }();
     TensorList inputs;
     for (const auto& x : at) {
-      inputs.push_back(x.requires_grad() ? x : x.detach());
+      // Arguments are told apart even where one tensor is given twice.
+      static const OpDef& identity = find_op("identity");
+      inputs.push_back(x.requires_grad() ? apply1(identity, {x}) : x.detach());
       if (!x.requires_grad() && is_float(x.dtype())) inputs.back().set_requires_grad();
     }
     const GradMode mode(true);

@@ -1,12 +1,16 @@
 #include "starling/autograd/grad_node.h"
 
+#include <atomic>
+
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
+#include "starling/tensor/interpreter.h"
 
 namespace starling {
 namespace {
 
-thread_local std::uint64_t next_sequence = 0;
+// One count for all threads: a history may be continued on another one.
+std::atomic<std::uint64_t> next_sequence{0};
 
 }  // namespace
 
@@ -25,6 +29,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool with_data) {
   // Traced values and variables cost nothing to keep, and are found again by identity.
   const bool keep = with_data || tensor.traced() || tensor.is_variable();
   saved.tensor_ = keep ? tensor : type_only(tensor);
+  if (tensor.is_variable()) saved.pinned_ = current_interpreter().pin(tensor);
   saved.checked_ = with_data && tensor.impl()->storage;
   if (saved.checked_) saved.version_ = tensor.impl()->storage->version();
   return saved;
@@ -49,7 +54,7 @@ Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
           op.name, to_string(tensor_.type()), version, version_);
     }
   }
-  if (output_ < 0) return tensor_;
+  if (output_ < 0) return pinned_ >= 0 ? current_interpreter().pinned(tensor_, pinned_) : tensor_;
   Tensor restored = tensor_.detach();
   if (!is_float(restored.dtype())) return restored;
   TensorExtra& extra = restored.impl()->more();

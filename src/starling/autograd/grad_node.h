@@ -17,6 +17,7 @@ class SavedTensor {
 
  private:
   Tensor tensor_;
+  int pinned_ = -1;  // a variable being traced: the value it had
   int output_ = -1;  // which output of the node that holds this; -1 for an input
   bool checked_ = false;
   std::uint32_t version_ = 0;

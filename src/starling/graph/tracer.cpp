@@ -1,5 +1,7 @@
 #include "starling/graph/tracer.h"
 
+#include <atomic>
+
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/ops/registry.h"
@@ -8,6 +10,11 @@
 
 namespace starling {
 
+Tracer::Tracer() {
+  static std::atomic<std::uintptr_t> serial{0};
+  id_ = reinterpret_cast<const void*>(++serial);
+}
+
 Tensor Tracer::traced(ValueId id, Device device) const {
   const TensorType& type = graph_.value(id).type;
   Ref<TensorImpl> impl = new TensorImpl;
@@ -15,7 +22,7 @@ Tensor Tracer::traced(ValueId id, Device device) const {
   impl->shape = type.shape;
   impl->strides = contiguous_strides(type.shape);
   impl->device = device;
-  impl->tracer = this;
+  impl->tracer = id_;
   impl->value = id;
   return Tensor(std::move(impl));
 }
@@ -41,9 +48,26 @@ void Tracer::restore_slots() {
   }
 }
 
+// A variable that lies in the same memory as a tensor that is none: a view of it, or the same by another handle.
+const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
+  for (const auto& variable : graph_.variables) {
+    if (variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
+  }
+  return nullptr;
+}
+
 ValueId Tracer::lift(const Tensor& tensor) {
   if (is_constant(tensor)) return graph_.add_constant(tensor);
   if (tensor.is_variable()) return graph_.read(variable_of(tensor));
+  if (const Tensor* variable = variable_sharing(tensor)) {
+    const bool whole = variable->type() == tensor.type() && variable->impl()->offset == tensor.impl()->offset &&
+                       variable->strides() == tensor.strides();
+    check(whole,
+          "[compile] expected captured tensors to have memory of their own, got a view of variable '{}': make the "
+          "view inside the function",
+          variable->name());
+    return value_of(*variable);
+  }
   hidden_inputs.push_back(tensor);
   return graph_.add_input(tensor.type());
 }
@@ -51,7 +75,7 @@ ValueId Tracer::lift(const Tensor& tensor) {
 ValueId Tracer::value_of(const Tensor& tensor) {
   check(tensor.defined(), "[compile] expected a tensor, got an empty handle");
   if (tensor.traced()) {
-    check(tensor.impl()->tracer == this,
+    check(tensor.impl()->tracer == id_,
           "[compile] expected a value of this trace, got one of another (did it escape from an earlier call?)");
     return tensor.impl()->value;
   }
@@ -61,6 +85,13 @@ ValueId Tracer::value_of(const Tensor& tensor) {
     graph_.node(graph_.value(it->second).node).device = tensor.device();
   }
   return it->second;
+}
+
+int Tracer::pin(const Tensor& tensor) { return tensor.is_variable() && !tensor.traced() ? value_of(tensor) : -1; }
+
+Tensor Tracer::pinned(const Tensor& variable, int value) {
+  if (value < 0 || value == value_of(variable)) return variable;
+  return traced(value, variable.device());
 }
 
 void Tracer::annotate(NodeId id, Device device) {
@@ -74,7 +105,10 @@ void Tracer::annotate(NodeId id, Device device) {
 TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
   SmallVector<ValueId, 4> in;
   for (const auto& input : inputs) in.push_back(value_of(input));
-  const Device device = inputs.empty() ? kCpu : inputs[0].device();
+  Device device = inputs.empty() ? kCpu : inputs[0].device();
+  for (const auto& input : inputs) {
+    if (input.device().kind != DeviceKind::cpu) device = input.device();
+  }
   const NodeId id = graph_.add(op, {in.data(), in.size()}, attrs);
   annotate(id, device);
   TensorList out;
@@ -105,18 +139,24 @@ void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
 
 namespace {
 
-// Gradient slots that f left traced: each becomes a variable, zero to begin with.
-std::vector<Tensor> live_slots(const Graph& graph) {
+// Gradient slots that f left traced, and those it found filled and left empty.
+struct Slots {
   std::vector<Tensor> live;
-  for (const auto& variable : graph.variables) {
-    if (variable.tensor.defined() && variable.tensor.grad().traced()) live.push_back(variable.tensor);
+  std::vector<Tensor> used;
+
+  explicit Slots(const Tracer& tracer, const Graph& graph) {
+    for (const auto& variable : graph.variables) {
+      const Tensor now = variable.tensor.grad();
+      if (now.traced()) live.push_back(variable.tensor);
+      if (!now.defined() && tracer.slots_before.at(variable.tensor.impl()).defined()) used.push_back(variable.tensor);
+    }
   }
-  return live;
-}
+};
 
 struct OneTrace {
   Tracer tracer;
   TensorList outputs;
+  std::vector<Tensor> live_values;  // what f left in the slots of variables, in their order
 };
 
 void run_once(OneTrace& one, const TraceFn& f, std::span<const Tensor> like) {
@@ -126,6 +166,9 @@ void run_once(OneTrace& one, const TraceFn& f, std::span<const Tensor> like) {
   for (const auto& tensor : like) stand_ins.push_back(one.tracer.input(tensor.type(), tensor.device()));
   try {
     one.outputs = f({stand_ins.data(), stand_ins.size()});
+    for (const auto& variable : one.tracer.graph().variables) {
+      if (variable.tensor.grad().traced()) one.live_values.push_back(variable.tensor.grad());
+    }
   } catch (...) {
     one.tracer.restore_slots();
     throw;
@@ -142,29 +185,61 @@ Tensor make_slot(const Tensor& variable, const Tensor& so_far) {
 
 }  // namespace
 
+namespace {
+
+// A captured tensor that was read before the variable in whose memory it lies became known.
+void check_hidden_inputs(const Tracer& tracer, const Graph& graph) {
+  for (const auto& hidden : tracer.hidden_inputs) {
+    for (const auto& variable : graph.variables) {
+      if (!(variable.tensor.impl()->storage == hidden.impl()->storage)) continue;
+      fail("[compile] expected captured tensors to have memory of their own, got one in the memory of variable '{}'",
+           variable.name);
+    }
+  }
+}
+
+// Gives the variables slots that are variables too; true when one was not before.
+bool give_slots(const Tracer& tracer, const std::vector<Tensor>& variables) {
+  bool changed = false;
+  for (const auto& variable : variables) {
+    const Tensor before = tracer.slots_before.at(variable.impl());
+    const bool ready = before.defined() && before.is_variable();
+    variable.set_grad(ready ? before : make_slot(variable, before));
+    changed |= !ready;
+  }
+  return changed;
+}
+
+}  // namespace
+
 Trace trace(const TraceFn& f, std::span<const Tensor> like) {
   auto one = std::make_unique<OneTrace>();
   run_once(*one, f, like);
-  std::vector<Tensor> live = live_slots(one->tracer.graph());
-  if (!live.empty()) {
-    // The program must add to the slots: give them values and trace again, so that it reads them.
-    for (const auto& variable : live)
-      variable.set_grad(make_slot(variable, one->tracer.slots_before.at(variable.impl())));
+  Slots slots(one->tracer, one->tracer.graph());
+  const bool fresh_live = give_slots(one->tracer, slots.live), fresh_used = give_slots(one->tracer, slots.used);
+  if (fresh_live || fresh_used) {
+    // The program must read the slots: now that they are variables, trace again.
     one = std::make_unique<OneTrace>();
     run_once(*one, f, like);
-    live = live_slots(one->tracer.graph());
+    slots = Slots(one->tracer, one->tracer.graph());
+    give_slots(one->tracer, slots.live);
+    give_slots(one->tracer, slots.used);
   }
-  const InterpreterScope scope(one->tracer);
   Trace result;
-  for (const auto& variable : live) {
-    const Tensor total = variable.grad();
-    variable.set_grad(one->tracer.slots_before.at(variable.impl()));
-    assign(variable.grad(), total);
-    result.accumulating.push_back(variable);
+  result.accumulating = slots.live;
+  result.consuming = slots.used;
+  {
+    const InterpreterScope scope(one->tracer);
+    for (std::size_t i = 0; i < slots.live.size(); ++i) assign(slots.live[i].grad(), one->live_values[i]);
   }
-  for (const auto& output : one->outputs) one->tracer.graph().outputs.push_back(one->tracer.value_of(output));
+  for (const auto& output : one->outputs) {
+    one->tracer.graph().outputs.push_back(one->tracer.value_of(output));
+  }
+  check_hidden_inputs(one->tracer, one->tracer.graph());
   result.graph = std::move(one->tracer.graph());
   result.hidden_inputs = std::move(one->tracer.hidden_inputs);
+  result.guards = std::move(one->tracer.guards);
+  result.grad_enabled = grad_enabled();
   return result;
 }
 

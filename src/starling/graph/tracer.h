@@ -14,10 +14,15 @@ namespace starling {
 // constant().
 class Tracer final : public Interpreter {
  public:
+  Tracer();
   Tensor input(const TensorType& type, Device device);
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                   std::span<const Tensor> targets) override;
+
+  int pin(const Tensor& tensor) override;
+  Tensor pinned(const Tensor& variable, int value) override;
+  void depends_on(const std::shared_ptr<const bool>& flag) override { guards.emplace_back(flag, *flag); }
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
   Graph& graph() { return graph_; }
@@ -27,13 +32,16 @@ class Tracer final : public Interpreter {
   // The gradient slots of lifted variables as they were when first read; put back where tracing left a stand-in.
   std::unordered_map<const TensorImpl*, Tensor> slots_before;
   void restore_slots();
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> guards;
 
  private:
   ValueId lift(const Tensor& tensor);
+  const Tensor* variable_sharing(const Tensor& tensor) const;
   int variable_of(const Tensor& tensor);
   Tensor traced(ValueId id, Device device) const;
   void annotate(NodeId id, Device device);
 
+  const void* id_;  // distinct for every tracer there ever was
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted
@@ -44,6 +52,11 @@ struct Trace {
   std::vector<Tensor> hidden_inputs;
   // Variables whose gradient slot was filled and not consumed: the slots have become variables of the graph.
   std::vector<Tensor> accumulating;
+  // Variables whose slot held a gradient that the program uses up: every call begins with one and ends without.
+  std::vector<Tensor> consuming;
+  // What the trace took for granted: flags and their values, gradients recorded or not.
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> guards;
+  bool grad_enabled = true;
 };
 
 using TraceFn = std::function<TensorList(std::span<const Tensor>)>;

@@ -5,6 +5,7 @@
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/scope.h"
+#include "starling/tensor/interpreter.h"
 
 namespace starling::nn {
 
@@ -50,8 +51,13 @@ std::int64_t Module::parameter_count() const {
 }
 
 void Module::train(bool on) {
-  training_ = on;
+  *training_ = on;
   for (auto& [name, child] : children_) child->train(on);
+}
+
+bool Module::training() const {
+  current_interpreter().depends_on(training_);
+  return *training_;
 }
 
 void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
@@ -59,9 +65,13 @@ void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
   for (auto& parameter : parameters_) {
     const Tensor changed = change(*parameter.tensor);
     if (same(changed, *parameter.tensor)) continue;
-    const std::string name = parameter.tensor->name();
-    *parameter.tensor = changed.detach();
-    parameter.tensor->set_name(name).set_requires_grad();
+    // The identity stays: compiled functions see that its type has changed.
+    TensorImpl& own = *parameter.tensor->impl();
+    own.dtype = changed.dtype();
+    own.device = changed.device();
+    own.strides = changed.strides();
+    own.storage = changed.impl()->storage;
+    own.offset = changed.impl()->offset;
   }
   for (auto& [name, child] : children_) child->replace(change);
 }

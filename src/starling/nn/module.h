@@ -25,9 +25,10 @@ class Module {
 
   void train(bool on = true);  // dropout and the like are active
   void eval() { train(false); }
-  bool training() const { return training_; }
+  bool training() const;  // compiled functions that ask are traced anew when it changes
 
-  // Moves or converts every parameter in place of the old one; optimizers are to be made afterwards.
+  // Moves or converts every parameter, which stays the same tensor; optimizers are to be made afterwards, since their
+  // state does not follow.
   void to(Device device);
   void to(DType dtype);
 
@@ -53,7 +54,7 @@ class Module {
   void replace(const std::function<Tensor(const Tensor&)>& change);
 
   std::string name_;
-  bool training_ = true;
+  std::shared_ptr<bool> training_ = std::make_shared<bool>(true);
   std::vector<Parameter> parameters_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
 };

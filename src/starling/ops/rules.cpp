@@ -82,7 +82,10 @@ ShardRule shard_elementwise(const ShardCall& call) {
 }
 
 ShardRule shard_linear_elementwise(const ShardCall& call) {
-  if (!call.placed[0].is_partial()) return shard_elementwise(call);
+  // Terms pass through what is linear: a sum only, and not where every rank would drop its own fraction.
+  const bool linear =
+      call.placed[0] == Placement::partial() && (call.in[0].dtype == call.out[0].dtype || is_float(call.out[0].dtype));
+  if (!linear) return shard_elementwise(call);
   ShardRule rule = shard_replicated(call);
   rule.in[0] = rule.out[0] = call.placed[0];
   return rule;
@@ -99,7 +102,8 @@ ShardRule shard_additive(const ShardCall& call) {
 ShardRule shard_multiplicative(const ShardCall& call) {
   const auto sum = Placement::partial();
   const bool divides = call.op.name == "div";
-  if (call.placed[0] == sum && call.placed[1].is_replicate()) return {{sum, Placement::replicate()}, {sum}};
+  const bool exact = !divides || is_float(call.in[0].dtype);  // integer quotients drop their fraction
+  if (exact && call.placed[0] == sum && call.placed[1].is_replicate()) return {{sum, Placement::replicate()}, {sum}};
   if (!divides && call.placed[1] == sum && call.placed[0].is_replicate()) return {{Placement::replicate(), sum}, {sum}};
   return shard_elementwise(call);
 }

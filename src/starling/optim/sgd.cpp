@@ -21,7 +21,7 @@ Sgd::Sgd(std::vector<Tensor> parameters, const SgdOptions& options)
   }
   const float lr = static_cast<float>(options.lr);
   lr_ = starling::to(from_host<float>({&lr, 1}, {}), device);
-  lr_.set_name("sgd.lr");
+  lr_.set_name(options.name + ".lr");
 }
 
 void Sgd::step() {

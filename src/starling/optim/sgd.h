@@ -14,6 +14,7 @@ struct SgdOptions {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  std::string name = "sgd";  // of its state; two optimizers in one compiled step need two names
 };
 
 // Stochastic gradient descent. step() uses up the gradients: it updates every parameter that has one, empties the slots

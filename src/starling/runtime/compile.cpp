@@ -5,6 +5,8 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
+#include "starling/ops/apply.h"
+#include "starling/runtime/executable.h"
 
 namespace starling {
 
@@ -15,8 +17,28 @@ struct CompiledFunction::Entry {
   Trace traced;
   std::unique_ptr<Program> program;
   std::vector<Tensor> slots;    // gradient slots the program adds to, beside traced.accumulating
+  std::vector<Tensor> used;     // and those it uses up, beside traced.consuming
   std::vector<Tensor> inputs;   // of the call being made
   std::vector<Tensor> outputs;  // handed out; reused once the caller has let go
+  std::vector<std::pair<Tensor, bool>>
+      filled;  // variables, and whether their slots held gradients when this was traced
+
+  // Whether what the trace took for granted is still so.
+  bool holds() const {
+    if (traced.grad_enabled != grad_enabled()) return false;
+    for (const auto& [flag, value] : traced.guards) {
+      if (*flag != value) return false;
+    }
+    for (const auto& [variable, was_filled] : filled) {
+      if (variable.grad().defined() != was_filled) return false;
+    }
+    for (const auto& variable : traced.graph.variables) {
+      const TensorImpl& now = *variable.tensor.impl();
+      if (now.dtype != variable.type.dtype || !(now.shape == variable.type.shape) || now.device != device) return false;
+    }
+    return true;
+  }
+  Device device;
 };
 
 struct CompiledFunction::State {
@@ -46,7 +68,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   auto& entries = state_->entries;
   const int threads = state_->options.threads > 0 ? state_->options.threads : num_threads();
   const auto fits = [&](const std::unique_ptr<Entry>& entry) {
-    if (entry->types.size() != arguments.size() || entry->threads != threads) return false;
+    if (entry->types.size() != arguments.size() || entry->threads != threads || !entry->holds()) return false;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const Tensor& a = arguments[i];
       if (a.dtype() != entry->types[i].dtype || !(a.shape() == entry->types[i].shape) ||
@@ -68,6 +90,16 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   entry->threads = threads;
   entry->traced = trace(state_->f, arguments);
   for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
+  for (const auto& variable : entry->traced.consuming) entry->used.push_back(variable.grad());
+  entry->device = program_device(entry->traced.graph);
+  const auto accumulates = [&](const Tensor& tensor) {
+    const auto& list = entry->traced.accumulating;
+    return std::any_of(list.begin(), list.end(), [&](const Tensor& other) { return same(tensor, other); });
+  };
+  for (const auto& variable : entry->traced.graph.variables) {
+    if (!variable.tensor.requires_grad() || accumulates(variable.tensor)) continue;
+    entry->filled.emplace_back(variable.tensor, variable.tensor.grad().defined());
+  }
   entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
                                            {.disable = state_->options.disable,
                                             .threads = threads,
@@ -103,15 +135,25 @@ TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
   for (const auto& a : arguments) entry.inputs.push_back(a.contiguous() ? a : densify(a));
   for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(densify(hidden));
   for (std::size_t i = 0; i < entry.slots.size(); ++i) reattach(entry.traced.accumulating[i], entry.slots[i]);
+  for (std::size_t i = 0; i < entry.used.size(); ++i) reattach(entry.traced.consuming[i], entry.used[i]);
   const Graph& graph = entry.traced.graph;
   for (std::size_t i = 0; i < entry.outputs.size(); ++i) {
     Tensor& out = entry.outputs[i];
-    if (out.defined() && out.impl()->use_count() == 1 && out.impl()->storage->use_count() == 1) continue;
+    if (out.defined() && out.impl()->use_count() == 1 && out.impl()->storage->use_count() == 1) {
+      out.impl()->extra.reset();
+      continue;
+    }
     const TensorType& type = graph.value(graph.outputs[i]).type;
-    const Device device = graph.maker(graph.outputs[i]).device;
-    out = empty(type.shape, type.dtype, device);
+    out = empty(type.shape, type.dtype, entry.device);
   }
-  entry.program->run(entry.inputs, entry.outputs);
+  try {
+    entry.program->run(entry.inputs, entry.outputs);
+  } catch (...) {
+    // What failed half-way is built anew: a broken group of ranks stays broken.
+    state_->entries.erase(state_->entries.begin());
+    throw;
+  }
+  for (const auto& variable : entry.traced.consuming) variable.set_grad(Tensor());
   entry.inputs.clear();
   return TensorList(std::span<const Tensor>(entry.outputs));
 }

@@ -9,6 +9,9 @@
 
 namespace starling {
 
+// Where a graph runs: on the one device that its values name; those made from nothing follow.
+Device program_device(const Graph& graph);
+
 // Where an operand of an instruction is found when the program runs.
 struct Place {
   enum class Kind : std::uint8_t { arena, input, variable, constant, output };

@@ -23,6 +23,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
   for (Lane lane : {Lane::compute, Lane::comm})
     scratch_[static_cast<std::size_t>(lane)] = new Storage(exe.device(), exe.scratch_bytes(lane));
   variables_ = container.bind(exe.graph());
+  check_variables();
   for (const auto& constant : exe.graph().constants) {
     constants_.push_back(exe.device().kind == DeviceKind::null ? constant : to(constant, exe.device()));
   }
@@ -31,6 +32,20 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
 }
 
 Instance::~Instance() = default;
+
+void Instance::check_variables() const {
+  const Device device = executable_->device();
+  for (const auto& variable : variables_) {
+    check(variable.device() == device || device.kind == DeviceKind::null,
+          "[instance] expected variable '{}' on {} with the rest of the program, got it on {}", variable.name(),
+          to_string(device), to_string(variable.device()));
+  }
+  for (int assigned : executable_->assigned()) {
+    const Tensor& variable = variables_[static_cast<std::size_t>(assigned)];
+    check(!variable.impl()->storage->read_only(), "[instance] expected to write variable '{}', got read-only memory",
+          variable.name());
+  }
+}
 
 std::size_t Instance::memory_bytes() const { return arena_->bytes() + scratch_[0]->bytes() + scratch_[1]->bytes(); }
 
@@ -99,8 +114,24 @@ void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> out
   }
 }
 
+class Instance::BumpVersions {
+ public:
+  explicit BumpVersions(Instance& instance) : instance_(instance) {}
+  ~BumpVersions() {
+    for (int variable : instance_.executable_->assigned()) {
+      instance_.variables_[static_cast<std::size_t>(variable)].impl()->storage->bump_version();
+    }
+  }
+  BumpVersions(const BumpVersions&) = delete;
+  BumpVersions& operator=(const BumpVersions&) = delete;
+
+ private:
+  Instance& instance_;
+};
+
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
+  const BumpVersions written(*this);  // also when a run fails half-way
   if (executable_->device().kind == DeviceKind::cuda) {
     run_device(inputs, outputs);
   } else if (executable_->threads() == num_threads()) {
@@ -109,8 +140,6 @@ void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outpu
     const ThreadScope threads(executable_->threads());
     run_host();
   }
-  for (int variable : executable_->assigned())
-    variables_[static_cast<std::size_t>(variable)].impl()->storage->bump_version();
 }
 
 void Instance::run_host() {
@@ -183,7 +212,8 @@ void Instance::run_step(const Step& step, void* stream) {
 // A recording holds addresses, so each set of operands has its own; loaders rotate among a few buffers.
 void Instance::run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   constexpr std::size_t kMostRecordings = 8;
-  std::vector<void*> key;
+  std::vector<void*>& key = replay_key_;
+  key.clear();
   for (const auto& t : inputs) key.push_back(t.impl()->address());
   for (const auto& t : outputs) key.push_back(t.impl()->address());
   key.insert(key.end(), bound_.begin(), bound_.end());
@@ -198,7 +228,7 @@ void Instance::run_device(std::span<const Tensor> inputs, std::span<const Tensor
     for (const auto& step : steps_[0]) run_step(step, stream);
   });
   replay->launch();
-  replays_.emplace_back(std::move(key), std::move(replay));
+  replays_.emplace_back(key, std::move(replay));
 }
 
 }  // namespace starling

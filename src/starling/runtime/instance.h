@@ -41,11 +41,13 @@ class Instance {
  private:
   friend class LaneThread;
   struct Step;
+  class BumpVersions;
   struct Patch {
     void** slot;
     std::int64_t offset;
   };
 
+  void check_variables() const;
   void resolve();
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_host();
@@ -68,6 +70,7 @@ class Instance {
   std::atomic<bool> failed_{false};
   std::unique_ptr<LaneThread> comm_lane_;
   Profiler* profiler_ = nullptr;
+  std::vector<void*> replay_key_;
   std::vector<std::pair<std::vector<void*>, std::unique_ptr<Replay>>> replays_;
 };
 

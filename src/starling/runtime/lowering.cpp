@@ -13,19 +13,22 @@ std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
 
-Device device_of(const Graph& graph) {
+}  // namespace
+
+Device program_device(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (!is_source(node) && !node.in.empty()) return node.device;
+    if (node.device.kind != DeviceKind::cpu) return node.device;
+  }
+  for (const auto& node : graph.nodes()) {
+    if (!node.in.empty()) return node.device;
   }
   return graph.nodes().empty() ? kCpu : graph.nodes()[0].device;
 }
 
-}  // namespace
-
 Lowering::Lowering(Graph graph, const ExecutableOptions& options)
     : exe_(std::make_shared<Executable>()), options_(options), graph_(exe_->graph_) {
   exe_->graph_ = std::move(graph);
-  exe_->device_ = device_of(graph_);
+  exe_->device_ = program_device(graph_);
   exe_->threads_ = options.threads;
   users_ = graph_.users();
   end_ = graph_.size();
@@ -75,7 +78,10 @@ int Lowering::completion(NodeId id) const {
   int first = end_;
   for (ValueId out : node.out) {
     for (NodeId user : users_[static_cast<std::size_t>(out)]) {
-      if (graph_.node(user).lane == Lane::compute && !graph_.node(user).op->view) first = std::min(first, user);
+      // A view or an assign may come to nothing, and then waits for nothing.
+      const Node& reader = graph_.node(user);
+      const bool waits = reader.lane == Lane::compute && !reader.op->view && !is_op(reader, "assign");
+      if (waits) first = std::min(first, user);
     }
   }
   return first;
@@ -172,6 +178,7 @@ int Lowering::variable_target(NodeId id, std::size_t output) {
   for (NodeId user : users_[static_cast<std::size_t>(out)]) {
     if (!is_op(graph_.node(user), "assign")) continue;
     const auto variable = static_cast<int>(source_index(graph_.node(user)));
+    if (crosses_assign(variable, id, user, last_use_[static_cast<std::size_t>(out)])) continue;
     if (!variable_read_after(variable, id, true)) return variable;
     if (variable_read_after(variable, id, false) || node.op->inplace < 0) continue;
     const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
@@ -179,11 +186,33 @@ int Lowering::variable_target(NodeId id, std::size_t output) {
     const Location& from = at(node.in[operand]);
     const bool same = from.memory == variable_memory_[static_cast<std::size_t>(variable)] && from.offset == 0 &&
                       from.desc.contiguous();
-    int readers = 0;
-    for (ValueId in : node.in) readers += at(in).memory == from.memory;
-    if (same && (readers == 1 || node.op->elementwise())) return variable;
+    if (same && may_overwrite(node, from)) return variable;
   }
   return -1;
+}
+
+// A value laid into the variable at its maker must not meet another one: no other assign before its own, none while it
+// is still read.
+bool Lowering::crosses_assign(int variable, int maker, int assign, int last_read) const {
+  for (int other : assigns_[static_cast<std::size_t>(variable)]) {
+    if (other > maker && other < assign) return true;
+    if (other > assign && last_read > other) return true;
+  }
+  return false;
+}
+
+// Whether the op may write over this operand: it reads that memory nowhere else or, element by element, in the same
+// order.
+bool Lowering::may_overwrite(const Node& node, const Location& operand) const {
+  int readers = 0;
+  bool alike = true;
+  for (ValueId in : node.in) {
+    const Location& other = locations_[static_cast<std::size_t>(in)];
+    if (other.memory != operand.memory) continue;
+    ++readers;
+    alike &= other.offset == operand.offset && other.desc == operand.desc;
+  }
+  return readers == 1 || (alike && node.op->elementwise());
 }
 
 // An operand whose memory nobody needs after this node and that the op may overwrite.
@@ -200,9 +229,7 @@ int Lowering::dying_operand(NodeId id, std::size_t output) {
     if (memory_of(in).last > id ||
         last_use_[static_cast<std::size_t>(root)] > finished_at_[static_cast<std::size_t>(id)])
       return false;
-    int readers = 0;
-    for (ValueId other : node.in) readers += at(other).memory == from.memory;
-    return readers == 1 || node.op->elementwise();
+    return may_overwrite(node, from);
   };
   if (usable(operand)) return at(node.in[operand]).memory;
   if (!node.op->elementwise()) return -1;
@@ -220,6 +247,7 @@ int Lowering::choose_memory(NodeId id, std::size_t output) {
   if (variable >= 0) {
     int& shared = variable_memory_[static_cast<std::size_t>(variable)];
     if (shared < 0) shared = new_memory({Place::Kind::variable, variable, 0}, bytes, id);
+    variable_reads_[static_cast<std::size_t>(variable)].push_back(last_use_[static_cast<std::size_t>(out)]);
     return shared;
   }
   const auto result = std::find(graph_.outputs.begin(), graph_.outputs.end(), out);

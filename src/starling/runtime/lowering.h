@@ -46,6 +46,8 @@ class Lowering {
   int choose_memory(NodeId id, std::size_t output);
   int variable_target(NodeId id, std::size_t output);
   int dying_operand(NodeId id, std::size_t output);
+  bool crosses_assign(int variable, int maker, int assign, int last_read) const;
+  bool may_overwrite(const Node& node, const Location& operand) const;
   bool variable_read_after(int variable, int step, bool including) const;
   void emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, std::vector<Location> out);
   void emit_copy(NodeId id, const Location& from, const Location& to);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "starling/tensor/tensor.h"
@@ -21,6 +22,14 @@ class Interpreter {
   // Eager writes in place, a tracer appends assigns.
   virtual void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                           std::span<const Tensor> targets) = 0;
+
+  // The value a variable has now, by number, and that value again later, when it may have been assigned another. Eager
+  // execution finds out by versions of memory instead: -1, and the tensor itself.
+  virtual int pin(const Tensor&) { return -1; }
+  virtual Tensor pinned(const Tensor& variable, int) { return variable; }
+
+  // Tells that what is being done depends on this flag (training or not): a trace holds only while it stays the same.
+  virtual void depends_on(const std::shared_ptr<const bool>&) {}
 };
 
 Interpreter& current_interpreter();

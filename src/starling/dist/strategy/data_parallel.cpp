@@ -21,14 +21,13 @@ struct DataParallel::Replicas {
     std::uint32_t version = 0;   // of the original when the copies last agreed with it
     std::vector<Tensor> copies;  // of rank 1 at index 0
   };
-  std::map<std::string, Copies> by_name;
+  std::map<const TensorImpl*, Copies> by_original;
 
   Container of_rank(int rank, const Container& originals, int world) {
     Container own;
     for (const auto& [name, tensor] : originals.entries()) {
-      Copies& entry = by_name[name];
-      if (!entry.original.defined() || !same(entry.original, tensor))
-        entry = {tensor, tensor.impl()->storage->version(), {}};
+      Copies& entry = by_original[tensor.impl()];
+      if (!entry.original.defined()) entry = {tensor, tensor.impl()->storage->version(), {}};
       while (static_cast<int>(entry.copies.size()) < world - 1) {
         Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
         copy_into(copy, tensor);
@@ -41,7 +40,7 @@ struct DataParallel::Replicas {
   }
 
   void refresh() {
-    for (auto& [name, entry] : by_name) {
+    for (auto& [impl, entry] : by_original) {
       const auto version = entry.original.impl()->storage->version();
       if (version == entry.version) continue;
       for (const auto& copy : entry.copies) copy_into(copy, entry.original);
@@ -51,7 +50,7 @@ struct DataParallel::Replicas {
 
   // After a step every rank has made the same changes.
   void agree() {
-    for (auto& [name, entry] : by_name) entry.version = entry.original.impl()->storage->version();
+    for (auto& [impl, entry] : by_original) entry.version = entry.original.impl()->storage->version();
   }
 };
 
@@ -136,6 +135,10 @@ class DataParallelProgram final : public Program {
       ranks_[r].comm->abort(e.what());
       set_thread_rank(before);
       throw;
+    } catch (...) {
+      ranks_[r].comm->abort("an exception of unknown type");
+      set_thread_rank(before);
+      throw;
     }
     set_thread_rank(before);
   }
@@ -188,17 +191,34 @@ namespace {
 std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options) {
   auto comms = make_thread_comms(options.workers);
   std::vector<std::unique_ptr<Comm>> wrapped(comms.size());
+  std::vector<std::exception_ptr> errors(comms.size());
   std::vector<std::thread> threads;
-  std::exception_ptr error;
   // Wrapping in checks is collective: all ranks do it at once.
   for (std::size_t r = 0; r < comms.size(); ++r) {
     threads.emplace_back([&, r] {
-      auto comm = options.decorate ? options.decorate(std::move(comms[r])) : std::move(comms[r]);
-      wrapped[r] = options.checked ? make_checking(std::move(comm)) : std::move(comm);
+      try {
+        auto comm = options.decorate ? options.decorate(std::move(comms[r])) : std::move(comms[r]);
+        wrapped[r] = options.checked ? make_checking(std::move(comm)) : std::move(comm);
+      } catch (...) {
+        errors[r] = std::current_exception();
+      }
     });
   }
   for (auto& thread : threads) thread.join();
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
   return wrapped;
+}
+
+// Arguments are split by rows; numbers are for everyone.
+std::vector<Placement> split_arguments(const Graph& global, std::size_t arguments) {
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < arguments; ++i) {
+    const bool rows = global.value(global.inputs[i]).type.shape.rank() > 0;
+    placements.push_back(rows ? Placement::split(0) : Placement::replicate());
+  }
+  return placements;
 }
 
 int threads_each(const DataParallelOptions& options, const BuildOptions& build) {
@@ -220,7 +240,7 @@ std::unique_ptr<Program> DataParallel::build(const Graph& global, const Containe
   for (int r = 0; r < options_.workers; ++r) {
     PassContext context{.world = options_.workers,
                         .rank = r,
-                        .inputs = std::vector<Placement>(build.arguments, Placement::split(0)),
+                        .inputs = split_arguments(global, build.arguments),
                         .shards = options_.deterministic ? options_.shards : 0,
                         .shard_order = options_.shard_order,
                         .threads = threads};

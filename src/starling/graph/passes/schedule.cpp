@@ -12,9 +12,14 @@ namespace {
 class Order {
  public:
   explicit Order(const Graph& graph) : graph_(graph), before_(graph.nodes().size()) {
+    NodeId last_comm = -1;
     for (NodeId id = 0; id < graph.size(); ++id) {
       for (ValueId in : graph.node(id).in) edge(graph.value(in).node, id);
       for (NodeId other : graph.node(id).after) edge(other, id);
+      // All ranks make their collectives in one order, whatever else differs between them.
+      if (!graph.node(id).op->comm) continue;
+      if (last_comm >= 0) edge(last_comm, id);
+      last_comm = id;
     }
     keep_state_in_order();
   }

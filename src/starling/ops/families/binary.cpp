@@ -68,10 +68,21 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return apply1(op, {condition, cast(a, dtype), cast(b, dtype)});
 }
 
-Tensor add(const Tensor& a, double b) { return add(a, scalar(b, a.dtype())); }
-Tensor sub(const Tensor& a, double b) { return sub(a, scalar(b, a.dtype())); }
-Tensor mul(const Tensor& a, double b) { return mul(a, scalar(b, a.dtype())); }
-Tensor div(const Tensor& a, double b) { return div(a, scalar(b, a.dtype())); }
+namespace {
+
+// The number as a tensor beside `a`; while tracing it is a node, which runs where the program does.
+Tensor number_like(const Tensor& a, double value) {
+  const Tensor made = scalar(value, a.dtype());
+  if (made.traced() || a.device() == kCpu) return made;
+  return a.device().kind == DeviceKind::null ? empty({}, a.dtype(), a.device()) : to(made, a.device());
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a, double b) { return add(a, number_like(a, b)); }
+Tensor sub(const Tensor& a, double b) { return sub(a, number_like(a, b)); }
+Tensor mul(const Tensor& a, double b) { return mul(a, number_like(a, b)); }
+Tensor div(const Tensor& a, double b) { return div(a, number_like(a, b)); }
 
 namespace {
 

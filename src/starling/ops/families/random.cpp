@@ -7,6 +7,7 @@
 #include "starling/ops/rules.h"
 #include "starling/ops/scope.h"
 #include "starling/ops/state.h"
+#include "starling/tensor/interpreter.h"
 
 namespace starling {
 
@@ -58,7 +59,13 @@ Tensor normal(const Shape& shape, const NormalOptions& o) {
 Tensor dropout(const Tensor& x, double p) {
   static const OpDef& op = find_op("dropout");
   check(p >= 0 && p < 1, "[dropout] expected a probability in [0, 1), got {}", p);
-  return apply1(op, {x, default_generator().key()}, DropoutAttrs{1 - p, {}, {}, next_random_site()});
+  Tensor key = default_generator().key();
+  if (&current_interpreter() == &eager_interpreter()) {
+    // The gradient needs the key as it is now, and an optimizer may advance it before then.
+    key = empty({2}, DType::i64, key.device());
+    copy_into(key, default_generator().key());
+  }
+  return apply1(op, {x, key}, DropoutAttrs{1 - p, {}, {}, next_random_site()});
 }
 
 namespace {
