@@ -11,8 +11,8 @@
 namespace starling {
 
 Tracer::Tracer() {
-  static std::atomic<std::uintptr_t> serial{0};
-  id_ = reinterpret_cast<const void*>(++serial);
+  static std::atomic<std::uint64_t> serial{0};
+  id_ = ++serial;
 }
 
 Tensor Tracer::traced(ValueId id, Device device) const {

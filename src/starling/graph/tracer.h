@@ -41,7 +41,7 @@ class Tracer final : public Interpreter {
   Tensor traced(ValueId id, Device device) const;
   void annotate(NodeId id, Device device);
 
-  const void* id_;  // distinct for every tracer there ever was
+  std::uint64_t id_;  // distinct for every tracer there ever was
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted

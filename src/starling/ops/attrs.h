@@ -69,13 +69,13 @@ struct AttrType {
 template <class T>
 const AttrType& attr_type() {
   static_assert(std::is_trivially_copyable_v<T>, "attributes are copied as bytes");
-  static const AttrType type = [] {
+  static const AttrType kType = [] {
     AttrType t{sizeof(T), T::fields(), std::vector<std::byte>(sizeof(T))};
     const T defaults{};
     std::memcpy(t.defaults.data(), &defaults, sizeof(T));
     return t;
   }();
-  return type;
+  return kType;
 }
 
 struct NoAttrs {
@@ -88,17 +88,18 @@ class Attrs {
   static constexpr std::size_t kCapacity = 256;
 
   Attrs() : Attrs(NoAttrs{}) {}
+  // Meant to convert: `apply(op, {x}, SumAttrs{…})`.
   template <class T>
     requires(!std::is_same_v<T, Attrs>)
-  Attrs(const T& value)
-      : type_(&attr_type<T>()) {  // NOLINT(google-explicit-constructor): `apply(op, {x}, SumAttrs{…})`
+  Attrs(const T& value) : type_(&attr_type<T>()) {  // NOLINT(google-explicit-constructor)
     static_assert(sizeof(T) <= kCapacity);
     std::memcpy(data_, &value, sizeof(T));
   }
   Attrs(const Attrs& other) : type_(other.type_) { std::memcpy(data_, other.data_, type_->size); }
   Attrs& operator=(const Attrs& other) {
+    if (this == &other) return *this;
     type_ = other.type_;
-    std::memmove(data_, other.data_, type_->size);
+    std::memcpy(data_, other.data_, type_->size);
     return *this;
   }
   static Attrs defaults(const AttrType& type);

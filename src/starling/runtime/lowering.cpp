@@ -272,7 +272,7 @@ void Lowering::lower_op(NodeId id) {
     memory.last = std::max(memory.last, last_use_[static_cast<std::size_t>(value)]);
     out.push_back(at(value));
   }
-  emit(id, *node.op, node.attrs, std::move(in), std::move(out));
+  emit(id, *node.op, node.attrs, std::move(in), out);
 }
 
 void Lowering::lower_assign(NodeId id) {
@@ -321,7 +321,7 @@ int Lowering::wait_of(NodeId id) const {
 }
 
 void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
-                    std::vector<Location> out) {
+                    const std::vector<Location>& out) {
   std::vector<ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);

@@ -49,7 +49,7 @@ class Lowering {
   bool crosses_assign(int variable, int maker, int assign, int last_read) const;
   bool may_overwrite(const Node& node, const Location& operand) const;
   bool variable_read_after(int variable, int step, bool including) const;
-  void emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, std::vector<Location> out);
+  void emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, const std::vector<Location>& out);
   void emit_copy(NodeId id, const Location& from, const Location& to);
   Place place(const Location& location) const;
   int wait_of(NodeId id) const;

@@ -67,13 +67,13 @@ TensorType Tensor::type() const { return {dtype(), shape()}; }
 Device Tensor::device() const { return expect(impl_, "device").device; }
 const Shape& Tensor::strides() const { return expect(impl_, "strides").strides; }
 bool Tensor::contiguous() const { return is_contiguous(shape(), strides()); }
-bool Tensor::traced() const { return impl_ && impl_->tracer != nullptr; }
+bool Tensor::traced() const { return impl_ && impl_->tracer != 0; }
 std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis(axis, rank(), "size")]; }
 
 void* Tensor::raw(Where where) const {
   const auto& impl = expect(impl_, "memory");
   // Not check(): its arguments would be made at every call, and this one is hot.
-  if (impl.tracer != nullptr) {
+  if (impl.tracer != 0) {
     fail(
         "[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it "
         "has no data yet",

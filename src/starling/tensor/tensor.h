@@ -104,10 +104,10 @@ class TensorImpl final : public RefCounted, public Pooled<TensorImpl> {
   Device device;
   Shape shape{};
   Shape strides;
-  Ref<Storage> storage;     // null for a traced value
-  std::int64_t offset = 0;  // of the first element, in elements
-  const void* tracer = nullptr;
-  int value = -1;  // in the tracer's graph
+  Ref<Storage> storage;      // null for a traced value
+  std::int64_t offset = 0;   // of the first element, in elements
+  std::uint64_t tracer = 0;  // which one; 0: this is no traced value
+  int value = -1;            // in the tracer's graph
   std::unique_ptr<TensorExtra> extra;
 
   TensorExtra& more() {
