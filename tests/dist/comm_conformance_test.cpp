@@ -58,7 +58,7 @@ T combine(CommReduce reduce, const std::vector<T>& values) {
   if constexpr (!std::is_integral_v<Wide>) {
     if (reduce == CommReduce::mean) acc /= static_cast<Wide>(values.size());
   }
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>) {
     return T::from_float(acc);
   } else {
     return static_cast<T>(acc);

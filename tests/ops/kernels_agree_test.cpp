@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "ops/op_checks.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
@@ -41,7 +39,7 @@ void compare(const OpDef& op, const OpCase& sample, DType floats, Memory memory)
 }
 
 void compare_all(DType floats, Memory memory) {
-  for (const auto* op : op_registry().sorted()) {
+  for (const auto* op : tested_ops()) {
     if (!op->cases) continue;
     for (const auto& sample : op->cases()) compare(*op, sample, floats, memory);
   }
@@ -55,7 +53,7 @@ TEST(FastKernels, AgreeWithReferenceOnStridedF64) { compare_all(DType::f64, Memo
 // Results may overwrite an input where the definition says so.
 TEST(FastKernels, WriteInPlaceWhatTheyMay) {
   int checked = 0;
-  for (const auto* op : op_registry().sorted()) {
+  for (const auto* op : tested_ops()) {
     if (!op->cases || op->inplace < 0 || op->view) continue;
     for (const auto& sample : op->cases()) {
       const Drawn drawn = draw(sample, DType::f32);
@@ -80,9 +78,8 @@ TEST(FastKernels, WriteInPlaceWhatTheyMay) {
 
 // An op whose fast kernel declines its own samples would pass the comparisons above by running the reference twice.
 TEST(FastKernels, AreChosenForF32) {
-  const std::set<std::string> plain = {"max_backward"};
-  for (const auto* op : op_registry().sorted()) {
-    if (!op->cases || plain.contains(op->name)) continue;
+  for (const auto* op : tested_ops()) {
+    if (!op->cases || op->plain) continue;
     for (const auto& sample : op->cases()) {
       const Drawn drawn = draw(sample, DType::f32);
       const Attrs attrs = attrs_for(sample, DType::f32);
@@ -98,7 +95,7 @@ TEST(FastKernels, AreChosenForF32) {
 }
 
 TEST(FastKernels, GiveTheSameWithSeveralThreads) {
-  for (const auto* op : op_registry().sorted()) {
+  for (const auto* op : tested_ops()) {
     if (!op->cases || op->comm) continue;
     for (const auto& sample : op->cases()) {
       const Drawn drawn = draw(sample, DType::f32);

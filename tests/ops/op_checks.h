@@ -34,6 +34,9 @@ double difference(const Tensor& a, const Tensor& b);
 
 std::string describe(const OpDef& op, const OpCase& sample);
 
+// All ops, or those that the environment variable STARLING_OPS names (with commas between them).
+std::vector<const OpDef*> tested_ops();
+
 // Ops that only stand in graphs: they have no kernel and need no cases.
 bool is_graph_only(const OpDef& op);
 

@@ -16,7 +16,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kMetadataKey = "__metadata__";
-constexpr std::string_view kDTypeNames[kDTypeCount] = {"F64", "F32", "F16", "BF16", "I64", "I32", "U8", "BOOL"};
+constexpr std::string_view kDTypeNames[kDTypeCount] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16",
+                                                       "I8",  "U64", "U32", "U16",  "U8",  "BOOL"};
 constexpr std::size_t kAlignment = 64;
 
 std::optional<DType> parse_safetensors_dtype(std::string_view text) {

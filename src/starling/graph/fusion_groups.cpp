@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "starling/ops/fused.h"
+
 namespace starling {
 namespace {
 
@@ -54,8 +56,8 @@ class Grouping {
 
   bool fusible(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (!node.op->elementwise() || node.op->attrs != &attr_type<NoAttrs>() || node.op->stateful || node.op->random)
-      return false;
+    if (!node.op->elementwise() || node.op->attrs->fields.size() > FusedStep::kMaxAttributes) return false;
+    if (node.op->stateful || node.op->random) return false;
     if (!node.after.empty() || node.in.empty() || node.out.size() != 1) return false;
     const DType work = work_dtype(id);
     if (work != DType::f32 && work != DType::f64) return false;

@@ -103,6 +103,10 @@ void Tracer::annotate(NodeId id, Device device) {
 }
 
 TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
+  if (op.measure) {
+    fail("[{}] expected a shape known while tracing, got an op whose result's shape depends on values{}", op.name,
+         current_scope().empty() ? "" : " (in " + current_scope().str() + ")");
+  }
   SmallVector<ValueId, 4> in;
   for (const auto& input : inputs) in.push_back(value_of(input));
   Device device = inputs.empty() ? kCpu : inputs[0].device();

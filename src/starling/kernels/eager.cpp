@@ -79,6 +79,10 @@ class PlanCache {
     const Device device = common_device(op, inputs);
     const int threads = num_threads();
     auto& slot = slots_[signature_hash(op, inputs, attrs) % kSlots];
+    if (op.measure) [[unlikely]] {
+      slot = measured(op, inputs, attrs, device, threads);
+      return *slot;
+    }
     if (slot && matches(*slot, op, inputs, attrs, device, threads)) return *slot;
     slot = make(op, inputs, attrs, device, threads);
     return *slot;
@@ -90,13 +94,29 @@ class PlanCache {
   static std::unique_ptr<Entry> make(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, Device device,
                                      int threads) {
     const Types types = types_of(inputs);
+    return make(op, inputs, attrs, device, threads, infer(op, {types.data(), types.size()}, attrs));
+  }
+
+  // The shapes of the results depend on values: they are found anew in every call.
+  static std::unique_ptr<Entry> measured(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                                         Device device, int threads) {
+    check(device.kind == DeviceKind::cpu, "[{}] expected operands on the CPU, got {}", op.name, to_string(device));
+    const Types types = types_of(inputs);
+    infer(op, {types.data(), types.size()}, attrs);
+    TensorList dense_inputs;
+    for (const auto& input : inputs) dense_inputs.push_back(densify(input));
+    return make(op, inputs, attrs, device, threads, op.measure({dense_inputs.data(), dense_inputs.size()}, attrs));
+  }
+
+  static std::unique_ptr<Entry> make(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, Device device,
+                                     int threads, Types out_types) {
     auto entry = std::make_unique<Entry>();
     entry->op = &op;
     entry->attrs = attrs;
     entry->device = device;
     entry->threads = threads;
     entry->reference = reference_only;
-    entry->out = infer(op, {types.data(), types.size()}, attrs);
+    entry->out = std::move(out_types);
     for (const auto& input : inputs) entry->in.push_back({input.dtype(), input.shape(), input.strides()});
     if (op.view) entry->view = op.view({inputs[0].shape(), inputs[0].strides(), attrs});
     if (entry->view || device.kind == DeviceKind::null) return entry;

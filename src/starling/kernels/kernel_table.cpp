@@ -1,6 +1,7 @@
 #include "starling/kernels/kernel_table.h"
 
 #include "starling/base/error.h"
+#include "starling/kernels/widen.h"
 #include "starling/ops/registry.h"
 
 namespace starling {
@@ -62,10 +63,24 @@ Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std:
                     std::span<const ArgDesc> out, const PlanOptions& options) {
   // The null device has no memory: whole programs are planned on it, and running them does nothing.
   if (device == DeviceKind::null) return {make_plan([](const Launch&) {}), "null", std::vector<bool>(in.size(), false)};
-  for (const auto& kernel : kernel_table().find(op, device)) {
-    if (options.reference_only && kernel.name != "reference") continue;
-    std::vector<ArgDesc> operands(in.begin(), in.end());
-    Planned planned = try_kernel(kernel, {op, attrs, in, out, options.threads}, operands);
+  using Which = bool (*)(const Kernel&);
+  const Which fast = [](const Kernel& kernel) { return kernel.name != "reference"; };
+  const Which plain = [](const Kernel& kernel) { return kernel.name == "reference"; };
+  const auto plan_by = [&](Which which, std::span<const ArgDesc> from, std::span<const ArgDesc> to) {
+    for (const auto& kernel : kernel_table().find(op, device)) {
+      if (!which(kernel)) continue;
+      std::vector<ArgDesc> operands(from.begin(), from.end());
+      Planned planned = try_kernel(kernel, {op, attrs, from, to, options.threads}, operands);
+      if (planned.plan) return planned;
+    }
+    return Planned{};
+  };
+  for (Which which : {fast, plain}) {
+    if (options.reference_only && which == fast) continue;
+    Planned planned = plan_by(which, in, out);
+    if (planned.plan) return planned;
+    if (device != DeviceKind::cpu || !has_halves(in, out)) continue;
+    planned = plan_widened(in, out, [&](auto from, auto to) { return plan_by(which, from, to); });
     if (planned.plan) return planned;
   }
   fail("[{}] expected a kernel for {}({}) on {}, got none", op.name, op.name, describe(in), name(device));

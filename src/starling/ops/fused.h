@@ -11,10 +11,15 @@ namespace starling {
 // A chain of elementwise ops run as one: what the fusion pass makes of their nodes. Values are numbered operands first,
 // then one a step. Its text form lists steps, then outputs:
 //   t0=add(a0,a1); t1=tanh(t0); o0=t1; o1=t0
-// Text may also give a call to an output at once: o0=mul(t1,a2).
+// Text may also give a call to an output at once: o0=mul(t1,a2). An op's attributes follow its operands:
+// leaky_relu(a0,0.1).
 struct FusedStep {
-  const OpDef* op = nullptr;  // elementwise, without attributes
-  std::vector<int> in{};      // numbers of values before it
+  const OpDef* op = nullptr;         // elementwise
+  std::vector<int> in{};             // numbers of values before it
+  std::vector<double> attributes{};  // all of them, in order
+
+  static constexpr std::size_t kMaxAttributes = 2;
+  Attrs attrs() const;
 };
 struct FusedProgram {
   int operands = 0;

@@ -95,19 +95,30 @@ struct OpDef {
   std::function<std::optional<View>(const ViewCall&)> view = nullptr;  // view ops; nullopt: these strides need a copy
   std::function<std::vector<OpCase>()> cases = nullptr;                // sample calls for every generated check
 
-  // Elementwise ops: the meaning of one element, in f64. It is the reference kernel.
+  // Elementwise ops: the meaning of one element, in f64. It is the reference kernel. Attributes, which must all be
+  // numbers, follow the operands in their order. `integer` is the same on integers, where doubles would be inexact.
   double (*scalar)(const double* in) = nullptr;
+  std::int64_t (*integer)(const std::int64_t* in) = nullptr;
+
+  // Ops whose result has a shape that depends on values: the output types, from operands on the CPU in dense memory.
+  // `infer` then gives the largest types possible. They run eagerly; tracers refuse them by name.
+  std::function<Types(std::span<const Tensor>, const Attrs&)> measure = nullptr;
 
   Saves saves = kSavesAll;  // what the gradient reads
   bool stateful = false;    // has effects beyond its outputs: never merged, dropped or moved across its like
   bool random = false;
   bool commutative = false;
-  bool comm = false;  // talks to other ranks
-  int inplace = -1;   // output i may overwrite input inplace + i (-1: none)
+  bool comm = false;   // talks to other ranks
+  bool plain = false;  // the reference kernel is meant to be the only one on the CPU: work that needs no speed
+  int inplace = -1;    // output i may overwrite input inplace + i (-1: none)
   bool elementwise() const { return scalar != nullptr; }
   bool variadic() const { return !inputs.empty() && inputs.back().ends_with("..."); }
   int min_inputs() const;
   int max_inputs() const;  // -1: any number
 };
+
+// The attributes of an elementwise op as numbers, in their order: what `scalar` and vector functions are given.
+using Numbers = SmallVector<double, 4>;
+Numbers numbers_of(const Attrs& attrs);
 
 }  // namespace starling

@@ -15,6 +15,21 @@ int OpDef::min_inputs() const {
   return count;
 }
 
+Numbers numbers_of(const Attrs& attrs) {
+  Numbers numbers;
+  for (const auto& field : attrs.type().fields) {
+    if (field.kind == AttrKind::real)
+      numbers.push_back(attrs.get<double>(field));
+    else if (field.kind == AttrKind::integer)
+      numbers.push_back(static_cast<double>(attrs.get<std::int64_t>(field)));
+    else if (field.kind == AttrKind::boolean)
+      numbers.push_back(attrs.get<bool>(field) ? 1 : 0);
+    else
+      fail("[attrs] expected numbers as the attributes of an elementwise op, got '{}'", field.name);
+  }
+  return numbers;
+}
+
 int OpDef::max_inputs() const { return variadic() ? -1 : static_cast<int>(inputs.size()); }
 
 void OpRegistry::add(OpDef op) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <string_view>
 #include <unordered_map>
@@ -25,5 +26,18 @@ class OpRegistry {
 
 const OpRegistry& op_registry();
 const OpDef& find_op(std::string_view name);  // throws naming the closest known op
+
+// A name as a template argument: named_op<"add">() looks the op up once.
+template <std::size_t N>
+struct OpName {
+  char text[N]{};
+  constexpr OpName(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT(google-explicit-constructor)
+  constexpr std::string_view view() const { return {text, N - 1}; }
+};
+template <OpName name>
+const OpDef& named_op() {
+  static const OpDef& op = find_op(name.view());
+  return op;
+}
 
 }  // namespace starling

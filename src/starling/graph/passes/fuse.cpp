@@ -19,7 +19,8 @@ FusedProgram program_of(const Graph& graph, const FusionGroup& group) {
   FusedProgram program{static_cast<int>(group.operands.size()), {}, {}};
   for (NodeId id : group.members) {
     const Node& node = graph.node(id);
-    FusedStep step{node.op, {}};
+    FusedStep step{.op = node.op};
+    for (double attribute : numbers_of(node.attrs)) step.attributes.push_back(attribute);
     for (ValueId in : node.in) step.in.push_back(number.at(in));
     program.steps.push_back(std::move(step));
     number.emplace(node.out[0], static_cast<int>(number.size()));

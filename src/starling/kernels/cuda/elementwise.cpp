@@ -17,10 +17,8 @@ const char* c_type(DType dtype) {
     case DType::i32: return "int";
     case DType::u8: return "unsigned char";
     case DType::boolean: return "bool";
-    case DType::f16:
-    case DType::bf16: return nullptr;
+    default: return nullptr;
   }
-  return nullptr;
 }
 
 // Filled while the kernel table is built, read only afterwards.

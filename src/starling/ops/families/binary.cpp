@@ -17,50 +17,17 @@ Tensor promoted(const OpDef& op, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("add");
-  return promoted(op, a, b);
-}
-Tensor sub(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("sub");
-  return promoted(op, a, b);
-}
-Tensor mul(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("mul");
-  return promoted(op, a, b);
-}
-Tensor div(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("div");
-  return promoted(op, a, b);
-}
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("maximum");
-  return promoted(op, a, b);
-}
-Tensor equal(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("equal");
-  return promoted(op, a, b);
-}
-Tensor not_equal(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("not_equal");
-  return promoted(op, a, b);
-}
-Tensor less(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("less");
-  return promoted(op, a, b);
-}
-Tensor less_equal(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("less_equal");
-  return promoted(op, a, b);
-}
-Tensor greater(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("greater");
-  return promoted(op, a, b);
-}
-Tensor greater_equal(const Tensor& a, const Tensor& b) {
-  static const OpDef& op = find_op("greater_equal");
-  return promoted(op, a, b);
-}
+Tensor add(const Tensor& a, const Tensor& b) { return promoted(named_op<"add">(), a, b); }
+Tensor sub(const Tensor& a, const Tensor& b) { return promoted(named_op<"sub">(), a, b); }
+Tensor mul(const Tensor& a, const Tensor& b) { return promoted(named_op<"mul">(), a, b); }
+Tensor div(const Tensor& a, const Tensor& b) { return promoted(named_op<"div">(), a, b); }
+Tensor maximum(const Tensor& a, const Tensor& b) { return promoted(named_op<"maximum">(), a, b); }
+Tensor equal(const Tensor& a, const Tensor& b) { return promoted(named_op<"equal">(), a, b); }
+Tensor not_equal(const Tensor& a, const Tensor& b) { return promoted(named_op<"not_equal">(), a, b); }
+Tensor less(const Tensor& a, const Tensor& b) { return promoted(named_op<"less">(), a, b); }
+Tensor less_equal(const Tensor& a, const Tensor& b) { return promoted(named_op<"less_equal">(), a, b); }
+Tensor greater(const Tensor& a, const Tensor& b) { return promoted(named_op<"greater">(), a, b); }
+Tensor greater_equal(const Tensor& a, const Tensor& b) { return promoted(named_op<"greater_equal">(), a, b); }
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   static const OpDef& op = find_op("where");
   if (a.dtype() == b.dtype()) return apply1(op, {condition, a, b});
@@ -111,11 +78,22 @@ OpDef binary(std::string name, std::string doc, double (*scalar)(const double*),
           .inplace = 0};
 }
 
-OpDef comparison(std::string name, std::string doc, double (*scalar)(const double*)) {
+OpDef comparison(std::string name, std::string doc, double (*scalar)(const double*),
+                 std::int64_t (*integer)(const std::int64_t*)) {
   OpDef op = binary(std::move(name), std::move(doc), scalar, nullptr, kSavesNothing);
+  op.integer = integer;
   op.infer = rules::infer_broadcast_bool;
   op.inplace = -1;
   return op;
+}
+
+// Integers wrap around; signed overflow is not for C++ to decide.
+std::int64_t wrap(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+std::int64_t divide(const std::int64_t* x) {
+  check(x[1] != 0, "[div] expected a divisor other than 0, got {} / 0", x[0]);
+  return x[1] == -1 ? wrap(-bits(x[0])) : x[0] / x[1];  // the least integer has no positive
 }
 
 TensorList grad_add(const GradCall& c) {
@@ -179,6 +157,7 @@ void register_where(OpRegistry& ops) {
                                             three({0}, {0}, {0}), three({4}, {2, 4}, {})};
                },
            .scalar = [](const double* x) { return x[0] != 0 ? x[1] : x[2]; },
+           .integer = [](const std::int64_t* x) { return x[0] != 0 ? x[1] : x[2]; },
            .saves = kSavesInputs});
 }
 
@@ -189,32 +168,49 @@ void register_ops_binary(OpRegistry& ops) {
       "add", "a + b", [](const double* x) { return x[0] + x[1]; }, grad_add, kSavesNothing);
   plus.commutative = true;
   plus.shard = rules::shard_additive;
+  plus.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) + bits(x[1])); };
   ops.add(plus);
   OpDef minus = binary(
       "sub", "a - b", [](const double* x) { return x[0] - x[1]; }, grad_sub, kSavesNothing);
   minus.shard = rules::shard_additive;
+  minus.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) - bits(x[1])); };
   ops.add(minus);
   OpDef times = binary(
       "mul", "a · b", [](const double* x) { return x[0] * x[1]; }, grad_mul, kSavesInputs);
   times.commutative = true;
   times.shard = rules::shard_multiplicative;
+  times.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) * bits(x[1])); };
   ops.add(times);
   OpDef over = binary(
       "div", "a / b; of integers, the quotient without its fraction.", [](const double* x) { return x[0] / x[1]; },
       grad_div, kSavesInputs, 0.3);
   over.shard = rules::shard_multiplicative;
+  over.integer = divide;
   ops.add(over);
   OpDef larger = binary(
       "maximum", "The larger of a and b.", [](const double* x) { return x[0] >= x[1] || x[0] != x[0] ? x[0] : x[1]; },
       grad_maximum, kSavesInputs);
   larger.commutative = true;
+  larger.integer = [](const std::int64_t* x) { return x[0] >= x[1] ? x[0] : x[1]; };
   ops.add(larger);
-  ops.add(comparison("equal", "a = b", [](const double* x) { return double(x[0] == x[1]); }));
-  ops.add(comparison("not_equal", "a ≠ b", [](const double* x) { return double(x[0] != x[1]); }));
-  ops.add(comparison("less", "a < b", [](const double* x) { return double(x[0] < x[1]); }));
-  ops.add(comparison("less_equal", "a ≤ b", [](const double* x) { return double(x[0] <= x[1]); }));
-  ops.add(comparison("greater", "a > b", [](const double* x) { return double(x[0] > x[1]); }));
-  ops.add(comparison("greater_equal", "a ≥ b", [](const double* x) { return double(x[0] >= x[1]); }));
+  ops.add(comparison(
+      "equal", "a = b", [](const double* x) { return double(x[0] == x[1]); },
+      [](const std::int64_t* x) { return std::int64_t{x[0] == x[1]}; }));
+  ops.add(comparison(
+      "not_equal", "a ≠ b", [](const double* x) { return double(x[0] != x[1]); },
+      [](const std::int64_t* x) { return std::int64_t{x[0] != x[1]}; }));
+  ops.add(comparison(
+      "less", "a < b", [](const double* x) { return double(x[0] < x[1]); },
+      [](const std::int64_t* x) { return std::int64_t{x[0] < x[1]}; }));
+  ops.add(comparison(
+      "less_equal", "a ≤ b", [](const double* x) { return double(x[0] <= x[1]); },
+      [](const std::int64_t* x) { return std::int64_t{x[0] <= x[1]}; }));
+  ops.add(comparison(
+      "greater", "a > b", [](const double* x) { return double(x[0] > x[1]); },
+      [](const std::int64_t* x) { return std::int64_t{x[0] > x[1]}; }));
+  ops.add(comparison(
+      "greater_equal", "a ≥ b", [](const double* x) { return double(x[0] >= x[1]); },
+      [](const std::int64_t* x) { return std::int64_t{x[0] >= x[1]}; }));
   register_where(ops);
 }
 

@@ -59,6 +59,11 @@ class Parser {
     return value;
   }
 
+  static bool read_attribute(std::string_view text, double& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+  }
+
   int value(std::string_view name) {
     if (name.size() < 2) refuse("the name of a value", name);
     const int at = number(name);
@@ -75,8 +80,15 @@ class Parser {
   int call(std::string_view text) {
     if (text.back() != ')') refuse("a call such as add(a0,t1)", text);
     auto arguments = text.substr(0, text.size() - 1);
-    FusedStep step{&find_op(next_part(arguments, '('))};
-    while (!arguments.empty()) step.in.push_back(value(next_part(arguments, ',')));
+    FusedStep step{.op = &find_op(next_part(arguments, '('))};
+    while (!arguments.empty()) {
+      const auto argument = next_part(arguments, ',');
+      double attribute = 0;
+      if (read_attribute(argument, attribute))
+        step.attributes.push_back(attribute);
+      else
+        step.in.push_back(value(argument));
+    }
     program_.steps.push_back(std::move(step));
     return static_cast<int>(program_.steps.size()) - 1;
   }
@@ -102,6 +114,20 @@ class Parser {
 
 }  // namespace
 
+Attrs FusedStep::attrs() const {
+  Attrs made = Attrs::defaults(*op->attrs);
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const AttrField& field = op->attrs->fields[i];
+    if (field.kind == AttrKind::real)
+      made.get<double>(field) = attributes[i];
+    else if (field.kind == AttrKind::integer)
+      made.get<std::int64_t>(field) = static_cast<std::int64_t>(attributes[i]);
+    else
+      made.get<bool>(field) = attributes[i] != 0;
+  }
+  return made;
+}
+
 FusedProgram FusedProgram::parse(std::string_view text) { return Parser(text).run(); }
 
 std::string FusedProgram::print() const {
@@ -112,6 +138,7 @@ std::string FusedProgram::print() const {
   for (std::size_t s = 0; s < steps.size(); ++s) {
     std::string arguments;
     for (int value : steps[s].in) arguments += fmt::format("{}{}", arguments.empty() ? "" : ",", name(value));
+    for (double attribute : steps[s].attributes) arguments += fmt::format(",{}", attribute);
     text += fmt::format("t{}={}({}); ", s, steps[s].op->name, arguments);
   }
   for (std::size_t o = 0; o < outputs.size(); ++o) text += fmt::format("{}o{}={}", o ? "; " : "", o, name(outputs[o]));
@@ -126,6 +153,10 @@ void FusedProgram::verify() const {
           step.op ? step.op->name : "none");
     check(step.in.size() == step.op->inputs.size(), "[fused] expected {} operands of {}, got {}",
           step.op->inputs.size(), step.op->name, step.in.size());
+    check(
+        step.attributes.size() == step.op->attrs->fields.size() && step.attributes.size() <= FusedStep::kMaxAttributes,
+        "[fused] expected the {} attributes of {} (at most {}), got {}", step.op->attrs->fields.size(), step.op->name,
+        FusedStep::kMaxAttributes, step.attributes.size());
     for (int value : step.in)
       check(value >= 0 && value < known, "[fused] expected one of {} values, got number {}", known, value);
     ++known;
@@ -140,7 +171,7 @@ std::vector<TensorType> FusedProgram::infer(std::span<const TensorType> in) cons
   for (const auto& step : steps) {
     Types given;
     for (int value : step.in) given.push_back(types[static_cast<std::size_t>(value)]);
-    types.push_back(starling::infer(*step.op, {given.data(), given.size()}, {})[0]);
+    types.push_back(starling::infer(*step.op, {given.data(), given.size()}, step.attrs())[0]);
   }
   return types;
 }
@@ -182,7 +213,7 @@ TensorList decompose(std::span<const Tensor> in, const Attrs& attrs) {
   for (const auto& step : program.steps) {
     TensorList given;
     for (int value : step.in) given.push_back(values[static_cast<std::size_t>(value)]);
-    values.push_back(apply1(*step.op, given));
+    values.push_back(apply1(*step.op, given, step.attrs()));
   }
   const Types types = types_of(in);
   const Shape shape = common_shape({types.data(), types.size()});

@@ -162,7 +162,8 @@ void register_max_backward(OpRegistry& ops) {
                  };
                  return std::vector<OpCase>{made({7}, {}, {}), made({3, 5}, {5}, {.axes = {0}})};
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .plain = true});
 }
 
 }  // namespace

@@ -11,50 +11,17 @@
 
 namespace starling {
 
-Tensor neg(const Tensor& x) {
-  static const OpDef& op = find_op("neg");
-  return apply1(op, {x});
-}
-Tensor exp(const Tensor& x) {
-  static const OpDef& op = find_op("exp");
-  return apply1(op, {x});
-}
-Tensor log(const Tensor& x) {
-  static const OpDef& op = find_op("log");
-  return apply1(op, {x});
-}
-Tensor sqrt(const Tensor& x) {
-  static const OpDef& op = find_op("sqrt");
-  return apply1(op, {x});
-}
-Tensor tanh(const Tensor& x) {
-  static const OpDef& op = find_op("tanh");
-  return apply1(op, {x});
-}
-Tensor sigmoid(const Tensor& x) {
-  static const OpDef& op = find_op("sigmoid");
-  return apply1(op, {x});
-}
-Tensor relu(const Tensor& x) {
-  static const OpDef& op = find_op("relu");
-  return apply1(op, {x});
-}
-Tensor softplus(const Tensor& x) {
-  static const OpDef& op = find_op("softplus");
-  return apply1(op, {x});
-}
-Tensor tanh_backward(const Tensor& dy, const Tensor& y) {
-  static const OpDef& op = find_op("tanh_backward");
-  return apply1(op, {dy, y});
-}
-Tensor sigmoid_backward(const Tensor& dy, const Tensor& y) {
-  static const OpDef& op = find_op("sigmoid_backward");
-  return apply1(op, {dy, y});
-}
-Tensor relu_backward(const Tensor& dy, const Tensor& y) {
-  static const OpDef& op = find_op("relu_backward");
-  return apply1(op, {dy, y});
-}
+Tensor neg(const Tensor& x) { return apply1(named_op<"neg">(), {x}); }
+Tensor exp(const Tensor& x) { return apply1(named_op<"exp">(), {x}); }
+Tensor log(const Tensor& x) { return apply1(named_op<"log">(), {x}); }
+Tensor sqrt(const Tensor& x) { return apply1(named_op<"sqrt">(), {x}); }
+Tensor tanh(const Tensor& x) { return apply1(named_op<"tanh">(), {x}); }
+Tensor sigmoid(const Tensor& x) { return apply1(named_op<"sigmoid">(), {x}); }
+Tensor relu(const Tensor& x) { return apply1(named_op<"relu">(), {x}); }
+Tensor softplus(const Tensor& x) { return apply1(named_op<"softplus">(), {x}); }
+Tensor tanh_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"tanh_backward">(), {dy, y}); }
+Tensor sigmoid_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"sigmoid_backward">(), {dy, y}); }
+Tensor relu_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"relu_backward">(), {dy, y}); }
 
 namespace {
 
@@ -133,6 +100,7 @@ void register_ops_unary(OpRegistry& ops) {
       kSavesNothing);
   negation.infer = rules::infer_same;
   negation.shard = rules::shard_linear_elementwise;
+  negation.integer = [](const std::int64_t* x) { return static_cast<std::int64_t>(-static_cast<std::uint64_t>(x[0])); };
   ops.add(negation);
   ops.add(unary(
       "exp", "eˣ", [](const double* x) { return std::exp(x[0]); },

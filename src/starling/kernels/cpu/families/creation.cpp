@@ -10,12 +10,8 @@ namespace {
 
 std::unique_ptr<Plan> plan_cast(const PlanRequest& request) {
   const auto n = request.in[0].shape.numel();
-  return dispatch(request.in[0].dtype, [&]<class From>() {
-    return dispatch(request.out[0].dtype, [&]<class To>() -> std::unique_ptr<Plan> {
-      return make_plan([n](const Launch& launch) {
-        cast_array(static_cast<const From*>(launch.in[0]), static_cast<To*>(launch.out[0]), n);
-      });
-    });
+  return make_plan([n, from = request.in[0].dtype, to = request.out[0].dtype](const Launch& launch) {
+    cast_array(from, launch.in[0], to, launch.out[0], n);
   });
 }
 

@@ -24,18 +24,20 @@ Loops loops_of(const PlanRequest& request) {
   return collapse(request.out[0].shape, {strides.data(), strides.size()});
 }
 
-std::unique_ptr<Plan> plan_flat(const OpBlock& block, unsigned scalars, std::int64_t n) {
+std::unique_ptr<Plan> plan_flat(const OpBlock& block, const Numbers& params, unsigned scalars, std::int64_t n) {
   const BlockFn fn = block.fn;
   if (n <= kGrain) {
-    return make_plan([=](const Launch& launch) { fn(launch.in, scalars, launch.out[0], n, nullptr); });
+    return make_plan([=](const Launch& launch) { fn(launch.in, scalars, launch.out[0], n, params.data()); });
   }
-  return make_plan(
-      [=](const Launch& launch) { run_block(*block.entry, block.lane, launch.in, scalars, launch.out[0], n); });
+  return make_plan([=](const Launch& launch) {
+    run_block(*block.entry, block.lane, launch.in, scalars, launch.out[0], n, params.data());
+  });
 }
 
 // Lines along the last dimension, each one call; the other dimensions are counted up.
 struct Lines {
   BlockFn fn;
+  Numbers params;
   Loops loops;
   std::array<std::int64_t, 4> bytes{};  // of an element of each operand, output last
   unsigned scalars = 0;
@@ -58,7 +60,7 @@ struct Lines {
       for (std::size_t k = 0; k < static_cast<std::size_t>(last); ++k)
         in[k] = static_cast<std::byte*>(launch.in[k]) + at[k] * bytes[k];
       const auto out = static_cast<std::size_t>(last);
-      fn(in, scalars, static_cast<std::byte*>(launch.out[0]) + at[out] * bytes[out], length, nullptr);
+      fn(in, scalars, static_cast<std::byte*>(launch.out[0]) + at[out] * bytes[out], length, params.data());
       for (int d = outer - 1; d >= 0; --d) {
         const auto axis = static_cast<std::size_t>(d);
         for (std::size_t k = 0; k <= out; ++k) at[k] += loops.strides[k][d];
@@ -82,9 +84,10 @@ std::unique_ptr<Plan> plan_elementwise(const PlanRequest& request) {
     if (step > 1 || step < 0) return nullptr;  // dense copies go through the vector function faster
     if (step == 0) scalars |= 1u << k;
   }
-  if (rank == 0) return plan_flat(block, 0, 1);
-  if (rank == 1) return plan_flat(block, scalars, loops.shape[0]);
-  Lines lines{block.fn, loops};
+  const Numbers params = numbers_of(request.attrs);
+  if (rank == 0) return plan_flat(block, params, 0, 1);
+  if (rank == 1) return plan_flat(block, params, scalars, loops.shape[0]);
+  Lines lines{block.fn, params, loops};
   lines.scalars = scalars;
   lines.length = loops.shape[rank - 1];
   lines.count = loops.shape.numel() / std::max<std::int64_t>(lines.length, 1);

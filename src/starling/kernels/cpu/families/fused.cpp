@@ -137,6 +137,7 @@ std::unique_ptr<FusedChain> make_chain(const FusedProgram& program, std::span<co
     }
     made.fn = find_block(*step.op, {dtypes.data(), dtypes.size()}).fn;
     if (!made.fn) return nullptr;
+    std::copy(step.attributes.begin(), step.attributes.end(), made.params.begin());
     spec.steps.push_back(made);
   }
   return std::make_unique<FusedChain>(std::move(spec));

@@ -48,7 +48,8 @@ To convert(From x) {
     return x != From{0};
   } else if constexpr (kIs16Bit<To>) {
     if constexpr (sizeof(From) == 8) return To::from_float(round_to_odd(static_cast<double>(x)));
-    if constexpr (std::is_same_v<From, std::int32_t>) return To::from_float(round_to_odd(static_cast<double>(x)));
+    if constexpr (std::is_integral_v<From> && sizeof(From) == 4)
+      return To::from_float(round_to_odd(static_cast<double>(x)));
     return To::from_float(static_cast<float>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     return saturate<To>(x);
@@ -69,82 +70,14 @@ void cast_piece(const From* from, To* to, std::int64_t n) {
 
 }  // namespace
 
-template <class From, class To>
-void cast_array(const From* from, To* to, std::int64_t n) {
-  parallel_for(n, kGrain,
-               [&](std::int64_t begin, std::int64_t end) { cast_piece(from + begin, to + begin, end - begin); });
+void cast_array(DType from_type, const void* from, DType to_type, void* to, std::int64_t n) {
+  dispatch(from_type, [&]<class From>() {
+    dispatch(to_type, [&]<class To>() {
+      parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+        cast_piece(static_cast<const From*>(from) + begin, static_cast<To*>(to) + begin, end - begin);
+      });
+    });
+  });
 }
-
-template void cast_array(const double*, double*, std::int64_t);
-template void cast_array(const double*, float*, std::int64_t);
-template void cast_array(const double*, Half*, std::int64_t);
-template void cast_array(const double*, BFloat16*, std::int64_t);
-template void cast_array(const double*, std::int64_t*, std::int64_t);
-template void cast_array(const double*, std::int32_t*, std::int64_t);
-template void cast_array(const double*, std::uint8_t*, std::int64_t);
-template void cast_array(const double*, bool*, std::int64_t);
-
-template void cast_array(const float*, double*, std::int64_t);
-template void cast_array(const float*, float*, std::int64_t);
-template void cast_array(const float*, Half*, std::int64_t);
-template void cast_array(const float*, BFloat16*, std::int64_t);
-template void cast_array(const float*, std::int64_t*, std::int64_t);
-template void cast_array(const float*, std::int32_t*, std::int64_t);
-template void cast_array(const float*, std::uint8_t*, std::int64_t);
-template void cast_array(const float*, bool*, std::int64_t);
-
-template void cast_array(const Half*, double*, std::int64_t);
-template void cast_array(const Half*, float*, std::int64_t);
-template void cast_array(const Half*, Half*, std::int64_t);
-template void cast_array(const Half*, BFloat16*, std::int64_t);
-template void cast_array(const Half*, std::int64_t*, std::int64_t);
-template void cast_array(const Half*, std::int32_t*, std::int64_t);
-template void cast_array(const Half*, std::uint8_t*, std::int64_t);
-template void cast_array(const Half*, bool*, std::int64_t);
-
-template void cast_array(const BFloat16*, double*, std::int64_t);
-template void cast_array(const BFloat16*, float*, std::int64_t);
-template void cast_array(const BFloat16*, Half*, std::int64_t);
-template void cast_array(const BFloat16*, BFloat16*, std::int64_t);
-template void cast_array(const BFloat16*, std::int64_t*, std::int64_t);
-template void cast_array(const BFloat16*, std::int32_t*, std::int64_t);
-template void cast_array(const BFloat16*, std::uint8_t*, std::int64_t);
-template void cast_array(const BFloat16*, bool*, std::int64_t);
-
-template void cast_array(const std::int64_t*, double*, std::int64_t);
-template void cast_array(const std::int64_t*, float*, std::int64_t);
-template void cast_array(const std::int64_t*, Half*, std::int64_t);
-template void cast_array(const std::int64_t*, BFloat16*, std::int64_t);
-template void cast_array(const std::int64_t*, std::int64_t*, std::int64_t);
-template void cast_array(const std::int64_t*, std::int32_t*, std::int64_t);
-template void cast_array(const std::int64_t*, std::uint8_t*, std::int64_t);
-template void cast_array(const std::int64_t*, bool*, std::int64_t);
-
-template void cast_array(const std::int32_t*, double*, std::int64_t);
-template void cast_array(const std::int32_t*, float*, std::int64_t);
-template void cast_array(const std::int32_t*, Half*, std::int64_t);
-template void cast_array(const std::int32_t*, BFloat16*, std::int64_t);
-template void cast_array(const std::int32_t*, std::int64_t*, std::int64_t);
-template void cast_array(const std::int32_t*, std::int32_t*, std::int64_t);
-template void cast_array(const std::int32_t*, std::uint8_t*, std::int64_t);
-template void cast_array(const std::int32_t*, bool*, std::int64_t);
-
-template void cast_array(const std::uint8_t*, double*, std::int64_t);
-template void cast_array(const std::uint8_t*, float*, std::int64_t);
-template void cast_array(const std::uint8_t*, Half*, std::int64_t);
-template void cast_array(const std::uint8_t*, BFloat16*, std::int64_t);
-template void cast_array(const std::uint8_t*, std::int64_t*, std::int64_t);
-template void cast_array(const std::uint8_t*, std::int32_t*, std::int64_t);
-template void cast_array(const std::uint8_t*, std::uint8_t*, std::int64_t);
-template void cast_array(const std::uint8_t*, bool*, std::int64_t);
-
-template void cast_array(const bool*, double*, std::int64_t);
-template void cast_array(const bool*, float*, std::int64_t);
-template void cast_array(const bool*, Half*, std::int64_t);
-template void cast_array(const bool*, BFloat16*, std::int64_t);
-template void cast_array(const bool*, std::int64_t*, std::int64_t);
-template void cast_array(const bool*, std::int32_t*, std::int64_t);
-template void cast_array(const bool*, std::uint8_t*, std::int64_t);
-template void cast_array(const bool*, bool*, std::int64_t);
 
 }  // namespace starling

@@ -36,8 +36,10 @@ std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
         values[k] = reference::read<double>(types[k].dtype, launch.in[k], place);
       }
       for (std::size_t s = 0; s < program.steps.size(); ++s) {
-        double x[3] = {};
-        for (std::size_t k = 0; k < program.steps[s].in.size(); ++k) x[k] = values[program.steps[s].in[k]];
+        double x[8] = {};
+        std::size_t n = 0;
+        for (int value : program.steps[s].in) x[n++] = values[value];
+        for (double attribute : program.steps[s].attributes) x[n++] = attribute;
         values[operands + s] = rounded(types[operands + s].dtype, program.steps[s].op->scalar(x));
       }
       for (std::size_t o = 0; o < program.outputs.size(); ++o) {

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "ops/op_checks.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/conv.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/shape_ops.h"
+
+namespace starling::testing {
+namespace {
+
+// The result in 16 bits is the result in f32 of the same (rounded) operands, rounded once.
+void expect_wide_then_rounded(const OpDef& op, std::span<const Tensor> halves, const Attrs& attrs) {
+  TensorList wide;
+  for (const auto& x : halves) wide.push_back(cast(x, DType::f32));
+  const TensorList want = apply(op, {wide.data(), wide.size()}, attrs);
+  const TensorList got = apply(op, halves, attrs);
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].dtype(), halves[0].dtype()) << op.name;
+    EXPECT_EQ(difference(got[i], cast(want[i], halves[0].dtype())), 0) << op.name;
+  }
+}
+
+class Halves : public ::testing::TestWithParam<DType> {};
+
+TEST_P(Halves, AreMultipliedInF32) {
+  const Drawn drawn = draw({{{.shape = {5, 19}}, {.shape = {19, 7}}}, NoAttrs{}}, GetParam());
+  expect_wide_then_rounded(find_op("matmul"), drawn.span(), MatmulAttrs{});
+}
+
+TEST_P(Halves, AreMultipliedInF32WhenStrided) {
+  Drawn drawn = draw({{{.shape = {5, 19}}, {.shape = {19, 7}}}, NoAttrs{}}, GetParam());
+  for (auto& x : drawn.in) x = strided_copy(x);
+  expect_wide_then_rounded(find_op("matmul"), drawn.span(), MatmulAttrs{});
+}
+
+TEST_P(Halves, AreConvolvedInF32) {
+  const Drawn drawn = draw({{{.shape = {2, 3, 8, 8}}, {.shape = {4, 3, 3, 3}}}, NoAttrs{}}, GetParam());
+  expect_wide_then_rounded(find_op("conv2d"), drawn.span(), Conv2dAttrs{});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of16Bits, Halves, ::testing::Values(DType::f16, DType::bf16),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+}  // namespace
+}  // namespace starling::testing
