@@ -82,7 +82,7 @@ TEST(Executable, NamesWhatHasNoKernel) {
   op.name = "unheard_of";
   op.id = op_registry().size();
   const Tensor x = zeros({2, 2}, DType::f16);
-  const Trace traced = trace([&](std::span<const Tensor> in) { return apply(op, in); }, {&x, 1});
+  const Trace traced = trace([&](std::span<const Tensor> in) { return starling::apply(op, in); }, {&x, 1});
   try {
     Executable::build(traced.graph, {});
     FAIL() << "an op without a kernel was planned";
