@@ -1,23 +1,39 @@
 #pragma once
 
+#include "starling/ops/activation.h"
+#include "starling/ops/rounding.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
 
-// One number in, one number out, element by element.
-Tensor neg(const Tensor& x);
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
+// One number in, one number out, element by element. Floats, and integers where it says so (they wrap around).
+Tensor neg(const Tensor& x);     // also integers
+Tensor abs(const Tensor& x);     // also integers
+Tensor sign(const Tensor& x);    // -1, 0 or 1; zeros and NaN stay as they are; also integers; not differentiable
+Tensor square(const Tensor& x);  // also integers
+Tensor reciprocal(const Tensor& x);
 Tensor sqrt(const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor sigmoid(const Tensor& x);
-Tensor relu(const Tensor& x);
-Tensor softplus(const Tensor& x);  // log(1 + eˣ), without overflow
+Tensor rsqrt(const Tensor& x);  // 1 / √x
 
-// Their gradients from the saved output, as ops of their own.
+Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);  // eˣ - 1, precise near 0
+Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);  // log(1 + x), precise near 0
+Tensor log2(const Tensor& x);
+
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor erf(const Tensor& x);
+
+// dy · (1 - y²), y being tanh's output.
 Tensor tanh_backward(const Tensor& dy, const Tensor& y);
-Tensor sigmoid_backward(const Tensor& dy, const Tensor& y);
-Tensor relu_backward(const Tensor& dy, const Tensor& y);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 

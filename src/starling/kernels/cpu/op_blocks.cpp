@@ -35,6 +35,7 @@ std::optional<BlockType> lane_of(DType dtype) {
     case DType::f64: return BlockType::f64;
     case DType::i32: return BlockType::i32;
     case DType::i64: return BlockType::i64;
+    case DType::boolean: return BlockType::boolean;
     default: return std::nullopt;
   }
 }

@@ -49,10 +49,13 @@ void register_ops_creation(OpRegistry& ops) {
            .shard = rules::shard_linear_elementwise,
            .cases =
                [] {
-                 return std::vector<OpCase>{
-                     {{{.shape = {3, 4}}}, CastAttrs{DType::f64}},
-                     {{{.shape = {5}, .low = 0, .high = 9, .dtype = DType::i64}}, CastAttrs{DType::f64}},
-                     {{{.shape = {0, 2}}}, CastAttrs{DType::f64}}};
+                 std::vector<OpCase> cases;
+                 for (const Shape& shape : {Shape{3, 4}, {}, {0, 2}, {33}, {2, 3, 4}, {1, 17}, {5}, {7, 1}})
+                   cases.push_back({{{.shape = shape}}, CastAttrs{DType::f64}});
+                 for (DType from : {DType::i64, DType::i32, DType::u8, DType::boolean})
+                   cases.push_back({{{.shape = {37}, .low = 0, .high = 1.99, .dtype = from}}, CastAttrs{DType::f64}});
+                 cases.push_back({{{.shape = {19}}}, CastAttrs{DType::i32}});
+                 return cases;
                },
            .saves = kSavesNothing});
 }

@@ -2,130 +2,111 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
+#include "starling/ops/elementwise_def.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 
 namespace starling {
 
 Tensor neg(const Tensor& x) { return apply1(named_op<"neg">(), {x}); }
-Tensor exp(const Tensor& x) { return apply1(named_op<"exp">(), {x}); }
-Tensor log(const Tensor& x) { return apply1(named_op<"log">(), {x}); }
+Tensor abs(const Tensor& x) { return apply1(named_op<"abs">(), {x}); }
+Tensor sign(const Tensor& x) { return apply1(named_op<"sign">(), {x}); }
+Tensor square(const Tensor& x) { return apply1(named_op<"square">(), {x}); }
+Tensor reciprocal(const Tensor& x) { return apply1(named_op<"reciprocal">(), {x}); }
 Tensor sqrt(const Tensor& x) { return apply1(named_op<"sqrt">(), {x}); }
-Tensor tanh(const Tensor& x) { return apply1(named_op<"tanh">(), {x}); }
-Tensor sigmoid(const Tensor& x) { return apply1(named_op<"sigmoid">(), {x}); }
-Tensor relu(const Tensor& x) { return apply1(named_op<"relu">(), {x}); }
-Tensor softplus(const Tensor& x) { return apply1(named_op<"softplus">(), {x}); }
-Tensor tanh_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"tanh_backward">(), {dy, y}); }
-Tensor sigmoid_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"sigmoid_backward">(), {dy, y}); }
-Tensor relu_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"relu_backward">(), {dy, y}); }
+Tensor rsqrt(const Tensor& x) { return apply1(named_op<"rsqrt">(), {x}); }
+Tensor exp(const Tensor& x) { return apply1(named_op<"exp">(), {x}); }
+Tensor expm1(const Tensor& x) { return apply1(named_op<"expm1">(), {x}); }
+Tensor log(const Tensor& x) { return apply1(named_op<"log">(), {x}); }
+Tensor log1p(const Tensor& x) { return apply1(named_op<"log1p">(), {x}); }
+Tensor log2(const Tensor& x) { return apply1(named_op<"log2">(), {x}); }
+Tensor erf(const Tensor& x) { return apply1(named_op<"erf">(), {x}); }
 
 namespace {
 
-std::vector<OpCase> unary_cases(double low, double high) {
-  const auto one = [&](Shape shape) {
-    return OpCase{{{.shape = shape, .low = low, .high = high, .distinct = true}}, NoAttrs{}};
-  };
-  return {one({7}), one({3, 5}), one({}), one({0, 3}), one({2, 3, 4}), one({1, 17})};
-}
+using elementwise::bits;
+using elementwise::unary;
+using elementwise::wrap;
 
-std::vector<OpCase> backward_cases() {
-  const auto two = [](Shape shape) {
-    return OpCase{{{.shape = shape}, {.shape = shape, .low = 0.1, .high = 0.9}}, NoAttrs{}};
-  };
-  return {two({7}), two({3, 5}), two({}), two({0, 3}), two({2, 3, 4}), two({1, 17})};
-}
-
-Types infer_float(const InferCall& call) {
-  rules::expect_float(call);
-  return rules::infer_same(call);
-}
-
-// The parts that all unary ops share; a definition adds meaning and gradient.
-OpDef unary(std::string name, std::string doc, double (*scalar)(const double*),
-            std::function<TensorList(const GradCall&)> gradient, Saves saves, double low = -2, double high = 2) {
-  return {.name = std::move(name),
-          .doc = std::move(doc),
-          .inputs = {"x"},
-          .infer = infer_float,
-          .gradient = std::move(gradient),
-          .shard = rules::shard_elementwise,
-          .cases = [low, high] { return unary_cases(low, high); },
-          .scalar = scalar,
-          .saves = saves,
-          .inplace = 0};
-}
-
-OpDef unary_backward(std::string name, std::string doc, double (*scalar)(const double*),
-                     std::function<TensorList(const GradCall&)> gradient) {
-  return {.name = std::move(name),
-          .doc = std::move(doc),
-          .inputs = {"dy", "y"},
-          .infer = rules::infer_broadcast,
-          .gradient = std::move(gradient),
-          .shard = rules::shard_elementwise,
-          .cases = backward_cases,
-          .scalar = scalar,
-          .saves = kSavesInputs,
-          .inplace = 0};
-}
-
-void register_backwards(OpRegistry& ops) {
-  ops.add(unary_backward(
-      "tanh_backward", "dy · (1 - y²)", [](const double* x) { return x[0] * (1 - x[1] * x[1]); },
-      [](const GradCall& c) {
-        return TensorList{tanh_backward(c.grads[0], c.in[1]), mul(mul(c.grads[0], c.in[0]), mul(c.in[1], -2.0))};
-      }));
-  ops.add(unary_backward(
-      "sigmoid_backward", "dy · y · (1 - y)", [](const double* x) { return x[0] * x[1] * (1 - x[1]); },
-      [](const GradCall& c) {
-        return TensorList{sigmoid_backward(c.grads[0], c.in[1]),
-                          mul(mul(c.grads[0], c.in[0]), add(mul(c.in[1], -2.0), 1.0))};
-      }));
-  ops.add(unary_backward(
-      "relu_backward", "dy where y > 0, else 0", [](const double* x) { return x[1] > 0 ? x[0] : 0.0; },
-      [](const GradCall& c) {
-        return TensorList{relu_backward(c.grads[0], c.in[1]), Tensor()};
-      }));
-}
-
-}  // namespace
-
-void register_ops_unary(OpRegistry& ops) {
+void register_arithmetic(OpRegistry& ops) {
   OpDef negation = unary(
       "neg", "-x", [](const double* x) { return -x[0]; }, [](const GradCall& c) { return TensorList{neg(c.grads[0])}; },
       kSavesNothing);
   negation.infer = rules::infer_same;
   negation.shard = rules::shard_linear_elementwise;
-  negation.integer = [](const std::int64_t* x) { return static_cast<std::int64_t>(-static_cast<std::uint64_t>(x[0])); };
+  negation.integer = [](const std::int64_t* x) { return wrap(-bits(x[0])); };
   ops.add(negation);
+  OpDef magnitude = unary(
+      "abs", "|x|", [](const double* x) { return std::abs(x[0]); },
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], sign(c.in[0]))}; }, kSavesInputs);
+  magnitude.infer = elementwise::infer_number;
+  magnitude.integer = [](const std::int64_t* x) { return x[0] < 0 ? wrap(-bits(x[0])) : x[0]; };
+  ops.add(magnitude);
+  OpDef signum = unary(
+      "sign", "-1, 0 or 1; zeros and NaN stay as they are.",
+      [](const double* x) { return x[0] > 0   ? 1.0
+                                   : x[0] < 0 ? -1.0
+                                              : x[0]; }, nullptr, kSavesNothing);
+  signum.infer = elementwise::infer_number;
+  signum.integer = [](const std::int64_t* x) { return std::int64_t{x[0] > 0} - std::int64_t{x[0] < 0}; };
+  ops.add(signum);
+  OpDef squared = unary(
+      "square", "x²", [](const double* x) { return x[0] * x[0]; },
+      [](const GradCall& c) { return TensorList{mul(mul(c.grads[0], 2.0), c.in[0])}; }, kSavesInputs);
+  squared.infer = elementwise::infer_number;
+  squared.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) * bits(x[0])); };
+  ops.add(squared);
+  ops.add(unary(
+      "reciprocal", "1 / x", [](const double* x) { return 1 / x[0]; },
+      [](const GradCall& c) { return TensorList{neg(mul(c.grads[0], square(c.out[0])))}; }, kSavesOutputs, {0.3, 3}));
+}
+
+void register_roots(OpRegistry& ops) {
+  ops.add(unary(
+      "sqrt", "The square root.", [](const double* x) { return std::sqrt(x[0]); },
+      [](const GradCall& c) { return TensorList{div(mul(c.grads[0], 0.5), c.out[0])}; }, kSavesOutputs, {0.2, 3}));
+  ops.add(unary(
+      "rsqrt", "1 / √x", [](const double* x) { return 1 / std::sqrt(x[0]); },
+      [](const GradCall& c) { return TensorList{mul(mul(c.grads[0], -0.5), mul(c.out[0], square(c.out[0])))}; },
+      kSavesOutputs, {0.3, 3}));
+}
+
+void register_exponentials(OpRegistry& ops) {
   ops.add(unary(
       "exp", "eˣ", [](const double* x) { return std::exp(x[0]); },
       [](const GradCall& c) { return TensorList{mul(c.grads[0], c.out[0])}; }, kSavesOutputs));
   ops.add(unary(
+      "expm1", "eˣ - 1, precise near 0.", [](const double* x) { return std::expm1(x[0]); },
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], add(c.out[0], 1.0))}; }, kSavesOutputs));
+  ops.add(unary(
       "log", "The natural logarithm.", [](const double* x) { return std::log(x[0]); },
-      [](const GradCall& c) { return TensorList{div(c.grads[0], c.in[0])}; }, kSavesInputs, 0.2, 3));
+      [](const GradCall& c) { return TensorList{div(c.grads[0], c.in[0])}; }, kSavesInputs, {0.2, 3}));
   ops.add(unary(
-      "sqrt", "The square root.", [](const double* x) { return std::sqrt(x[0]); },
-      [](const GradCall& c) { return TensorList{div(mul(c.grads[0], 0.5), c.out[0])}; }, kSavesOutputs, 0.2, 3));
+      "log1p", "log(1 + x), precise near 0.", [](const double* x) { return std::log1p(x[0]); },
+      [](const GradCall& c) { return TensorList{div(c.grads[0], add(c.in[0], 1.0))}; }, kSavesInputs, {-0.7, 3}));
   ops.add(unary(
-      "tanh", "The hyperbolic tangent.", [](const double* x) { return std::tanh(x[0]); },
-      [](const GradCall& c) { return TensorList{tanh_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
+      "log2", "The logarithm to base 2.", [](const double* x) { return std::log2(x[0]); },
+      [](const GradCall& c) { return TensorList{div(mul(c.grads[0], std::numbers::log2e), c.in[0])}; }, kSavesInputs,
+      {0.2, 3}));
   ops.add(unary(
-      "sigmoid", "1 / (1 + e⁻ˣ)", [](const double* x) { return 1 / (1 + std::exp(-x[0])); },
-      [](const GradCall& c) { return TensorList{sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
-  ops.add(unary(
-      "relu", "x where it is positive, else 0.",
-      [](const double* x) { return x[0] > 0 || std::isnan(x[0]) ? x[0] : 0.0; },
-      [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
-  ops.add(unary(
-      "softplus", "log(1 + eˣ), without overflow.",
-      [](const double* x) { return std::max(x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0]))); },
-      [](const GradCall& c) { return TensorList{mul(c.grads[0], sigmoid(c.in[0]))}; }, kSavesInputs));
-  register_backwards(ops);
+      "erf", "The error function.", [](const double* x) { return std::erf(x[0]); },
+      [](const GradCall& c) {
+        const double slope = 2 * std::numbers::inv_sqrtpi;
+        return TensorList{mul(mul(c.grads[0], slope), exp(neg(square(c.in[0]))))};
+      },
+      kSavesInputs, {-3, 3}));
+}
+
+}  // namespace
+
+void register_ops_unary(OpRegistry& ops) {
+  register_arithmetic(ops);
+  register_roots(ops);
+  register_exponentials(ops);
 }
 
 }  // namespace starling

@@ -1,5 +1,4 @@
 #include "starling/kernels/cpu/simd/targets.h"
-#include "starling/kernels/cpu/simd/vector_ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/core.cpp"
@@ -13,45 +12,38 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace {
 
-struct Unary {
-  static constexpr int kArity = 1;
-};
-struct Binary {
-  static constexpr int kArity = 2;
-};
-
-struct Add : Binary {
+struct Add : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
     return hn::Add(a, b);
   }
 };
-struct Sub : Binary {
+struct Sub : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
     return hn::Sub(a, b);
   }
 };
-struct Mul : Binary {
+struct Mul : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
     return hn::Mul(a, b);
   }
 };
-struct Div : Binary {
+struct Div : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
     return hn::Div(a, b);
   }
 };
-struct Maximum : Binary {
+struct Maximum : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return max_nan(a, b);
     return hn::Max(a, b);
   }
 };
-struct Minimum : Binary {
+struct Minimum : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return min_nan(a, b);
@@ -59,25 +51,25 @@ struct Minimum : Binary {
   }
 };
 
-struct Eq : Binary {
+struct Eq : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D, V a, V b, const double*) const {
     return hn::Eq(a, b);
   }
 };
-struct Ne : Binary {
+struct Ne : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D, V a, V b, const double*) const {
     return hn::Ne(a, b);
   }
 };
-struct Lt : Binary {
+struct Lt : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D, V a, V b, const double*) const {
     return hn::Lt(a, b);
   }
 };
-struct Le : Binary {
+struct Le : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D, V a, V b, const double*) const {
     // Highway has no ordered comparison with equality for 64-bit integers on every target.
@@ -85,13 +77,13 @@ struct Le : Binary {
     return hn::Not(hn::Lt(b, a));
   }
 };
-struct Gt : Binary {
+struct Gt : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D d, V a, V b, const double* params) const {
     return Lt()(d, b, a, params);
   }
 };
-struct Ge : Binary {
+struct Ge : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D d, V a, V b, const double* params) const {
     return Le()(d, b, a, params);
@@ -107,73 +99,101 @@ struct Where {
   }
 };
 
-struct Neg : Unary {
+struct Neg : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V x, const double*) const {
     return hn::Neg(x);
   }
 };
-struct Exp : Unary {
+struct Abs : MapUnary {
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, const double*) const {
-    return exp_vec(d, x);
+  HWY_INLINE V operator()(D, V x, const double*) const {
+    return hn::Abs(x);
   }
 };
-struct Log : Unary {
+// Zeros and NaN stay as they are.
+struct Sign : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, const double*) const {
-    return log_vec(d, x);
+    const V zero = hn::Zero(d);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::IfThenElse(hn::Or(hn::Lt(x, zero), hn::Gt(x, zero)), hn::CopySign(hn::Set(d, 1), x), x);
+    } else {
+      return hn::Sub(hn::VecFromMask(d, hn::Lt(x, zero)), hn::VecFromMask(d, hn::Gt(x, zero)));
+    }
   }
 };
-struct Tanh : Unary {
+struct Square : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, const double*) const {
+    return hn::Mul(x, x);
+  }
+};
+struct Reciprocal : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, const double*) const {
-    return tanh_vec(d, x);
+    return hn::Div(hn::Set(d, 1), x);
   }
 };
-struct Sigmoid : Unary {
+struct Rsqrt : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, const double*) const {
-    return sigmoid_vec(d, x);
+    return hn::Div(hn::Set(d, 1), hn::Sqrt(x));
   }
 };
-struct Relu : Unary {
+// A bound in the lanes' type; integers saturate.
+template <class T>
+T bound(double value) {
+  if constexpr (!hwy::IsFloat<T>()) {
+    if (value <= static_cast<double>(hwy::LimitsMin<T>())) return hwy::LimitsMin<T>();
+    if (value >= static_cast<double>(hwy::LimitsMax<T>())) return hwy::LimitsMax<T>();
+  }
+  return static_cast<T>(value);
+}
+
+struct Clamp : MapUnary {
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, const double*) const {
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  HWY_INLINE V operator()(D d, V x, const double* params) const {
+    using T = hn::TFromD<D>;
+    const V low = hn::Set(d, bound<T>(params[0])), high = hn::Set(d, bound<T>(params[1]));
+    return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));  // NaN stays
   }
 };
-struct Sqrt : Unary {
+struct ClampBackward : MapBinary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x, const double* params) const {
+    const auto inside = hn::And(hn::Ge(x, param(d, params, 0)), hn::Le(x, param(d, params, 1)));
+    return hn::IfThenElseZero(inside, dy);
+  }
+};
+// From the nearer end, so that both ends are exact.
+struct Lerp : MapTernary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a, V b, V weight, const double*) const {
+    using T = hn::TFromD<D>;
+    const V step = hn::Sub(b, a);
+    const V from_b = hn::NegMulAdd(step, hn::Sub(hn::Set(d, 1), weight), b);
+    return hn::IfThenElse(hn::Lt(weight, hn::Set(d, static_cast<T>(0.5))), hn::MulAdd(weight, step, a), from_b);
+  }
+};
+struct Sqrt : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V x, const double*) const {
     return hn::Sqrt(x);
   }
 };
 
-struct ReluBackward : Binary {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V y, const double*) const {
-    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
-  }
-};
-struct TanhBackward : Binary {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V y, const double*) const {
-    return hn::Mul(dy, hn::NegMulAdd(y, y, hn::Set(d, 1)));
-  }
-};
-struct SigmoidBackward : Binary {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V y, const double*) const {
-    return hn::Mul(dy, hn::Mul(y, hn::Sub(hn::Set(d, 1), y)));
-  }
-};
-struct SqrtBackward : Binary {
+struct SqrtBackward : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V dy, V y, const double*) const {
     return hn::Div(dy, hn::Add(y, y));
   }
 };
+
+template <class F>
+void add_every(BlockTable& table, std::string_view name) {
+  table.add(make_block<F, float, double, std::int32_t, std::int64_t, std::uint8_t>(name));
+}
 
 template <class F>
 void add_any(BlockTable& table, std::string_view name) {
@@ -192,23 +212,23 @@ void add_blocks(BlockTable& table) {
   add_any<Neg>(table, "neg");
   add_any<Maximum>(table, "maximum");
   add_any<Minimum>(table, "minimum");
-  add_any<Eq>(table, "eq");
-  add_any<Ne>(table, "ne");
+  add_every<Eq>(table, "eq");
+  add_every<Ne>(table, "ne");
   add_any<Lt>(table, "lt");
   add_any<Le>(table, "le");
   add_any<Gt>(table, "gt");
   add_any<Ge>(table, "ge");
-  add_any<Where>(table, "where");
+  add_every<Where>(table, "where");
+  add_any<Abs>(table, "abs");
+  add_any<Sign>(table, "sign");
+  add_any<Square>(table, "square");
+  add_any<Clamp>(table, "clamp");
   add_float<Div>(table, "div");
-  add_float<Exp>(table, "exp");
-  add_float<Log>(table, "log");
-  add_float<Tanh>(table, "tanh");
-  add_float<Sigmoid>(table, "sigmoid");
-  add_float<Relu>(table, "relu");
+  add_float<Reciprocal>(table, "reciprocal");
+  add_float<Rsqrt>(table, "rsqrt");
+  add_float<ClampBackward>(table, "clamp_backward");
+  add_float<Lerp>(table, "lerp");
   add_float<Sqrt>(table, "sqrt");
-  add_float<ReluBackward>(table, "relu_backward");
-  add_float<TanhBackward>(table, "tanh_backward");
-  add_float<SigmoidBackward>(table, "sigmoid_backward");
   add_float<SqrtBackward>(table, "sqrt_backward");
 }
 

@@ -8,8 +8,8 @@
 namespace starling {
 
 // The lane types elementwise functions are compiled for.
-enum class BlockType : std::uint8_t { f32, f64, i32, i64 };
-inline constexpr int kLanes = 4;
+enum class BlockType : std::uint8_t { f32, f64, i32, i64, boolean };
+inline constexpr int kLanes = 5;
 
 // One elementwise function over n contiguous elements.
 //   in       one pointer per operand (at most three), any alignment
@@ -47,7 +47,10 @@ class BlockTable {
 void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, unsigned scalars, void* out,
                std::int64_t n, const double* params = nullptr);
 
-inline int lane_bytes(BlockType lane) { return lane == BlockType::f32 || lane == BlockType::i32 ? 4 : 8; }
+inline int lane_bytes(BlockType lane) {
+  if (lane == BlockType::boolean) return 1;
+  return lane == BlockType::f32 || lane == BlockType::i32 ? 4 : 8;
+}
 
 inline int BlockEntry::in_bytes(int operand, BlockType lane) const {
   return (bool_inputs >> operand & 1u) != 0 ? 1 : lane_bytes(lane);

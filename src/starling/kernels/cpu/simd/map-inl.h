@@ -29,8 +29,9 @@
 //   #endif
 //
 // The functor takes kArity vectors and the parameters. It returns a vector, or a mask when its output is bool. A
-// functor with `static constexpr unsigned kBoolInputs` gets masks for the operands whose bit is set. The functor is a
-// struct, not a lambda: GCC does not pass the instruction set on to lambdas.
+// functor with `static constexpr unsigned kBoolInputs` gets masks for the operands whose bit is set. On the lane type
+// of bools it works on vectors of bytes that are 0 or 1, and must return such. The functor is a struct, not a lambda:
+// GCC does not pass the instruction set on to lambdas.
 #if defined(STARLING_KERNELS_CPU_SIMD_MAP_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_MAP_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_MAP_INL_H
@@ -52,6 +53,23 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// What functors may derive from.
+struct MapUnary {
+  static constexpr int kArity = 1;
+};
+struct MapBinary {
+  static constexpr int kArity = 2;
+};
+struct MapTernary {
+  static constexpr int kArity = 3;
+};
+
+// Parameter i in every lane.
+template <class D>
+HWY_INLINE hn::Vec<D> param(D d, const double* params, int i) {
+  return hn::Set(d, static_cast<hn::TFromD<D>>(params[i]));
+}
+
 template <class F>
 constexpr unsigned bool_inputs_of() {
   if constexpr (requires { F::kBoolInputs; }) {
@@ -64,13 +82,17 @@ constexpr unsigned bool_inputs_of() {
 // Masks travel as bytes of 0 or 1.
 template <class D>
 HWY_INLINE hn::Mask<D> load_bools([[maybe_unused]] D d, const std::uint8_t* p) {
+  constexpr std::size_t kBytes = sizeof(hn::TFromD<D>);
   const hn::RebindToUnsigned<D> du;
-  const hn::Rebind<std::uint32_t, D> d32;
-  const auto wide = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<std::uint8_t, D>(), p));
-  if constexpr (sizeof(hn::TFromD<D>) == 4) {
-    return hn::RebindMask(d, hn::Ne(wide, hn::Zero(du)));
+  if constexpr (kBytes == 1) {
+    return hn::Ne(hn::LoadU(d, p), hn::Zero(d));
   } else {
-    return hn::RebindMask(d, hn::Ne(hn::PromoteTo(du, wide), hn::Zero(du)));
+    const auto wide = hn::PromoteTo(hn::Rebind<std::uint32_t, D>(), hn::LoadU(hn::Rebind<std::uint8_t, D>(), p));
+    if constexpr (kBytes == 4) {
+      return hn::RebindMask(d, hn::Ne(wide, hn::Zero(du)));
+    } else {
+      return hn::RebindMask(d, hn::Ne(hn::PromoteTo(du, wide), hn::Zero(du)));
+    }
   }
 }
 
@@ -78,7 +100,12 @@ template <class D>
 HWY_INLINE void store_bools([[maybe_unused]] D d, hn::Mask<D> m, std::uint8_t* p) {
   const hn::RebindToUnsigned<D> du;
   const hn::Rebind<std::uint8_t, D> d8;
-  hn::StoreU(hn::TruncateTo(d8, hn::IfThenElseZero(hn::RebindMask(du, m), hn::Set(du, 1))), d8, p);
+  const auto ones = hn::IfThenElseZero(hn::RebindMask(du, m), hn::Set(du, 1));
+  if constexpr (sizeof(hn::TFromD<D>) == 1) {
+    hn::StoreU(ones, d8, p);
+  } else {
+    hn::StoreU(hn::TruncateTo(d8, ones), d8, p);
+  }
 }
 
 // An operand of the loop: the array itself, or a vector's worth of one repeated element that never advances. One loop
@@ -172,6 +199,7 @@ constexpr BlockType lane_of() {
   if constexpr (std::is_same_v<T, double>) return BlockType::f64;
   if constexpr (std::is_same_v<T, std::int32_t>) return BlockType::i32;
   if constexpr (std::is_same_v<T, std::int64_t>) return BlockType::i64;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return BlockType::boolean;
 }
 
 // Whether F answers with a mask, found by asking it for one lane type.

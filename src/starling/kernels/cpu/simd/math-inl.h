@@ -1,5 +1,5 @@
-// exp, log, tanh, sigmoid on vectors of float or double; errors below 4 ulp on every target, right at zero, infinity,
-// subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths differ.
+// exp, log and what is made of them on vectors of float or double; errors below 4 ulp on every target, right at zero,
+// infinity, subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths differ.
 #if defined(STARLING_KERNELS_CPU_SIMD_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
@@ -138,9 +138,17 @@ HWY_INLINE V atanh_series(D d, V z) {
   }
 }
 
-// log(2^k (1 + f)) = k ln2 + f - s (f - 2 z P(z)), s = f / (2 + f), with 1 + f in [sqrt(1/2), sqrt(2)).
+// x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); log(1 + f) = f + tail, of which f is exact.
+template <class V>
+struct LogParts {
+  V e;
+  V f;
+  V tail;
+};
+
+// For positive finite x. log(1 + f) = f - s (f - 2 z P(z)) with s = f / (2 + f), z = s^2.
 template <class D, class V>
-HWY_INLINE V log_vec(D d, V x) {
+HWY_INLINE LogParts<V> log_parts(D d, V x) {
   using T = hn::TFromD<D>;
   using F = FloatFormat<T>;
   const hn::RebindToSigned<D> di;
@@ -155,14 +163,85 @@ HWY_INLINE V log_vec(D d, V x) {
   const V e = hn::Sub(hn::ConvertTo(d, k), hn::IfThenElseZero(small, hn::Set(d, static_cast<T>(kLift))));
   const V s = hn::Div(f, hn::Add(f, hn::Set(d, 2)));
   const V z = hn::Mul(s, s);
-  const V tail = hn::Mul(hn::Add(z, z), atanh_series<1, F::kLogTerms>(d, z));
-  const V correction = hn::NegMulAdd(s, hn::Sub(f, tail), hn::Mul(e, hn::Set(d, F::kLn2Lo)));
-  const V y = hn::MulAdd(e, hn::Set(d, F::kLn2Hi), hn::Add(f, correction));
+  const V series = hn::Mul(hn::Add(z, z), atanh_series<1, F::kLogTerms>(d, z));
+  return {e, f, hn::Neg(hn::Mul(s, hn::Sub(f, series)))};
+}
+
+// What a logarithm is where log_parts does not hold: at zero, infinity, NaN and below zero.
+template <class D, class V>
+HWY_INLINE V log_or_limit(D d, V x, V y) {
   const V infinity = hn::Inf(d);
   const V special =
       hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), hn::IfThenElse(hn::Eq(x, infinity), x, hn::NaN(d)));
   const auto ordinary = hn::And(hn::Gt(x, hn::Zero(d)), hn::Lt(x, infinity));
   return hn::IfThenElse(ordinary, y, special);
+}
+
+template <class D, class V>
+HWY_INLINE V log_vec(D d, V x) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const auto parts = log_parts(d, x);
+  const V rest = hn::MulAdd(parts.e, hn::Set(d, F::kLn2Lo), parts.tail);
+  return log_or_limit(d, x, hn::MulAdd(parts.e, hn::Set(d, F::kLn2Hi), hn::Add(parts.f, rest)));
+}
+
+template <class D, class V>
+HWY_INLINE V log2_vec(D d, V x) {
+  using T = hn::TFromD<D>;
+  const auto parts = log_parts(d, x);
+  const V of_fraction = hn::Add(parts.f, parts.tail);
+  return log_or_limit(d, x, hn::MulAdd(of_fraction, hn::Set(d, static_cast<T>(1.44269504088896340736)), parts.e));
+}
+
+// log(1 + x) = log(u) x / (u - 1) with u = 1 + x as rounded: the quotient takes the rounding back.
+template <class D, class V>
+HWY_INLINE V log1p_vec(D d, V x) {
+  const V one = hn::Set(d, 1);
+  const V u = hn::Add(x, one);
+  const V y = hn::Mul(log_vec(d, u), hn::Div(x, hn::Sub(u, one)));
+  return hn::IfThenElse(hn::Or(hn::Eq(u, one), hn::Eq(x, hn::Inf(d))), x, y);
+}
+
+// 2^k (exp(r) - 1) + (2^k - 1); where that would overflow, the 1 no longer counts.
+template <class D, class V>
+HWY_INLINE V expm1_vec(D d, V x) {
+  using T = hn::TFromD<D>;
+  using F = FloatFormat<T>;
+  const V one = hn::Set(d, 1);
+  const V clamped = hn::Max(hn::Min(x, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin / 2));
+  const auto parts = exp_parts(d, clamped);
+  const V scale = exp2_int(d, parts.k);
+  const V near = hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, one));
+  const auto half = hn::ShiftRight<1>(parts.k);
+  const V far = hn::Mul(hn::Mul(hn::Add(parts.expm1_r, one), exp2_int(d, half)), exp2_int(d, hn::Sub(parts.k, half)));
+  const V y = hn::IfThenElse(hn::Gt(clamped, hn::Set(d, F::kExpMax / 2)), far, near);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+}
+
+// With m = e^|x| - 1: sinh = (m + m / (m + 1)) / 2. From 22 on e^-|x| no longer counts, and e^(|x|/2) squared reaches
+// as far as the result does.
+template <class D, class V>
+HWY_INLINE V sinh_vec(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V half = hn::Set(d, static_cast<T>(0.5)), far = hn::Set(d, static_cast<T>(22));
+  const V a = hn::Abs(x);
+  const V m = expm1_vec(d, hn::Min(a, far));
+  const V near = hn::Mul(half, hn::Add(m, hn::Div(m, hn::Add(m, hn::Set(d, 1)))));
+  const V root = exp_vec(d, hn::Mul(half, a));
+  const V y = hn::IfThenElse(hn::Gt(a, far), hn::Mul(hn::Mul(half, root), root), near);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+}
+
+template <class D, class V>
+HWY_INLINE V cosh_vec(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V half = hn::Set(d, static_cast<T>(0.5)), far = hn::Set(d, static_cast<T>(22));
+  const V a = hn::Abs(x);
+  const V root = exp_vec(d, hn::Mul(half, a));
+  const V e = exp_vec(d, hn::Min(a, far));
+  const V near = hn::MulAdd(half, e, hn::Div(half, e));
+  const V y = hn::IfThenElse(hn::Gt(a, far), hn::Mul(hn::Mul(half, root), root), near);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 // The larger value; NaN when either is NaN (the instruction alone would lose it).

@@ -15,27 +15,33 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The lanes from `count` on are zero. AVX2 and better mask without faulting; elsewhere a small buffer stands between.
+// Whether loads and stores can be masked without touching what lies behind: AVX2 does for wide lanes, AVX-512 for all.
+template <class T>
+constexpr bool masks_memory() {
+  return HWY_TARGET <= HWY_AVX3 || (HWY_TARGET <= HWY_AVX2 && sizeof(T) >= 4);
+}
+
+// The lanes from `count` on are zero. Where masks would touch memory, a small buffer stands between.
 template <class D>
 HWY_INLINE hn::Vec<D> load_tail(D d, const hn::TFromD<D>* p, std::size_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, count), d, p);
-#else
-  hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)] = {};
-  for (std::size_t i = 0; i < count; ++i) buffer[i] = p[i];
-  return hn::LoadU(d, buffer);
-#endif
+  if constexpr (masks_memory<hn::TFromD<D>>()) {
+    return hn::MaskedLoad(hn::FirstN(d, count), d, p);
+  } else {
+    hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)] = {};
+    for (std::size_t i = 0; i < count; ++i) buffer[i] = p[i];
+    return hn::LoadU(d, buffer);
+  }
 }
 
 template <class D>
 HWY_INLINE void store_tail(D d, hn::Vec<D> v, hn::TFromD<D>* p, std::size_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(d, count), d, p);
-#else
-  hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
-  hn::StoreU(v, d, buffer);
-  for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];
-#endif
+  if constexpr (masks_memory<hn::TFromD<D>>()) {
+    hn::BlendedStore(v, hn::FirstN(d, count), d, p);
+  } else {
+    hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+    hn::StoreU(v, d, buffer);
+    for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];
+  }
 }
 
 }  // namespace HWY_NAMESPACE

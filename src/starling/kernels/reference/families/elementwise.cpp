@@ -21,7 +21,7 @@ void run_elements(const Launch& launch, const Operands& of, const ArgDesc& out, 
     V x[8] = {};
     const auto count = static_cast<std::size_t>(of.count);
     for (std::size_t k = 0; k < count; ++k) x[k] = read<V>(of.dtype[k], launch.in[k], at[k]);
-    for (std::size_t k = 0; k < of.attributes.size(); ++k) x[count + k] = static_cast<V>(of.attributes[k]);
+    for (std::size_t k = 0; k < of.attributes.size(); ++k) x[count + k] = reference::convert<V>(of.attributes[k]);
     write<V>(out.dtype, launch.out[0], at[3], fn(x));
   });
 }

@@ -1,0 +1,88 @@
+#include "starling/kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/trigonometry.cpp"
+#include <hwy/foreach_target.h>
+
+#include "starling/kernels/cpu/simd/map-inl.h"
+#include "starling/kernels/cpu/simd/trig-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct Sin : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, const double*) const {
+    return sin_vec(d, x);
+  }
+};
+struct Cos : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, const double*) const {
+    return cos_vec(d, x);
+  }
+};
+struct Tan : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, const double*) const {
+    return tan_vec(d, x);
+  }
+};
+struct Asin : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, const double*) const {
+    return hn::Asin(d, x);
+  }
+};
+struct Acos : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, const double*) const {
+    return hn::Acos(d, x);
+  }
+};
+struct Atan : MapUnary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, const double*) const {
+    return hn::Atan(d, x);
+  }
+};
+struct Atan2 : MapBinary {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V y, V x, const double*) const {
+    return atan2_vec(d, y, x);
+  }
+};
+
+template <class F>
+void add_float(BlockTable& table, std::string_view name) {
+  table.add(make_block<F, float, double>(name));
+}
+
+void add_blocks(BlockTable& table) {
+  add_float<Sin>(table, "sin");
+  add_float<Cos>(table, "cos");
+  add_float<Tan>(table, "tan");
+  add_float<Asin>(table, "asin");
+  add_float<Acos>(table, "acos");
+  add_float<Atan>(table, "atan");
+  add_float<Atan2>(table, "atan2");
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace starling {
+namespace {
+HWY_EXPORT(add_blocks);
+}  // namespace
+
+void register_block_trigonometry(BlockTable& table);
+void register_block_trigonometry(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
+
+}  // namespace starling
+#endif

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "starling/tensor/tensor.h"
+
+namespace starling {
+
+// On the bits of integers; and, or, xor and not also on bools. Operands broadcast and are promoted to one dtype.
+Tensor bitwise_and(const Tensor& a, const Tensor& b);
+Tensor bitwise_or(const Tensor& a, const Tensor& b);
+Tensor bitwise_xor(const Tensor& a, const Tensor& b);
+Tensor bitwise_not(const Tensor& x);  // of bools: logical_not
+
+// Shifts of integers, to the right with the sign. Shifting by less than 0 or by the width and more pushes every bit
+// out.
+Tensor left_shift(const Tensor& x, const Tensor& bits);
+Tensor right_shift(const Tensor& x, const Tensor& bits);
+
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return bitwise_and(a, b); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
+inline Tensor operator^(const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); }
+inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
+
+}  // namespace starling
