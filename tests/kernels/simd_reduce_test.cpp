@@ -51,6 +51,57 @@ TEST(Reduce, FoldsTheMiddleAxisOfAnyShape) {
   });
 }
 
+template <class T>
+void expect_wide(ReduceShape shape, double tolerance) {
+  const std::int64_t results = shape.outer * shape.inner;
+  Unaligned<T> x(shape.outer * shape.axis * shape.inner), min(results), prod(results), lse(results), two(results),
+      cube(results), one(results), most(results);
+  fill_random(x.data(), x.size(), -1.4, 1.4);
+  reduce_min(x.data(), min.data(), shape);
+  reduce_prod(x.data(), prod.data(), shape);
+  reduce_logsumexp(x.data(), lse.data(), shape);
+  reduce_norm(x.data(), one.data(), shape, 1);
+  reduce_norm(x.data(), two.data(), shape, 2);
+  reduce_norm(x.data(), cube.data(), shape, 3);
+  reduce_norm(x.data(), most.data(), shape, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(min.intact() && prod.intact() && lse.intact() && one.intact() && two.intact() && cube.intact());
+  for (std::int64_t at = 0; at < results; ++at) {
+    double least = 9, product = 1, exps = 0, sum = 0, squares = 0, cubes = 0, largest = 0;
+    for (std::int64_t a = 0; a < shape.axis; ++a) {
+      const double v = static_cast<double>(x[(at / shape.inner * shape.axis + a) * shape.inner + at % shape.inner]);
+      least = std::min(least, v);
+      product *= v;
+      exps += std::exp(v);
+      sum += std::abs(v);
+      squares += v * v;
+      cubes += std::abs(v * v * v);
+      largest = std::max(largest, std::abs(v));
+    }
+    ASSERT_EQ(min[at], static_cast<T>(least));
+    ASSERT_NEAR(prod[at], product, tolerance * std::max(1.0, std::abs(product)));
+    ASSERT_NEAR(lse[at], std::log(exps), tolerance * 20);
+    ASSERT_NEAR(one[at], sum, tolerance * sum);
+    ASSERT_NEAR(two[at], std::sqrt(squares), tolerance * sum);
+    ASSERT_NEAR(cube[at], std::cbrt(cubes), tolerance * sum);
+    ASSERT_EQ(most[at], static_cast<T>(largest));
+  }
+}
+
+TEST(Reduce, FoldsInDoubleOnEveryTarget) {
+  for_each_target([] {
+    for (const int threads : {1, 3}) {
+      ThreadScope scope(threads);
+      for (const std::int64_t axis : {1, 3, 17, 300, 70000}) {
+        for (const std::int64_t inner : {1, 2, 33}) {
+          if (axis * inner > 200000) continue;
+          expect_wide<float>({2, axis, inner}, 1e-6);
+          expect_wide<double>({2, axis, inner}, 1e-13);
+        }
+      }
+    }
+  });
+}
+
 TEST(Reduce, SumsMillionsOfFloatsToTheLastBits) {
   const std::int64_t n = 8'000'000;
   std::vector<float> x(static_cast<std::size_t>(n));

@@ -12,18 +12,12 @@
 
 namespace starling {
 
-Tensor sum(const Tensor& x, const ReduceAttrs& attrs) {
-  static const OpDef& op = find_op("sum");
-  return apply1(op, {x}, attrs);
-}
-Tensor mean(const Tensor& x, const ReduceAttrs& attrs) {
-  static const OpDef& op = find_op("mean");
-  return apply1(op, {x}, attrs);
-}
-Tensor max(const Tensor& x, const ReduceAttrs& attrs) {
-  static const OpDef& op = find_op("max");
-  return apply1(op, {x}, attrs);
-}
+Tensor sum(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"sum">(), {x}, attrs); }
+Tensor mean(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"mean">(), {x}, attrs); }
+Tensor max(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"max">(), {x}, attrs); }
+Tensor min(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"min">(), {x}, attrs); }
+Tensor any(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"any">(), {x}, attrs); }
+Tensor all(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"all">(), {x}, attrs); }
 
 Shape reduced_axes(const Shape& axes, int rank, const char* who) {
   bool used[kMaxRank] = {};
@@ -49,47 +43,49 @@ Shape reduced_shape(const Shape& shape, const Shape& axes, bool keepdim) {
   return out;
 }
 
+double reduced_count(const Shape& shape, const Shape& axes) {
+  double count = 1;
+  for (auto axis : reduced_axes(axes, shape.rank(), "reduce"))
+    count *= static_cast<double>(shape[static_cast<int>(axis)]);
+  return count;
+}
+
+Tensor with_lost_dims(const Tensor& reduced, const Shape& shape, const Shape& axes) {
+  return reshape(reduced, reduced_shape(shape, reduced_axes(axes, shape.rank(), "reduce"), true));
+}
+
+Tensor spread(const Tensor& reduced, const Shape& shape, const Shape& axes) {
+  return broadcast_to(with_lost_dims(reduced, shape, axes), shape);
+}
+
 namespace {
 
-Types infer_reduce(const InferCall& call) {
+Types infer_reduce(const InferCall& call, DType dtype) {
   const auto& attrs = call.attrs.as<ReduceAttrs>();
   const Shape& shape = call.in[0].shape;
   const Shape axes = reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
-  return {TensorType{call.in[0].dtype, reduced_shape(shape, axes, attrs.keepdim)}};
+  return {TensorType{dtype, reduced_shape(shape, axes, attrs.keepdim)}};
 }
 
-Types infer_max(const InferCall& call) {
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
-  for (auto axis : reduced_axes(attrs.axes, call.in[0].shape.rank(), "max")) {
-    check(call.in[0].shape[static_cast<int>(axis)] > 0, "[max] expected at least one element along axis {}, got {}",
+Types infer_sum(const InferCall& call) {
+  return infer_reduce(call, is_float(call.in[0].dtype) ? call.in[0].dtype : DType::i64);
+}
+
+Types infer_extreme(const InferCall& call) {
+  const Shape& shape = call.in[0].shape;
+  for (auto axis : reduced_axes(call.attrs.as<ReduceAttrs>().axes, shape.rank(), call.op.name.c_str())) {
+    check(shape[static_cast<int>(axis)] > 0, "[{}] expected at least one element along axis {}, got {}", call.op.name,
           axis, to_string(call.in[0]));
   }
-  return infer_reduce(call);
+  return infer_reduce(call, call.in[0].dtype);
 }
 
 Types infer_mean(const InferCall& call) {
   rules::expect_float(call);
-  return infer_reduce(call);
+  return infer_reduce(call, call.in[0].dtype);
 }
 
-// The reduced tensor with its lost dimensions back as 1, stretched over the shape it came from.
-Tensor spread(const Tensor& reduced, const Shape& shape, const Attrs& attrs) {
-  const Shape axes = reduced_axes(attrs.as<ReduceAttrs>().axes, shape.rank(), "spread");
-  return broadcast_to(reshape(reduced, reduced_shape(shape, axes, true)), shape);
-}
-
-double reduced_count(const Shape& shape, const Attrs& attrs) {
-  double count = 1;
-  for (auto axis : reduced_axes(attrs.as<ReduceAttrs>().axes, shape.rank(), "mean")) {
-    count *= static_cast<double>(shape[static_cast<int>(axis)]);
-  }
-  return count;
-}
-
-TensorList grad_max(const GradCall& c) {
-  static const OpDef& op = find_op("max_backward");
-  return {apply1(op, {c.grads[0], c.in[0], c.out[0]}, c.attrs)};
-}
+Types infer_bool(const InferCall& call) { return infer_reduce(call, DType::boolean); }
 
 // Splitting a dimension that is summed over leaves a term on every rank; splitting another one carries through.
 ShardRule shard_reduce(const ShardCall& call, Placement across) {
@@ -106,16 +102,21 @@ ShardRule shard_reduce(const ShardCall& call, Placement across) {
   return {{from}, {Placement::split(from.dim - kept)}};
 }
 
-std::vector<OpCase> reduce_cases(bool empty) {
-  const auto one = [](Shape shape, ReduceAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
+std::vector<OpCase> reduce_cases(bool empty, DType dtype = DType::f64) {
+  const auto one = [dtype](Shape shape, ReduceAttrs attrs) {
+    return OpCase{{{.shape = shape, .dtype = dtype, .distinct = true}}, attrs};
+  };
   std::vector<OpCase> cases = {one({7}, {}),
                                one({3, 5}, {.axes = {0}}),
                                one({3, 5}, {.axes = {1}, .keepdim = true}),
                                one({2, 3, 4}, {.axes = {0, 2}}),
                                one({2, 3, 4}, {.axes = {-2}}),
                                one({}, {}),
+                               one({3, 37}, {.axes = {-1}}),
+                               one({5, 33}, {.axes = {0}}),
                                one({2, 3, 4, 2}, {.axes = {1, 2}, .keepdim = true})};
   if (empty) cases.push_back(one({0, 3}, {.axes = {0}}));
+  if (!empty) cases.push_back(one({0, 3}, {.axes = {1}}));
   return cases;
 }
 
@@ -124,77 +125,125 @@ OpDef reduction(std::string name, std::string doc) {
           .doc = std::move(doc),
           .inputs = {"x"},
           .attrs = &attr_type<ReduceAttrs>(),
-          .infer = infer_reduce,
+          .infer = infer_sum,
           .cases = [] { return reduce_cases(true); },
           .saves = kSavesNothing};
 }
 
-Types infer_max_backward(const InferCall& call) {
+Types infer_extreme_backward(const InferCall& call) {
   rules::expect_same_dtype(call);
+  rules::expect_float(call);
   const TensorType x[] = {call.in[1]};
-  const TensorType y = infer_max({call.op, x, call.attrs})[0];
-  check(call.in[0] == y && call.in[2] == y, "[max_backward] expected dy and y of {}, got {} and {}", to_string(y),
+  const TensorType y = infer_extreme({call.op, x, call.attrs})[0];
+  check(call.in[0] == y && call.in[2] == y, "[{}] expected dy and y of {}, got {} and {}", call.op.name, to_string(y),
         to_string(call.in[0]), to_string(call.in[2]));
   return {call.in[1]};
 }
 
-void register_max_backward(OpRegistry& ops) {
-  ops.add({.name = "max_backward",
-           .doc = "dy at the first x that reaches the maximum y, else 0.",
+// Linear in dy: what flows back is read at the same place.
+TensorList grad_extreme_backward(const GradCall& c) {
+  const Tensor chosen = apply1(c.op, {full(c.in[0].shape(), 1.0, c.in[0].dtype()), c.in[1], c.in[2]}, c.attrs);
+  const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, c.in[1].rank(), c.op.name.c_str());
+  if (axes.empty()) return {mul(c.grads[0], chosen)};
+  return {reshape(sum(mul(c.grads[0], chosen), {.axes = axes}), c.in[0].shape())};
+}
+
+// Rows that are split stay so; where the reduced axis itself is split, which is first is not known to one rank.
+ShardRule shard_extreme_backward(const ShardCall& call) {
+  ShardRule rule = rules::shard_replicated(call);
+  const Placement from = call.placed[1];
+  if (!from.is_split()) return rule;
+  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  int lost = 0;
+  for (auto axis : reduced_axes(attrs.axes, call.in[1].shape.rank(), call.op.name.c_str())) {
+    if (axis == from.dim) return rule;
+    lost += !attrs.keepdim && axis < from.dim;
+  }
+  const auto kept = Placement::split(from.dim - lost);
+  return {{kept, from, kept}, {from}};
+}
+
+// Near the end of the range that is looked for: the first of those beyond is chosen, and small steps change nothing.
+std::vector<OpCase> extreme_backward_cases(double near) {
+  const auto made = [near](Shape x, ReduceAttrs attrs) {
+    const Shape y = reduced_shape(x, reduced_axes(attrs.axes, x.rank(), "cases"), attrs.keepdim);
+    return OpCase{{{.shape = y}, {.shape = x, .distinct = true}, {.shape = y, .low = near, .high = near}}, attrs};
+  };
+  return {made({7}, {}),
+          made({3, 5}, {.axes = {0}}),
+          made({3, 5}, {.axes = {1}, .keepdim = true}),
+          made({2, 3, 4}, {.axes = {0, 2}}),
+          made({2, 3, 4}, {.axes = {-2}}),
+          made({}, {}),
+          made({3, 37}, {.axes = {1}}),
+          made({4, 33}, {.axes = {0}}),
+          made({2, 3, 4, 2}, {.axes = {0, 2}, .keepdim = true}),
+          made({0, 3}, {.axes = {1}})};
+}
+
+void register_extreme(OpRegistry& ops, const std::string& name, const std::string& what, ReduceOp across, double near) {
+  OpDef extreme = reduction(name, "The " + what + " value over the given axes, or over all.");
+  extreme.infer = infer_extreme;
+  extreme.gradient = [](const GradCall& c) {
+    const OpDef& backward = c.op.name == "max" ? named_op<"max_backward">() : named_op<"min_backward">();
+    return TensorList{apply1(backward, {c.grads[0], c.in[0], c.out[0]}, c.attrs)};
+  };
+  extreme.saves = kSavesAll;
+  extreme.shard = [across](const ShardCall& call) { return shard_reduce(call, Placement::partial(across)); };
+  extreme.cases = [] { return reduce_cases(false); };
+  ops.add(extreme);
+  ops.add({.name = name + "_backward",
+           .doc = "dy at the first x that reaches the " + what + " value y, else 0.",
            .inputs = {"dy", "x", "y"},
            .outputs = {"dx"},
            .attrs = &attr_type<ReduceAttrs>(),
-           .infer = infer_max_backward,
-           .gradient =
-               [](const GradCall& c) {
-                 // Linear in dy: what flows back is read at the same place.
-                 const Tensor chosen =
-                     apply1(c.op, {full(c.in[0].shape(), 1.0, c.in[0].dtype()), c.in[1], c.in[2]}, c.attrs);
-                 const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, c.in[1].rank(), "max");
-                 return TensorList{reshape(sum(mul(c.grads[0], chosen), {.axes = axes}), c.in[0].shape())};
-               },
-           .cases =
-               [] {
-                 const auto made = [](Shape x, Shape y, ReduceAttrs attrs) {
-                   // Just above the least x: the first of the others is chosen, and small steps change nothing.
-                   return OpCase{
-                       {{.shape = y}, {.shape = x, .distinct = true}, {.shape = y, .low = -1.9, .high = -1.9}}, attrs};
-                 };
-                 return std::vector<OpCase>{made({7}, {}, {}), made({3, 5}, {5}, {.axes = {0}})};
-               },
-           .saves = kSavesInputs,
-           .plain = true});
+           .infer = infer_extreme_backward,
+           .gradient = grad_extreme_backward,
+           .shard = shard_extreme_backward,
+           .cases = [near] { return extreme_backward_cases(near); },
+           .saves = kSavesInputs});
 }
 
 }  // namespace
 
 void register_ops_reduce(OpRegistry& ops) {
-  OpDef total = reduction("sum", "The sum over the given axes, or over all.");
-  total.gradient = [](const GradCall& c) { return TensorList{spread(c.grads[0], c.in[0].shape(), c.attrs)}; };
+  OpDef total = reduction("sum", "The sum over the given axes, or over all; integers give i64.");
+  total.gradient = [](const GradCall& c) {
+    return TensorList{spread(c.grads[0], c.in[0].shape(), c.attrs.as<ReduceAttrs>().axes)};
+  };
   total.shard = [](const ShardCall& call) { return shard_reduce(call, Placement::partial()); };
   ops.add(total);
 
   OpDef average = reduction("mean", "The mean over the given axes, or over all.");
   average.infer = infer_mean;
   average.gradient = [](const GradCall& c) {
-    const double scale = 1 / reduced_count(c.in[0].shape(), c.attrs);
-    return TensorList{spread(mul(c.grads[0], scale), c.in[0].shape(), c.attrs)};
+    const Shape &shape = c.in[0].shape(), &axes = c.attrs.as<ReduceAttrs>().axes;
+    return TensorList{spread(mul(c.grads[0], 1 / reduced_count(shape, axes)), shape, axes)};
   };
   // A mean of pieces is not the mean: ranks add up sums and divide once, by the global count.
   average.decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
-    return TensorList{mul(sum(in[0], attrs.as<ReduceAttrs>()), 1 / reduced_count(in[0].shape(), attrs))};
+    const auto& reduce = attrs.as<ReduceAttrs>();
+    return TensorList{mul(sum(in[0], reduce), 1 / reduced_count(in[0].shape(), reduce.axes))};
   };
   average.cases = [] { return reduce_cases(false); };
   ops.add(average);
 
-  OpDef largest = reduction("max", "The largest value over the given axes, or over all.");
-  largest.infer = infer_max;
-  largest.gradient = grad_max;
-  largest.saves = kSavesAll;
-  largest.shard = [](const ShardCall& call) { return shard_reduce(call, Placement::partial(ReduceOp::max)); };
-  largest.cases = [] { return reduce_cases(false); };
-  ops.add(largest);
-  register_max_backward(ops);
+  register_extreme(ops, "max", "largest", ReduceOp::max, -1.9);
+  register_extreme(ops, "min", "smallest", ReduceOp::min, 1.9);
+
+  for (const auto& [name, doc] :
+       {std::pair{"any", "Whether any element is not zero."}, std::pair{"all", "Whether no element is zero."}}) {
+    OpDef test = reduction(name, doc);
+    test.infer = infer_bool;
+    test.cases = [] {
+      std::vector<OpCase> cases = reduce_cases(true);
+      for (auto dtype : {DType::boolean, DType::i64}) {
+        for (auto& c : reduce_cases(true, dtype)) cases.push_back(c);
+      }
+      return cases;
+    };
+    ops.add(test);
+  }
 }
 
 }  // namespace starling

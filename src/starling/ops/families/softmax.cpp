@@ -47,7 +47,8 @@ Tensor row_sum(const Tensor& x) { return sum(x, {.axes = {-1}, .keepdim = true})
 
 std::vector<OpCase> rows_cases(int operands) {
   std::vector<OpCase> cases;
-  for (const Shape& shape : {Shape{5}, Shape{3, 7}, Shape{2, 3, 4}, Shape{0, 3}, Shape{2, 33}}) {
+  for (const Shape& shape : {Shape{5}, Shape{3, 7}, Shape{2, 3, 4}, Shape{0, 3}, Shape{2, 33}, Shape{1}, Shape{4, 1},
+                             Shape{2, 1, 2, 5}, Shape{3, 0}, Shape{1, 64}}) {
     cases.push_back({std::vector<CaseInput>(static_cast<std::size_t>(operands), CaseInput{.shape = shape}), NoAttrs{}});
   }
   return cases;
@@ -84,8 +85,8 @@ TensorList grad_log_softmax_backward(const GradCall& c) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, std::int64_t axis) { return along(find_op("softmax"), x, axis); }
-Tensor log_softmax(const Tensor& x, std::int64_t axis) { return along(find_op("log_softmax"), x, axis); }
+Tensor softmax(const Tensor& x, std::int64_t axis) { return along(named_op<"softmax">(), x, axis); }
+Tensor log_softmax(const Tensor& x, std::int64_t axis) { return along(named_op<"log_softmax">(), x, axis); }
 
 void register_ops_softmax(OpRegistry& ops) {
   ops.add(row_op(

@@ -2,99 +2,149 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
-#include "starling/kernels/cpu/simd/reduce.h"
+#include "starling/kernels/cpu/extreme_backward.h"
+#include "starling/kernels/cpu/fold_plain.h"
+#include "starling/kernels/cpu/reduce_passes.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {
 namespace {
 
-// A reduction over any axes as passes over one each, the innermost first: axes that lie together are one, and what is
-// kept between them decides how many passes there are.
-struct Passes {
-  std::array<ReduceShape, kMaxRank> shapes{};
-  int count = 0;
+enum class Reduction { sum, mean, max, min, prod, logsumexp, norm };
+
+// What one float reduction is: which, and a norm's p.
+struct What {
+  Reduction reduction;
+  double p = 0;
+  Shape axes{};
 };
 
-Passes passes_of(const Shape& shape, const Shape& axes) {
-  // Groups of neighbours that are all kept or all reduced.
-  struct Group {
-    std::int64_t size;
-    bool reduced;
-  };
-  std::array<Group, kMaxRank> groups{};
-  std::size_t count = 0;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 1) continue;
-    const bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
-    if (count > 0 && groups[count - 1].reduced == reduced)
-      groups[count - 1].size *= shape[d];
-    else
-      groups[count++] = {shape[d], reduced};
+template <class T>
+void run_pass(const What& what, const T* x, T* y, const ReduceShape& shape, double scale) {
+  switch (what.reduction) {
+    case Reduction::sum:
+    case Reduction::mean: return reduce_sum(x, y, shape, scale);
+    case Reduction::max: return reduce_max(x, y, shape);
+    case Reduction::min: return reduce_min(x, y, shape);
+    case Reduction::prod: return reduce_prod(x, y, shape);
+    case Reduction::logsumexp: return reduce_logsumexp(x, y, shape);
+    case Reduction::norm: return reduce_norm(x, y, shape, what.p);  // the norm of norms is the norm of all
   }
-  Passes passes;
-  std::int64_t inner = 1;
-  for (std::size_t g = count; g-- > 0;) {
-    if (!groups[g].reduced) {
-      inner *= groups[g].size;
-      continue;
-    }
-    std::int64_t outer = 1;
-    for (std::size_t before = 0; before < g; ++before) outer *= groups[before].size;
-    passes.shapes[static_cast<std::size_t>(passes.count++)] = {outer, groups[g].size, inner};
-  }
-  return passes;
 }
 
-enum class Reduction { sum, mean, max };
-
-template <class T>
-void run_pass(Reduction reduction, const T* x, T* y, const ReduceShape& shape, double scale) {
-  if (reduction == Reduction::max)
-    reduce_max(x, y, shape);
-  else
-    reduce_sum(x, y, shape, scale);
+double over_nothing(Reduction reduction) {
+  if (reduction == Reduction::mean) return std::numeric_limits<double>::quiet_NaN();
+  if (reduction == Reduction::prod) return 1;
+  return reduction == Reduction::logsumexp ? -kInfinity : 0.0;
 }
 
 template <class T>
-std::unique_ptr<Plan> plan_as(const PlanRequest& request, Reduction reduction) {
-  const Shape& shape = request.in[0].shape;
-  const auto n = shape.numel(), results = request.out[0].shape.numel();
-  if (n == 0)
-    return make_plan([results](const Launch& launch) { std::fill_n(static_cast<T*>(launch.out[0]), results, T{0}); });
-  const Passes passes = passes_of(shape, reduced_axes(request.attrs.as<ReduceAttrs>().axes, shape.rank(), "reduce"));
-  if (passes.count == 0) {
-    return make_plan([n](const Launch& launch) {
-      std::memcpy(launch.out[0], launch.in[0], static_cast<std::size_t>(n) * sizeof(T));
-    });
-  }
-  const double scale = reduction == Reduction::mean ? static_cast<double>(results) / static_cast<double>(n) : 1.0;
-  if (passes.count == 1) {
-    return make_plan([=, only = passes.shapes[0]](const Launch& launch) {
-      run_pass(reduction, static_cast<const T*>(launch.in[0]), static_cast<T*>(launch.out[0]), only, scale);
-    });
-  }
-  // What passes give to each other alternates between two pieces of scratch, the first being the larger.
-  const auto given = [&](int p) {
-    return passes.shapes[static_cast<std::size_t>(p)].outer * passes.shapes[static_cast<std::size_t>(p)].inner;
+std::unique_ptr<Plan> plan_floats(const PlanRequest& request, const What& what) {
+  const auto n = request.in[0].shape.numel(), results = request.out[0].shape.numel();
+  const double whole = what.reduction == Reduction::mean ? static_cast<double>(results) / static_cast<double>(n) : 1.0;
+  const auto pass = [=](const T* x, T* y, const ReduceShape& shape, bool last) {
+    run_pass(what, x, y, shape, last ? whole : 1.0);
   };
-  const std::int64_t first = given(0), second = passes.count > 2 ? given(1) : 0;
-  return make_plan(static_cast<std::size_t>(first + second) * sizeof(T), [=](const Launch& launch) {
-    auto* scratch = static_cast<T*>(launch.scratch);
-    const auto* x = static_cast<const T*>(launch.in[0]);
-    for (int p = 0; p < passes.count; ++p) {
-      const bool last = p == passes.count - 1;
-      T* y = last ? static_cast<T*>(launch.out[0]) : scratch + (p % 2) * first;
-      run_pass(reduction, x, y, passes.shapes[static_cast<std::size_t>(p)], last ? scale : 1.0);
-      x = y;
-    }
-  });
+  const auto copy = [norm = what.reduction == Reduction::norm](const T* x, T* y, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) y[i] = norm ? std::abs(x[i]) : x[i];
+  };
+  return plan_passes<T, T>(request, what.axes, static_cast<T>(over_nothing(what.reduction)), pass, pass, copy);
+}
+
+std::unique_ptr<Plan> plan_float(const PlanRequest& request, const What& what) {
+  if (request.in[0].dtype == DType::f32) return plan_floats<float>(request, what);
+  if (request.in[0].dtype == DType::f64) return plan_floats<double>(request, what);
+  return nullptr;
+}
+
+// Integers: f(acc, x) with acc of type Out, alike for what earlier passes gave.
+template <class In, class Out, class F>
+std::unique_ptr<Plan> plan_integers(const PlanRequest& request, Out identity, F f) {
+  const auto first = [=](const In* x, Out* y, const ReduceShape& s, bool) { fold_plain(x, y, s, identity, f, f); };
+  const auto later = [=](const Out* x, Out* y, const ReduceShape& s, bool) { fold_plain(x, y, s, identity, f, f); };
+  const auto copy = [=](const In* x, Out* y, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(identity, x[i]);
+  };
+  return plan_passes<In, Out>(request, request.attrs.as<ReduceAttrs>().axes, identity, first, later, copy);
+}
+
+template <class In>
+std::unique_ptr<Plan> plan_integer(const PlanRequest& request, Reduction reduction) {
+  const auto plus = [](std::int64_t a, auto x) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(x));
+  };
+  const auto times = [](std::int64_t a, auto x) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(x));
+  };
+  if (reduction == Reduction::sum) return plan_integers<In, std::int64_t>(request, 0, plus);
+  if (reduction == Reduction::prod) return plan_integers<In, std::int64_t>(request, 1, times);
+  if constexpr (!std::is_same_v<In, bool>) {
+    const auto larger = [](In a, In x) { return a < x ? x : a; };
+    const auto smaller = [](In a, In x) { return x < a ? x : a; };
+    if (reduction == Reduction::max) return plan_integers<In, In>(request, std::numeric_limits<In>::lowest(), larger);
+    if (reduction == Reduction::min) return plan_integers<In, In>(request, std::numeric_limits<In>::max(), smaller);
+  }
+  return nullptr;
 }
 
 auto planner(Reduction reduction) {
   return [reduction](const PlanRequest& request) -> std::unique_ptr<Plan> {
-    if (request.in[0].dtype == DType::f32) return plan_as<float>(request, reduction);
-    if (request.in[0].dtype == DType::f64) return plan_as<double>(request, reduction);
+    switch (request.in[0].dtype) {
+      case DType::i64: return plan_integer<std::int64_t>(request, reduction);
+      case DType::i32: return plan_integer<std::int32_t>(request, reduction);
+      case DType::u8: return plan_integer<std::uint8_t>(request, reduction);
+      case DType::boolean: return plan_integer<bool>(request, reduction);
+      default: return plan_float(request, {reduction, 0, request.attrs.as<ReduceAttrs>().axes});
+    }
+  };
+}
+
+std::unique_ptr<Plan> plan_logsumexp(const PlanRequest& request) {
+  return plan_float(request, {Reduction::logsumexp, 0, request.attrs.as<ReduceAttrs>().axes});
+}
+std::unique_ptr<Plan> plan_norm(const PlanRequest& request) {
+  const auto& attrs = request.attrs.as<NormAttrs>();
+  return plan_float(request, {Reduction::norm, attrs.p, attrs.axes});
+}
+
+auto plan_test(bool every) {
+  return [every](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    const auto any = [](bool a, auto x) { return a | (x != decltype(x){}); };
+    const auto all = [](bool a, auto x) { return a & (x != decltype(x){}); };
+    const auto plan = [&]<class In>() {
+      return every ? plan_integers<In, bool>(request, true, all) : plan_integers<In, bool>(request, false, any);
+    };
+    switch (request.in[0].dtype) {
+      case DType::f32: return plan.template operator()<float>();
+      case DType::f64: return plan.template operator()<double>();
+      case DType::i64: return plan.template operator()<std::int64_t>();
+      case DType::i32: return plan.template operator()<std::int32_t>();
+      case DType::u8: return plan.template operator()<std::uint8_t>();
+      case DType::boolean: return plan.template operator()<bool>();
+      default: return nullptr;
+    }
+  };
+}
+
+template <class T>
+std::unique_ptr<Plan> plan_extreme_backward(const PlanRequest& request, bool largest) {
+  const ReduceGroups groups = reduce_groups(request.in[1].shape, request.attrs.as<ReduceAttrs>().axes);
+  const std::int64_t n = request.in[1].shape.numel(), results = request.in[0].shape.numel();
+  return make_plan(static_cast<std::size_t>(results), [=](const Launch& launch) {
+    if (n == 0) return;
+    extreme_backward<T>(
+        {static_cast<const T*>(launch.in[0]), static_cast<const T*>(launch.in[1]), static_cast<const T*>(launch.in[2]),
+         static_cast<T*>(launch.out[0]), static_cast<std::uint8_t*>(launch.scratch), largest},
+        groups);
+  });
+}
+
+auto extreme_backward_planner(bool largest) {
+  return [largest](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    if (request.in[0].dtype == DType::f32) return plan_extreme_backward<float>(request, largest);
+    if (request.in[0].dtype == DType::f64) return plan_extreme_backward<double>(request, largest);
     return nullptr;
   };
 }
@@ -102,9 +152,20 @@ auto planner(Reduction reduction) {
 }  // namespace
 
 void register_cpu_reduce(KernelTable& table) {
-  table.add("sum", DeviceKind::cpu, {"simd", Accepts::contiguous, planner(Reduction::sum)});
-  table.add("mean", DeviceKind::cpu, {"simd", Accepts::contiguous, planner(Reduction::mean)});
-  table.add("max", DeviceKind::cpu, {"simd", Accepts::contiguous, planner(Reduction::max)});
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cpu, {"simd", Accepts::contiguous, plan});
+  };
+  add("sum", planner(Reduction::sum));
+  add("mean", planner(Reduction::mean));
+  add("max", planner(Reduction::max));
+  add("min", planner(Reduction::min));
+  add("prod", planner(Reduction::prod));
+  add("logsumexp", plan_logsumexp);
+  add("norm", plan_norm);
+  add("any", plan_test(false));
+  add("all", plan_test(true));
+  add("max_backward", extreme_backward_planner(true));
+  add("min_backward", extreme_backward_planner(false));
 }
 
 }  // namespace starling

@@ -14,13 +14,13 @@
 #include <numeric>
 
 #include "starling/kernels/cpu/simd/math-inl.h"
+#include "starling/kernels/cpu/simd/reduce_drive.h"
 #include "starling/kernels/cpu/simd/tail-inl.h"
 
 #ifndef STARLING_KERNELS_CPU_SIMD_REDUCE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_REDUCE_ONCE
 namespace starling {
-// Columns that one tile of a column reduction keeps in L1, and rows summed in T before they join the double totals.
-inline constexpr std::int64_t kReduceTile = 1024;
+// Rows summed in T before they join the double totals.
 inline constexpr std::int64_t kReduceRows = 256;
 // Columns below this are read several rows at a time.
 inline constexpr std::int64_t kNarrow = 64;
@@ -60,6 +60,21 @@ struct MaxOp {
   template <class T>
   static HWY_INLINE T combine_scalar(T a, T b) {
     return a < b || b != b ? b : a;
+  }
+};
+
+struct MinOp {
+  template <class T>
+  static constexpr T identity() {
+    return std::numeric_limits<T>::infinity();
+  }
+  template <class V>
+  static HWY_INLINE V combine(V a, V b) {
+    return min_nan(a, b);
+  }
+  template <class T>
+  static HWY_INLINE T combine_scalar(T a, T b) {
+    return b < a || b != b ? b : a;
   }
 };
 

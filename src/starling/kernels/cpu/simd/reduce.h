@@ -20,5 +20,20 @@ void reduce_sum(const T* x, T* out, ReduceShape shape, double scale = 1.0);
 // NaN where any element is NaN; -inf over an empty axis.
 template <class T>
 void reduce_max(const T* x, T* out, ReduceShape shape);
+// +inf over an empty axis.
+template <class T>
+void reduce_min(const T* x, T* out, ReduceShape shape);
+
+// The largest or smallest of n contiguous elements; NaN where one is. One thread.
+template <class T>
+T row_extreme(const T* x, std::int64_t n, bool largest);
+
+// Reductions computed in double: products, p-norms for 1, 2, infinity or any p > 0, and log Σ eˣ.
+template <class T>
+void reduce_prod(const T* x, T* out, ReduceShape shape);
+template <class T>
+void reduce_norm(const T* x, T* out, ReduceShape shape, double p);
+template <class T>
+void reduce_logsumexp(const T* x, T* out, ReduceShape shape);
 
 }  // namespace starling

@@ -1,91 +1,132 @@
 #include "starling/ops/reduce.h"
 
+#include <algorithm>
+
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/kernels/strides.h"
+#include "starling/kernels/reference/reduce_walk.h"
 
 namespace starling {
 namespace {
 
+using reference::plan_reduction;
 using reference::read;
 using reference::write;
 
-// The strides of a reduced tensor (with its lost dimensions back as 1) over the shape it was reduced from.
-Shape spread_strides(const Shape& shape, const Attrs& attrs) {
-  const Shape axes = reduced_axes(attrs.as<ReduceAttrs>().axes, shape.rank(), "reduce");
-  const Shape kept = reduced_shape(shape, axes, true);
-  Shape strides = contiguous_strides(kept);
-  for (auto axis : axes) strides[static_cast<int>(axis)] = 0;
-  return strides;
-}
-
-enum class Reduction { sum, mean, max };
-
-template <class V>
-V smallest() {
-  return std::is_floating_point_v<V> ? -std::numeric_limits<V>::infinity() : std::numeric_limits<V>::min();
-}
 double plus(double a, double b) { return a + b; }
 std::int64_t plus(std::int64_t a, std::int64_t b) {  // wraps
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
+double times(double a, double b) { return a * b; }
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+bool beats(bool largest, auto x, auto best) { return (largest ? x > best : x < best) || (x != x && best == best); }
 
-// Accumulates in V in scratch, then stores.
-template <class V>
-std::unique_ptr<Plan> plan_in(const PlanRequest& request, Reduction reduction) {
-  const ArgDesc in = request.in[0], out = request.out[0];
-  const std::array<Shape, 2> strides{in.strides, spread_strides(in.shape, request.attrs)};
-  const std::int64_t n = out.shape.numel(), terms = n > 0 ? in.shape.numel() / n : 0;
-  return make_plan(static_cast<std::size_t>(n) * sizeof(V), [=](const Launch& launch) {
-    auto* total = static_cast<V*>(launch.scratch);
-    const V first = reduction == Reduction::max ? smallest<V>() : V{0};
-    std::fill_n(total, n, first);
-    for_each_offset(in.shape, strides, [&](const std::array<std::int64_t, 2>& at) {
-      const V x = read<V>(in.dtype, launch.in[0], at[0]);
-      V& slot = total[at[1]];
-      if (reduction != Reduction::max)
-        slot = plus(slot, x);
-      else if (x > slot || x != x)
-        slot = x;
+struct Sum {
+  template <class V>
+  V operator()(const auto& each) const {
+    V total = 0;
+    each([&](V x) { total = plus(total, x); });
+    return total;
+  }
+};
+struct Product {
+  template <class V>
+  V operator()(const auto& each) const {
+    V total = 1;
+    each([&](V x) { total = times(total, x); });
+    return total;
+  }
+};
+struct Mean {
+  template <class V>
+  V operator()(const auto& each) const {
+    V total = 0;
+    std::int64_t count = 0;
+    each([&](V x) {
+      total = plus(total, x);
+      ++count;
     });
-    for (std::int64_t i = 0; i < n; ++i) {
-      write<V>(out.dtype, launch.out[0], i, reduction == Reduction::mean ? total[i] / static_cast<V>(terms) : total[i]);
-    }
-  });
+    if constexpr (std::is_floating_point_v<V>)
+      return total / static_cast<V>(count);
+    else
+      return total;
+  }
+};
+struct Extreme {
+  bool largest;
+  bool where;
+  template <class V>
+  V operator()(const auto& each) const {
+    V best = 0;
+    std::int64_t at = 0, i = 0;
+    each([&](V x) {
+      if (i == 0 || beats(largest, x, best)) {
+        best = x;
+        at = i;
+      }
+      ++i;
+    });
+    return where ? static_cast<V>(at) : best;
+  }
+};
+struct Test {
+  bool every;
+  template <class V>
+  V operator()(const auto& each) const {
+    bool found = false;
+    each([&](V x) { found |= (x == V{0}) == every; });
+    return found != every ? V{1} : V{0};
+  }
+};
+
+template <class F>
+auto planner(F f) {
+  return [f](const PlanRequest& request) { return plan_reduction(request, request.attrs.as<ReduceAttrs>().axes, f); };
 }
 
-auto planner(Reduction reduction) {
-  return [reduction](const PlanRequest& request) {
-    return is_float(request.in[0].dtype) ? plan_in<double>(request, reduction)
-                                         : plan_in<std::int64_t>(request, reduction);
+// The first element that reaches y gets dy. A byte of scratch an output says whether it was given away.
+auto plan_extreme_backward(bool largest) {
+  return [largest](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    const ArgDesc x = request.in[1];
+    const Shape axes = reduced_axes(request.attrs.as<ReduceAttrs>().axes, x.shape.rank(), "reduce");
+    Shape kept = contiguous_strides(reduced_shape(x.shape, axes, true));
+    for (auto axis : axes) kept[static_cast<int>(axis)] = 0;
+    const std::array<Shape, 2> strides{x.strides, kept};
+    const DType dtype = x.dtype;
+    const auto n = request.in[0].shape.numel();
+    return make_plan(static_cast<std::size_t>(n), [=](const Launch& launch) {
+      auto* given = static_cast<bool*>(launch.scratch);
+      std::fill_n(given, n, false);
+      for_each_offset(x.shape, strides, [&](const std::array<std::int64_t, 2>& at) {
+        const double value = read<double>(dtype, launch.in[1], at[0]), best = read<double>(dtype, launch.in[2], at[1]);
+        const bool reaches = (largest ? value >= best : value <= best) || value != value;
+        const bool wins = reaches && !given[at[1]];
+        given[at[1]] |= wins;
+        write<double>(dtype, launch.out[0], at[0], wins ? read<double>(dtype, launch.in[0], at[1]) : 0.0);
+      });
+    });
   };
-}
-
-// The first element that reaches the maximum gets dy. A byte of scratch an output says whether it was given away.
-std::unique_ptr<Plan> plan_max_backward(const PlanRequest& request) {
-  const ArgDesc x = request.in[1];
-  const std::array<Shape, 2> strides{x.strides, spread_strides(x.shape, request.attrs)};
-  const DType dtype = x.dtype;
-  const auto n = request.in[0].shape.numel();
-  return make_plan(static_cast<std::size_t>(n), [=](const Launch& launch) {
-    auto* given = static_cast<bool*>(launch.scratch);
-    std::fill_n(given, n, false);
-    for_each_offset(x.shape, strides, [&](const std::array<std::int64_t, 2>& at) {
-      const double value = read<double>(dtype, launch.in[1], at[0]), largest = read<double>(dtype, launch.in[2], at[1]);
-      const bool wins = (value >= largest || value != value) && !given[at[1]];
-      given[at[1]] |= wins;
-      write<double>(dtype, launch.out[0], at[0], wins ? read<double>(dtype, launch.in[0], at[1]) : 0.0);
-    });
-  });
 }
 
 }  // namespace
 
 void register_reference_reduce(KernelTable& table) {
-  table.add("sum", DeviceKind::cpu, reference::kernel(Accepts::strided, planner(Reduction::sum)));
-  table.add("mean", DeviceKind::cpu, reference::kernel(Accepts::strided, planner(Reduction::mean)));
-  table.add("max", DeviceKind::cpu, reference::kernel(Accepts::strided, planner(Reduction::max)));
-  table.add("max_backward", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_max_backward));
+  const auto add = [&](const char* op, Accepts accepts, auto plan) {
+    table.add(op, DeviceKind::cpu, reference::kernel(accepts, plan));
+  };
+  add("sum", Accepts::strided, planner(Sum{}));
+  add("prod", Accepts::strided, planner(Product{}));
+  add("mean", Accepts::strided, planner(Mean{}));
+  add("max", Accepts::strided, planner(Extreme{true, false}));
+  add("min", Accepts::strided, planner(Extreme{false, false}));
+  add("argmax", Accepts::strided, planner(Extreme{true, true}));
+  add("argmin", Accepts::strided, planner(Extreme{false, true}));
+  add("any", Accepts::strided, planner(Test{false}));
+  add("all", Accepts::strided, planner(Test{true}));
+  add("max_backward", Accepts::contiguous, plan_extreme_backward(true));
+  add("min_backward", Accepts::contiguous, plan_extreme_backward(false));
 }
 
 }  // namespace starling

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "starling/kernels/cpu/reduce_passes.h"
+
+namespace starling {
+
+// dx = dy at the first x (in row-major order) that reaches y, else 0; dense arrays. `given` has a byte a result.
+template <class T>
+struct ExtremeBackward {
+  const T* dy;
+  const T* x;
+  const T* y;
+  T* dx;
+  std::uint8_t* given;
+  bool largest;
+};
+template <class T>
+void extreme_backward(const ExtremeBackward<T>& args, const ReduceGroups& groups);
+
+}  // namespace starling

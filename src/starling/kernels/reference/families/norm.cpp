@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cmath>
+
+#include "starling/kernels/kernel_table.h"
+#include "starling/kernels/reference/reduce_walk.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/variance.h"
+
+namespace starling {
+namespace {
+
+using reference::plan_reduction_in;
+
+struct LogSumExp {
+  template <class V>
+  V operator()(const auto& each) const {
+    double largest = -kInfinity, total = 0;
+    each([&](V x) { largest = std::max(largest, x); });
+    const double shift = std::isfinite(largest) ? largest : 0.0;
+    each([&](V x) { total += std::exp(x - shift); });
+    return shift + std::log(total);
+  }
+};
+
+struct Norm {
+  double p;
+  template <class V>
+  V operator()(const auto& each) const {
+    double total = 0;
+    if (std::isinf(p)) {
+      each([&](V x) { total = std::abs(x) > total || x != x ? std::abs(x) : total; });
+      return total;
+    }
+    each([&](V x) { total += p == 2 ? x * x : p == 1 ? std::abs(x) : std::pow(std::abs(x), p); });
+    return p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1 / p);
+  }
+};
+
+struct Variance {
+  std::int64_t correction;
+  bool root;
+  template <class V>
+  V operator()(const auto& each) const {
+    double total = 0, count = 0, squares = 0;
+    each([&](V x) {
+      total += x;
+      ++count;
+    });
+    const double mean = total / count;
+    each([&](V x) { squares += (x - mean) * (x - mean); });
+    const double variance = squares / std::max(count - static_cast<double>(correction), 0.0);
+    return root ? std::sqrt(variance) : variance;
+  }
+};
+
+auto plan_variance(bool root) {
+  return [root](const PlanRequest& request) {
+    const auto& attrs = request.attrs.as<VarAttrs>();
+    return plan_reduction_in<double>(request, attrs.axes, Variance{attrs.correction, root});
+  };
+}
+
+}  // namespace
+
+void register_reference_norm(KernelTable& table) {
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cpu, reference::kernel(Accepts::strided, plan));
+  };
+  add("logsumexp", [](const PlanRequest& request) {
+    return plan_reduction_in<double>(request, request.attrs.as<ReduceAttrs>().axes, LogSumExp{});
+  });
+  add("norm", [](const PlanRequest& request) {
+    const auto& attrs = request.attrs.as<NormAttrs>();
+    return plan_reduction_in<double>(request, attrs.axes, Norm{attrs.p});
+  });
+  add("var", plan_variance(false));
+  add("std", plan_variance(true));
+}
+
+}  // namespace starling

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "starling/kernels/reference/element.h"
+#include "starling/kernels/strides.h"
+#include "starling/ops/reduce.h"
+
+namespace starling::reference {
+
+// A reduction of a strided tensor, one result after another: f.operator()<V>(each) gives a result, where each(g) calls
+// g(V) with the elements that fall into it, in row-major order, as often as it is called. V is double for floats and
+// int64 for all else.
+template <class V, class F>
+std::unique_ptr<Plan> plan_reduction_in(const PlanRequest& request, const Shape& axes, F f) {
+  const ArgDesc in = request.in[0], out = request.out[0];
+  const Shape reduced = reduced_axes(axes, in.shape.rank(), "reduce");
+  Shape kept_shape, kept_strides, shape, strides;
+  for (int d = 0; d < in.shape.rank(); ++d) {
+    const bool lost = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
+    (lost ? shape : kept_shape).push_back(in.shape[d]);
+    (lost ? strides : kept_strides).push_back(in.strides[d]);
+  }
+  return make_plan([=](const Launch& launch) {
+    std::int64_t result = 0;
+    for_each_offset(kept_shape, std::array<Shape, 1>{kept_strides}, [&](const std::array<std::int64_t, 1>& base) {
+      const auto each = [&](auto&& g) {
+        for_each_offset(shape, std::array<Shape, 1>{strides}, [&](const std::array<std::int64_t, 1>& at) {
+          g(read<V>(in.dtype, launch.in[0], base[0] + at[0]));
+        });
+      };
+      const V y = f.template operator()<V>(each);
+      if (out.dtype == DType::i64)
+        write<std::int64_t>(out.dtype, launch.out[0], result++, static_cast<std::int64_t>(y));
+      else
+        write<V>(out.dtype, launch.out[0], result++, y);
+    });
+  });
+}
+
+template <class F>
+std::unique_ptr<Plan> plan_reduction(const PlanRequest& request, const Shape& axes, F f) {
+  return is_float(request.in[0].dtype) ? plan_reduction_in<double>(request, axes, f)
+                                       : plan_reduction_in<std::int64_t>(request, axes, f);
+}
+
+}  // namespace starling::reference

@@ -1,0 +1,197 @@
+// Reductions with some arithmetic of their own: products, log-sum-exp and norms.
+#include <cmath>
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/scan.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/ops/unary.h"
+
+namespace starling {
+
+Tensor prod(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"prod">(), {x}, attrs); }
+Tensor logsumexp(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"logsumexp">(), {x}, attrs); }
+Tensor norm(const Tensor& x, const NormAttrs& attrs) { return apply1(named_op<"norm">(), {x}, attrs); }
+
+namespace {
+
+TensorType reduced_type(const InferCall& call, const Shape& axes, bool keepdim, DType dtype) {
+  const Shape& shape = call.in[0].shape;
+  return {dtype, reduced_shape(shape, reduced_axes(axes, shape.rank(), call.op.name.c_str()), keepdim)};
+}
+
+Types infer_prod(const InferCall& call) {
+  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const DType dtype = is_float(call.in[0].dtype) ? call.in[0].dtype : DType::i64;
+  return {reduced_type(call, attrs.axes, attrs.keepdim, dtype)};
+}
+
+Types infer_logsumexp(const InferCall& call) {
+  rules::expect_float(call);
+  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  return {reduced_type(call, attrs.axes, attrs.keepdim, call.in[0].dtype)};
+}
+
+Types infer_norm(const InferCall& call) {
+  rules::expect_float(call);
+  const auto& attrs = call.attrs.as<NormAttrs>();
+  check(attrs.p > 0, "[norm] expected p > 0, got {}", attrs.p);
+  return {reduced_type(call, attrs.axes, attrs.keepdim, call.in[0].dtype)};
+}
+
+// Every factor's gradient is the product of all others: those before it times those after it. The reduced axes are laid
+// side by side as rows for that.
+TensorList grad_prod(const GradCall& c) {
+  const Tensor& x = c.in[0];
+  const Shape& shape = x.shape();
+  const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, x.rank(), "prod");
+  if (axes.empty() || x.numel() == 0) return {spread(c.grads[0], shape, axes)};
+  Shape order, back = Shape::filled(x.rank(), 0), moved;
+  std::int64_t terms = 1;
+  for (const bool reduced : {false, true}) {
+    for (int d = 0; d < x.rank(); ++d) {
+      if ((std::find(axes.begin(), axes.end(), d) != axes.end()) != reduced) continue;
+      back[d] = order.rank();
+      order.push_back(d);
+      moved.push_back(shape[d]);
+      if (reduced) terms *= shape[d];
+    }
+  }
+  const Tensor rows = reshape(transpose(x, order), {x.numel() / terms, terms});
+  const Tensor before = cumprod(rows, {.exclusive = true});
+  const Tensor after = cumprod(rows, {.exclusive = true, .reverse = true});
+  const Tensor others = transpose(reshape(mul(before, after), moved), back);
+  return {mul(others, with_lost_dims(c.grads[0], shape, axes))};
+}
+
+TensorList grad_logsumexp(const GradCall& c) {
+  const Shape& shape = c.in[0].shape();
+  const Shape& axes = c.attrs.as<ReduceAttrs>().axes;
+  const Tensor& y = c.out[0];
+  // Over -inf alone every share is 0, where x - y would not be a number.
+  const Tensor shift = where(equal(y, full({}, -kInfinity, y.dtype())), full({}, 0, y.dtype()), y);
+  return {mul(exp(sub(c.in[0], with_lost_dims(shift, shape, axes))), with_lost_dims(c.grads[0], shape, axes))};
+}
+
+Tensor zero_like(const Tensor& x) { return full({}, 0.0, x.dtype()); }
+Tensor one_like(const Tensor& x) { return full({}, 1.0, x.dtype()); }
+Tensor sign_of(const Tensor& x) {
+  const Tensor one = one_like(x), zero = zero_like(x);
+  return sub(where(greater(x, zero), one, zero), where(less(x, zero), one, zero));
+}
+
+// sign(x) (|x| / y)^(p - 1) dy: the ratio never overflows. Zeros, where nothing is defined, are kept out of logarithms
+// and quotients, so that further derivatives are finite too.
+TensorList grad_norm(const GradCall& c) {
+  const auto& attrs = c.attrs.as<NormAttrs>();
+  const Tensor &x = c.in[0], &y = c.out[0];
+  const Shape& shape = x.shape();
+  const Tensor dy = with_lost_dims(c.grads[0], shape, attrs.axes);
+  if (x.numel() == 0) return {broadcast_to(dy, shape)};
+  if (attrs.p == 1) return {mul(sign_of(x), dy)};
+  const Tensor zero = zero_like(x), one = one_like(x);
+  const Tensor sign = sign_of(x), magnitude = mul(x, sign);
+  if (std::isinf(attrs.p)) {
+    const ReduceAttrs reduce{attrs.axes, attrs.keepdim};
+    return {mul(sign, apply1(named_op<"max_backward">(), {c.grads[0], magnitude, y}, reduce))};
+  }
+  const Tensor length = with_lost_dims(y, shape, attrs.axes);
+  const Tensor flat = equal(length, zero);
+  const Tensor safe = where(flat, one, length);
+  if (attrs.p == 2) return {mul(x, where(flat, zero, div(dy, safe)))};
+  const Tensor none = equal(magnitude, zero);
+  const Tensor ratio = div(where(none, one, magnitude), safe);
+  const Tensor power = exp(mul(log(ratio), attrs.p - 1));
+  return {where(none, zero, mul(mul(sign, power), dy))};
+}
+
+// Pieces that keep whole reductions.
+ShardRule shard_kept(const ShardCall& call, const Shape& axes, bool keepdim) {
+  const Placement from = call.placed[0];
+  if (!from.is_split()) return rules::shard_replicated(call);
+  int lost = 0;
+  for (auto axis : reduced_axes(axes, call.in[0].shape.rank(), call.op.name.c_str())) {
+    if (axis == from.dim) return rules::shard_replicated(call);
+    lost += !keepdim && axis < from.dim;
+  }
+  return {{from}, {Placement::split(from.dim - lost)}};
+}
+ShardRule shard_reduce(const ShardCall& call) {
+  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  return shard_kept(call, attrs.axes, attrs.keepdim);
+}
+ShardRule shard_norm(const ShardCall& call) {
+  const auto& attrs = call.attrs.as<NormAttrs>();
+  return shard_kept(call, attrs.axes, attrs.keepdim);
+}
+
+std::vector<OpCase> float_cases() {
+  const auto one = [](Shape shape, ReduceAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
+  return {one({7}, {}),
+          one({3, 5}, {.axes = {0}}),
+          one({3, 5}, {.axes = {1}, .keepdim = true}),
+          one({2, 3, 4}, {.axes = {0, 2}}),
+          one({2, 3, 4}, {.axes = {-2}}),
+          one({}, {}),
+          one({3, 37}, {.axes = {-1}}),
+          one({5, 33}, {.axes = {0}}),
+          one({2, 3, 4, 2}, {.axes = {1, 2}, .keepdim = true}),
+          one({0, 3}, {.axes = {0}})};
+}
+
+std::vector<OpCase> norm_cases() {
+  const auto one = [](Shape shape, NormAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
+  return {one({7}, {}),
+          one({3, 5}, {.p = 1, .axes = {0}}),
+          one({3, 5}, {.p = 3, .axes = {1}, .keepdim = true}),
+          one({2, 3, 4}, {.p = 2.5, .axes = {0, 2}}),
+          one({2, 3, 5}, {.p = kInfinity, .axes = {-2}}),
+          one({}, {.p = 4}),
+          one({3, 37}, {.axes = {-1}}),
+          one({2, 37}, {.p = kInfinity, .axes = {-1}, .keepdim = true}),
+          one({2, 36}, {.p = 1.5, .axes = {-1}}),
+          one({5, 33}, {.axes = {0}}),
+          one({3, 34}, {.p = 1, .axes = {1}}),
+          one({3, 34}, {.p = 3, .axes = {0}}),
+          one({2, 3, 4, 2}, {.axes = {1, 2}, .keepdim = true}),
+          one({0, 3}, {.axes = {0}})};
+}
+
+}  // namespace
+
+void register_ops_norm(OpRegistry& ops) {
+  ops.add({.name = "prod",
+           .doc = "The product over the given axes, or over all; integers give i64.",
+           .inputs = {"x"},
+           .attrs = &attr_type<ReduceAttrs>(),
+           .infer = infer_prod,
+           .gradient = grad_prod,
+           .shard = shard_reduce,
+           .cases = float_cases,
+           .saves = kSavesInputs});
+  ops.add({.name = "logsumexp",
+           .doc = "log Σ eˣ over the given axes, or over all, without overflow.",
+           .inputs = {"x"},
+           .attrs = &attr_type<ReduceAttrs>(),
+           .infer = infer_logsumexp,
+           .gradient = grad_logsumexp,
+           .shard = shard_reduce,
+           .cases = float_cases,
+           .saves = kSavesAll});
+  ops.add({.name = "norm",
+           .doc = "(Σ |x|ᵖ)^(1/p) over the given axes, or over all; the largest |x| for p = inf.",
+           .inputs = {"x"},
+           .attrs = &attr_type<NormAttrs>(),
+           .infer = infer_norm,
+           .gradient = grad_norm,
+           .shard = shard_norm,
+           .cases = norm_cases,
+           .saves = kSavesAll});
+}
+
+}  // namespace starling
