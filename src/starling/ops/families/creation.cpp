@@ -49,10 +49,15 @@ void register_ops_creation(OpRegistry& ops) {
            .shard = rules::shard_linear_elementwise,
            .cases =
                [] {
+                 const auto one = [](Shape shape, DType from, DType to) {
+                   return OpCase{{{.shape = shape, .low = 0, .high = 9, .dtype = from}}, CastAttrs{to}};
+                 };
                  return std::vector<OpCase>{
-                     {{{.shape = {3, 4}}}, CastAttrs{DType::f64}},
-                     {{{.shape = {5}, .low = 0, .high = 9, .dtype = DType::i64}}, CastAttrs{DType::f64}},
-                     {{{.shape = {0, 2}}}, CastAttrs{DType::f64}}};
+                     one({3, 4}, DType::f64, DType::f64), one({5}, DType::i64, DType::f64),
+                     one({0, 2}, DType::f64, DType::f64), one({}, DType::f64, DType::f64),
+                     one({2, 3}, DType::f64, DType::i64), one({19}, DType::boolean, DType::i32),
+                     one({2, 20}, DType::i32, DType::u8), one({2, 3, 2}, DType::f64, DType::boolean),
+                     one({7}, DType::u8, DType::f64)};
                },
            .saves = kSavesNothing});
 }

@@ -22,14 +22,20 @@ struct Places {
   int axis;
   bool row;  // index names whole rows: its coordinate is the axis's alone
 
+  std::int64_t checked(const void* indices, std::int64_t number) const {
+    const auto v = static_cast<const std::int64_t*>(indices)[number];
+    check(v >= 0 && v < x.shape[axis], "[{}] expected indices in [0, {}), got {} at position {}", op, x.shape[axis], v,
+          number);
+    return v;
+  }
+
   template <class F>
   void each(const void* indices, const Shape& over, F f) const {
+    // Rows may have no elements, and are named wrongly all the same.
+    for (std::int64_t i = 0; i < index.shape.numel(); ++i) checked(indices, i);
     Index at{};
     for (std::int64_t i = 0, n = over.numel(); i < n; ++i) {
-      const std::int64_t number = row ? at[static_cast<std::size_t>(axis)] : i;
-      const auto v = static_cast<const std::int64_t*>(indices)[number];
-      check(v >= 0 && v < x.shape[axis], "[{}] expected indices in [0, {}), got {} at position {}", op, x.shape[axis],
-            v, number);
+      const std::int64_t v = checked(indices, row ? at[static_cast<std::size_t>(axis)] : i);
       std::int64_t place = 0;
       for (int d = 0; d < x.shape.rank(); ++d)
         place += (d == axis ? v : at[static_cast<std::size_t>(d)]) * x.strides[d];
