@@ -120,6 +120,19 @@ ShardRule shard_batch(const ShardCall& call, std::uint32_t batched) {
   return rule;
 }
 
+ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis) {
+  ShardRule rule = shard_replicated(call);
+  const int cut = normalize_axis(axis, call.in[0].shape.rank(), call.op.name.c_str());
+  const Placement from = call.placed[0];
+  if (from.is_split() && from.dim == cut) return rule;
+  for (const auto& placed : call.placed) {
+    if (placed != from) return rule;
+  }
+  for (auto& in : rule.in) in = from;
+  for (auto& out : rule.out) out = from;
+  return rule;
+}
+
 Tensor sum_to(const Tensor& tensor, const Shape& shape) {
   if (tensor.shape() == shape) return tensor;
   const int extra = tensor.rank() - shape.rank();

@@ -26,6 +26,8 @@ ShardRule shard_multiplicative(const ShardCall& call);
 // Row-wise ops: every operand in `batched` (a bit mask) and every output may be split along dimension 0.
 ShardRule shard_batch(const ShardCall& call, std::uint32_t batched);
 ShardRule shard_replicated(const ShardCall& call);
+// Ops that work along one axis: operands alike in any other way stay as they are, and so do the results.
+ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis);
 
 // The sum of a gradient over the dimensions that broadcasting stretched.
 Tensor sum_to(const Tensor& tensor, const Shape& shape);

@@ -54,14 +54,13 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   return apply1(op, {x}, ShapeAttrs{shape});
 }
 
-Tensor slice(const Tensor& x, const SliceAttrs& attrs) {
-  static const OpDef& op = find_op("slice");
-  return apply1(op, {x}, attrs);
-}
-
 Tensor concat(std::span<const Tensor> xs, std::int64_t axis) {
   static const OpDef& op = find_op("concat");
   return apply(op, xs, AxisAttrs{axis})[0];
+}
+
+Tensor stack(std::span<const Tensor> xs, std::int64_t axis) {
+  return apply(named_op<"stack">(), xs, AxisAttrs{axis})[0];
 }
 
 namespace {
@@ -161,56 +160,6 @@ ShardRule shard_broadcast(const ShardCall& call) {
   return rules::shard_elementwise(call);
 }
 
-void check_slice(const SliceAttrs& a, const Shape& shape) {
-  const auto size = shape[normalize_axis(a.axis, shape.rank(), "slice")];
-  check(a.begin >= 0 && a.begin <= a.end && a.end <= size && a.step >= 1,
-        "[slice] expected 0 ≤ begin ≤ end ≤ {} and step ≥ 1, got begin {}, end {}, step {}", size, a.begin, a.end,
-        a.step);
-}
-
-Types infer_slice(const InferCall& call) {
-  const auto& a = call.attrs.as<SliceAttrs>();
-  check_slice(a, call.in[0].shape);
-  Shape shape = call.in[0].shape;
-  shape[normalize_axis(a.axis, shape.rank(), "slice")] = (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
-  return {TensorType{call.in[0].dtype, shape}};
-}
-
-std::optional<View> view_slice(const ViewCall& call) {
-  const auto& a = call.attrs.as<SliceAttrs>();
-  const int axis = normalize_axis(a.axis, call.shape.rank(), "slice");
-  View view{call.shape, call.strides};
-  view.offset = a.begin * call.strides[axis];
-  view.shape[axis] = (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
-  view.strides[axis] = call.strides[axis] * a.step;
-  return view;
-}
-
-ShardRule shard_along_others(const ShardCall& call, std::int64_t axis) {
-  ShardRule rule = rules::shard_replicated(call);
-  const int cut = normalize_axis(axis, call.in[0].shape.rank(), call.op.name.c_str());
-  const Placement from = call.placed[0];
-  if (from.is_split() && from.dim == cut) return rule;
-  for (const auto& placed : call.placed) {
-    if (placed != from) return rule;
-  }
-  for (auto& in : rule.in) in = from;
-  rule.out[0] = from;
-  return rule;
-}
-
-Types infer_slice_backward(const InferCall& call) {
-  const auto& a = call.attrs.as<SliceBackwardAttrs>();
-  check_size(a.shape, size_of(call.in[0].dtype), "slice_backward");
-  const SliceAttrs taken{a.axis, a.begin, a.end, a.step};
-  check_slice(taken, a.shape);
-  Shape dy = a.shape;
-  dy[normalize_axis(a.axis, dy.rank(), "slice_backward")] =
-      (a.end - a.begin) / a.step + ((a.end - a.begin) % a.step != 0);
-  check(call.in[0].shape == dy, "[slice_backward] expected dy {}, got {}", to_string(dy), to_string(call.in[0].shape));
-  return {TensorType{call.in[0].dtype, a.shape}};
-}
-
 Types infer_concat(const InferCall& call) {
   check(!call.in.empty(), "[concat] expected at least one tensor, got none");
   rules::expect_same_dtype(call);
@@ -239,6 +188,70 @@ TensorList grad_concat(const GradCall& c) {
   return grads;
 }
 
+Types infer_stack(const InferCall& call) {
+  check(!call.in.empty(), "[stack] expected at least one tensor, got none");
+  for (const auto& type : call.in) {
+    check(type == call.in[0], "[stack] expected tensors alike, got {} and {}", to_string(call.in[0]), to_string(type));
+  }
+  Shape shape = call.in[0].shape;
+  check(shape.rank() < kMaxRank, "[stack] expected a rank below {}, got {}", kMaxRank, to_string(call.in[0]));
+  shape.insert(normalize_axis(call.attrs.as<AxisAttrs>().axis, shape.rank() + 1, "stack"),
+               static_cast<std::int64_t>(call.in.size()));
+  return {TensorType{call.in[0].dtype, shape}};
+}
+
+TensorList grad_stack(const GradCall& c) {
+  TensorList grads;
+  const auto axis = c.attrs.as<AxisAttrs>().axis;
+  for (std::size_t i = 0; i < c.in.size(); ++i) {
+    const bool needed = c.needs(static_cast<int>(i));
+    grads.push_back(needed ? select(c.grads[0], axis, static_cast<std::int64_t>(i)) : Tensor());
+  }
+  return grads;
+}
+
+std::vector<OpCase> permute_cases() {
+  const auto one = [](Shape shape, Shape order) { return OpCase{{{.shape = shape}}, TransposeAttrs{order}}; };
+  return {one({2, 3}, {}),
+          one({2, 3, 4}, {1, 2, 0}),
+          one({2, 0, 4}, {2, 0, 1}),
+          one({5}, {}),
+          one({3, 2}, {1, 0}),
+          one({2, 3, 4}, {-1, 0, -2}),
+          one({17, 9}, {-1, -2}),
+          one({}, {}),
+          one({2, 3, 2, 2}, {0, 2, 1, 3})};
+}
+
+OpDef permutation(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = {"x"},
+          .attrs = &attr_type<TransposeAttrs>(),
+          .infer = infer_transpose,
+          .gradient = grad_transpose,
+          .shard = shard_transpose,
+          .view = view_transpose,
+          .cases = permute_cases,
+          .saves = kSavesNothing};
+}
+
+std::vector<OpCase> shape_cases(std::initializer_list<std::pair<Shape, Shape>> shapes) {
+  std::vector<OpCase> cases;
+  for (const auto& [from, to] : shapes) cases.push_back({{{.shape = from}}, ShapeAttrs{to}});
+  return cases;
+}
+
+std::vector<OpCase> join_cases(std::initializer_list<std::pair<std::vector<Shape>, std::int64_t>> joins) {
+  std::vector<OpCase> cases;
+  for (const auto& [shapes, axis] : joins) {
+    OpCase one{{}, AxisAttrs{axis}};
+    for (const auto& shape : shapes) one.in.push_back({.shape = shape});
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
 void register_views(OpRegistry& ops) {
   ops.add({.name = "reshape",
            .doc = "The same values in row-major order under another shape.",
@@ -250,28 +263,18 @@ void register_views(OpRegistry& ops) {
            .view = view_reshape,
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {6}}}, ShapeAttrs{{2, 3}}},
-                                            {{{.shape = {2, 3, 4}}}, ShapeAttrs{{4, 6}}},
-                                            {{{.shape = {0, 3}}}, ShapeAttrs{{3, 0}}},
-                                            {{{.shape = {1}}}, ShapeAttrs{{}}}};
+                 return shape_cases({{{6}, {2, 3}},
+                                     {{2, 3, 4}, {4, 6}},
+                                     {{0, 3}, {3, 0}},
+                                     {{1}, {}},
+                                     {{}, {1, 1}},
+                                     {{3, 20}, {2, 30}},
+                                     {{2, 2, 2, 2}, {16}},
+                                     {{4, 3}, {2, 1, 6}}});
                },
            .saves = kSavesNothing});
-  ops.add({.name = "transpose",
-           .doc = "Dimensions in another order; reversed when none is given.",
-           .inputs = {"x"},
-           .attrs = &attr_type<TransposeAttrs>(),
-           .infer = infer_transpose,
-           .gradient = grad_transpose,
-           .shard = shard_transpose,
-           .view = view_transpose,
-           .cases =
-               [] {
-                 return std::vector<OpCase>{{{{.shape = {2, 3}}}, TransposeAttrs{}},
-                                            {{{.shape = {2, 3, 4}}}, TransposeAttrs{{1, 2, 0}}},
-                                            {{{.shape = {2, 0, 4}}}, TransposeAttrs{{2, 0, 1}}},
-                                            {{{.shape = {5}}}, TransposeAttrs{}}};
-               },
-           .saves = kSavesNothing});
+  ops.add(permutation("transpose", "Dimensions in another order; reversed when none is given."));
+  ops.add(permutation("permute", "transpose by another name."));
   ops.add({.name = "broadcast_to",
            .doc = "Stretches dimensions of size 1 (and adds leading ones) to a shape.",
            .inputs = {"x"},
@@ -282,54 +285,15 @@ void register_views(OpRegistry& ops) {
            .view = view_broadcast,
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {3}}}, ShapeAttrs{{2, 3}}},
-                                            {{{.shape = {2, 1}}}, ShapeAttrs{{4, 2, 3}}},
-                                            {{{.shape = {}}}, ShapeAttrs{{5}}},
-                                            {{{.shape = {1, 3}}}, ShapeAttrs{{0, 3}}}};
-               },
-           .saves = kSavesNothing});
-}
-
-void register_slices(OpRegistry& ops) {
-  ops.add({.name = "slice",
-           .doc = "Every step-th element of [begin, end) along one axis.",
-           .inputs = {"x"},
-           .attrs = &attr_type<SliceAttrs>(),
-           .infer = infer_slice,
-           .gradient =
-               [](const GradCall& c) {
-                 static const OpDef& op = find_op("slice_backward");
-                 const auto& a = c.attrs.as<SliceAttrs>();
-                 return TensorList{
-                     apply1(op, {c.grads[0]}, SliceBackwardAttrs{c.in[0].shape(), a.axis, a.begin, a.end, a.step})};
-               },
-           .shard = [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<SliceAttrs>().axis); },
-           .view = view_slice,
-           .cases =
-               [] {
-                 return std::vector<OpCase>{{{{.shape = {7}}}, SliceAttrs{0, 2, 5, 1}},
-                                            {{{.shape = {3, 8}}}, SliceAttrs{1, 1, 8, 3}},
-                                            {{{.shape = {4, 2, 3}}}, SliceAttrs{-1, 0, 2, 2}},
-                                            {{{.shape = {4}}}, SliceAttrs{0, 2, 2, 1}}};
-               },
-           .saves = kSavesNothing});
-  ops.add({.name = "slice_backward",
-           .doc = "Zeros of the given shape with dy where the slice was taken.",
-           .inputs = {"dy"},
-           .outputs = {"dx"},
-           .attrs = &attr_type<SliceBackwardAttrs>(),
-           .infer = infer_slice_backward,
-           .gradient =
-               [](const GradCall& c) {
-                 const auto& a = c.attrs.as<SliceBackwardAttrs>();
-                 return TensorList{slice(c.grads[0], {a.axis, a.begin, a.end, a.step})};
-               },
-           .shard =
-               [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<SliceBackwardAttrs>().axis); },
-           .cases =
-               [] {
-                 return std::vector<OpCase>{{{{.shape = {3}}}, SliceBackwardAttrs{{7}, 0, 2, 5, 1}},
-                                            {{{.shape = {3, 3}}}, SliceBackwardAttrs{{3, 8}, 1, 1, 8, 3}}};
+                 return shape_cases({{{3}, {2, 3}},
+                                     {{2, 1}, {4, 2, 3}},
+                                     {{}, {5}},
+                                     {{1, 3}, {0, 3}},
+                                     {{0, 1}, {2, 0, 3}},
+                                     {{1}, {19}},
+                                     {{1, 1, 3}, {2, 4, 3}},
+                                     {{2, 3}, {2, 3}},
+                                     {{3, 1, 1}, {2, 3, 1, 4}}});
                },
            .saves = kSavesNothing});
 }
@@ -338,20 +302,42 @@ void register_slices(OpRegistry& ops) {
 
 void register_ops_shape_ops(OpRegistry& ops) {
   register_views(ops);
-  register_slices(ops);
-  ops.add({.name = "concat",
-           .doc = "Tensors one after another along an axis.",
+  ops.add(
+      {.name = "concat",
+       .doc = "Tensors one after another along an axis.",
+       .inputs = {"xs..."},
+       .attrs = &attr_type<AxisAttrs>(),
+       .infer = infer_concat,
+       .gradient = grad_concat,
+       .shard = [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<AxisAttrs>().axis); },
+       .cases =
+           [] {
+             return join_cases({{{{2}, {3}}, 0},
+                                {{{2, 3}, {2, 1}, {2, 4}}, -1},
+                                {{{0, 3}, {2, 3}}, 0},
+                                {{{3, 2}}, 0},
+                                {{{2, 2, 3}, {2, 1, 3}}, 1},
+                                {{{3, 17}, {3, 20}}, 1},
+                                {{{1}, {2}, {3}, {4}, {5}}, -1},
+                                {{{0}, {0}}, 0}});
+           },
+       .saves = kSavesNothing});
+  ops.add({.name = "stack",
+           .doc = "Tensors alike along a new axis.",
            .inputs = {"xs..."},
            .attrs = &attr_type<AxisAttrs>(),
-           .infer = infer_concat,
-           .gradient = grad_concat,
-           .shard = [](const ShardCall& call) { return shard_along_others(call, call.attrs.as<AxisAttrs>().axis); },
+           .infer = infer_stack,
+           .gradient = grad_stack,
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {2}}, {.shape = {3}}}, AxisAttrs{0}},
-                                            {{{.shape = {2, 3}}, {.shape = {2, 1}}, {.shape = {2, 4}}}, AxisAttrs{-1}},
-                                            {{{.shape = {0, 3}}, {.shape = {2, 3}}}, AxisAttrs{0}},
-                                            {{{.shape = {3, 2}}}, AxisAttrs{0}}};
+                 return join_cases({{{{3}, {3}}, 0},
+                                    {{{2, 3}, {2, 3}, {2, 3}}, -1},
+                                    {{{2, 3}, {2, 3}}, 1},
+                                    {{{}, {}, {}}, 0},
+                                    {{{0, 3}, {0, 3}}, 1},
+                                    {{{4}}, -2},
+                                    {{{2, 19}, {2, 19}}, 0},
+                                    {{{2, 2, 3}, {2, 2, 3}}, 2}});
                },
            .saves = kSavesNothing});
 }

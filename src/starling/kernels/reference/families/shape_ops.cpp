@@ -43,8 +43,10 @@ std::unique_ptr<Plan> plan_slice_backward(const PlanRequest& request) {
   const auto& a = request.attrs.as<SliceBackwardAttrs>();
   const ArgDesc &in = request.in[0], &out = request.out[0];
   const int axis = normalize_axis(a.axis, out.shape.rank(), "slice_backward");
-  Copy copy{in.shape, {in.strides, out.strides}, 0, a.begin * out.strides[axis], size_of(in.dtype)};
-  copy.strides[1][axis] *= a.step;
+  Copy copy{in.shape, {in.strides, out.strides}, 0, 0, size_of(in.dtype)};
+  const SliceRange range = slice_range({a.axis, a.begin, a.end, a.step}, out.shape[axis]);
+  if (range.count > 0) copy.target_offset = range.begin * out.strides[axis];
+  if (range.count > 1) copy.strides[1][axis] *= a.step;
   const std::size_t bytes = static_cast<std::size_t>(out.shape.numel()) * size_of(out.dtype);
   return make_plan([=](const Launch& launch) {
     std::memset(launch.out[0], 0, bytes);
@@ -66,6 +68,21 @@ std::unique_ptr<Plan> plan_concat(const PlanRequest& request) {
   });
 }
 
+std::unique_ptr<Plan> plan_stack(const PlanRequest& request) {
+  const ArgDesc& out = request.out[0];
+  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, out.shape.rank(), "stack");
+  Shape strides = out.strides;
+  strides.erase(axis);
+  std::vector<Copy> copies;
+  for (const auto& in : request.in) {
+    const auto at = static_cast<std::int64_t>(copies.size());
+    copies.push_back({in.shape, {in.strides, strides}, 0, at * out.strides[axis], size_of(in.dtype)});
+  }
+  return make_plan([copies = std::move(copies)](const Launch& launch) {
+    for (std::size_t i = 0; i < copies.size(); ++i) copies[i].run(launch.in[i], launch.out[0]);
+  });
+}
+
 }  // namespace
 
 void register_reference_shape_ops(KernelTable& table) {
@@ -74,6 +91,7 @@ void register_reference_shape_ops(KernelTable& table) {
   }
   table.add("slice_backward", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_slice_backward));
   table.add("concat", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_concat));
+  table.add("stack", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_stack));
 }
 
 }  // namespace starling

@@ -1,0 +1,42 @@
+#include "starling/kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/masked.cpp"
+#include <hwy/foreach_target.h>
+
+#include "starling/kernels/cpu/simd/map-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct MaskedFill {
+  static constexpr int kArity = 2;
+  static constexpr unsigned kBoolInputs = 1;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, hn::Mask<D> mask, V x, const double* params) const {
+    return hn::IfThenElse(mask, hn::Set(d, static_cast<hn::TFromD<D>>(params[0])), x);
+  }
+};
+
+void add_masked(BlockTable& table) {
+  table.add(make_block<MaskedFill, float, double, std::int32_t, std::int64_t>("masked_fill"));
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace starling {
+namespace {
+HWY_EXPORT(add_masked);
+}  // namespace
+
+void register_block_masked(BlockTable& table);
+void register_block_masked(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_masked)(table); }
+
+}  // namespace starling
+#endif

@@ -1,0 +1,169 @@
+#include "starling/ops/create.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
+
+namespace starling {
+
+Tensor arange(double start, double end, double step, DType dtype) {
+  return apply1(named_op<"arange">(), {}, ArangeAttrs{start, end, step, dtype});
+}
+Tensor linspace(double start, double end, std::int64_t count, DType dtype) {
+  return apply1(named_op<"linspace">(), {}, LinspaceAttrs{start, end, count, dtype});
+}
+Tensor eye(std::int64_t rows, std::int64_t cols, DType dtype) {
+  return apply1(named_op<"eye">(), {}, EyeAttrs{rows, cols == -1 ? rows : cols, dtype});
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> xs, std::string_view indexing) {
+  const TensorList out = apply(named_op<"meshgrid">(), xs, MeshgridAttrs{Symbol(indexing)});
+  return {out.begin(), out.end()};
+}
+
+namespace {
+
+// More elements than any machine holds.
+constexpr double kMostElements = 1099511627776.0;  // 2^40
+
+Types infer_arange(const InferCall& call) {
+  const auto& a = call.attrs.as<ArangeAttrs>();
+  check(std::isfinite(a.start) && std::isfinite(a.end) && std::isfinite(a.step) && a.step != 0,
+        "[arange] expected finite numbers and a step other than 0, got {}, {} and {}", a.start, a.end, a.step);
+  check(a.dtype != DType::boolean, "[arange] expected a dtype of numbers, got bool");
+  const auto whole = [](double v) { return std::floor(v) == v && std::abs(v) <= 9007199254740992.0; };
+  check(is_float(a.dtype) || (whole(a.start) && whole(a.step)),
+        "[arange] expected integers for dtype {}, got start {} and step {}", name(a.dtype), a.start, a.step);
+  const double count = std::ceil((a.end - a.start) / a.step);
+  check(count >= 0, "[arange] expected a step towards the end, got {} to {} by {}", a.start, a.end, a.step);
+  check(count <= kMostElements, "[arange] expected at most 2^40 elements, got {}", count);
+  return {TensorType{a.dtype, {static_cast<std::int64_t>(count)}}};
+}
+
+Types infer_linspace(const InferCall& call) {
+  const auto& a = call.attrs.as<LinspaceAttrs>();
+  check(std::isfinite(a.start) && std::isfinite(a.end) && std::isfinite(a.end - a.start),
+        "[linspace] expected finite numbers, got {} and {}", a.start, a.end);
+  check(is_float(a.dtype), "[linspace] expected a float dtype, got {}", name(a.dtype));
+  check(a.count >= 0 && static_cast<double>(a.count) <= kMostElements,
+        "[linspace] expected a count in [0, 2^40], got {}", a.count);
+  return {TensorType{a.dtype, {a.count}}};
+}
+
+Types infer_eye(const InferCall& call) {
+  const auto& a = call.attrs.as<EyeAttrs>();
+  check(a.rows >= 0 && a.cols >= 0, "[eye] expected sizes of at least 0, got {} and {}", a.rows, a.cols);
+  check(static_cast<double>(a.rows) * static_cast<double>(a.cols) <= kMostElements,
+        "[eye] expected at most 2^40 elements, got {} by {}", a.rows, a.cols);
+  return {TensorType{a.dtype, {a.rows, a.cols}}};
+}
+
+Types infer_meshgrid(const InferCall& call) {
+  const auto& a = call.attrs.as<MeshgridAttrs>();
+  check(!call.in.empty() && call.in.size() <= kMaxRank, "[meshgrid] expected 1 to {} vectors, got {}", kMaxRank,
+        call.in.size());
+  check(a.indexing.str() == "ij" || a.indexing.str() == "xy", "[meshgrid] expected indexing ij or xy, got '{}'",
+        a.indexing.str());
+  rules::expect_same_dtype(call);
+  Shape shape;
+  for (const auto& x : call.in) {
+    check(x.shape.rank() == 1, "[meshgrid] expected vectors, got {}", to_string(x));
+    shape.push_back(x.shape[0]);
+  }
+  if (a.indexing.str() == "xy" && shape.rank() > 1) std::swap(shape[0], shape[1]);
+  Types out;
+  for (std::size_t i = 0; i < call.in.size(); ++i) out.push_back({call.in[0].dtype, shape});
+  return out;
+}
+
+// Each coordinate varies along one axis: what comes back is summed over the others.
+TensorList grad_meshgrid(const GradCall& c) {
+  const bool swapped = c.attrs.as<MeshgridAttrs>().indexing.str() == "xy" && c.in.size() > 1;
+  TensorList out(c.in.size());
+  const int count = static_cast<int>(c.in.size());
+  for (int i = 0; i < count; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    if (!c.grads[k].defined()) continue;
+    Shape others;
+    for (int d = 0; d < count; ++d) {
+      if (d != (swapped && i < 2 ? 1 - i : i)) others.push_back(d);
+    }
+    out[k] = others.empty() ? c.grads[k] : sum(c.grads[k], {.axes = others});
+  }
+  return out;
+}
+
+std::vector<OpCase> meshgrid_cases() {
+  std::vector<OpCase> cases;
+  for (const char* indexing : {"ij", "xy"}) {
+    for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{3}, {2, 4}, {2, 3, 2}, {0, 3}, {19, 2}}) {
+      OpCase one{{}, MeshgridAttrs{Symbol(indexing)}};
+      for (auto n : sizes) one.in.push_back({.shape = {n}});
+      cases.push_back(std::move(one));
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+void register_ops_create(OpRegistry& ops) {
+  ops.add({.name = "arange",
+           .doc = "start, start + step, … before end.",
+           .attrs = &attr_type<ArangeAttrs>(),
+           .infer = infer_arange,
+           .shard = rules::shard_replicated,
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{}, ArangeAttrs{0, 5, 1, DType::i64}},
+                                            {{}, ArangeAttrs{3, -4, -2, DType::i32}},
+                                            {{}, ArangeAttrs{0.5, 9.2, 0.3, DType::f64}},
+                                            {{}, ArangeAttrs{2, 2, 1, DType::f64}},
+                                            {{}, ArangeAttrs{1, 9, 1, DType::u8}}};
+               },
+           .plain = true});
+  ops.add({.name = "linspace",
+           .doc = "Numbers evenly from start to end, both included.",
+           .attrs = &attr_type<LinspaceAttrs>(),
+           .infer = infer_linspace,
+           .shard = rules::shard_replicated,
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{}, LinspaceAttrs{0, 1, 5, DType::f64}},
+                                            {{}, LinspaceAttrs{2, -1, 20, DType::f64}},
+                                            {{}, LinspaceAttrs{3, 4, 1, DType::f64}},
+                                            {{}, LinspaceAttrs{0, 1, 0, DType::f64}}};
+               },
+           .plain = true});
+  ops.add({.name = "eye",
+           .doc = "Ones where row and column agree, else zeros.",
+           .attrs = &attr_type<EyeAttrs>(),
+           .infer = infer_eye,
+           .shard = rules::shard_replicated,
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{}, EyeAttrs{3, 3, DType::f64}},
+                                            {{}, EyeAttrs{2, 5, DType::i64}},
+                                            {{}, EyeAttrs{20, 3, DType::f64}},
+                                            {{}, EyeAttrs{0, 4, DType::f64}}};
+               },
+           .plain = true});
+  ops.add({.name = "meshgrid",
+           .doc = "The coordinates of a grid: one tensor per vector.",
+           .inputs = {"xs..."},
+           .outputs = {"ys"},
+           .attrs = &attr_type<MeshgridAttrs>(),
+           .infer = infer_meshgrid,
+           .gradient = grad_meshgrid,
+           .cases = meshgrid_cases,
+           .saves = kSavesNothing,
+           .plain = true});
+}
+
+}  // namespace starling

@@ -1,0 +1,157 @@
+#include "starling/ops/sort.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/index.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+
+namespace starling {
+
+Sorted sort(const Tensor& x, const SortAttrs& attrs) {
+  const TensorList out = apply(named_op<"sort">(), {x}, attrs);
+  return {out[0], out[1]};
+}
+Tensor argsort(const Tensor& x, const SortAttrs& attrs) { return apply1(named_op<"argsort">(), {x}, attrs); }
+Sorted topk(const Tensor& x, const TopkAttrs& attrs) {
+  const TensorList out = apply(named_op<"topk">(), {x}, attrs);
+  return {out[0], out[1]};
+}
+Unique unique(const Tensor& x) {
+  const TensorList out = apply(named_op<"unique">(), {x});
+  return {out[0], out[1], out[2]};
+}
+
+namespace {
+
+// What is sorted goes back to where it came from.
+TensorList grad_sorted(const GradCall& c, std::int64_t axis) {
+  if (!c.grads[0].defined()) return {Tensor()};
+  return {scatter_add(full(c.in[0].shape(), 0, c.in[0].dtype()), c.out[1], c.grads[0], axis)};
+}
+
+Types infer_sort(const InferCall& call) {
+  normalize_axis(call.attrs.as<SortAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
+  return {call.in[0], TensorType{DType::i64, call.in[0].shape}};
+}
+
+Types infer_topk(const InferCall& call) {
+  const auto& a = call.attrs.as<TopkAttrs>();
+  Shape shape = call.in[0].shape;
+  const int axis = normalize_axis(a.axis, shape.rank(), "topk");
+  check(a.k >= 0 && a.k <= shape[axis], "[topk] expected k in [0, {}], got {}", shape[axis], a.k);
+  shape[axis] = a.k;
+  return {TensorType{call.in[0].dtype, shape}, TensorType{DType::i64, shape}};
+}
+
+std::vector<OpCase> sort_cases() {
+  const auto one = [](Shape shape, SortAttrs a) { return OpCase{{{.shape = shape, .distinct = true}}, a}; };
+  return {one({7}, {}),
+          one({3, 5}, {0, false}),
+          one({3, 5}, {1, true}),
+          one({2, 3, 4}, {1, true}),
+          one({2, 3, 4}, {-3, false}),
+          one({0, 3}, {0, false}),
+          one({3, 0}, {1, true}),
+          one({1}, {0, true}),
+          one({2, 40}, {-1, true})};
+}
+
+std::vector<OpCase> topk_cases() {
+  const auto one = [](Shape shape, TopkAttrs a) { return OpCase{{{.shape = shape, .distinct = true}}, a}; };
+  return {one({7}, {3, 0, true, true}),         one({3, 5}, {2, 0, false, true}),    one({3, 5}, {2, 1, true, false}),
+          one({2, 3, 4}, {2, 1, false, false}), one({2, 3, 4}, {1, -3, true, true}), one({3, 5}, {0, 1, true, true}),
+          one({0, 3}, {2, 1, true, true}),      one({2, 40}, {5, -1, true, true}),   one({6}, {6, 0, false, true})};
+}
+
+// Values in order, NaN last and as one.
+template <class T>
+std::int64_t count_distinct(const Tensor& x) {
+  std::vector<T> values(x.data<T>(), x.data<T>() + x.numel());
+  const auto before = [](T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
+    }
+    return a < b;
+  };
+  std::sort(values.begin(), values.end(), before);
+  const auto same = [&](T a, T b) { return !before(a, b) && !before(b, a); };
+  return std::unique(values.begin(), values.end(), same) - values.begin();
+}
+
+Types measure_unique(std::span<const Tensor> in, const Attrs&) {
+  std::int64_t count = 0;
+  const Tensor x = is_half(in[0].dtype()) ? cast(in[0], DType::f32) : in[0];
+  dispatch(x.dtype(), [&]<class T>() {
+    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) count = count_distinct<T>(x);
+  });
+  return {TensorType{in[0].dtype(), {count}}, TensorType{DType::i64, in[0].shape()}, TensorType{DType::i64, {count}}};
+}
+
+void register_unique(OpRegistry& ops) {
+  ops.add({.name = "unique",
+           .doc = "The different values in order, which of them each element is, and how often each occurs.",
+           .inputs = {"x"},
+           .outputs = {"values", "inverse", "counts"},
+           .infer =
+               [](const InferCall& call) {
+                 const Shape most{call.in[0].shape.numel()};
+                 return Types{{call.in[0].dtype, most}, {DType::i64, call.in[0].shape}, {DType::i64, most}};
+               },
+           .cases =
+               [] {
+                 const auto few = [](Shape shape) {
+                   return OpCase{{{.shape = shape, .low = -3, .high = 3, .dtype = DType::i64}}, NoAttrs{}};
+                 };
+                 return std::vector<OpCase>{few({9}), few({4, 5}), few({0}), few({}), {{{.shape = {6}}}, NoAttrs{}}};
+               },
+           .measure = measure_unique,
+           .plain = true});
+}
+
+}  // namespace
+
+void register_ops_sort(OpRegistry& ops) {
+  ops.add({.name = "sort",
+           .doc = "The values along an axis in order, and where each came from. Stable.",
+           .inputs = {"x"},
+           .outputs = {"values", "indices"},
+           .attrs = &attr_type<SortAttrs>(),
+           .infer = infer_sort,
+           .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<SortAttrs>().axis); },
+           .shard =
+               [](const ShardCall& call) {
+                 if (call.placed[0].is_partial()) return rules::shard_replicated(call);
+                 return rules::shard_other_axes(call, call.attrs.as<SortAttrs>().axis);
+               },
+           .cases = sort_cases,
+           .saves = kSavesOutputs});
+  ops.add({.name = "argsort",
+           .doc = "Where the values along an axis stand when in order. Stable.",
+           .inputs = {"x"},
+           .attrs = &attr_type<SortAttrs>(),
+           .infer = [](const InferCall& call) { return Types{infer_sort(call)[1]}; },
+           .cases = sort_cases});
+  ops.add({.name = "topk",
+           .doc = "The k largest or smallest values along an axis, and where they are.",
+           .inputs = {"x"},
+           .outputs = {"values", "indices"},
+           .attrs = &attr_type<TopkAttrs>(),
+           .infer = infer_topk,
+           .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<TopkAttrs>().axis); },
+           .shard =
+               [](const ShardCall& call) {
+                 if (call.placed[0].is_partial()) return rules::shard_replicated(call);
+                 return rules::shard_other_axes(call, call.attrs.as<TopkAttrs>().axis);
+               },
+           .cases = topk_cases,
+           .saves = kSavesOutputs});
+  register_unique(ops);
+}
+
+}  // namespace starling

@@ -1,0 +1,103 @@
+#include "starling/ops/slice.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "starling/autograd/autograd.h"
+#include "starling/base/error.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/create.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/shape_ops.h"
+
+namespace starling {
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor counting(const Shape& shape) {
+  return reshape(arange(0, static_cast<double>(shape.numel()), 1, DType::f64), shape);
+}
+
+TEST(Slice, CountsNegativePlacesFromTheEnd) {
+  const Tensor x = counting({6});
+  EXPECT_EQ(slice(x, {.begin = -3}).to_vector(), (Values{3, 4, 5}));
+  EXPECT_EQ(slice(x, {.begin = 1, .end = -2}).to_vector(), (Values{1, 2, 3}));
+  EXPECT_EQ(slice(x, {.begin = -5, .end = -1, .step = 3}).to_vector(), (Values{1, 4}));
+}
+
+TEST(Slice, WalksBackwardsAsAView) {
+  const Tensor x = counting({6});
+  const Tensor back = slice(x, {.begin = kToEnd, .step = -1});
+  EXPECT_EQ(back.to_vector(), (Values{5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(back.impl()->storage, x.impl()->storage);
+  EXPECT_EQ(slice(x, {.begin = 4, .end = 1, .step = -2}).to_vector(), (Values{4, 2}));
+  EXPECT_EQ(slice(back, {.begin = kToEnd, .step = -1}).to_vector(), x.to_vector());
+}
+
+TEST(Slice, TakesAtMostOneElementByAWildStep) {
+  const Tensor x = counting({4});
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min(), kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(slice(x, {.begin = 2, .step = kLeast}).to_vector(), (Values{2}));
+  EXPECT_EQ(slice(x, {.begin = 1, .step = kMost}).to_vector(), (Values{1}));
+}
+
+TEST(Slice, RefusesPlacesOutside) {
+  const Tensor x = counting({4});
+  EXPECT_THROW(slice(x, {.begin = 0, .end = 5}), Error);
+  EXPECT_THROW(slice(x, {.begin = -5}), Error);
+  EXPECT_THROW(slice(x, {.begin = 3, .end = 1}), Error);
+  EXPECT_THROW(slice(x, {.begin = 1, .end = 3, .step = -1}), Error);
+  EXPECT_THROW(slice(x, {.step = 0}), Error);
+  EXPECT_THROW(narrow(x, 0, 2, 3), Error);
+  EXPECT_THROW(select(x, 0, 4), Error);
+  const std::int64_t sizes[] = {1, 2};
+  EXPECT_THROW(split(x, sizes), Error);
+  EXPECT_THROW(split(x, 3), Error);
+}
+
+TEST(Slice, SeveralAxesAreSlicedOneAfterAnother) {
+  const Tensor x = counting({3, 4});
+  const SliceAttrs both[] = {{.axis = 0, .begin = kToEnd, .step = -2}, {.axis = 1, .begin = 1, .end = 3}};
+  EXPECT_EQ(slice(x, both).to_vector(), (Values{9, 10, 1, 2}));
+}
+
+// Kernels get memory that runs backwards; results must not depend on it.
+TEST(Slice, BackwardsMemoryIsReadByAnyKernel) {
+  const Tensor x = counting({3, 20});
+  const Tensor back = slice(x, {.axis = 1, .begin = kToEnd, .step = -1});
+  const Tensor both = add(back, x);
+  for (int r = 0; r < 3; ++r) {
+    for (int c = 0; c < 20; ++c) EXPECT_EQ(both.data<double>()[20 * r + c], 40 * r + 19);
+  }
+  EXPECT_EQ(sum(back, {.axes = {1}}).to_vector(), sum(x, {.axes = {1}}).to_vector());
+  EXPECT_EQ(reshape(back, {60}).to_vector()[0], 19);
+  EXPECT_EQ(transpose(back).to_vector()[0], 19);
+}
+
+TEST(Slice, GradientsOfPiecesAddUp) {
+  Tensor x = counting({2, 6});
+  x.set_requires_grad();
+  const auto pieces = split(x, 3, 1);
+  Tensor total = sum(mul(pieces[0], 1.0));
+  total = add(total, sum(mul(pieces[1], 10.0)));
+  total = add(total, sum(mul(select(x, 0, -1), 100.0)));
+  total.backward();
+  EXPECT_EQ(x.grad().to_vector(), (Values{1, 1, 10, 10, 0, 0, 101, 101, 110, 110, 100, 100}));
+}
+
+TEST(Views, RenameAxesWithoutCopies) {
+  const Tensor x = counting({2, 3, 4});
+  EXPECT_EQ(movedim(x, 0, -1).shape(), (Shape{3, 4, 2}));
+  EXPECT_EQ(swapaxes(x, 0, 2).shape(), (Shape{4, 3, 2}));
+  EXPECT_EQ(unsqueeze(x, {0, -1}).shape(), (Shape{1, 2, 3, 4, 1}));
+  EXPECT_EQ(squeeze(unsqueeze(x, {1})).shape(), x.shape());
+  EXPECT_EQ(expand(select(x, 2, 0), {5, -1, 3}).shape(), (Shape{5, 2, 3}));
+  EXPECT_EQ(diagonal(counting({3, 3})).to_vector(), (Values{0, 4, 8}));
+  EXPECT_EQ(diagonal(x).impl()->storage, x.impl()->storage);
+  EXPECT_EQ(unbind(x, 1).size(), 3u);
+}
+
+}  // namespace
+}  // namespace starling
