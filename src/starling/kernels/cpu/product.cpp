@@ -1,9 +1,11 @@
 #include "starling/kernels/cpu/product.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/kernels/cpu/gemm_blocks.h"
 #include "starling/kernels/strides.h"
 
 namespace starling {
@@ -29,6 +31,18 @@ std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans) {
   return matrix;
 }
 
+namespace {
+
+// Many products are shared out whole: less waiting than sharing out each of them.
+int batch_threads(std::int64_t count, const GemmShape& shape, int threads) {
+  if (threads == 1 || count < threads) return 1;
+  const double work = static_cast<double>(count) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                      static_cast<double>(shape.k);
+  return static_cast<int>(std::clamp(work / static_cast<double>(kWorkPerThread), 1.0, static_cast<double>(threads)));
+}
+
+}  // namespace
+
 std::optional<BatchedProduct> plan_product(const ArgDesc& a_arg, const ArgDesc& b_arg, bool trans_a, bool trans_b,
                                            int threads) {
   const auto a = matrix_arg(a_arg, trans_a), b = matrix_arg(b_arg, trans_b);
@@ -45,7 +59,8 @@ std::optional<BatchedProduct> plan_product(const ArgDesc& a_arg, const ArgDesc& 
   product.b_strides = product.batch.empty() ? Shape{} : broadcast_strides(b->batch, b->batch_strides, product.batch);
   product.k = shape.k;
   product.results = shape.m * shape.n;
-  product.plan = plan_gemm(shape, threads, size_of(a_arg.dtype));
+  product.batch_threads = batch_threads(product.batch.numel(), shape, threads);
+  product.plan = plan_gemm(shape, product.batch_threads > 1 ? 1 : threads, size_of(a_arg.dtype));
   return product;
 }
 
