@@ -26,7 +26,7 @@ struct BatchedProduct {
   std::int64_t k = 0;
   std::int64_t results = 0;  // elements of one product
   Shape batch{};
-  Shape a_strides{}, b_strides{};
+  Shape a_strides{}, b_strides{}, c_strides{};
   int batch_threads = 1;  // that share the products; each then runs on one thread
   std::size_t scratch_bytes() const { return padded_scratch() * static_cast<std::size_t>(batch_threads); }
 
@@ -47,17 +47,21 @@ struct BatchedProduct {
   template <class F>
   void some(std::int64_t begin, std::int64_t end, void* scratch, F& f) const {
     for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t rest = i, a = 0, b = 0;
+      std::int64_t rest = i, a = 0, b = 0, c = 0;
       for (int d = batch.rank() - 1; d >= 0; --d) {
         const std::int64_t at = rest % batch[d];
         rest /= batch[d];
         a += at * a_strides[d];
         b += at * b_strides[d];
+        c += at * c_strides[d];
       }
-      f(a, b, i * results, scratch);
+      f(a, b, c, scratch);
     }
   }
 };
+// Decides how `count` products of one shape share the threads; batch and strides are for the caller to set.
+BatchedProduct plan_batches(const GemmShape& shape, std::int64_t count, int threads, std::size_t element_bytes);
+
 std::optional<BatchedProduct> plan_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b, int threads);
 
 GemmActivation gemm_activation(Symbol name);
