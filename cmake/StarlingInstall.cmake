@@ -17,4 +17,4 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/StarlingConfig.cmake.in
   ${PROJECT_BINARY_DIR}/StarlingConfig.cmake INSTALL_DESTINATION ${starling_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/StarlingConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/StarlingConfig.cmake ${PROJECT_BINARY_DIR}/StarlingConfigVersion.cmake
-  DESTINATION ${starling_package_dir})
+  ${CMAKE_CURRENT_LIST_DIR}/StarlingLapack.cmake DESTINATION ${starling_package_dir})

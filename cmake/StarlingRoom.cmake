@@ -78,4 +78,4 @@ endfunction()
 add_library(starling_deps INTERFACE)
 target_link_libraries(starling_deps INTERFACE
   OpenMP::OpenMP_CXX Threads::Threads ZLIB::ZLIB fmt::fmt yaml-cpp nlohmann_json::nlohmann_json PkgConfig::hwy
-  PkgConfig::xxhash ${STARLING_CUDA_LIBRARIES})
+  PkgConfig::xxhash OpenBLAS::openmp ${STARLING_CUDA_LIBRARIES})

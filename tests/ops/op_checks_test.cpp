@@ -27,6 +27,15 @@ std::vector<double> spaced(std::size_t n, double low, double high, double shift,
   return values;
 }
 
+void add_diagonal(std::vector<double>& values, const CaseInput& input) {
+  const auto cols = static_cast<std::size_t>(input.shape.back());
+  const auto rows = static_cast<std::size_t>(input.shape[input.shape.rank() - 2]);
+  for (std::size_t at = 0; at < values.size(); at += rows * cols) {
+    for (std::size_t i = 0; i < std::min(rows, cols); ++i)
+      values[at + i * cols + i] += input.diagonal * static_cast<double>(i + 1);
+  }
+}
+
 Tensor draw_one(const CaseInput& input, DType floats, double shift, std::mt19937& random) {
   const auto n = static_cast<std::size_t>(input.shape.numel());
   std::vector<double> values(n);
@@ -36,6 +45,7 @@ Tensor draw_one(const CaseInput& input, DType floats, double shift, std::mt19937
   if (!is_float(input.dtype)) {
     for (auto& v : values) v = std::floor(v);
   }
+  if (input.diagonal != 0) add_diagonal(values, input);
   return from_doubles(values, input.shape, input.dtype == DType::f64 ? floats : input.dtype);
 }
 

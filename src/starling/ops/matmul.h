@@ -14,7 +14,8 @@ struct MatmulAttrs {
 };
 
 // [.., m, k] · [.., k, n] → [.., m, n]; leading dimensions broadcast. A transposed operand is given as [.., k, m] /
-// [.., n, k].
+// [.., n, k]. A vector [k] is a row on the left and a column on the right, and the result loses that dimension; it
+// cannot be transposed. Floats, i32 and i64 (which wrap).
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs = {});
 
 struct LinearAttrs {

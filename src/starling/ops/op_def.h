@@ -67,6 +67,7 @@ struct CaseInput {
   double high = 2;
   DType dtype = DType::f64;  // floats are drawn as f64 by the gradient check and cast down for others
   bool distinct = false;     // no two values closer than 1e-2 of the range (max, relu at 0, comparisons)
+  double diagonal = 0;       // times row + 1, added along the diagonal of every matrix: it is then well conditioned
 };
 struct OpCase {
   std::vector<CaseInput> in;

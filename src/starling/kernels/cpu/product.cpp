@@ -1,9 +1,11 @@
 #include "starling/kernels/cpu/product.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/kernels/cpu/gemm_blocks.h"
 #include "starling/kernels/strides.h"
 
 namespace starling {
@@ -29,23 +31,45 @@ std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans) {
   return matrix;
 }
 
+namespace {
+
+// Many products are shared out whole: less waiting than sharing out each of them.
+int batch_threads(std::int64_t count, const GemmShape& shape, int threads) {
+  if (threads == 1 || count < threads) return 1;
+  const double work = static_cast<double>(count) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                      static_cast<double>(shape.k);
+  return static_cast<int>(std::clamp(work / static_cast<double>(kWorkPerThread), 1.0, static_cast<double>(threads)));
+}
+
+}  // namespace
+
+BatchedProduct plan_batches(const GemmShape& shape, std::int64_t count, int threads, std::size_t element_bytes) {
+  BatchedProduct product;
+  product.k = shape.k;
+  product.results = shape.m * shape.n;
+  product.batch_threads = batch_threads(count, shape, threads);
+  product.plan = plan_gemm(shape, product.batch_threads > 1 ? 1 : threads, element_bytes);
+  return product;
+}
+
 std::optional<BatchedProduct> plan_product(const ArgDesc& a_arg, const ArgDesc& b_arg, bool trans_a, bool trans_b,
                                            int threads) {
   const auto a = matrix_arg(a_arg, trans_a), b = matrix_arg(b_arg, trans_b);
   if (!a || !b) return std::nullopt;
-  BatchedProduct product;
-  product.batch = broadcast_shapes(a->batch, b->batch, "matmul");
+  Shape batch = broadcast_shapes(a->batch, b->batch, "matmul");
   GemmShape shape{.m = a->rows, .n = b->cols, .k = a->cols, .trans_a = a->trans, .trans_b = b->trans};
   // The rows of all products with one matrix b are the rows of one product.
-  if (b->batch.numel() == 1 && !a->trans && a->batch.numel() == product.batch.numel()) {
-    shape.m *= product.batch.numel();
-    product.batch = {};
+  if (b->batch.numel() == 1 && !a->trans && a->batch.numel() == batch.numel()) {
+    shape.m *= batch.numel();
+    batch = {};
   }
-  product.a_strides = product.batch.empty() ? Shape{} : broadcast_strides(a->batch, a->batch_strides, product.batch);
-  product.b_strides = product.batch.empty() ? Shape{} : broadcast_strides(b->batch, b->batch_strides, product.batch);
-  product.k = shape.k;
-  product.results = shape.m * shape.n;
-  product.plan = plan_gemm(shape, threads, size_of(a_arg.dtype));
+  BatchedProduct product = plan_batches(shape, batch.numel(), threads, size_of(a_arg.dtype));
+  product.batch = batch;
+  if (batch.empty()) return product;
+  product.a_strides = broadcast_strides(a->batch, a->batch_strides, batch);
+  product.b_strides = broadcast_strides(b->batch, b->batch_strides, batch);
+  product.c_strides = contiguous_strides(batch);
+  for (int i = 0; i < batch.rank(); ++i) product.c_strides[i] *= product.results;
   return product;
 }
 

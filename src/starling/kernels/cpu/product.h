@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "starling/base/parallel.h"
 #include "starling/kernels/cpu/gemm.h"
 #include "starling/kernels/kernel.h"
 #include "starling/ops/symbol.h"
@@ -25,25 +26,42 @@ struct BatchedProduct {
   std::int64_t k = 0;
   std::int64_t results = 0;  // elements of one product
   Shape batch{};
-  Shape a_strides{}, b_strides{};
-  std::size_t scratch_bytes() const { return gemm_scratch_bytes(plan); }
+  Shape a_strides{}, b_strides{}, c_strides{};
+  int batch_threads = 1;  // that share the products; each then runs on one thread
+  std::size_t scratch_bytes() const { return padded_scratch() * static_cast<std::size_t>(batch_threads); }
 
-  // Calls f(offset of a, of b, of c) for every product.
+  // Calls f(offset of a, of b, of c, scratch) for every product.
   template <class F>
-  void each(F&& f) const {
+  void each(void* scratch, F&& f) const {
     const std::int64_t count = batch.numel();
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::int64_t rest = i, a = 0, b = 0;
+    if (batch_threads == 1) return some(0, count, scratch, f);
+    parallel_run(batch_threads, [&](int thread) {
+      auto* own = static_cast<std::byte*>(scratch) + padded_scratch() * static_cast<std::size_t>(thread);
+      some(count * thread / batch_threads, count * (thread + 1) / batch_threads, own, f);
+    });
+  }
+
+ private:
+  std::size_t padded_scratch() const { return (gemm_scratch_bytes(plan) + 63) / 64 * 64; }
+
+  template <class F>
+  void some(std::int64_t begin, std::int64_t end, void* scratch, F& f) const {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t rest = i, a = 0, b = 0, c = 0;
       for (int d = batch.rank() - 1; d >= 0; --d) {
         const std::int64_t at = rest % batch[d];
         rest /= batch[d];
         a += at * a_strides[d];
         b += at * b_strides[d];
+        c += at * c_strides[d];
       }
-      f(a, b, i * results);
+      f(a, b, c, scratch);
     }
   }
 };
+// Decides how `count` products of one shape share the threads; batch and strides are for the caller to set.
+BatchedProduct plan_batches(const GemmShape& shape, std::int64_t count, int threads, std::size_t element_bytes);
+
 std::optional<BatchedProduct> plan_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b, int threads);
 
 GemmActivation gemm_activation(Symbol name);

@@ -15,16 +15,16 @@ struct Product {
 };
 Product make_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b);
 
-// Calls store(index of c, value) for every element of the result, summed in double.
-template <class T, class Store>
+// Calls store(index of c, value) for every element of the result, summed as V: double, or an unsigned integer.
+template <class V = double, class T, class Store>
 void multiply(const Product& p, const T* a, const T* b, Store&& store) {
   for_each_offset(p.batch, p.batch_strides, [&](const std::array<std::int64_t, 3>& at) {
     for (std::int64_t i = 0; i < p.m; ++i) {
       for (std::int64_t j = 0; j < p.n; ++j) {
-        double sum = 0;
+        V sum = 0;
         for (std::int64_t l = 0; l < p.k; ++l) {
-          sum += static_cast<double>(a[at[0] + i * p.a[0] + l * p.a[1]]) *
-                 static_cast<double>(b[at[1] + l * p.b[0] + j * p.b[1]]);
+          sum +=
+              static_cast<V>(a[at[0] + i * p.a[0] + l * p.a[1]]) * static_cast<V>(b[at[1] + l * p.b[0] + j * p.b[1]]);
         }
         store(at[2] + i * p.n + j, sum);
       }

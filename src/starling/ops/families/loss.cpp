@@ -13,17 +13,24 @@
 
 namespace starling {
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
-  static const OpDef& op = find_op("cross_entropy_sum");
-  const TensorList out = apply(op, {logits, labels});
-  if (logits.shape()[0] == 0) fail("[cross_entropy] expected at least one row, got {}", to_string(logits.type()));
-  return mul(out[0], 1.0 / static_cast<double>(logits.shape()[0]));
+Tensor reduce_loss(const Tensor& losses, const LossOptions& options, const char* who) {
+  const Tensor weighted = options.weight.defined() ? mul(losses, options.weight) : losses;
+  if (options.reduction == Reduction::none) return weighted;
+  if (options.reduction == Reduction::sum) return sum(weighted);
+  check(weighted.numel() > 0, "[{}] expected at least one element, got {}", who, to_string(weighted.type()));
+  if (!options.weight.defined()) return mul(sum(weighted), 1.0 / static_cast<double>(weighted.numel()));
+  return div(sum(weighted), sum(broadcast_to(options.weight, weighted.shape())));
 }
 
-Tensor mse(const Tensor& prediction, const Tensor& target) {
-  static const OpDef& op = find_op("squared_error");
+Tensor mse(const Tensor& prediction, const Tensor& target, const LossOptions& options) {
+  if (options.weight.defined() || options.reduction == Reduction::none || !(prediction.type() == target.type())) {
+    const Tensor difference = sub(prediction, target);
+    return reduce_loss(mul(difference, difference), options, "mse");
+  }
+  const Tensor total = apply1(named_op<"squared_error">(), {prediction, target});
+  if (options.reduction == Reduction::sum) return total;
   check(prediction.numel() > 0, "[mse] expected at least one element, got {}", to_string(prediction.type()));
-  return mul(apply1(op, {prediction, target}), 1.0 / static_cast<double>(prediction.numel()));
+  return mul(total, 1.0 / static_cast<double>(prediction.numel()));
 }
 
 namespace {
@@ -77,7 +84,7 @@ std::vector<OpCase> cross_entropy_cases(bool backward) {
     }
     return c;
   };
-  return {rows(4, 3), rows(1, 10), rows(9, 17), rows(0, 5), rows(3, 1)};
+  return {rows(4, 3), rows(1, 10), rows(9, 17), rows(0, 5), rows(3, 1), rows(2, 33), rows(20, 2), rows(6, 6)};
 }
 
 ShardRule shard_loss(const ShardCall& call) {
@@ -152,10 +159,11 @@ void register_ops_loss(OpRegistry& ops) {
                },
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {7}}, {.shape = {7}}}, NoAttrs{}},
-                                            {{{.shape = {3, 5}}, {.shape = {3, 5}}}, NoAttrs{}},
-                                            {{{.shape = {0}}, {.shape = {0}}}, NoAttrs{}},
-                                            {{{.shape = {}}, {.shape = {}}}, NoAttrs{}}};
+                 std::vector<OpCase> cases;
+                 for (const Shape& shape :
+                      {Shape{7}, Shape{3, 5}, Shape{0}, Shape{}, Shape{2, 3, 4}, Shape{40}, Shape{1}, Shape{5, 17}})
+                   cases.push_back({{{.shape = shape}, {.shape = shape}}, NoAttrs{}});
+                 return cases;
                },
            .saves = kSavesInputs});
 }

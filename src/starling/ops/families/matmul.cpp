@@ -7,12 +7,32 @@
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/shape_ops.h"
-#include "starling/ops/unary.h"
 
 namespace starling {
 
+namespace {
+
+// A vector on the left is a row, on the right a column; the result has no such dimension.
+Tensor matmul_vector(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
+  check(a.rank() >= 1 && b.rank() >= 1, "[matmul] expected matrices or vectors, got {} and {}", to_string(a.shape()),
+        to_string(b.shape()));
+  check(!(a.rank() == 1 && attrs.trans_a) && !(b.rank() == 1 && attrs.trans_b),
+        "[matmul] expected a matrix where one is transposed, got {} and {}", to_string(a.shape()),
+        to_string(b.shape()));
+  const Tensor left = a.rank() == 1 ? reshape(a, {1, a.shape()[0]}) : a;
+  const Tensor right = b.rank() == 1 ? reshape(b, {b.shape()[0], 1}) : b;
+  const Tensor product = matmul(left, right, attrs);
+  Shape shape = product.shape();
+  if (b.rank() == 1) shape.erase(shape.rank() - 1);
+  if (a.rank() == 1) shape.erase(shape.rank() - (b.rank() == 1 ? 1 : 2));
+  return reshape(product, shape);
+}
+
+}  // namespace
+
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
   static const OpDef& op = find_op("matmul");
+  if (a.rank() < 2 || b.rank() < 2) return matmul_vector(a, b, attrs);
   return apply1(op, {a, b}, attrs);
 }
 
@@ -44,7 +64,6 @@ MatrixSides sides(const InferCall& call, bool trans_a, bool trans_b) {
   check(a.rank() >= 2 && b.rank() >= 2, "[{}] expected matrices, got {} and {}", call.op.name, to_string(a),
         to_string(b));
   rules::expect_same_dtype(call);
-  rules::expect_float(call);
   const auto m = trans_a ? a.back() : a[a.rank() - 2];
   const auto ka = trans_a ? a[a.rank() - 2] : a.back();
   const auto kb = trans_b ? b.back() : b[b.rank() - 2];
@@ -71,7 +90,22 @@ Types infer_product(const InferCall& call, bool trans_a, bool trans_b) {
 
 Types infer_matmul(const InferCall& call) {
   const auto& a = call.attrs.as<MatmulAttrs>();
+  const DType dtype = call.in[0].dtype;
+  check(is_float(dtype) || dtype == DType::i32 || dtype == DType::i64, "[matmul] expected floats, i32 or i64, got {}",
+        to_string(call.in[0]));
   return infer_product(call, a.trans_a, a.trans_b);
+}
+
+Tensor rows(const Tensor& x) {
+  if (x.rank() == 2) return x;
+  std::int64_t count = 1;
+  for (int i = 0; i + 1 < x.rank(); ++i) count *= x.shape()[i];
+  return reshape(x, {count, x.shape().back()});
+}
+
+// One matrix b for all of a: the batch is part of the sum, and no gradient is made for each of them.
+Tensor grad_shared(const Tensor& a, const Tensor& g, bool trans_b) {
+  return trans_b ? matmul(rows(g), rows(a), {.trans_a = true}) : matmul(rows(a), rows(g), {.trans_a = true});
 }
 
 TensorList grad_matmul(const GradCall& c) {
@@ -85,12 +119,33 @@ TensorList grad_matmul(const GradCall& c) {
         at.trans_a ? matmul(b, g, {.trans_a = at.trans_b, .trans_b = true}) : matmul(g, b, {.trans_b = !at.trans_b});
     out[0] = rules::sum_to(out[0], a.shape());
   }
-  if (c.needs(1)) {
+  if (c.needs(1) && b.rank() == 2 && a.rank() > 2 && !at.trans_a) {
+    out[1] = grad_shared(a, g, at.trans_b);
+  } else if (c.needs(1)) {
     out[1] =
         at.trans_b ? matmul(g, a, {.trans_a = true, .trans_b = at.trans_a}) : matmul(a, g, {.trans_a = !at.trans_a});
     out[1] = rules::sum_to(out[1], b.shape());
   }
   return out;
+}
+
+// A leading dimension may be cut on every operand that has it; an operand of fewer dimensions, or of 1, stays whole.
+ShardRule shard_batched(const ShardCall& call) {
+  ShardRule rule = rules::shard_replicated(call);
+  const int rank = call.out[0].shape.rank();
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (!call.placed[at].is_split()) continue;
+    const int dim = call.placed[at].dim + rank - call.in[at].shape.rank();
+    if (dim >= rank - 2 || call.in[at].shape[call.placed[at].dim] != call.out[0].shape[dim]) continue;
+    for (std::size_t j = 0; j < 2; ++j) {
+      const int own = dim - rank + call.in[j].shape.rank();
+      if (own >= 0 && call.in[j].shape[own] == call.out[0].shape[dim]) rule.in[j] = Placement::split(own);
+    }
+    rule.out[0] = Placement::split(dim);
+    break;
+  }
+  return rule;
 }
 
 // Rank 2: the inner dimension cut on both sides leaves terms; an outer one carries through; a term times a whole is a
@@ -99,7 +154,7 @@ ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
   const auto whole = Placement::replicate();
   const auto term = Placement::partial();
   ShardRule rule = rules::shard_replicated(call);
-  if (call.in[0].shape.rank() != 2 || call.in[1].shape.rank() != 2) return rule;
+  if (call.in[0].shape.rank() != 2 || call.in[1].shape.rank() != 2) return shard_batched(call);
   const int m = trans_a ? 1 : 0, ka = 1 - m, kb = trans_b ? 1 : 0, n = 1 - kb;
   const Placement a = call.placed[0], b = call.placed[1];
   const auto set = [&](Placement pa, Placement pb, Placement out) {
@@ -145,10 +200,6 @@ Types infer_linear(const InferCall& call) {
   return {TensorType{call.in[0].dtype, out}};
 }
 
-Tensor rows(const Tensor& x) {
-  return x.rank() == 2 ? x : reshape(x, {x.shape().rank() == 1 ? 1 : -1, x.shape().back()});
-}
-
 TensorList grad_linear(const GradCall& c) {
   const Tensor g = rows(activation_backward(c.attrs.as<LinearAttrs>().activation, c.grads[0], c.out[0]));
   TensorList out(c.in.size());
@@ -181,7 +232,17 @@ std::vector<OpCase> matmul_cases() {
           two({2, 3, 4}, {4, 5}, {}),
           two({0, 4}, {4, 5}, {}),
           two({3, 0}, {0, 5}, {}),
-          two({2, 1, 3, 4}, {3, 5, 4}, {.trans_b = true})};
+          two({2, 1, 3, 4}, {3, 5, 4}, {.trans_b = true}),
+          two({2, 4, 3}, {4, 5}, {.trans_a = true}),
+          two({2, 3, 4}, {5, 4}, {.trans_b = true}),
+          two({9, 17}, {17, 33}, {}),
+          two({7, 6, 8}, {7, 8, 5}, {}),
+          OpCase{{{.shape = {2, 3, 4}, .low = -9, .high = 9, .dtype = DType::i64},
+                  {.shape = {5, 4}, .low = -9, .high = 9, .dtype = DType::i64}},
+                 MatmulAttrs{.trans_b = true}},
+          OpCase{{{.shape = {4, 3}, .low = -9, .high = 9, .dtype = DType::i32},
+                  {.shape = {4, 18}, .low = -9, .high = 9, .dtype = DType::i32}},
+                 MatmulAttrs{.trans_a = true}}};
 }
 
 std::vector<OpCase> linear_cases() {
@@ -189,9 +250,10 @@ std::vector<OpCase> linear_cases() {
     const auto in = x.back();
     return OpCase{{{.shape = x}, {.shape = {out, in}}, {.shape = {out}}}, LinearAttrs{Symbol(act)}};
   };
-  return {three({3, 4}, 5, ""),       three({3, 4}, 5, "tanh"), three({2, 3, 4}, 2, "sigmoid"),
-          three({4}, 3, ""),          three({0, 4}, 3, ""),     {{{.shape = {3, 4}}, {.shape = {5, 4}}}, LinearAttrs{}},
-          three({17, 33}, 19, "tanh")};
+  return {three({3, 4}, 5, ""),           three({3, 4}, 5, "tanh"),
+          three({2, 3, 4}, 2, "sigmoid"), three({4}, 3, ""),
+          three({0, 4}, 3, ""),           {{{.shape = {3, 4}}, {.shape = {5, 4}}}, LinearAttrs{}},
+          three({17, 33}, 19, "tanh"),    three({3, 0}, 4, "")};
 }
 
 void register_fused(OpRegistry& ops) {
@@ -204,6 +266,7 @@ void register_fused(OpRegistry& ops) {
                [](const InferCall& call) {
                  const auto& at = call.attrs.as<MatmulActAttrs>();
                  check_activation(call, at.activation);
+                 rules::expect_float(call);
                  Types types = infer_product(call, at.trans_a, at.trans_b);
                  check(call.in[2] == types[0], "[matmul_act] expected y of {}, got {}", to_string(types[0]),
                        to_string(call.in[2]));

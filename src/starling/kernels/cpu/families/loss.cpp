@@ -22,8 +22,10 @@ CrossEntropyArgs<T> args_of(const Launch& launch, std::int64_t rows, std::int64_
 
 template <class T>
 std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
-  return make_plan([rows = request.in[0].shape[0], cols = request.in[0].shape[1]](const Launch& launch) {
+  const bool weighted = request.in.size() == 3;
+  return make_plan([weighted, rows = request.in[0].shape[0], cols = request.in[0].shape[1]](const Launch& launch) {
     auto args = args_of<T>(launch, rows, cols);
+    args.row_weights = weighted ? static_cast<const T*>(launch.in[2]) : nullptr;
     args.log_sum_exp = static_cast<T*>(launch.out[1]);
     *static_cast<T*>(launch.out[0]) = static_cast<T>(cross_entropy(args));
   });
@@ -31,10 +33,12 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
 
 template <class T>
 std::unique_ptr<Plan> plan_cross_entropy_backward(const PlanRequest& request) {
-  return make_plan([rows = request.in[0].shape[0], cols = request.in[0].shape[1]](const Launch& launch) {
+  const std::size_t weighted = request.in.size() == 5 ? 1 : 0;
+  return make_plan([weighted, rows = request.in[0].shape[0], cols = request.in[0].shape[1]](const Launch& launch) {
     auto args = args_of<T>(launch, rows, cols);
-    args.log_sum_exp = static_cast<T*>(launch.in[2]);
-    cross_entropy_backward(args, *static_cast<const T*>(launch.in[3]), static_cast<T*>(launch.out[0]));
+    args.row_weights = weighted ? static_cast<const T*>(launch.in[2]) : nullptr;
+    args.log_sum_exp = static_cast<T*>(launch.in[2 + weighted]);
+    cross_entropy_backward(args, *static_cast<const T*>(launch.in[3 + weighted]), static_cast<T*>(launch.out[0]));
   });
 }
 
@@ -93,6 +97,9 @@ void add_loss(KernelTable& table, const char* op, PlanFn f32, PlanFn f64) {
 void register_cpu_loss(KernelTable& table) {
   add_loss(table, "cross_entropy_sum", plan_cross_entropy<float>, plan_cross_entropy<double>);
   add_loss(table, "cross_entropy_backward", plan_cross_entropy_backward<float>, plan_cross_entropy_backward<double>);
+  add_loss(table, "cross_entropy_weighted", plan_cross_entropy<float>, plan_cross_entropy<double>);
+  add_loss(table, "cross_entropy_weighted_backward", plan_cross_entropy_backward<float>,
+           plan_cross_entropy_backward<double>);
   add_loss(table, "squared_error", plan_squared_error<float>, plan_squared_error<double>);
 }
 

@@ -1,5 +1,8 @@
 #include "starling/ops/matmul.h"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "starling/kernels/cpu/product.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -15,16 +18,42 @@ T* result(const Launch& launch) {
   return static_cast<T*>(launch.out[0]);
 }
 
+// Integers wrap. Rows of c are built from rows of b, which the compiler makes vector code of.
+template <class T>
+std::unique_ptr<Plan> plan_integers(const PlanRequest& request, const BatchedProduct& product) {
+  using U = std::make_unsigned_t<T>;
+  const auto& at = request.attrs.as<MatmulAttrs>();
+  const auto a = matrix_arg(request.in[0], at.trans_a), b = matrix_arg(request.in[1], at.trans_b);
+  const std::int64_t n = b->cols, k = a->cols, m = n == 0 ? 0 : product.results / n;
+  const std::int64_t a_row = a->trans ? 1 : k, a_col = a->trans ? a->rows : 1;
+  const std::int64_t b_row = b->trans ? 1 : n, b_col = b->trans ? k : 1;
+  return make_plan(product.scratch_bytes(), [=](const Launch& l) {
+    product.each(l.scratch, [&](auto a_at, auto b_at, auto c_at, void*) {
+      for (std::int64_t i = 0; i < m; ++i) {
+        U* row = result<U>(l) + c_at + i * n;
+        std::fill_n(row, n, U{0});
+        for (std::int64_t x = 0; x < k; ++x) {
+          const U factor = operand<U>(l, 0)[a_at + i * a_row + x * a_col];
+          const U* from = operand<U>(l, 1) + b_at + x * b_row;
+          for (std::int64_t j = 0; j < n; ++j) row[j] += factor * from[j * b_col];
+        }
+      }
+    });
+  });
+}
+
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   const auto& at = request.attrs.as<MatmulAttrs>();
   const DType dtype = request.in[0].dtype;
-  if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
   const auto product = plan_product(request.in[0], request.in[1], at.trans_a, at.trans_b, request.threads);
   if (!product) return nullptr;
+  if (dtype == DType::i32) return plan_integers<std::int32_t>(request, *product);
+  if (dtype == DType::i64) return plan_integers<std::int64_t>(request, *product);
+  if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
   if (dtype == DType::f64) {
     return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
-      p.each([&](auto a, auto b, auto c) {
-        gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, l.scratch);
+      p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
+        gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, scratch);
       });
     });
   }
@@ -34,8 +63,8 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
     });
   }
   return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
-    p.each([&](auto a, auto b, auto c) {
-      gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, {}, l.scratch);
+    p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
+      gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, {}, scratch);
     });
   });
 }
@@ -84,18 +113,18 @@ std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
   const auto n = request.out[0].shape.back();
   if (dtype == DType::f32) {
     return make_plan(product->scratch_bytes(), [p = *product, activation, n](const Launch& l) {
-      GemmEpilogue epilogue;
-      epilogue.derivative = activation;
-      epilogue.ld_saved = n;
-      p.each([&](auto a, auto b, auto c) {
+      p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
+        GemmEpilogue epilogue;
+        epilogue.derivative = activation;
+        epilogue.ld_saved = n;
         epilogue.saved_output = operand<float>(l, 2) + c;
-        gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, epilogue, l.scratch);
+        gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, epilogue, scratch);
       });
     });
   }
   return make_plan(product->scratch_bytes(), [p = *product, activation](const Launch& l) {
-    p.each([&](auto a, auto b, auto c) {
-      gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, l.scratch);
+    p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
+      gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, scratch);
       multiply_derivative(activation, operand<double>(l, 2) + c, result<double>(l) + c, p.results);
     });
   });

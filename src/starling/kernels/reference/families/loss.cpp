@@ -24,8 +24,10 @@ double log_sum_exp(const T* x, std::int64_t classes) {
   return largest + std::log(sum);
 }
 
+// With three operands the last one weighs the rows.
 std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
   const auto rows = request.in[0].shape[0], classes = request.in[0].shape[1];
+  const bool weighted = request.in.size() == 3;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const auto* logits = static_cast<const T*>(launch.in[0]);
@@ -33,7 +35,8 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
       for (std::int64_t r = 0; r < rows; ++r) {
         const auto label = checked_label(launch.in[1], r, classes);
         const double lse = log_sum_exp(logits + r * classes, classes);
-        sum += lse - static_cast<double>(logits[r * classes + label]);
+        const double weight = weighted ? static_cast<double>(static_cast<const T*>(launch.in[2])[r]) : 1.0;
+        sum += weight * (lse - static_cast<double>(logits[r * classes + label]));
         static_cast<T*>(launch.out[1])[r] = static_cast<T>(lse);
       }
       *static_cast<T*>(launch.out[0]) = static_cast<T>(sum);
@@ -43,13 +46,15 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_cross_entropy_backward(const PlanRequest& request) {
   const auto rows = request.in[0].shape[0], classes = request.in[0].shape[1];
+  const std::size_t weighted = request.in.size() == 5 ? 1 : 0;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const auto* logits = static_cast<const T*>(launch.in[0]);
-      const double scale = static_cast<double>(*static_cast<const T*>(launch.in[3]));
+      const double factor = static_cast<double>(*static_cast<const T*>(launch.in[3 + weighted]));
       for (std::int64_t r = 0; r < rows; ++r) {
+        const double scale = factor * (weighted ? static_cast<double>(static_cast<const T*>(launch.in[2])[r]) : 1.0);
         const auto label = checked_label(launch.in[1], r, classes);
-        const double lse = static_cast<double>(static_cast<const T*>(launch.in[2])[r]);
+        const double lse = static_cast<double>(static_cast<const T*>(launch.in[2 + weighted])[r]);
         for (std::int64_t i = 0; i < classes; ++i) {
           const double p = std::exp(static_cast<double>(logits[r * classes + i]) - lse);
           static_cast<T*>(launch.out[0])[r * classes + i] = static_cast<T>((p - (i == label ? 1.0 : 0.0)) * scale);
@@ -79,6 +84,9 @@ std::unique_ptr<Plan> plan_squared_error(const PlanRequest& request) {
 void register_reference_loss(KernelTable& table) {
   table.add("cross_entropy_sum", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_cross_entropy));
   table.add("cross_entropy_backward", DeviceKind::cpu,
+            reference::kernel(Accepts::contiguous, plan_cross_entropy_backward));
+  table.add("cross_entropy_weighted", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_cross_entropy));
+  table.add("cross_entropy_weighted_backward", DeviceKind::cpu,
             reference::kernel(Accepts::contiguous, plan_cross_entropy_backward));
   table.add("squared_error", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_squared_error));
 }

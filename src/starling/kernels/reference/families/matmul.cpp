@@ -11,9 +11,22 @@ using reference::for_floats;
 using reference::make_product;
 using reference::multiply;
 
+// Sums of integers wrap, as the integers themselves do.
+template <class T>
+std::unique_ptr<Plan> plan_integers(const reference::Product& product) {
+  return make_plan([product](const Launch& launch) {
+    auto* c = static_cast<T*>(launch.out[0]);
+    reference::multiply<std::uint64_t>(product, static_cast<const T*>(launch.in[0]),
+                                       static_cast<const T*>(launch.in[1]),
+                                       [&](std::int64_t i, std::uint64_t sum) { c[i] = static_cast<T>(sum); });
+  });
+}
+
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   const auto& at = request.attrs.as<MatmulAttrs>();
   const auto product = make_product(request.in[0], request.in[1], at.trans_a, at.trans_b);
+  if (request.in[0].dtype == DType::i32) return plan_integers<std::int32_t>(product);
+  if (request.in[0].dtype == DType::i64) return plan_integers<std::int64_t>(product);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([product](const Launch& launch) {
       auto* c = static_cast<T*>(launch.out[0]);

@@ -1,0 +1,111 @@
+#include "starling/kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/losses.cpp"
+#include <hwy/foreach_target.h>
+
+#include "starling/kernels/cpu/simd/map-inl.h"
+#include "starling/kernels/cpu/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct Pairwise {
+  static constexpr int kArity = 2;
+};
+
+template <class D>
+HWY_INLINE hn::Vec<D> number(D d, double value) {
+  return hn::Set(d, static_cast<hn::TFromD<D>>(value));
+}
+
+// -log sigmoid(x), without overflow.
+template <class D, class V>
+HWY_INLINE V softplus_neg(D d, V x) {
+  const V small = exp_vec(d, hn::Neg(hn::Abs(x)));
+  return hn::Add(hn::Max(hn::Neg(x), hn::Zero(d)), log_vec(d, hn::Add(small, number(d, 1))));
+}
+
+struct L1 : Pairwise {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V a, V b, const double*) const {
+    return hn::Abs(hn::Sub(a, b));
+  }
+};
+struct Huber : Pairwise {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a, V b, const double* params) const {
+    const V e = hn::Abs(hn::Sub(a, b)), half = number(d, 0.5), delta = number(d, params[0]);
+    const V square = hn::Mul(hn::Mul(e, e), half);
+    return hn::IfThenElse(hn::Le(e, delta), square, hn::Mul(delta, hn::NegMulAdd(half, delta, e)));
+  }
+};
+struct SmoothL1 : Pairwise {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a, V b, const double* params) const {
+    const V e = hn::Abs(hn::Sub(a, b)), half = number(d, 0.5), beta = number(d, params[0]);
+    const V square = hn::Div(hn::Mul(hn::Mul(e, e), half), beta);
+    return hn::IfThenElse(hn::Lt(e, beta), square, hn::NegMulAdd(half, beta, e));
+  }
+};
+struct Bce : Pairwise {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V p, V t, const double*) const {
+    const V one = number(d, 1), least = number(d, -100);
+    const V yes = max_nan(log_vec(d, p), least), no = max_nan(log_vec(d, hn::Sub(one, p)), least);
+    return hn::Neg(hn::MulAdd(t, yes, hn::Mul(hn::Sub(one, t), no)));
+  }
+};
+struct BceLogits {
+  static constexpr int kArity = 3;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V t, V w, const double*) const {
+    const V one = number(d, 1);
+    const V share = hn::MulAdd(hn::Sub(w, one), t, one);
+    return hn::MulAdd(hn::Sub(one, t), x, hn::Mul(share, softplus_neg(d, x)));
+  }
+};
+struct KlDiv : Pairwise {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V t, const double* params) const {
+    if (params[0] != 0) return hn::Mul(exp_vec(d, t), hn::Sub(t, x));
+    const V loss = hn::Mul(t, hn::Sub(log_vec(d, t), x));
+    return hn::IfThenZeroElse(hn::Eq(t, hn::Zero(d)), loss);
+  }
+};
+struct Hinge : Pairwise {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V t, const double* params) const {
+    const V inside = hn::NegMulAdd(t, x, number(d, params[0]));
+    return hn::IfThenZeroElse(hn::Lt(inside, hn::Zero(d)), inside);
+  }
+};
+
+void add_losses(BlockTable& table) {
+  table.add(make_block<L1, float, double>("l1_loss"));
+  table.add(make_block<Huber, float, double>("huber_loss"));
+  table.add(make_block<SmoothL1, float, double>("smooth_l1_loss"));
+  table.add(make_block<Bce, float, double>("bce_loss"));
+  table.add(make_block<BceLogits, float, double>("bce_with_logits_loss"));
+  table.add(make_block<KlDiv, float, double>("kl_div_loss"));
+  table.add(make_block<Hinge, float, double>("hinge_loss"));
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace starling {
+namespace {
+HWY_EXPORT(add_losses);
+}  // namespace
+
+void register_block_losses(BlockTable& table);
+void register_block_losses(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_losses)(table); }
+
+}  // namespace starling
+#endif

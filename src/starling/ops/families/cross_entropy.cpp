@@ -1,0 +1,230 @@
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/loss.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/ops/softmax.h"
+#include "starling/ops/unary.h"
+
+namespace starling {
+namespace {
+
+// Classes last, everything else as rows.
+struct Rows {
+  Tensor logits;  // [rows, classes]
+  Tensor labels;  // [rows]
+};
+
+Rows rows_of(const Tensor& logits, const Tensor& labels) {
+  const int rank = logits.rank();
+  if (rank == 2) return {logits, labels};
+  check(rank > 2 && labels.rank() == rank - 1,
+        "[cross_entropy] expected logits [n, classes, d...], got {} and labels {}", to_string(logits.type()),
+        to_string(labels.type()));
+  Shape order = {0};
+  for (int i = 2; i < rank; ++i) order.push_back(i);
+  order.push_back(1);
+  const auto classes = logits.shape()[1];
+  const auto count = classes == 0 ? 0 : logits.numel() / classes;
+  check(labels.numel() == count, "[cross_entropy] expected one label for each of {} rows, got {}", count,
+        to_string(labels.type()));
+  return {reshape(transpose(logits, order), {count, classes}), reshape(labels, {count})};
+}
+
+// The weight of each row: that of its class, 0 where the label is ignored. Undefined: all weigh 1.
+Tensor row_weights(const Rows& rows, const CrossEntropyOptions& options) {
+  const Shape& shape = rows.logits.shape();
+  if (options.weight.defined()) {
+    check(options.weight.shape() == Shape{shape[1]}, "[cross_entropy] expected a weight [{}], got {}", shape[1],
+          to_string(options.weight.type()));
+    return label_pick(broadcast_to(options.weight, shape), rows.labels, options.ignore_index.value_or(-1));
+  }
+  if (!options.ignore_index) return {};
+  return cast(not_equal(rows.labels, full({}, static_cast<double>(*options.ignore_index), DType::i64)),
+              rows.logits.dtype());
+}
+
+// Ignored labels weigh nothing, but have to name a class.
+Tensor safe_labels(const Tensor& labels, const CrossEntropyOptions& options) {
+  if (!options.ignore_index) return labels;
+  const Tensor ignored = equal(labels, full({}, static_cast<double>(*options.ignore_index), DType::i64));
+  return where(ignored, full({}, 0.0, DType::i64), labels);
+}
+
+// Of each row the mean over classes of weight · (lse - x), as label smoothing adds it.
+Tensor smooth_rows(const Rows& rows, const Tensor& lse, const CrossEntropyOptions& options) {
+  if (!options.weight.defined()) return sub(lse, mean(rows.logits, {.axes = {1}}));
+  const double share = 1.0 / static_cast<double>(rows.logits.shape()[1]);
+  const Tensor smooth = sub(mul(lse, sum(options.weight)), matmul(rows.logits, options.weight));
+  if (!options.ignore_index) return mul(smooth, share);
+  const Tensor kept = not_equal(rows.labels, full({}, static_cast<double>(*options.ignore_index), DType::i64));
+  return mul(mul(smooth, cast(kept, lse.dtype())), share);
+}
+
+Tensor with_labels(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+  const double eps = options.label_smoothing;
+  const Rows rows = rows_of(logits, labels);
+  const Tensor weights = row_weights(rows, options), safe = safe_labels(rows.labels, options);
+  const TensorList out = weights.defined() ? apply(named_op<"cross_entropy_weighted">(), {rows.logits, safe, weights})
+                                           : apply(named_op<"cross_entropy_sum">(), {rows.logits, safe});
+  // A class weight is already in the smooth part; without one the row's weight is that of not being ignored.
+  const auto smooth = [&] {
+    const Tensor each = smooth_rows(rows, out[1], options);
+    return weights.defined() && !options.weight.defined() ? mul(each, weights) : each;
+  };
+  if (options.reduction == Reduction::none) {
+    Tensor each = sub(out[1], label_pick(rows.logits, safe));
+    if (weights.defined()) each = mul(each, weights);
+    if (eps > 0) each = add(mul(each, 1 - eps), mul(smooth(), eps));
+    return reshape(each, labels.shape());
+  }
+  Tensor total = out[0];
+  if (eps > 0) total = add(mul(total, 1 - eps), mul(sum(smooth()), eps));
+  if (options.reduction == Reduction::sum) return total;
+  if (weights.defined()) return div(total, sum(weights));
+  if (rows.logits.shape()[0] == 0) fail("[cross_entropy] expected at least one row, got {}", to_string(logits.type()));
+  return mul(total, 1.0 / static_cast<double>(rows.logits.shape()[0]));
+}
+
+Tensor with_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  check(target.type() == logits.type() && logits.rank() >= 2,
+        "[cross_entropy] expected labels i64 or probabilities like the logits [n, classes, d...], got {} and {}",
+        to_string(logits.type()), to_string(target.type()));
+  check(!options.ignore_index, "[cross_entropy] expected labels where some are ignored, got probabilities");
+  const auto classes = logits.shape()[1];
+  Tensor probabilities = target;
+  if (options.label_smoothing > 0) {
+    probabilities =
+        add(mul(target, 1 - options.label_smoothing), options.label_smoothing / static_cast<double>(classes));
+  }
+  if (options.weight.defined()) {
+    Shape column = Shape::filled(logits.rank() - 1, 1);
+    column[0] = classes;
+    probabilities = mul(probabilities, reshape(options.weight, column));
+  }
+  const Tensor each = neg(sum(mul(probabilities, log_softmax(logits, 1)), {.axes = {1}}));
+  return reduce_loss(each, {.reduction = options.reduction}, "cross_entropy");
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  const double eps = options.label_smoothing;
+  if (!(eps >= 0 && eps <= 1)) fail("[cross_entropy] expected label_smoothing in [0, 1], got {}", eps);
+  return is_float(target.dtype()) ? with_probabilities(logits, target, options) : with_labels(logits, target, options);
+}
+
+namespace {
+
+void check_weighted(const InferCall& call) {
+  rules::expect_float(call);
+  rules::expect_rank(call, 0, 2);
+  const TensorType& x = call.in[0];
+  check(x.shape[1] > 0, "[{}] expected at least one class, got {}", call.op.name, to_string(x));
+  const TensorType labels{DType::i64, {x.shape[0]}}, weights{x.dtype, {x.shape[0]}};
+  check(call.in[1] == labels && call.in[2] == weights, "[{}] expected labels {} and weights {}, got {} and {}",
+        call.op.name, to_string(labels), to_string(weights), to_string(call.in[1]), to_string(call.in[2]));
+}
+
+Tensor column(const Tensor& x) { return reshape(x, {x.shape()[0], 1}); }
+
+Tensor weighted_backward(const Tensor& logits, const Tensor& labels, const Tensor& weights, const Tensor& lse,
+                         const Tensor& scale) {
+  return apply1(named_op<"cross_entropy_weighted_backward">(), {logits, labels, weights, lse, scale});
+}
+
+TensorList grad_weighted(const GradCall& c) {
+  const Tensor &logits = c.in[0], &labels = c.in[1], &weights = c.in[2];
+  TensorList out(3);
+  if (c.grads[0].defined()) {
+    if (c.needs(0)) out[0] = weighted_backward(logits, labels, weights, c.out[1], c.grads[0]);
+    if (c.needs(2)) out[2] = mul(sub(c.out[1], label_pick(logits, labels)), c.grads[0]);
+  }
+  if (c.needs(0) && c.grads[1].defined()) {
+    const Tensor through_lse = mul(softmax(logits), column(c.grads[1]));
+    out[0] = out[0].defined() ? add(out[0], through_lse) : through_lse;
+  }
+  return out;
+}
+
+// The log-sum-exp is taken as a function of its own, so the logits' part here is the softmax's alone.
+TensorList grad_weighted_backward(const GradCall& c) {
+  const Tensor &logits = c.in[0], &labels = c.in[1], &weights = c.in[2], &lse = c.in[3], &scale = c.in[4];
+  const Tensor& u = c.grads[0];
+  TensorList out(5);
+  const Tensor up = mul(u, exp(sub(logits, column(lse))));
+  if (c.needs(0)) out[0] = mul(mul(up, column(weights)), scale);
+  if (c.needs(3)) out[3] = neg(mul(mul(sum(up, {.axes = {1}}), weights), scale));
+  if (!c.needs(2) && !c.needs(4)) return out;
+  const Tensor each = sub(sum(up, {.axes = {1}}), label_pick(u, labels));
+  if (c.needs(2)) out[2] = mul(each, scale);
+  if (c.needs(4)) out[4] = sum(mul(each, weights));
+  return out;
+}
+
+std::vector<OpCase> weighted_cases(bool backward) {
+  std::vector<OpCase> cases;
+  for (const auto& [n, classes] :
+       {Pair{4, 3}, Pair{1, 10}, Pair{9, 17}, Pair{0, 5}, Pair{3, 1}, Pair{2, 33}, Pair{20, 2}, Pair{5, 6}}) {
+    OpCase c{{{.shape = {n, classes}},
+              {.shape = {n}, .low = 0, .high = static_cast<double>(classes) - 0.01, .dtype = DType::i64},
+              {.shape = {n}, .low = 0.5, .high = 1.5}},
+             NoAttrs{}};
+    if (backward) {
+      c.in.push_back({.shape = {n}, .low = 2, .high = 3});
+      c.in.push_back({.shape = {}, .low = 0.5, .high = 1});
+    }
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+ShardRule shard_weighted(const ShardCall& call) {
+  ShardRule rule = rules::shard_batch(call, 0b111);
+  if (rule.out[0].is_split()) rule.out[0] = Placement::partial();
+  return rule;
+}
+
+}  // namespace
+
+void register_ops_cross_entropy(OpRegistry& ops) {
+  ops.add({.name = "cross_entropy_weighted",
+           .doc = "Σ over rows of -weight · log softmax(logits)[label], and each row's log-sum-exp.",
+           .inputs = {"logits", "labels", "weights"},
+           .outputs = {"sum", "lse"},
+           .infer =
+               [](const InferCall& call) {
+                 check_weighted(call);
+                 return Types{{call.in[0].dtype, {}}, {call.in[0].dtype, {call.in[0].shape[0]}}};
+               },
+           .gradient = grad_weighted,
+           .shard = shard_weighted,
+           .cases = [] { return weighted_cases(false); },
+           .saves = kSavesAll});
+  ops.add({.name = "cross_entropy_weighted_backward",
+           .doc = "(exp(logits - lse) - onehot(labels)) · weight · scale",
+           .inputs = {"logits", "labels", "weights", "lse", "scale"},
+           .outputs = {"dlogits"},
+           .infer =
+               [](const InferCall& call) {
+                 check_weighted(call);
+                 const DType dtype = call.in[0].dtype;
+                 const TensorType lse{dtype, {call.in[0].shape[0]}}, scale{dtype, {}};
+                 check(call.in[3] == lse && call.in[4] == scale,
+                       "[cross_entropy_weighted_backward] expected lse {} and scale {}, got {} and {}", to_string(lse),
+                       to_string(scale), to_string(call.in[3]), to_string(call.in[4]));
+                 return Types{call.in[0]};
+               },
+           .gradient = grad_weighted_backward,
+           .shard = [](const ShardCall& call) { return rules::shard_batch(call, 0b01111); },
+           .cases = [] { return weighted_cases(true); },
+           .saves = kSavesInputs,
+           .inplace = 0});
+}
+
+}  // namespace starling

@@ -1,0 +1,105 @@
+#include "starling/ops/dot.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
+
+namespace starling {
+
+Tensor dot(const Tensor& a, const Tensor& b) { return apply1(named_op<"dot">(), {a, b}); }
+Tensor outer(const Tensor& a, const Tensor& b) { return apply1(named_op<"outer">(), {a, b}); }
+
+namespace {
+
+Types infer_dot(const InferCall& call) {
+  rules::expect_float(call);
+  check(call.in[0] == call.in[1] && call.in[0].shape.rank() >= 1,
+        "[dot] expected two operands alike of rank 1 or more, got {} and {}", to_string(call.in[0]),
+        to_string(call.in[1]));
+  Shape shape = call.in[0].shape;
+  shape.erase(shape.rank() - 1);
+  return {TensorType{call.in[0].dtype, shape}};
+}
+
+TensorList grad_dot(const GradCall& c) {
+  Shape column = c.grads[0].shape();
+  column.push_back(1);
+  const Tensor g = reshape(c.grads[0], column);
+  return {c.needs(0) ? mul(g, c.in[1]) : Tensor(), c.needs(1) ? mul(g, c.in[0]) : Tensor()};
+}
+
+// The summed dimension cut leaves terms, another one carries through.
+ShardRule shard_dot(const ShardCall& call) {
+  const Placement at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
+  if (!at.is_split()) return rules::shard_replicated(call);
+  const bool summed = at.dim == call.in[0].shape.rank() - 1;
+  return {{at, at}, {summed ? Placement::partial() : at}};
+}
+
+std::vector<OpCase> dot_cases() {
+  std::vector<OpCase> cases;
+  for (const Shape& shape :
+       {Shape{1}, Shape{7}, Shape{90}, Shape{3, 5}, Shape{2, 3, 19}, Shape{0}, Shape{0, 4}, Shape{4, 0}, Shape{70, 2}})
+    cases.push_back({{{.shape = shape}, {.shape = shape}}, NoAttrs{}});
+  return cases;
+}
+
+Types infer_outer(const InferCall& call) {
+  rules::expect_float(call);
+  rules::expect_same_dtype(call);
+  rules::expect_rank(call, 0, 1);
+  rules::expect_rank(call, 1, 1);
+  return {TensorType{call.in[0].dtype, {call.in[0].shape[0], call.in[1].shape[0]}}};
+}
+
+TensorList grad_outer(const GradCall& c) {
+  TensorList out(2);
+  if (c.needs(0)) out[0] = matmul(c.grads[0], c.in[1]);
+  if (c.needs(1)) out[1] = matmul(c.in[0], c.grads[0]);
+  return out;
+}
+
+ShardRule shard_outer(const ShardCall& call) {
+  ShardRule rule = rules::shard_replicated(call);
+  const std::size_t cut = call.placed[0].is_split() ? 0 : 1;
+  if (!call.placed[cut].is_split()) return rule;
+  rule.in[cut] = Placement::split(0);
+  rule.out[0] = Placement::split(static_cast<int>(cut));
+  return rule;
+}
+
+std::vector<OpCase> outer_cases() {
+  std::vector<OpCase> cases;
+  for (const auto& [m, n] :
+       {Pair{3, 4}, Pair{1, 1}, Pair{5, 33}, Pair{20, 1}, Pair{1, 20}, Pair{0, 3}, Pair{3, 0}, Pair{17, 11}})
+    cases.push_back({{{.shape = {m}}, {.shape = {n}}}, NoAttrs{}});
+  return cases;
+}
+
+}  // namespace
+
+void register_ops_dot(OpRegistry& ops) {
+  ops.add({.name = "dot",
+           .doc = "Σ a · b over the last dimension.",
+           .inputs = {"a", "b"},
+           .infer = infer_dot,
+           .gradient = grad_dot,
+           .shard = shard_dot,
+           .cases = dot_cases,
+           .saves = kSavesInputs,
+           .commutative = true});
+  ops.add({.name = "outer",
+           .doc = "Every product of an element of a and one of b, [m, n].",
+           .inputs = {"a", "b"},
+           .infer = infer_outer,
+           .gradient = grad_outer,
+           .shard = shard_outer,
+           .cases = outer_cases,
+           .saves = kSavesInputs});
+}
+
+}  // namespace starling

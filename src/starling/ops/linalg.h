@@ -1,0 +1,73 @@
+#pragma once
+
+#include "starling/ops/attrs.h"
+#include "starling/tensor/tensor.h"
+
+namespace starling {
+
+// Linear algebra of matrices in the last two dimensions; the leading ones are a batch. f32 and f64, computed in f64. A
+// matrix that has no answer is an Error that names its place in the batch. Gradients exist wherever the answer is
+// smooth.
+
+// [.., n, n] → [.., n, n]; refuses singular matrices.
+Tensor inverse(const Tensor& a);
+
+// [.., n, n] → [..]. The gradient needs an invertible matrix.
+Tensor determinant(const Tensor& a);
+
+// The sign of the determinant and the logarithm of its size: 0 and -inf for a singular matrix.
+struct SignAndLog {
+  Tensor sign, log;
+};
+SignAndLog slogdet(const Tensor& a);
+
+// x with a · x = b: a [.., n, n], b [.., n, k] or a vector [n]; leading dimensions broadcast. Refuses singular
+// matrices.
+Tensor solve(const Tensor& a, const Tensor& b);
+
+struct CholeskyAttrs {
+  bool upper = false;
+  static AttrFields fields() { return {field("upper", &CholeskyAttrs::upper)}; }
+};
+// L with L · Lᵀ = a, read from the lower triangle alone (upper: U with Uᵀ · U = a from the upper one). Refuses matrices
+// that are not positive definite.
+Tensor cholesky(const Tensor& a, const CholeskyAttrs& attrs = {});
+
+// a [.., m, n] = q [.., m, k] · r [.., k, n] with k = min(m, n), orthonormal columns of q, r upper triangular with a
+// diagonal ≥ 0.
+struct Qr {
+  Tensor q, r;
+};
+Qr qr(const Tensor& a);
+
+// a [.., m, n] = u [.., m, k] · diag(s [.., k]) · vh [.., k, n] with k = min(m, n) and s descending. The largest
+// element of every column of u is positive. Gradients need distinct s, and s > 0 unless m = n.
+struct Svd {
+  Tensor u, s, vh;
+};
+Svd svd(const Tensor& a);
+
+// The eigenvalues [.., n], ascending, and the eigenvectors, as columns of [.., n, n], of a symmetric matrix, read from
+// its lower triangle alone. The largest element of every eigenvector is positive. Gradients need distinct eigenvalues.
+struct Eigh {
+  Tensor values, vectors;
+};
+Eigh eigh(const Tensor& a);
+
+struct TriAttrs {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t diagonal = 0;
+  DType dtype = DType::f32;
+  static AttrFields fields() {
+    return {field("rows", &TriAttrs::rows), field("columns", &TriAttrs::columns),
+            field("diagonal", &TriAttrs::diagonal), field("dtype", &TriAttrs::dtype)};
+  }
+};
+// [rows, columns] with 1 where column ≤ row + diagonal, else 0.
+Tensor tri(const TriAttrs& attrs);
+
+// The last two dimensions exchanged.
+Tensor matrix_transpose(const Tensor& a);
+
+}  // namespace starling
