@@ -5,6 +5,7 @@
 #include "starling/kernels/cpu/conv_columns.h"
 #include "starling/kernels/cpu/conv_im2col.h"
 #include "starling/kernels/cpu/conv_plans.h"
+#include "starling/kernels/cpu/conv_winograd.h"
 #include "starling/kernels/cpu/product.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -81,9 +82,54 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
                    });
 }
 
+// The kernels below decline what they are not for; the next one is asked then.
+bool tiles_pay(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
+         winograd_pays(image_shape(g), request.threads);
+}
+
+std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
+  const GemmActivation activation = gemm_activation(a.activation);
+  const bool relu = activation == GemmActivation::kRelu;
+  if (!tiles_pay(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(winograd_forward_scratch(shape, request.threads), [=, biased = request.in.size() == 3,
+                                                                      threads = request.threads](const Launch& l) {
+    winograd_forward(shape, operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
+                     result<float>(l), l.scratch, threads);
+  });
+}
+
+std::unique_ptr<Plan> plan_winograd_input(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
+  if (!tiles_pay(request, g)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(
+      winograd_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
+        winograd_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
+      });
+}
+
+std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
+  if (!tiles_pay(request, g)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(winograd_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](
+                                                                                 const Launch& l) {
+    winograd_backward_weight(shape, operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch, threads);
+  });
+}
+
 }  // namespace
 
 void register_cpu_conv(KernelTable& table) {
+  table.add("conv2d", DeviceKind::cpu, {"winograd", Accepts::contiguous, plan_winograd_forward});
+  table.add("conv2d_backward_input", DeviceKind::cpu, {"winograd", Accepts::contiguous, plan_winograd_input});
+  table.add("conv2d_backward_weight", DeviceKind::cpu, {"winograd", Accepts::contiguous, plan_winograd_weight});
   const auto add = [&](const char* op, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
     table.add(op, DeviceKind::cpu, {"im2col", Accepts::contiguous, plan});
   };
