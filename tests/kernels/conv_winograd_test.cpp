@@ -16,7 +16,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
-using Columns = ColumnConv<double>;
 
 struct alignas(64) Line {
   char bytes[64];
@@ -51,10 +50,17 @@ const std::vector<Problem> kProblems = {
     {{1, 32, 5, 81}, {37, 32, 3, 3}, 2},  {{5, 512, 8, 8}, {64, 512, 3, 3}, 1},
 };
 
-// Sums of `terms` products of numbers up to 2, rounded to float at each step.
-void expect_near(const Floats& got, const Doubles& want, std::int64_t terms) {
-  const double tolerance = 3e-6 * (1 + std::sqrt(static_cast<double>(terms)));
-  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance) << "element " << i;
+double error_of(const Floats& got, const Doubles& want) {
+  double most = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) most = std::max(most, std::abs(static_cast<double>(got[i]) - want[i]));
+  return std::isnan(got[0]) ? NAN : most;
+}
+
+// Rounding grows with the number of terms for any kernel: the tiles may lose four times what plain sums in float lose.
+void expect_near(const Floats& got, const Floats& plain, const Doubles& want) {
+  EXPECT_LE(error_of(got, want), 4 * error_of(plain, want) + 1e-6);
+  EXPECT_LE(error_of(plain, want), 1e-3);
+  for (float v : got) ASSERT_FALSE(std::isnan(v));
 }
 
 Doubles doubles(const Floats& values) { return {values.begin(), values.end()}; }
@@ -69,49 +75,63 @@ void for_all(const F& f) {
   });
 }
 
-TEST(Winograd, ForwardAgreesWithColumnsOfDoubles) {
+// The same convolution by columns, in either precision.
+template <class T>
+std::vector<T> forward(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& w,
+                       const std::vector<T>& bias) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::forward, 1);
+  std::vector<T> y(count(g.y));
+  auto memory = scratch_of(conv.scratch_bytes());
+  conv.forward(x.data(), w.data(), bias.data(), GemmActivation::kRelu, y.data(), memory.data());
+  return y;
+}
+template <class T>
+std::vector<T> backward_data(const ConvGeometry& g, const std::vector<T>& dy, const std::vector<T>& w) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::data, 1);
+  std::vector<T> dx(count(g.x));
+  auto memory = scratch_of(conv.scratch_bytes());
+  conv.backward_data(dy.data(), w.data(), nullptr, dx.data(), memory.data());
+  return dx;
+}
+template <class T>
+std::vector<T> backward_weight(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& dy) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::weight, 1);
+  std::vector<T> dw(count(g.w));
+  auto memory = scratch_of(conv.scratch_bytes());
+  conv.backward_weight(x.data(), dy.data(), dw.data(), memory.data());
+  return dw;
+}
+
+TEST(Winograd, ForwardIsAlmostAsAccurateAsProducts) {
   for_all([](const Problem& p, int threads) {
     const ConvGeometry g = p.geometry();
     const Floats x = random_values(g.x.numel(), 1), w = random_values(g.w.numel(), 2), b = random_values(g.w[0], 3);
-    const Columns columns(g, Columns::Pass::forward, 1);
-    Doubles want(count(g.y));
-    auto memory = scratch_of(columns.scratch_bytes());
-    columns.forward(doubles(x).data(), doubles(w).data(), doubles(b).data(), GemmActivation::kRelu, want.data(),
-                    memory.data());
-    Floats got(want.size(), NAN);
+    Floats got(count(g.y), NAN);
     auto scratch = scratch_of(winograd_forward_scratch(p.shape(), threads));
     winograd_forward(p.shape(), x.data(), w.data(), b.data(), true, got.data(), scratch.data(), threads);
-    expect_near(got, want, g.taps());
+    expect_near(got, forward(g, x, w, b), forward(g, doubles(x), doubles(w), doubles(b)));
   });
 }
 
-TEST(Winograd, BackwardDataAgreesWithColumnsOfDoubles) {
+TEST(Winograd, BackwardDataIsAlmostAsAccurateAsProducts) {
   for_all([](const Problem& p, int threads) {
     const ConvGeometry g = p.geometry();
     const Floats dy = random_values(g.y.numel(), 1), w = random_values(g.w.numel(), 2);
-    const Columns columns(g, Columns::Pass::data, 1);
-    Doubles want(count(g.x));
-    auto memory = scratch_of(columns.scratch_bytes());
-    columns.backward_data(doubles(dy).data(), doubles(w).data(), nullptr, want.data(), memory.data());
-    Floats got(want.size(), NAN);
+    Floats got(count(g.x), NAN);
     auto scratch = scratch_of(winograd_backward_data_scratch(p.shape(), threads));
     winograd_backward_data(p.shape(), dy.data(), w.data(), got.data(), scratch.data(), threads);
-    expect_near(got, want, g.w[0] * 9);
+    expect_near(got, backward_data(g, dy, w), backward_data(g, doubles(dy), doubles(w)));
   });
 }
 
-TEST(Winograd, BackwardWeightAgreesWithColumnsOfDoubles) {
+TEST(Winograd, BackwardWeightIsAlmostAsAccurateAsProducts) {
   for_all([](const Problem& p, int threads) {
     const ConvGeometry g = p.geometry();
     const Floats x = random_values(g.x.numel(), 1), dy = random_values(g.y.numel(), 2);
-    const Columns columns(g, Columns::Pass::weight, 1);
-    Doubles want(count(g.w));
-    auto memory = scratch_of(columns.scratch_bytes());
-    columns.backward_weight(doubles(x).data(), doubles(dy).data(), want.data(), memory.data());
-    Floats got(want.size(), NAN);
+    Floats got(count(g.w), NAN);
     auto scratch = scratch_of(winograd_backward_weight_scratch(p.shape(), threads));
     winograd_backward_weight(p.shape(), x.data(), dy.data(), got.data(), scratch.data(), threads);
-    expect_near(got, want, g.x[0] * g.positions());
+    expect_near(got, backward_weight(g, x, dy), backward_weight(g, doubles(x), doubles(dy)));
   });
 }
 
