@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/kernels/cpu/conv_columns.h"
+#include "starling/kernels/cpu/conv_depthwise.h"
 #include "starling/kernels/cpu/conv_im2col.h"
 #include "starling/kernels/cpu/conv_plans.h"
 #include "starling/kernels/cpu/conv_winograd.h"
@@ -124,22 +125,68 @@ std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   });
 }
 
+bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
+         DepthwiseConv::takes(image_shape(g));
+}
+
+template <class A>
+std::unique_ptr<Plan> plan_depthwise_forward(const PlanRequest& request) {
+  const auto& a = request.attrs.as<A>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, request.op.name.c_str());
+  const GemmActivation activation = gemm_activation(a.activation);
+  const bool relu = activation == GemmActivation::kRelu, biased = request.in.size() == 3;
+  if (!is_depthwise(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
+    conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
+                 result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> plan_depthwise_input(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
+  if (!is_depthwise(request, g)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> plan_depthwise_weight(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
+  if (!is_depthwise(request, g)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_weight(operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch);
+  });
+}
+
 }  // namespace
 
 void register_cpu_conv(KernelTable& table) {
-  table.add("conv2d", DeviceKind::cpu, {"winograd", Accepts::contiguous, plan_winograd_forward});
-  table.add("conv2d_backward_input", DeviceKind::cpu, {"winograd", Accepts::contiguous, plan_winograd_input});
-  table.add("conv2d_backward_weight", DeviceKind::cpu, {"winograd", Accepts::contiguous, plan_winograd_weight});
-  const auto add = [&](const char* op, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
-    table.add(op, DeviceKind::cpu, {"im2col", Accepts::contiguous, plan});
+  const auto add = [&](const char* op, const char* name, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
+    table.add(op, DeviceKind::cpu, {name, Accepts::contiguous, plan});
   };
-  add("conv1d", plan_forward<Conv1dAttrs>);
-  add("conv2d", plan_forward<Conv2dAttrs>);
-  add("conv3d", plan_forward<Conv3dAttrs>);
-  add("conv2d_backward_input", plan_backward_input<Conv2dGradAttrs>);
-  add("conv3d_backward_input", plan_backward_input<Conv3dGradAttrs>);
-  add("conv2d_backward_weight", plan_backward_weight<Conv2dGradAttrs>);
-  add("conv3d_backward_weight", plan_backward_weight<Conv3dGradAttrs>);
+  add("conv1d", "depthwise", plan_depthwise_forward<Conv1dAttrs>);
+  add("conv2d", "depthwise", plan_depthwise_forward<Conv2dAttrs>);
+  add("conv2d_backward_input", "depthwise", plan_depthwise_input);
+  add("conv2d_backward_weight", "depthwise", plan_depthwise_weight);
+  add("conv2d", "winograd", plan_winograd_forward);
+  add("conv2d_backward_input", "winograd", plan_winograd_input);
+  add("conv2d_backward_weight", "winograd", plan_winograd_weight);
+  add("conv1d", "im2col", plan_forward<Conv1dAttrs>);
+  add("conv2d", "im2col", plan_forward<Conv2dAttrs>);
+  add("conv3d", "im2col", plan_forward<Conv3dAttrs>);
+  add("conv2d_backward_input", "im2col", plan_backward_input<Conv2dGradAttrs>);
+  add("conv3d_backward_input", "im2col", plan_backward_input<Conv3dGradAttrs>);
+  add("conv2d_backward_weight", "im2col", plan_backward_weight<Conv2dGradAttrs>);
+  add("conv3d_backward_weight", "im2col", plan_backward_weight<Conv3dGradAttrs>);
 }
 
 }  // namespace starling
