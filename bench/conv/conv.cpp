@@ -1,22 +1,34 @@
-// Convolutions and pooling of LeNet and of a few larger layers: microseconds and GFLOP/s of each pass, on one thread
-// and all.
+// Times one pass of a convolution at a time, as asked on standard input, so that another library can be measured in
+// between (bench/conv_compare.py). A request is one line:
+//   forward|data|weight  batch channels h w  out kh kw  stride padding dilation groups  threads repeats
+// and the answer the least and the median milliseconds of the repeats and the kernel's name. One thread is timed by its
+// processor time, which other programs on the machine disturb less; several by the clock.
+#include "starling/ops/conv.h"
+
 #include <fmt/core.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
+#include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "starling/base/error.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/conv_im2col.h"
-#include "starling/kernels/cpu/pool.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
 
 namespace {
 
 using namespace starling;
-using Clock = std::chrono::steady_clock;
 
-constexpr double kSecondsPerLayer = 0.15;
+double milliseconds(bool processor) {
+  timespec now{};
+  clock_gettime(processor ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
 
 struct alignas(64) Line {
   float values[16];
@@ -33,78 +45,63 @@ class Buffer {
   std::vector<Line> lines_;
 };
 
-template <class F>
-double best_seconds(const F& f) {
-  double best = 1e9;
-  double total = 0;
-  for (int i = 0; i < 3 || total < kSecondsPerLayer; ++i) {
-    const auto start = Clock::now();
-    f();
-    const double now = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::min(best, now);
-    total += now;
+struct Request {
+  std::string pass;
+  Shape x{}, w{};
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  int threads = 1, repeats = 1;
+};
+
+bool read(std::istream& from, Request& r) {
+  std::string line;
+  if (!std::getline(from, line)) return false;
+  std::istringstream text(line);
+  r = {};
+  text >> r.pass;
+  r.x = {0, 0, 0, 0};
+  r.w = {0, 0, 0, 0};
+  for (int i : {0, 1, 2, 3}) text >> r.x[i];
+  for (int i : {0, 2, 3}) text >> r.w[i];
+  text >> r.stride >> r.padding >> r.dilation >> r.groups >> r.threads >> r.repeats;
+  check(!text.fail() && r.groups >= 1 && r.repeats >= 1, "[bench] expected a request, got '{}'", line);
+  r.w[1] = r.x[1] / r.groups;
+  return true;
+}
+
+void answer(const Request& r) {
+  const ThreadScope scope(r.threads);
+  const Pair stride{r.stride, r.stride}, padding{r.padding, r.padding}, dilation{r.dilation, r.dilation};
+  const Conv2dAttrs forward{stride, padding, dilation, r.groups, {}};
+  const OpDef& conv = find_op("conv2d");
+  const TensorType x{DType::f32, r.x}, w{DType::f32, r.w};
+  const TensorType sides[] = {x, w};
+  const TensorType y = infer(conv, sides, forward)[0];
+  const bool data = r.pass == "data", weight = r.pass == "weight";
+  const OpDef& op = data ? find_op("conv2d_backward_input") : weight ? find_op("conv2d_backward_weight") : conv;
+  const Attrs attrs =
+      data || weight ? Attrs(Conv2dGradAttrs{data ? r.x : r.w, stride, padding, dilation, r.groups}) : Attrs(forward);
+  const std::vector<ArgDesc> in = {dense(data || weight ? y : x), dense(weight ? x : w)};
+  const std::vector<ArgDesc> out = {dense(data ? x : weight ? w : y)};
+  const Planned planned = plan_kernel(op, DeviceKind::cpu, attrs, in, out, {.threads = r.threads});
+  Buffer first(in[0].shape.numel()), second(in[1].shape.numel()), result(out[0].shape.numel());
+  Buffer scratch(static_cast<std::int64_t>(planned.plan->scratch_bytes / sizeof(float)) + 16);
+  void* operands[] = {first.data(), second.data()};
+  void* results[] = {result.data()};
+  RunContext context;
+  std::vector<double> times;
+  for (int i = 0; i < r.repeats + 1; ++i) {
+    const double start = milliseconds(r.threads == 1);
+    planned.plan->run({operands, results, scratch.data(), context});
+    times.push_back(milliseconds(r.threads == 1) - start);
   }
-  return best;
-}
-
-void conv(const std::string& name, const Conv2dShape& s, int threads) {
-  Buffer x(s.batch * s.in_channels * s.in_h * s.in_w);
-  Buffer y(s.batch * s.out_channels * s.positions());
-  Buffer w(s.out_channels * s.taps());
-  Buffer dw(s.out_channels * s.taps());
-  Buffer bias(s.out_channels);
-  Buffer dx(s.batch * s.in_channels * s.in_h * s.in_w);
-  const auto bytes = std::max({conv2d_forward_scratch(s, threads), conv2d_backward_data_scratch(s, threads),
-                               conv2d_backward_weight_scratch(s, threads)});
-  Buffer scratch(static_cast<std::int64_t>(bytes / sizeof(float)));
-  const double flops = 2e-9 * static_cast<double>(s.batch * s.out_channels * s.positions() * s.taps());
-  const auto print = [&](const char* pass, double seconds) {
-    fmt::print("{:<12} {:<8} threads {} {:>10.1f} us {:>8.1f} GFLOP/s\n", name, pass, threads, seconds * 1e6,
-               flops / seconds);
-  };
-  print("forward", best_seconds([&] {
-          conv2d_forward(s, x.data(), w.data(), bias.data(), GemmActivation::kNone, y.data(), scratch.data(), threads);
-        }));
-  print("data", best_seconds([&] { conv2d_backward_data(s, y.data(), w.data(), dx.data(), scratch.data(), threads); }));
-  print("weight", best_seconds([&] {
-          conv2d_backward_weight(s, x.data(), y.data(), dw.data(), bias.data(), false, scratch.data(), threads);
-        }));
-}
-
-void pool(const std::string& name, const Pool2dShape& s, int threads) {
-  Buffer x(s.planes * s.in_h * s.in_w);
-  Buffer y(s.planes * s.out_h() * s.out_w());
-  Buffer dx(s.planes * s.in_h * s.in_w);
-  const double forward = best_seconds([&] { max_pool2d_forward(s, x.data(), y.data(), threads); });
-  const double backward = best_seconds([&] { max_pool2d_backward(s, x.data(), y.data(), dx.data(), threads); });
-  fmt::print("{:<12} max pool threads {} {:>10.1f} us forward {:>8.1f} us backward\n", name, threads, forward * 1e6,
-             backward * 1e6);
+  times.erase(times.begin());  // the first brings memory in
+  std::sort(times.begin(), times.end());
+  std::cout << fmt::format("{:.6f} {:.6f} {}", times.front(), times[times.size() / 2], planned.kernel) << std::endl;
 }
 
 }  // namespace
 
 int main() {
-  for (int threads : {1, num_threads()}) {
-    const ThreadScope scope(threads);
-    conv("lenet.conv1",
-         {.batch = 64, .in_channels = 1, .in_h = 28, .in_w = 28, .out_channels = 20, .kernel_h = 5, .kernel_w = 5},
-         threads);
-    conv("lenet.conv2",
-         {.batch = 64, .in_channels = 20, .in_h = 12, .in_w = 12, .out_channels = 50, .kernel_h = 5, .kernel_w = 5},
-         threads);
-    conv("3x3 64",
-         {.batch = 8,
-          .in_channels = 64,
-          .in_h = 56,
-          .in_w = 56,
-          .out_channels = 64,
-          .kernel_h = 3,
-          .kernel_w = 3,
-          .pad_h = 1,
-          .pad_w = 1},
-         threads);
-    conv("1x1 256", {.batch = 8, .in_channels = 256, .in_h = 14, .in_w = 14, .out_channels = 256}, threads);
-    pool("lenet.pool1", {.planes = 64 * 20, .in_h = 24, .in_w = 24}, threads);
-    pool("lenet.pool2", {.planes = 64 * 50, .in_h = 8, .in_w = 8}, threads);
-  }
+  Request request;
+  while (read(std::cin, request)) answer(request);
 }

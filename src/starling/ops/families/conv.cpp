@@ -2,193 +2,295 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
+#include "starling/ops/conv_geometry.h"
 #include "starling/ops/matmul.h"
 #include "starling/ops/reduce.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
 
 namespace starling {
+namespace {
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dAttrs& attrs) {
-  static const OpDef& op = find_op("conv2d");
+Tensor apply_biased(const OpDef& op, const Tensor& x, const Tensor& weight, const Tensor& bias, const Attrs& attrs) {
   if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
   return apply1(op, {x, weight}, attrs);
 }
 
+}  // namespace
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dAttrs& attrs) {
+  return apply_biased(named_op<"conv1d">(), x, weight, bias, attrs);
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dAttrs& attrs) {
+  return apply_biased(named_op<"conv2d">(), x, weight, bias, attrs);
+}
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dAttrs& attrs) {
+  return apply_biased(named_op<"conv3d">(), x, weight, bias, attrs);
+}
 Tensor conv2d_backward_input(const Tensor& dy, const Tensor& weight, const Conv2dGradAttrs& attrs) {
-  static const OpDef& op = find_op("conv2d_backward_input");
-  return apply1(op, {dy, weight}, attrs);
+  return apply1(named_op<"conv2d_backward_input">(), {dy, weight}, attrs);
 }
-
 Tensor conv2d_backward_weight(const Tensor& dy, const Tensor& x, const Conv2dGradAttrs& attrs) {
-  static const OpDef& op = find_op("conv2d_backward_weight");
-  return apply1(op, {dy, x}, attrs);
+  return apply1(named_op<"conv2d_backward_weight">(), {dy, x}, attrs);
+}
+Tensor conv3d_backward_input(const Tensor& dy, const Tensor& weight, const Conv3dGradAttrs& attrs) {
+  return apply1(named_op<"conv3d_backward_input">(), {dy, weight}, attrs);
+}
+Tensor conv3d_backward_weight(const Tensor& dy, const Tensor& x, const Conv3dGradAttrs& attrs) {
+  return apply1(named_op<"conv3d_backward_weight">(), {dy, x}, attrs);
 }
 
-std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                          std::int64_t dilation, const char* who) {
-  check(kernel >= 1 && stride >= 1 && padding >= 0 && dilation >= 1,
-        "[{}] expected kernel, stride and dilation of at least 1 and padding of at least 0, got {}, {}, {} and {}", who,
-        kernel, stride, dilation, padding);
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  check(kernel < kMost && stride < kMost && padding < kMost && dilation < kMost && size < kMost,
-        "[{}] expected sizes below 2^31, got kernel {}, stride {}, padding {}, dilation {}, input {}", who, kernel,
-        stride, padding, dilation, size);
-  const auto span = dilation * (kernel - 1) + 1;
-  check(span <= size + 2 * padding, "[{}] expected a window of at most {} (input {} with padding {}), got {}", who,
-        size + 2 * padding, size, padding, span);
-  return (size + 2 * padding - span) / stride + 1;
+std::int64_t same_padding(std::int64_t kernel, std::int64_t dilation) {
+  check(kernel >= 1 && dilation >= 1 && kernel < (1LL << 31) && dilation < (1LL << 31),
+        "[same_padding] expected a kernel and a dilation of at least 1, got {} and {}", kernel, dilation);
+  const std::int64_t whole = dilation * (kernel - 1);
+  check(whole % 2 == 0, "[same_padding] expected a window of odd extent, got kernel {} with dilation {}", kernel,
+        dilation);
+  return whole / 2;
 }
 
 namespace {
 
-struct Geometry {
-  Shape x, w;
-  Pair stride, padding, dilation;
-  std::int64_t groups;
-};
-
-Shape conv_shape(const Geometry& g, const char* who) {
-  check(g.x.rank() == 4 && g.w.rank() == 4, "[{}] expected x [n, c, h, w] and weight [out, c, kh, kw], got {} and {}",
-        who, to_string(g.x), to_string(g.w));
-  check(g.groups >= 1 && g.x[1] % g.groups == 0 && g.x[1] / g.groups == g.w[1] && g.w[0] % g.groups == 0,
-        "[{}] expected channels to agree with {} groups, got x {} and weight {}", who, g.groups, to_string(g.x),
-        to_string(g.w));
-  return {g.x[0], g.w[0], window_count(g.x[2], g.w[2], g.stride[0], g.padding[0], g.dilation[0], who),
-          window_count(g.x[3], g.w[3], g.stride[1], g.padding[1], g.dilation[1], who)};
+// The functions of one number of dimensions, found by its attributes.
+Tensor forward(const Tensor& x, const Tensor& w, const Conv2dAttrs& a) { return conv2d(x, w, {}, a); }
+Tensor forward(const Tensor& x, const Tensor& w, const Conv3dAttrs& a) { return conv3d(x, w, {}, a); }
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Conv2dGradAttrs& a) {
+  return conv2d_backward_input(dy, w, a);
 }
-
-Types infer_conv(const InferCall& call) {
-  rules::expect_same_dtype(call);
-  rules::expect_float(call);
-  const auto& a = call.attrs.as<Conv2dAttrs>();
-  const auto& activation = a.activation.str();
-  check(activation.empty() || activation == "relu" || activation == "tanh" || activation == "sigmoid",
-        "[conv2d] expected an activation of relu, tanh, sigmoid or none, got '{}'", activation);
-  const Shape out =
-      conv_shape({call.in[0].shape, call.in[1].shape, a.stride, a.padding, a.dilation, a.groups}, "conv2d");
-  if (call.in.size() == 3) {
-    check(call.in[2].shape == Shape{out[1]}, "[conv2d] expected a bias [{}], got {}", out[1],
-          to_string(call.in[2].shape));
-  }
-  return {TensorType{call.in[0].dtype, out}};
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Conv3dGradAttrs& a) {
+  return conv3d_backward_input(dy, w, a);
 }
-
-Types infer_grad(const InferCall& call, bool of_input) {
-  rules::expect_same_dtype(call);
-  rules::expect_float(call);
-  const auto& a = call.attrs.as<Conv2dGradAttrs>();
-  const Shape& other = call.in[1].shape;
-  const Shape dy =
-      conv_shape({of_input ? a.shape : other, of_input ? other : a.shape, a.stride, a.padding, a.dilation, a.groups},
-                 call.op.name.c_str());
-  check(dy == call.in[0].shape, "[{}] expected dy {}, got {}", call.op.name, to_string(dy),
-        to_string(call.in[0].shape));
-  return {TensorType{call.in[0].dtype, a.shape}};
+Tensor backward_weight(const Tensor& dy, const Tensor& x, const Conv2dGradAttrs& a) {
+  return conv2d_backward_weight(dy, x, a);
+}
+Tensor backward_weight(const Tensor& dy, const Tensor& x, const Conv3dGradAttrs& a) {
+  return conv3d_backward_weight(dy, x, a);
 }
 
 Conv2dGradAttrs grad_attrs(const Shape& shape, const Conv2dAttrs& a) {
   return {shape, a.stride, a.padding, a.dilation, a.groups};
 }
+Conv3dGradAttrs grad_attrs(const Shape& shape, const Conv3dAttrs& a) {
+  return {shape, a.stride, a.padding, a.dilation, a.groups};
+}
 Conv2dAttrs plain(const Conv2dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
-Conv2dGradAttrs reshaped(Conv2dGradAttrs a, const Shape& shape) {
+Conv3dAttrs plain(const Conv3dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
+template <class G>
+G reshaped(G a, const Shape& shape) {
   a.shape = shape;
   return a;
 }
 
+template <class A>
+Types infer_conv(const InferCall& call) {
+  rules::expect_same_dtype(call);
+  rules::expect_float(call);
+  const auto& a = call.attrs.as<A>();
+  const char* who = call.op.name.c_str();
+  const auto& activation = a.activation.str();
+  check(activation.empty() || activation == "relu" || activation == "tanh" || activation == "sigmoid",
+        "[{}] expected an activation of relu, tanh, sigmoid or none, got '{}'", who, activation);
+  const ConvGeometry g = conv_geometry(call.in[0].shape, call.in[1].shape, a, who);
+  if (call.in.size() == 3) {
+    check(call.in[2].shape == Shape{g.y[1]}, "[{}] expected a bias [{}], got {}", who, g.y[1],
+          to_string(call.in[2].shape));
+  }
+  return {TensorType{call.in[0].dtype, without_unit_sizes(g.y, spatial_rank(a.stride))}};
+}
+
+template <class G>
+Types infer_grad(const InferCall& call, bool of_input) {
+  rules::expect_same_dtype(call);
+  rules::expect_float(call);
+  const auto& a = call.attrs.as<G>();
+  const Shape& other = call.in[1].shape;
+  const ConvGeometry g = conv_geometry(of_input ? a.shape : other, of_input ? other : a.shape, a, call.op.name.c_str());
+  const Shape dy = without_unit_sizes(g.y, spatial_rank(a.stride));
+  check(dy == call.in[0].shape, "[{}] expected dy {}, got {}", call.op.name, to_string(dy),
+        to_string(call.in[0].shape));
+  return {TensorType{call.in[0].dtype, a.shape}};
+}
+
+Shape all_but_channels(int rank) {
+  Shape axes{0};
+  for (int i = 2; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+template <class A>
 TensorList grad_conv(const GradCall& c) {
-  const auto& a = c.attrs.as<Conv2dAttrs>();
+  const auto& a = c.attrs.as<A>();
   const Tensor g = activation_backward(a.activation, c.grads[0], c.out[0]);
   TensorList out(c.in.size());
-  if (c.needs(0)) out[0] = conv2d_backward_input(g, c.in[1], grad_attrs(c.in[0].shape(), a));
-  if (c.needs(1)) out[1] = conv2d_backward_weight(g, c.in[0], grad_attrs(c.in[1].shape(), a));
-  if (c.in.size() == 3 && c.needs(2)) out[2] = sum(g, {.axes = {0, 2, 3}});
+  if (c.needs(0)) out[0] = backward_input(g, c.in[1], grad_attrs(c.in[0].shape(), a));
+  if (c.needs(1)) out[1] = backward_weight(g, c.in[0], grad_attrs(c.in[1].shape(), a));
+  if (c.in.size() == 3 && c.needs(2)) out[2] = sum(g, {.axes = all_but_channels(g.rank())});
+  return out;
+}
+
+// Lines are images of height 1.
+Shape as_image(const Shape& line) { return {line[0], line[1], 1, line[2]}; }
+Conv2dAttrs as_image(const Conv1dAttrs& a) { return {{1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups, {}}; }
+
+TensorList grad_conv1d(const GradCall& c) {
+  const auto& a = c.attrs.as<Conv1dAttrs>();
+  const Tensor g = activation_backward(a.activation, c.grads[0], c.out[0]);
+  const Tensor image = reshape(g, as_image(g.shape()));
+  const Shape &x = c.in[0].shape(), &w = c.in[1].shape();
+  TensorList out(c.in.size());
+  if (c.needs(0)) {
+    const auto to = grad_attrs(as_image(x), as_image(a));
+    out[0] = reshape(conv2d_backward_input(image, reshape(c.in[1], as_image(w)), to), x);
+  }
+  if (c.needs(1)) {
+    const auto to = grad_attrs(as_image(w), as_image(a));
+    out[1] = reshape(conv2d_backward_weight(image, reshape(c.in[0], as_image(x)), to), w);
+  }
+  if (c.in.size() == 3 && c.needs(2)) out[2] = sum(g, {.axes = {0, 2}});
   return out;
 }
 
 // All three are bilinear, so their gradients are each other.
+template <class G>
 TensorList grad_backward_input(const GradCall& c) {
-  const auto& a = c.attrs.as<Conv2dGradAttrs>();
-  return {c.needs(0) ? conv2d(c.grads[0], c.in[1], {}, plain(a)) : Tensor(),
-          c.needs(1) ? conv2d_backward_weight(c.in[0], c.grads[0], reshaped(a, c.in[1].shape())) : Tensor()};
+  const auto& a = c.attrs.as<G>();
+  return {c.needs(0) ? forward(c.grads[0], c.in[1], plain(a)) : Tensor(),
+          c.needs(1) ? backward_weight(c.in[0], c.grads[0], reshaped(a, c.in[1].shape())) : Tensor()};
 }
 
+template <class G>
 TensorList grad_backward_weight(const GradCall& c) {
-  const auto& a = c.attrs.as<Conv2dGradAttrs>();
-  return {c.needs(0) ? conv2d(c.in[1], c.grads[0], {}, plain(a)) : Tensor(),
-          c.needs(1) ? conv2d_backward_input(c.in[0], c.grads[0], reshaped(a, c.in[1].shape())) : Tensor()};
+  const auto& a = c.attrs.as<G>();
+  return {c.needs(0) ? forward(c.in[1], c.grads[0], plain(a)) : Tensor(),
+          c.needs(1) ? backward_input(c.in[0], c.grads[0], reshaped(a, c.in[1].shape())) : Tensor()};
 }
 
 ShardRule shard_weight(const ShardCall& call) {
   if (!call.placed[0].is_split(0) && !call.placed[1].is_split(0)) return rules::shard_replicated(call);
   return {{Placement::split(0), Placement::split(0)}, {Placement::partial()}};
 }
+ShardRule shard_images(const ShardCall& call) { return rules::shard_batch(call, 1); }
 
-std::vector<OpCase> conv_cases() {
-  const auto make = [](Shape x, Shape w, Conv2dAttrs a, bool bias) {
-    OpCase c{{{.shape = x}, {.shape = w}}, a};
-    if (bias) c.in.push_back({.shape = {w[0]}});
-    return c;
-  };
-  return {make({2, 1, 5, 5}, {3, 1, 3, 3}, {}, true),
-          make({1, 2, 6, 5}, {2, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}, false),
-          make({2, 4, 5, 5}, {4, 2, 3, 3}, {.padding = {2, 1}, .groups = 2, .activation = Symbol("tanh")}, true),
-          make({1, 2, 7, 7}, {3, 2, 3, 3}, {.dilation = {2, 2}}, false),
-          make({0, 2, 5, 5}, {3, 2, 3, 3}, {}, true),
-          make({2, 3, 4, 4}, {5, 3, 1, 1}, {.activation = Symbol("sigmoid")}, true),
-          make({1, 3, 9, 8}, {4, 3, 5, 5}, {.stride = {3, 2}, .padding = {2, 2}}, true)};
+template <class A>
+OpCase make_case(const Shape& x, const Shape& w, const A& a, bool bias) {
+  OpCase c{{{.shape = x}, {.shape = w}}, a};
+  if (bias) c.in.push_back({.shape = {w[0]}});
+  return c;
 }
 
-std::vector<OpCase> grad_cases(bool of_input) {
+std::vector<OpCase> cases_1d() {
+  const auto make = make_case<Conv1dAttrs>;
+  return {make({2, 1, 9}, {3, 1, 3}, {}, true),
+          make({1, 2, 8}, {2, 2, 2}, {.stride = 2, .padding = 1}, false),
+          make({2, 4, 7}, {4, 2, 3}, {.padding = 2, .groups = 2, .activation = Symbol("tanh")}, true),
+          make({1, 2, 11}, {3, 2, 3}, {.dilation = 3}, false),
+          make({0, 2, 5}, {3, 2, 3}, {}, true),
+          make({2, 3, 4}, {5, 3, 1}, {.activation = Symbol("sigmoid")}, true),
+          make({1, 3, 40}, {4, 3, 5}, {.stride = 3, .padding = 2}, true),
+          make({1, 3, 35}, {3, 1, 3}, {.padding = 1, .groups = 3}, true)};
+}
+
+std::vector<OpCase> cases_2d() {
+  const auto make = make_case<Conv2dAttrs>;
+  return {
+      make({2, 1, 5, 5}, {3, 1, 3, 3}, {}, true),
+      make({1, 2, 6, 5}, {2, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}, false),
+      make({2, 4, 5, 5}, {4, 2, 3, 3}, {.padding = {2, 1}, .groups = 2, .activation = Symbol("tanh")}, true),
+      make({1, 2, 7, 7}, {3, 2, 3, 3}, {.dilation = {2, 2}}, false),
+      make({0, 2, 5, 5}, {3, 2, 3, 3}, {}, true),
+      make({2, 3, 4, 4}, {5, 3, 1, 1}, {.activation = Symbol("sigmoid")}, true),
+      make({1, 3, 9, 8}, {4, 3, 5, 5}, {.stride = {3, 2}, .padding = {2, 2}}, true),
+      make({1, 3, 6, 18}, {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}, true),
+      make({2, 2, 7, 9}, {2, 1, 3, 5}, {.stride = {2, 2}, .padding = {1, 2}, .dilation = {2, 1}, .groups = 2}, false)};
+}
+
+std::vector<OpCase> cases_3d() {
+  const auto make = make_case<Conv3dAttrs>;
+  return {
+      make({1, 1, 3, 4, 5}, {2, 1, 2, 3, 3}, {}, true),
+      make({1, 2, 4, 5, 4}, {2, 2, 3, 3, 2}, {.stride = {2, 1, 2}, .padding = {1, 0, 1}}, false),
+      make({2, 4, 2, 3, 3}, {4, 2, 1, 3, 2}, {.padding = {0, 1, 2}, .groups = 2, .activation = Symbol("tanh")}, true),
+      make({1, 1, 5, 6, 5}, {2, 1, 3, 2, 2}, {.dilation = {2, 3, 1}}, false),
+      make({0, 2, 3, 3, 3}, {3, 2, 2, 2, 2}, {}, true),
+      make({2, 3, 2, 2, 3}, {4, 3, 1, 1, 1}, {.activation = Symbol("sigmoid")}, true),
+      make({1, 1, 4, 3, 12}, {2, 1, 2, 2, 3}, {.stride = {1, 2, 1}, .padding = {1, 1, 1}}, true),
+      make({1, 2, 3, 3, 4}, {4, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 2}, true)};
+}
+
+template <class A>
+std::vector<OpCase> grad_cases(const std::vector<OpCase>& forward, bool of_input) {
   std::vector<OpCase> cases;
-  for (const auto& c : conv_cases()) {
-    const auto& a = c.attrs.as<Conv2dAttrs>();
-    const Shape dy = conv_shape({c.in[0].shape, c.in[1].shape, a.stride, a.padding, a.dilation, a.groups}, "cases");
+  for (const auto& c : forward) {
+    const auto& a = c.attrs.as<A>();
+    const ConvGeometry g = conv_geometry(c.in[0].shape, c.in[1].shape, a, "cases");
+    const Shape dy = without_unit_sizes(g.y, spatial_rank(a.stride));
     const Shape& target = c.in[of_input ? 0 : 1].shape;
     cases.push_back({{{.shape = dy}, {.shape = c.in[of_input ? 1 : 0].shape}}, grad_attrs(target, a)});
   }
   return cases;
 }
 
+template <class A>
+OpDef conv_op(const char* name, const char* doc, std::function<TensorList(const GradCall&)> gradient,
+              Tensor (*conv)(const Tensor&, const Tensor&, const Tensor&, const A&),
+              std::function<std::vector<OpCase>()> cases) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = {"x", "weight", "bias?"},
+          .attrs = &attr_type<A>(),
+          .infer = infer_conv<A>,
+          .gradient = std::move(gradient),
+          .decompose =
+              [conv](std::span<const Tensor> in, const Attrs& attrs) {
+                A a = attrs.as<A>();
+                const Symbol activation = a.activation;
+                a.activation = {};
+                return TensorList{activate(activation, conv(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
+              },
+          .shard = shard_images,
+          .cases = std::move(cases),
+          .saves = kSavesAll};
+}
+
+template <class A, class G>
+void register_backward(OpRegistry& ops, const std::string& name, std::vector<OpCase> (*cases)()) {
+  ops.add({.name = name + "_backward_input",
+           .doc = "The gradient of " + name + " for its input.",
+           .inputs = {"dy", "weight"},
+           .outputs = {"dx"},
+           .attrs = &attr_type<G>(),
+           .infer = [](const InferCall& call) { return infer_grad<G>(call, true); },
+           .gradient = grad_backward_input<G>,
+           .shard = shard_images,
+           .cases = [cases] { return grad_cases<A>(cases(), true); },
+           .saves = kSavesInputs});
+  ops.add({.name = name + "_backward_weight",
+           .doc = "The gradient of " + name + " for its weight.",
+           .inputs = {"dy", "x"},
+           .outputs = {"dw"},
+           .attrs = &attr_type<G>(),
+           .infer = [](const InferCall& call) { return infer_grad<G>(call, false); },
+           .gradient = grad_backward_weight<G>,
+           .shard = shard_weight,
+           .cases = [cases] { return grad_cases<A>(cases(), false); },
+           .saves = kSavesInputs});
+}
+
 }  // namespace
 
 void register_ops_conv(OpRegistry& ops) {
-  ops.add({.name = "conv2d",
-           .doc = "Two-dimensional convolution (cross-correlation) of [n, c, h, w], with bias and activation.",
-           .inputs = {"x", "weight", "bias?"},
-           .attrs = &attr_type<Conv2dAttrs>(),
-           .infer = infer_conv,
-           .gradient = grad_conv,
-           .decompose =
-               [](std::span<const Tensor> in, const Attrs& attrs) {
-                 Conv2dAttrs a = attrs.as<Conv2dAttrs>();
-                 const Symbol activation = a.activation;
-                 a.activation = {};
-                 return TensorList{activate(activation, conv2d(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
-               },
-           .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
-           .cases = conv_cases,
-           .saves = kSavesAll});
-  ops.add({.name = "conv2d_backward_input",
-           .doc = "The gradient of conv2d for its input.",
-           .inputs = {"dy", "weight"},
-           .outputs = {"dx"},
-           .attrs = &attr_type<Conv2dGradAttrs>(),
-           .infer = [](const InferCall& call) { return infer_grad(call, true); },
-           .gradient = grad_backward_input,
-           .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
-           .cases = [] { return grad_cases(true); },
-           .saves = kSavesInputs});
-  ops.add({.name = "conv2d_backward_weight",
-           .doc = "The gradient of conv2d for its weight.",
-           .inputs = {"dy", "x"},
-           .outputs = {"dw"},
-           .attrs = &attr_type<Conv2dGradAttrs>(),
-           .infer = [](const InferCall& call) { return infer_grad(call, false); },
-           .gradient = grad_backward_weight,
-           .shard = shard_weight,
-           .cases = [] { return grad_cases(false); },
-           .saves = kSavesInputs});
+  ops.add(conv_op<Conv1dAttrs>(
+      "conv1d", "One-dimensional convolution (cross-correlation) of [n, c, l], with bias and activation.", grad_conv1d,
+      conv1d, cases_1d));
+  ops.add(conv_op<Conv2dAttrs>(
+      "conv2d", "Two-dimensional convolution (cross-correlation) of [n, c, h, w], with bias and activation.",
+      grad_conv<Conv2dAttrs>, conv2d, cases_2d));
+  ops.add(conv_op<Conv3dAttrs>(
+      "conv3d", "Three-dimensional convolution (cross-correlation) of [n, c, d, h, w], with bias and activation.",
+      grad_conv<Conv3dAttrs>, conv3d, cases_3d));
+  register_backward<Conv2dAttrs, Conv2dGradAttrs>(ops, "conv2d", cases_2d);
+  register_backward<Conv3dAttrs, Conv3dGradAttrs>(ops, "conv3d", cases_3d);
 }
 
 }  // namespace starling

@@ -2,75 +2,191 @@
 
 #include <algorithm>
 
+#include "starling/kernels/cpu/conv_columns.h"
+#include "starling/kernels/cpu/conv_depthwise.h"
 #include "starling/kernels/cpu/conv_im2col.h"
+#include "starling/kernels/cpu/conv_plans.h"
+#include "starling/kernels/cpu/conv_winograd.h"
 #include "starling/kernels/cpu/product.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {
 namespace {
 
-template <class Attributes>
-Conv2dShape conv_shape(const Shape& x, const Shape& w, const Attributes& a) {
-  Conv2dShape s;
-  s.batch = x[0], s.in_channels = x[1], s.in_h = x[2], s.in_w = x[3];
-  s.out_channels = w[0], s.kernel_h = w[2], s.kernel_w = w[3];
-  s.stride_h = a.stride[0], s.stride_w = a.stride[1];
-  s.pad_h = a.padding[0], s.pad_w = a.padding[1];
-  s.dilation_h = a.dilation[0], s.dilation_w = a.dilation[1];
-  s.groups = a.groups;
-  return s;
+using conv_plans::has_work;
+using conv_plans::image_shape;
+using conv_plans::is_image;
+using conv_plans::operand;
+using conv_plans::plan_zeros;
+using conv_plans::result;
+
+// Images in f32 have a kernel of their own; everything else goes by columns.
+std::unique_ptr<Plan> image_forward(const ConvGeometry& g, GemmActivation activation, bool biased, int threads) {
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(conv2d_forward_scratch(shape, threads), [=](const Launch& l) {
+    conv2d_forward(shape, operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr,
+                   activation, result<float>(l), l.scratch, threads);
+  });
 }
 
-bool has_work(const Conv2dShape& s) { return s.batch > 0 && s.in_channels > 0 && s.out_channels > 0; }
-
-const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
-float* result(const Launch& launch) { return static_cast<float*>(launch.out[0]); }
-
-std::unique_ptr<Plan> plan_zeros(const PlanRequest& request) {
-  return make_plan([n = request.out[0].shape.numel()](const Launch& launch) { std::fill_n(result(launch), n, 0.0F); });
+template <class T>
+std::unique_ptr<Plan> columns_forward(const ConvGeometry& g, GemmActivation activation, bool biased, int threads) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::forward, threads);
+  return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
+    conv.forward(operand<T>(l, 0), operand<T>(l, 1), biased ? operand<T>(l, 2) : nullptr, activation, result<T>(l),
+                 l.scratch);
+  });
 }
 
+template <class A>
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
-  const auto& a = request.attrs.as<Conv2dAttrs>();
-  const Conv2dShape shape = conv_shape(request.in[0].shape, request.in[1].shape, a);
-  if (!has_work(shape)) return request.out[0].shape.numel() == 0 ? plan_zeros(request) : nullptr;
+  const DType dtype = request.in[0].dtype;
+  if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
+  const auto& a = request.attrs.as<A>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, request.op.name.c_str());
+  if (!has_work(g)) return g.y.numel() == 0 ? plan_zeros(request) : nullptr;
   const GemmActivation activation = gemm_activation(a.activation);
-  return make_plan(conv2d_forward_scratch(shape, request.threads),
-                   [shape, activation, biased = request.in.size() == 3, threads = request.threads](const Launch& l) {
-                     conv2d_forward(shape, operand(l, 0), operand(l, 1), biased ? operand(l, 2) : nullptr, activation,
-                                    result(l), l.scratch, threads);
-                   });
+  const bool biased = request.in.size() == 3;
+  if (dtype == DType::f64) return columns_forward<double>(g, activation, biased, request.threads);
+  if (is_image(g)) return image_forward(g, activation, biased, request.threads);
+  return columns_forward<float>(g, activation, biased, request.threads);
 }
 
+template <class T>
+std::unique_ptr<Plan> columns_weight(const ConvGeometry& g, int threads) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::weight, threads);
+  return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
+    conv.backward_weight(operand<T>(l, 1), operand<T>(l, 0), result<T>(l), l.scratch);
+  });
+}
+
+template <class G>
 std::unique_ptr<Plan> plan_backward_input(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
-  const auto& a = request.attrs.as<Conv2dGradAttrs>();
-  const Conv2dShape shape = conv_shape(a.shape, request.in[1].shape, a);
-  if (!has_work(shape)) return plan_zeros(request);
-  return make_plan(conv2d_backward_data_scratch(shape, request.threads),
+  const auto& a = request.attrs.as<G>();
+  return conv_plans::plan_data(request, conv_geometry(a.shape, request.in[1].shape, a, request.op.name.c_str()));
+}
+
+template <class G>
+std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
+  const DType dtype = request.in[0].dtype;
+  if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
+  const auto& a = request.attrs.as<G>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, request.op.name.c_str());
+  if (!has_work(g)) return plan_zeros(request);
+  if (dtype == DType::f64) return columns_weight<double>(g, request.threads);
+  if (!is_image(g)) return columns_weight<float>(g, request.threads);
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(conv2d_backward_weight_scratch(shape, request.threads),
                    [shape, threads = request.threads](const Launch& l) {
-                     conv2d_backward_data(shape, operand(l, 0), operand(l, 1), result(l), l.scratch, threads);
+                     conv2d_backward_weight(shape, operand<float>(l, 1), operand<float>(l, 0), result<float>(l),
+                                            nullptr, false, l.scratch, threads);
                    });
 }
 
-std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
+// The kernels below decline what they are not for; the next one is asked then.
+bool tiles_pay(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
+         winograd_pays(image_shape(g), request.threads);
+}
+
+std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
+  const GemmActivation activation = gemm_activation(a.activation);
+  const bool relu = activation == GemmActivation::kRelu;
+  if (!tiles_pay(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(winograd_forward_scratch(shape, request.threads), [=, biased = request.in.size() == 3,
+                                                                      threads = request.threads](const Launch& l) {
+    winograd_forward(shape, operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
+                     result<float>(l), l.scratch, threads);
+  });
+}
+
+std::unique_ptr<Plan> plan_winograd_input(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
-  const Conv2dShape shape = conv_shape(request.in[1].shape, a.shape, a);
-  if (!has_work(shape)) return plan_zeros(request);
+  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
+  if (!tiles_pay(request, g)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
   return make_plan(
-      conv2d_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
-        conv2d_backward_weight(shape, operand(l, 1), operand(l, 0), result(l), nullptr, false, l.scratch, threads);
+      winograd_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
+        winograd_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
       });
+}
+
+std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
+  if (!tiles_pay(request, g)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(winograd_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](
+                                                                                 const Launch& l) {
+    winograd_backward_weight(shape, operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch, threads);
+  });
+}
+
+bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
+         DepthwiseConv::takes(image_shape(g));
+}
+
+template <class A>
+std::unique_ptr<Plan> plan_depthwise_forward(const PlanRequest& request) {
+  const auto& a = request.attrs.as<A>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, request.op.name.c_str());
+  const GemmActivation activation = gemm_activation(a.activation);
+  const bool relu = activation == GemmActivation::kRelu, biased = request.in.size() == 3;
+  if (!is_depthwise(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
+    conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
+                 result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> plan_depthwise_input(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
+  if (!is_depthwise(request, g)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> plan_depthwise_weight(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
+  if (!is_depthwise(request, g)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_weight(operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch);
+  });
 }
 
 }  // namespace
 
 void register_cpu_conv(KernelTable& table) {
-  table.add("conv2d", DeviceKind::cpu, {"im2col", Accepts::contiguous, plan_forward});
-  table.add("conv2d_backward_input", DeviceKind::cpu, {"im2col", Accepts::contiguous, plan_backward_input});
-  table.add("conv2d_backward_weight", DeviceKind::cpu, {"im2col", Accepts::contiguous, plan_backward_weight});
+  const auto add = [&](const char* op, const char* name, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
+    table.add(op, DeviceKind::cpu, {name, Accepts::contiguous, plan});
+  };
+  add("conv1d", "depthwise", plan_depthwise_forward<Conv1dAttrs>);
+  add("conv2d", "depthwise", plan_depthwise_forward<Conv2dAttrs>);
+  add("conv2d_backward_input", "depthwise", plan_depthwise_input);
+  add("conv2d_backward_weight", "depthwise", plan_depthwise_weight);
+  add("conv2d", "winograd", plan_winograd_forward);
+  add("conv2d_backward_input", "winograd", plan_winograd_input);
+  add("conv2d_backward_weight", "winograd", plan_winograd_weight);
+  add("conv1d", "im2col", plan_forward<Conv1dAttrs>);
+  add("conv2d", "im2col", plan_forward<Conv2dAttrs>);
+  add("conv3d", "im2col", plan_forward<Conv3dAttrs>);
+  add("conv2d_backward_input", "im2col", plan_backward_input<Conv2dGradAttrs>);
+  add("conv3d_backward_input", "im2col", plan_backward_input<Conv3dGradAttrs>);
+  add("conv2d_backward_weight", "im2col", plan_backward_weight<Conv2dGradAttrs>);
+  add("conv3d_backward_weight", "im2col", plan_backward_weight<Conv3dGradAttrs>);
 }
 
 }  // namespace starling

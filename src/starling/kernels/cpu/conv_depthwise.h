@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "starling/kernels/cpu/conv_shape.h"
+
+namespace starling {
+
+// Convolutions in which every input channel is a group of its own (depthwise, with any number of results a channel), in
+// f32. Made when a kernel is planned; running allocates nothing and scratch is 64-byte aligned. Threads share out
+// channels; the bits do not depend on their number.
+class DepthwiseConv {
+ public:
+  static bool takes(const Conv2dShape& shape);
+  DepthwiseConv(const Conv2dShape& shape, int threads);
+
+  std::size_t scratch_bytes() const { return static_cast<std::size_t>(per_thread_ * threads_) * sizeof(float); }
+
+  // y = conv(x, w) + bias, through a relu if asked; bias may be null.
+  void forward(const float* x, const float* w, const float* bias, bool relu, float* y, void* scratch) const;
+  void backward_data(const float* dy, const float* w, float* dx, void* scratch) const;
+  void backward_weight(const float* x, const float* dy, float* dw, void* scratch) const;
+
+ private:
+  struct Memory {
+    float* image;  // planes by remainder, plane_ apart; one set a channel, image_ apart
+    float* line;   // results, or a gradient behind a margin of zeros; one a channel, line_ apart
+    float* sums;   // of weights, or the weights in the order of remainders
+  };
+  Memory carve(void* scratch, int thread) const;
+  void clear(const Memory& memory) const;
+  template <class Body>
+  void share_channels(const Body& body) const;
+  void load_image(const float* plane, float* to) const;
+  void store_image(const float* from, float* plane) const;
+  void sum_planes(const float* w, const float* gradient, bool accumulate, float* weights, float* image) const;
+  void load_gradient(const float* plane, float* line) const;
+
+  Conv2dShape s_;
+  int threads_;
+  std::int64_t rows_, pitch_, plane_;  // of the plane of one remainder, and with what vectors write too much
+  std::int64_t count_;                 // places of a result plane: its rows at that pitch
+  std::int64_t together_;  // channels moved before the first of them is used: their stores have ended by then
+  std::int64_t margin_;    // zeros before a gradient
+  std::int64_t image_, line_, sums_, per_thread_;  // floats
+  std::vector<std::int64_t> offsets_;              // of each tap within the image's planes
+  // The taps of each remainder, one remainder after another: which they are, and how far back they read a gradient.
+  std::vector<std::int64_t> first_, order_, back_;
+};
+
+}  // namespace starling

@@ -1,0 +1,95 @@
+#include "starling/ops/local_conv.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/conv_geometry.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/ops/unfold.h"
+
+namespace starling {
+
+Tensor local_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const LocalConv2dAttrs& attrs) {
+  const OpDef& op = named_op<"local_conv2d">();
+  if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
+  return apply1(op, {x, weight}, attrs);
+}
+
+namespace {
+
+Types infer_local(const InferCall& call) {
+  rules::expect_same_dtype(call);
+  rules::expect_float(call);
+  rules::expect_rank(call, 0, 4);
+  rules::expect_rank(call, 1, 3);
+  const auto& a = call.attrs.as<LocalConv2dAttrs>();
+  const Shape &x = call.in[0].shape, &w = call.in[1].shape;
+  const Pair counts = window_counts(x, {a.kernel, a.stride, a.padding, a.dilation}, "local_conv2d");
+  std::int64_t positions = 0, taps = 0;
+  check(!__builtin_mul_overflow(counts[0], counts[1], &positions) &&
+            !__builtin_mul_overflow(a.kernel[0], a.kernel[1], &taps) && !__builtin_mul_overflow(taps, x[1], &taps) &&
+            w[0] == positions && w[2] == taps,
+        "[local_conv2d] expected weight [{} · {}, out, {} · {} · {}], got {}", counts[0], counts[1], x[1], a.kernel[0],
+        a.kernel[1], to_string(w));
+  if (call.in.size() == 3) {
+    check(call.in[2].shape == Shape{w[1], counts[0], counts[1]}, "[local_conv2d] expected a bias [{}, {}, {}], got {}",
+          w[1], counts[0], counts[1], to_string(call.in[2].shape));
+  }
+  return {TensorType{call.in[0].dtype, {x[0], w[1], counts[0], counts[1]}}};
+}
+
+// With the windows as matrices, one a position, the layer is a product: y [p, n, out] = u [p, n, k] · w [p, out, k]ᵀ.
+TensorList grad_local(const GradCall& c) {
+  const auto& a = c.attrs.as<LocalConv2dAttrs>();
+  const Shape &x = c.in[0].shape(), &w = c.in[1].shape();
+  const Tensor& g = c.grads[0];
+  const Tensor gradients = transpose(reshape(g, {x[0], w[1], w[0]}), {2, 0, 1});  // [p, n, out]
+  TensorList out(c.in.size());
+  if (c.needs(0)) {
+    const Tensor columns = transpose(matmul(gradients, c.in[1]), {1, 2, 0});  // [n, k, p]
+    out[0] = fold(columns, {{x[2], x[3]}, a.kernel, a.stride, a.padding, a.dilation});
+  }
+  if (c.needs(1)) {
+    const Tensor windows = transpose(unfold(c.in[0], {a.kernel, a.stride, a.padding, a.dilation}), {2, 0, 1});
+    out[1] = matmul(gradients, windows, {.trans_a = true});
+  }
+  if (c.in.size() == 3 && c.needs(2)) out[2] = sum(g, {.axes = {0}});
+  return out;
+}
+
+std::vector<OpCase> local_cases() {
+  const auto make = [](Shape x, std::int64_t out, LocalConv2dAttrs a, bool bias) {
+    const Pair n = window_counts(x, {a.kernel, a.stride, a.padding, a.dilation}, "cases");
+    OpCase c{{{.shape = x}, {.shape = {n[0] * n[1], out, x[1] * a.kernel[0] * a.kernel[1]}}}, a};
+    if (bias) c.in.push_back({.shape = {out, n[0], n[1]}});
+    return c;
+  };
+  return {make({2, 1, 4, 4}, 2, {.kernel = {3, 3}}, true),
+          make({1, 2, 5, 4}, 2, {.kernel = {2, 3}, .stride = {2, 1}}, false),
+          make({2, 2, 3, 3}, 1, {.kernel = {2, 2}, .padding = {1, 0}}, true),
+          make({1, 1, 5, 6}, 3, {.kernel = {2, 2}, .dilation = {3, 2}}, true),
+          make({0, 2, 3, 3}, 2, {.kernel = {2, 2}}, true),
+          make({3, 3, 2, 3}, 2, {}, true),
+          make({2, 2, 3, 6}, 1, {.kernel = {3, 3}, .stride = {1, 2}, .padding = {0, 1}}, true),
+          make({1, 2, 3, 3}, 5, {.kernel = {3, 3}}, false)};
+}
+
+}  // namespace
+
+void register_ops_local_conv(OpRegistry& ops) {
+  ops.add(
+      {.name = "local_conv2d",
+       .doc = "A convolution of [n, c, h, w] with weights [positions, out, c * kh * kw] of its own at each position.",
+       .inputs = {"x", "weight", "bias?"},
+       .attrs = &attr_type<LocalConv2dAttrs>(),
+       .infer = infer_local,
+       .gradient = grad_local,
+       .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
+       .cases = local_cases,
+       .saves = kSavesInputs});
+}
+
+}  // namespace starling

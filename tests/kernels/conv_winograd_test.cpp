@@ -1,0 +1,146 @@
+#include "starling/kernels/cpu/conv_winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/simd_testing.h"
+#include "starling/kernels/cpu/conv_columns.h"
+#include "starling/kernels/cpu/conv_plans.h"
+
+namespace starling {
+namespace {
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+struct alignas(64) Line {
+  char bytes[64];
+};
+
+std::vector<Line> scratch_of(std::size_t bytes) {
+  std::vector<Line> lines(bytes / 64 + 1);
+  std::memset(lines.data(), 0xff, lines.size() * sizeof(Line));
+  return lines;
+}
+
+Floats random_values(std::int64_t count, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  Floats values(static_cast<std::size_t>(count));
+  for (float& v : values) v = uniform(engine);
+  return values;
+}
+
+struct Problem {
+  Shape x, w;
+  std::int64_t padding;
+  ConvGeometry geometry() const {
+    return conv_geometry(x, w, Conv2dAttrs{{1, 1}, {padding, padding}, {1, 1}, 1, {}}, "test");
+  }
+  Conv2dShape shape() const { return conv_plans::image_shape(geometry()); }
+};
+
+// Even and odd sizes, images narrower and wider than a vector of tiles, channels beside whole vectors, all paddings.
+const std::vector<Problem> kProblems = {
+    {{2, 32, 14, 14}, {48, 32, 3, 3}, 1}, {{3, 33, 7, 9}, {35, 33, 3, 3}, 1},   {{1, 40, 70, 6}, {32, 40, 3, 3}, 0},
+    {{1, 32, 5, 81}, {37, 32, 3, 3}, 2},  {{5, 512, 8, 8}, {64, 512, 3, 3}, 1},
+};
+
+double error_of(const Floats& got, const Doubles& want) {
+  double most = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) most = std::max(most, std::abs(static_cast<double>(got[i]) - want[i]));
+  return std::isnan(got[0]) ? NAN : most;
+}
+
+// Rounding grows with the number of terms for any kernel: the tiles may lose four times what plain sums in float lose.
+void expect_near(const Floats& got, const Floats& plain, const Doubles& want) {
+  EXPECT_LE(error_of(got, want), 4 * error_of(plain, want) + 1e-6);
+  EXPECT_LE(error_of(plain, want), 1e-3);
+  for (float v : got) ASSERT_FALSE(std::isnan(v));
+}
+
+Doubles doubles(const Floats& values) { return {values.begin(), values.end()}; }
+std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.numel()); }
+
+template <class F>
+void for_all(const F& f) {
+  testing::for_each_target([&] {
+    for (const auto& problem : kProblems) {
+      for (int threads : {1, 3}) f(problem, threads);
+    }
+  });
+}
+
+// The same convolution by columns, in either precision.
+template <class T>
+std::vector<T> forward(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& w,
+                       const std::vector<T>& bias) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::forward, 1);
+  std::vector<T> y(count(g.y));
+  auto memory = scratch_of(conv.scratch_bytes());
+  conv.forward(x.data(), w.data(), bias.data(), GemmActivation::kRelu, y.data(), memory.data());
+  return y;
+}
+template <class T>
+std::vector<T> backward_data(const ConvGeometry& g, const std::vector<T>& dy, const std::vector<T>& w) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::data, 1);
+  std::vector<T> dx(count(g.x));
+  auto memory = scratch_of(conv.scratch_bytes());
+  conv.backward_data(dy.data(), w.data(), nullptr, dx.data(), memory.data());
+  return dx;
+}
+template <class T>
+std::vector<T> backward_weight(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& dy) {
+  const ColumnConv<T> conv(g, ColumnConv<T>::Pass::weight, 1);
+  std::vector<T> dw(count(g.w));
+  auto memory = scratch_of(conv.scratch_bytes());
+  conv.backward_weight(x.data(), dy.data(), dw.data(), memory.data());
+  return dw;
+}
+
+TEST(Winograd, ForwardIsAlmostAsAccurateAsProducts) {
+  for_all([](const Problem& p, int threads) {
+    const ConvGeometry g = p.geometry();
+    const Floats x = random_values(g.x.numel(), 1), w = random_values(g.w.numel(), 2), b = random_values(g.w[0], 3);
+    Floats got(count(g.y), NAN);
+    auto scratch = scratch_of(winograd_forward_scratch(p.shape(), threads));
+    winograd_forward(p.shape(), x.data(), w.data(), b.data(), true, got.data(), scratch.data(), threads);
+    expect_near(got, forward(g, x, w, b), forward(g, doubles(x), doubles(w), doubles(b)));
+  });
+}
+
+TEST(Winograd, BackwardDataIsAlmostAsAccurateAsProducts) {
+  for_all([](const Problem& p, int threads) {
+    const ConvGeometry g = p.geometry();
+    const Floats dy = random_values(g.y.numel(), 1), w = random_values(g.w.numel(), 2);
+    Floats got(count(g.x), NAN);
+    auto scratch = scratch_of(winograd_backward_data_scratch(p.shape(), threads));
+    winograd_backward_data(p.shape(), dy.data(), w.data(), got.data(), scratch.data(), threads);
+    expect_near(got, backward_data(g, dy, w), backward_data(g, doubles(dy), doubles(w)));
+  });
+}
+
+TEST(Winograd, BackwardWeightIsAlmostAsAccurateAsProducts) {
+  for_all([](const Problem& p, int threads) {
+    const ConvGeometry g = p.geometry();
+    const Floats x = random_values(g.x.numel(), 1), dy = random_values(g.y.numel(), 2);
+    Floats got(count(g.w), NAN);
+    auto scratch = scratch_of(winograd_backward_weight_scratch(p.shape(), threads));
+    winograd_backward_weight(p.shape(), x.data(), dy.data(), got.data(), scratch.data(), threads);
+    expect_near(got, backward_weight(g, x, dy), backward_weight(g, doubles(x), doubles(dy)));
+  });
+}
+
+TEST(Winograd, IsMeantForThreeByThreeAtStrideOneWithManyChannels) {
+  EXPECT_TRUE(winograd_pays(Problem{{4, 64, 14, 14}, {64, 64, 3, 3}, 1}.shape(), 2));
+  EXPECT_FALSE(winograd_pays(Problem{{4, 3, 14, 14}, {64, 3, 3, 3}, 1}.shape(), 2));
+  EXPECT_FALSE(winograd_pays(Problem{{4, 64, 14, 14}, {64, 64, 5, 5}, 1}.shape(), 2));
+  EXPECT_FALSE(winograd_pays(Problem{{64, 64, 3, 3}, {64, 64, 3, 3}, 0}.shape(), 2));
+}
+
+}  // namespace
+}  // namespace starling
