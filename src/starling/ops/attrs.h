@@ -85,7 +85,7 @@ struct NoAttrs {
 // An attribute struct of any op, held inline.
 class Attrs {
  public:
-  static constexpr std::size_t kCapacity = 256;
+  static constexpr std::size_t kCapacity = 384;  // five lists of sizes
 
   Attrs() : Attrs(NoAttrs{}) {}
   // Meant to convert: `apply(op, {x}, SumAttrs{…})`.
