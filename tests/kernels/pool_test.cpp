@@ -16,6 +16,12 @@ namespace {
 
 using Floats = std::vector<float>;
 
+struct Sample {
+  Shape x;
+  MaxPoolAttrs attrs;
+  bool count_include_pad = true;
+};
+
 // Few different values: windows are full of ties.
 Floats random_steps(std::int64_t count, std::uint32_t seed) {
   std::mt19937 engine(seed);
@@ -25,27 +31,23 @@ Floats random_steps(std::int64_t count, std::uint32_t seed) {
   return values;
 }
 
-std::int64_t x_size(const Pool2dShape& s) { return s.planes * s.in_h * s.in_w; }
-std::int64_t y_size(const Pool2dShape& s) { return s.planes * s.out_h() * s.out_w(); }
-
-// Calls f(y index, x indices inside the image in order, padded size of the window).
+// Calls f(y index, x indices inside the image in order, elements that a mean counts).
 template <class F>
-void for_windows(const Pool2dShape& s, const F& f) {
-  for (std::int64_t p = 0; p < s.planes; ++p) {
-    for (std::int64_t oh = 0; oh < s.out_h(); ++oh) {
-      for (std::int64_t ow = 0; ow < s.out_w(); ++ow) {
-        std::vector<std::int64_t> inside;
-        int padded = 0;
-        for (std::int64_t kh = 0; kh < s.kernel_h; ++kh) {
-          for (std::int64_t kw = 0; kw < s.kernel_w; ++kw) {
-            const std::int64_t h = oh * s.stride_h - s.pad_h + kh;
-            const std::int64_t w = ow * s.stride_w - s.pad_w + kw;
-            if (h < s.in_h + s.pad_h && w < s.in_w + s.pad_w) ++padded;
-            if (h >= 0 && h < s.in_h && w >= 0 && w < s.in_w) inside.push_back((p * s.in_h + h) * s.in_w + w);
-          }
-        }
-        f((p * s.out_h() + oh) * s.out_w() + ow, inside, padded);
+void for_windows(const PoolGeometry& g, bool include_pad, const F& f) {
+  const auto& [d, h, w] = g.axes;
+  std::int64_t at = 0;
+  for (std::int64_t p = 0; p < g.planes; ++p) {
+    for (std::int64_t window = 0; window < g.out_volume(); ++window, ++at) {
+      const std::int64_t i = window / (h.out * w.out), j = window / w.out % h.out, k = window % w.out;
+      std::vector<std::int64_t> inside;
+      for (std::int64_t tap = 0; tap < d.kernel * h.kernel * w.kernel; ++tap) {
+        const std::int64_t z = d.start(i) + tap / (h.kernel * w.kernel) * d.dilation;
+        const std::int64_t y = h.start(j) + tap / w.kernel % h.kernel * h.dilation;
+        const std::int64_t x = w.start(k) + tap % w.kernel * w.dilation;
+        if (z < 0 || z >= d.in || y < 0 || y >= h.in || x < 0 || x >= w.in) continue;
+        inside.push_back(((p * d.in + z) * h.in + y) * w.in + x);
       }
+      f(at, inside, d.counted(i, include_pad) * h.counted(j, include_pad) * w.counted(k, include_pad));
     }
   }
 }
@@ -53,139 +55,179 @@ void for_windows(const Pool2dShape& s, const F& f) {
 std::int64_t first_largest(const Floats& x, const std::vector<std::int64_t>& inside) {
   std::int64_t best = inside.front();
   for (std::int64_t i : inside) {
-    if (x[i] > x[best]) best = i;
+    if (x[static_cast<std::size_t>(i)] > x[static_cast<std::size_t>(best)]) best = i;
   }
   return best;
 }
 
-std::string name_of(const Pool2dShape& s, int threads) {
-  return fmt::format("{}x{}x{} kernel {}x{} stride {}x{} pad {}x{} ceil {} threads {}", s.planes, s.in_h, s.in_w,
-                     s.kernel_h, s.kernel_w, s.stride_h, s.stride_w, s.pad_h, s.pad_w, s.ceil_mode, threads);
-}
-
-const std::vector<Pool2dShape> kShapes = {
-    {.planes = 60, .in_h = 24, .in_w = 24},
-    {.planes = 7, .in_h = 8, .in_w = 8},
-    {.planes = 300, .in_h = 12, .in_w = 70},
-    {.planes = 5, .in_h = 9, .in_w = 15},
-    {.planes = 5, .in_h = 2, .in_w = 2},
-    {.planes = 5, .in_h = 9, .in_w = 15, .ceil_mode = true},
-    {.planes = 5, .in_h = 9, .in_w = 15, .count_include_pad = false},
-    {.planes = 4, .in_h = 13, .in_w = 11, .kernel_h = 3, .kernel_w = 3},
-    {.planes = 4, .in_h = 13, .in_w = 11, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1},
-    {.planes = 4, .in_h = 12, .in_w = 12, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1, .ceil_mode = true},
-    {.planes = 4,
-     .in_h = 12,
-     .in_w = 12,
-     .kernel_h = 3,
-     .kernel_w = 3,
-     .pad_h = 1,
-     .pad_w = 1,
-     .ceil_mode = true,
-     .count_include_pad = false},
-    {.planes = 3, .in_h = 10, .in_w = 17, .kernel_h = 4, .kernel_w = 2, .stride_h = 1, .stride_w = 3, .pad_h = 2},
-    {.planes = 3, .in_h = 7, .in_w = 7, .kernel_h = 7, .kernel_w = 7, .stride_h = 1, .stride_w = 1},
-    {.planes = 0, .in_h = 4, .in_w = 4}};
+const std::vector<Sample> kSamples = {{{10, 6, 24, 24}, {}},
+                                      {{1, 7, 8, 8}, {}},
+                                      {{3, 100, 12, 70}, {}},
+                                      {{1, 5, 9, 15}, {}},
+                                      {{1, 5, 2, 2}, {}},
+                                      {{1, 5, 9, 15}, {{2}, {2}, {0}, {1}, true}},
+                                      {{1, 40, 55, 55}, {{3}, {2}}},
+                                      {{1, 4, 13, 11}, {{3}, {2}, {1}}},
+                                      {{1, 20, 56, 56}, {{3}, {2}, {1}}, false},
+                                      {{1, 4, 12, 12}, {{3}, {2}, {1}, {1}, true}},
+                                      {{1, 4, 12, 12}, {{3}, {2}, {1}, {1}, true}, false},
+                                      {{1, 3, 10, 17}, {{4, 2}, {1, 3}, {2, 0}}},
+                                      {{1, 3, 14, 37}, {{5}, {1}, {2}}},
+                                      {{1, 3, 14, 60}, {{4, 7}, {2}, {2, 3}}},
+                                      {{1, 3, 7, 7}, {{7}, {1}}},
+                                      {{2, 3, 5, 9, 40}, {{3}, {2}, {1}}},
+                                      {{2, 3, 4, 6, 20}, {{2}, {2}}},
+                                      {{2, 3, 90}, {{3}, {2}, {1}}},
+                                      {{2, 0, 4, 4}, {}}};
 
 template <class F>
-void for_all_shapes(const F& f) {
-  for (const Pool2dShape& s : kShapes) {
+void for_all(const F& f) {
+  for (const Sample& s : kSamples) {
+    const PoolGeometry g = pool_geometry(s.x, s.attrs, 0, "test");
+    const PoolWindows w = regular_windows(g, s.count_include_pad);
     for (int threads : {1, 2, 3}) {
-      SCOPED_TRACE(name_of(s, threads));
-      starling::testing::for_each_target([&] { f(s, threads); });
+      SCOPED_TRACE(to_string(s.x) + " " + Attrs(s.attrs).print() + " threads " + std::to_string(threads));
+      starling::testing::for_each_target([&] { f(s, g, w, threads); });
     }
   }
 }
 
-TEST(MaxPool, TakesTheLargestOfEachWindow) {
-  for_all_shapes([](const Pool2dShape& s, int threads) {
-    const Floats x = random_steps(x_size(s), 1);
-    Floats expected(static_cast<std::size_t>(y_size(s)));
-    for_windows(s, [&](auto y, const auto& inside, int) { expected[y] = x[first_largest(x, inside)]; });
-    Floats y(expected.size(), NAN);
-    max_pool2d_forward(s, x.data(), y.data(), threads);
-    EXPECT_EQ(y, expected);
+std::size_t y_size(const PoolGeometry& g) { return static_cast<std::size_t>(g.planes * g.out_volume()); }
+
+TEST(MaxPool, TakesTheFirstLargestOfEachWindow) {
+  for_all([](const Sample& s, const PoolGeometry& g, const PoolWindows& w, int threads) {
+    const Floats x = random_steps(s.x.numel(), 1);
+    Floats values(y_size(g));
+    std::vector<std::int32_t> places(values.size());
+    for_windows(g, true, [&](auto at, const auto& inside, auto) {
+      const std::int64_t best = first_largest(x, inside);
+      values[static_cast<std::size_t>(at)] = x[static_cast<std::size_t>(best)];
+      places[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(best % g.in_volume());
+    });
+    Floats y(values.size(), NAN);
+    std::vector<std::int32_t> index(y.size(), -1);
+    max_pool(w, x.data(), y.data(), index.data(), threads);
+    EXPECT_EQ(y, values);
+    EXPECT_EQ(index, places);
+    Floats alone(values.size(), NAN);
+    max_pool<float>(w, x.data(), alone.data(), nullptr, threads);
+    EXPECT_EQ(alone, values);
   });
 }
 
-TEST(MaxPool, GivesTheGradientToTheFirstLargest) {
-  for_all_shapes([](const Pool2dShape& s, int threads) {
-    const Floats x = random_steps(x_size(s), 1);
-    const Floats dy = random_steps(y_size(s), 2);
-    Floats expected(x.size());
-    for_windows(s, [&](auto y, const auto& inside, int) { expected[first_largest(x, inside)] += dy[y]; });
-    Floats dx(x.size(), NAN);
-    max_pool2d_backward(s, x.data(), dy.data(), dx.data(), threads);
+TEST(MaxPool, GivesTheGradientToTheWinners) {
+  for_all([](const Sample& s, const PoolGeometry& g, const PoolWindows& w, int threads) {
+    const Floats x = random_steps(s.x.numel(), 1), dy = random_steps(static_cast<std::int64_t>(y_size(g)), 2);
+    Floats y(y_size(g)), expected(x.size()), dx(x.size(), NAN), back(y.size(), NAN);
+    std::vector<std::int32_t> index(y.size());
+    max_pool(w, x.data(), y.data(), index.data(), threads);
+    for_windows(g, true, [&](auto at, const auto& inside, auto) {
+      expected[static_cast<std::size_t>(first_largest(x, inside))] += dy[static_cast<std::size_t>(at)];
+    });
+    const bool twice = s.x.rank() == 4 && g.axes[1].in == 2 * g.axes[1].out && g.axes[2].in == 2 * g.axes[2].out;
+    const PositionShape shape{g.planes, g.in_volume(), g.out_volume(), twice ? g.axes[2].out : 0};
+    max_pool_scatter(shape, dy.data(), index.data(), dx.data(), threads);
+    EXPECT_EQ(dx, expected);
+    max_pool_gather(shape, x.data(), index.data(), back.data(), threads);
+    EXPECT_EQ(back, y);
+  });
+}
+
+TEST(MaxPool, ScattersPositionsOfOtherWindowsToo) {
+  const PositionShape shape{1, 16, 4, 2};
+  const Floats dy = {1, 2, 3, 4};
+  const std::vector<std::int32_t> index = {15, 0, 15, 3};
+  starling::testing::for_each_target([&] {
+    Floats dx(16, NAN), expected(16);
+    expected[15] = 4, expected[0] = 2, expected[3] = 4;
+    max_pool_scatter(shape, dy.data(), index.data(), dx.data(), 1);
     EXPECT_EQ(dx, expected);
   });
 }
 
-TEST(MaxPool, LetsNanWin) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (std::int64_t size : {2, 3}) {  // the vector path and the general one
-    const Pool2dShape s{.planes = 1, .in_h = size, .in_w = size, .kernel_h = size, .kernel_w = size};
-    for (std::int64_t at = 0; at < size * size; ++at) {
-      Floats x(static_cast<std::size_t>(size * size), 5);
-      x[at] = nan;
-      Floats y(1);
-      max_pool2d_forward(s, x.data(), y.data(), 1);
-      EXPECT_TRUE(std::isnan(y[0])) << at;
-      const Floats dy = {3};
-      Floats dx(x.size());
-      max_pool2d_backward(s, x.data(), dy.data(), dx.data(), 1);
-      for (std::int64_t i = 0; i < size * size; ++i) EXPECT_EQ(dx[i], i == at ? 3 : 0);
-    }
+TEST(MaxPool, RefusesPositionsOutsideTheImage) {
+  for (std::int32_t wrong : {-1, 16}) {
+    const std::vector<std::int32_t> index = {0, 2, wrong, 10};
+    const Floats dy(4), x(16);
+    Floats dx(16), y(4);
+    EXPECT_THROW(max_pool_scatter({1, 16, 4, 2}, dy.data(), index.data(), dx.data(), 1), Error);
+    EXPECT_THROW(max_pool_gather({1, 16, 4, 2}, x.data(), index.data(), y.data(), 1), Error);
   }
 }
 
-TEST(MaxPool, TakesWindowsOfMinusInfinity) {
-  const float low = -std::numeric_limits<float>::infinity();
-  for (std::int64_t size : {2, 3}) {
-    const Pool2dShape s{.planes = 1, .in_h = size, .in_w = size, .kernel_h = size, .kernel_w = size};
-    const Floats x(static_cast<std::size_t>(size * size), low);
-    Floats y(1);
-    max_pool2d_forward(s, x.data(), y.data(), 1);
-    EXPECT_EQ(y[0], low);
-    const Floats dy = {3};
-    Floats dx(x.size());
-    max_pool2d_backward(s, x.data(), dy.data(), dx.data(), 1);
-    EXPECT_EQ(dx[0], 3);
+// In rows long enough for vectors of every target.
+TEST(MaxPool, LetsTheFirstNanWin) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t kernel : {2, 3}) {
+    const PoolGeometry g = pool_geometry({1, 1, 4, 70}, MaxPoolAttrs{{kernel}, {2}}, 2, "test");
+    const PoolWindows w = regular_windows(g);
+    starling::testing::for_each_target([&] {
+      Floats x(280, 5);
+      x[1] = nan, x[70 + 1] = nan, x[41] = nan;
+      Floats y(y_size(g));
+      std::vector<std::int32_t> index(y.size());
+      max_pool(w, x.data(), y.data(), index.data(), 1);
+      EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[20]));
+      EXPECT_EQ(index[0], 1);
+      EXPECT_EQ(index[20], 41);
+      EXPECT_EQ(y[5], 5);
+      EXPECT_EQ(index[5], 10);
+    });
   }
+}
+
+TEST(MaxPool, TakesTheFirstOfInfinities) {
+  const float low = -std::numeric_limits<float>::infinity();
+  const PoolGeometry g = pool_geometry({1, 1, 3, 71}, MaxPoolAttrs{{3}, {2}}, 2, "test");
+  const PoolWindows w = regular_windows(g);
+  starling::testing::for_each_target([&] {
+    const Floats x(3 * 71, low);
+    Floats y(y_size(g));
+    std::vector<std::int32_t> index(y.size(), -1);
+    max_pool(w, x.data(), y.data(), index.data(), 1);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      EXPECT_EQ(y[i], low);
+      EXPECT_EQ(index[i], static_cast<std::int32_t>(2 * i));
+    }
+  });
 }
 
 TEST(AvgPool, AveragesEachWindow) {
-  for_all_shapes([](const Pool2dShape& s, int threads) {
-    const Floats x = random_steps(x_size(s), 1);
-    Floats y(static_cast<std::size_t>(y_size(s)), NAN);
-    avg_pool2d_forward(s, x.data(), y.data(), threads);
-    for_windows(s, [&](auto at, const auto& inside, int padded) {
+  for_all([](const Sample& s, const PoolGeometry& g, const PoolWindows& w, int threads) {
+    if (s.attrs.dilation[0] != 1) return;
+    const Floats x = random_steps(s.x.numel(), 1);
+    Floats y(y_size(g), NAN);
+    avg_pool(w, x.data(), y.data(), threads);
+    for_windows(g, s.count_include_pad, [&](auto at, const auto& inside, auto count) {
       double sum = 0;
-      for (auto i : inside) sum += x[i];
-      const double divisor = s.count_include_pad ? padded : static_cast<double>(inside.size());
-      ASSERT_NEAR(y[at], sum / divisor, 1e-6);
+      for (auto i : inside) sum += x[static_cast<std::size_t>(i)];
+      ASSERT_NEAR(y[static_cast<std::size_t>(at)], sum / static_cast<double>(count), 1e-6);
     });
   });
 }
 
 TEST(AvgPool, SpreadsTheGradientOverTheWindow) {
-  for_all_shapes([](const Pool2dShape& s, int threads) {
-    const Floats dy = random_steps(y_size(s), 2);
-    std::vector<double> expected(static_cast<std::size_t>(x_size(s)));
-    for_windows(s, [&](auto at, const auto& inside, int padded) {
-      const double divisor = s.count_include_pad ? padded : static_cast<double>(inside.size());
-      for (auto i : inside) expected[i] += dy[at] / divisor;
+  for_all([](const Sample& s, const PoolGeometry& g, const PoolWindows& w, int threads) {
+    const Floats dy = random_steps(static_cast<std::int64_t>(y_size(g)), 2);
+    std::vector<double> expected(static_cast<std::size_t>(s.x.numel()));
+    for_windows(g, s.count_include_pad, [&](auto at, const auto& inside, auto count) {
+      for (auto i : inside)
+        expected[static_cast<std::size_t>(i)] += dy[static_cast<std::size_t>(at)] / static_cast<double>(count);
     });
-    Floats dx(expected.size(), NAN);
-    avg_pool2d_backward(s, dy.data(), dx.data(), threads);
+    Floats dx(expected.size(), NAN), rows(static_cast<std::size_t>(threads * g.axes[2].in));
+    avg_pool_backward(w, dy.data(), dx.data(), rows.data(), threads);
     for (std::size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], 1e-5) << i;
   });
 }
 
 TEST(Pool, RefusesShapesThatDoNotFit) {
-  float x = 0;
-  EXPECT_THROW(max_pool2d_forward({.planes = 1, .in_h = 1, .in_w = 4}, &x, &x, 1), Error);
-  EXPECT_THROW(max_pool2d_forward({.planes = 1, .in_h = 4, .in_w = 4, .pad_h = 2}, &x, &x, 1), Error);
-  EXPECT_THROW(avg_pool2d_forward({.planes = 1, .in_h = 4, .in_w = 4, .stride_w = 0}, &x, &x, 1), Error);
+  const auto pool = [](Shape x, MaxPoolAttrs a) { return pool_geometry(x, a, 2, "test"); };
+  EXPECT_THROW(pool({1, 1, 1, 4}, {}), Error);
+  EXPECT_THROW(pool({1, 1, 4, 4}, {{2}, {2}, {2}}), Error);
+  EXPECT_THROW(pool({1, 1, 4, 4}, {{2}, {2, 0}}), Error);
+  EXPECT_THROW(pool({1, 1, 4, 4}, {{2, 2, 2}}), Error);
+  EXPECT_THROW(pool({1, 1, 3, 3}, {{2}, {1}, {1}, {4}}), Error);
+  EXPECT_THROW(pool({1, 1, 4}, {}), Error);
 }
 
 }  // namespace

@@ -165,11 +165,10 @@ TEST(Misuse, IntegerDivisionByZeroIsAnError) {
 }
 
 TEST(Misuse, PoolIndicesOutsideTheImageAreErrors) {
-  const OpDef& op = find_op("max_pool2d_backward");
+  const OpDef& op = find_op("max_pool_backward");
   const Tensor dy = zeros({1, 1, 2, 2});
-  const std::uint8_t index[] = {0, 1, 4, 0};
-  const Pool2dGradAttrs attrs{{1, 1, 4, 4}, {2, 2}, {2, 2}, {0, 0}};
-  EXPECT_THROW(apply(op, {dy, from_host<std::uint8_t>(index, {1, 1, 2, 2})}, attrs), Error);
+  const std::int32_t index[] = {0, 2, 16, 10};
+  EXPECT_THROW(apply(op, {dy, from_host<std::int32_t>(index, {1, 1, 2, 2})}, ShapeAttrs{{1, 1, 4, 4}}), Error);
 }
 
 }  // namespace

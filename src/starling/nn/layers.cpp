@@ -43,16 +43,12 @@ Tensor Conv2d::forward(const Tensor& x) {
                  .groups = options_.groups});
 }
 
-namespace {
-
-Pool2dAttrs pool_attrs(const PoolOptions& o) {
-  return {{o.kernel, o.kernel}, {o.stride, o.stride}, {o.padding, o.padding}};
+Tensor MaxPool2d::forward(const Tensor& x) {
+  return max_pool2d(x, {.kernel = {options_.kernel}, .stride = {options_.stride}, .padding = {options_.padding}});
 }
-
-}  // namespace
-
-Tensor MaxPool2d::forward(const Tensor& x) { return max_pool2d(x, pool_attrs(options_)); }
-Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, pool_attrs(options_)); }
+Tensor AvgPool2d::forward(const Tensor& x) {
+  return avg_pool2d(x, {.kernel = {options_.kernel}, .stride = {options_.stride}, .padding = {options_.padding}});
+}
 Tensor Dropout::forward(const Tensor& x) { return training() && p_ > 0 ? dropout(x, p_) : x; }
 Tensor Flatten::forward(const Tensor& x) { return flatten(x); }
 Tensor Relu::forward(const Tensor& x) { return relu(x); }

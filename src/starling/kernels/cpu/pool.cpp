@@ -1,178 +1,194 @@
 #include "starling/kernels/cpu/pool.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
 #include "starling/base/error.h"
-#include "starling/base/parallel.h"
-#include "starling/kernels/cpu/pool_two.h"
+#include "starling/kernels/cpu/simd/reduce.h"
 
 namespace starling {
-namespace {
 
-constexpr std::int64_t kElementsPerThread = 32 * 1024;  // input elements that pay for waking one more thread
-
-void check_shape(const Pool2dShape& s) {
-  check(s.planes >= 0 && s.kernel_h >= 1 && s.kernel_w >= 1 && s.stride_h >= 1 && s.stride_w >= 1,
-        "[pool2d] expected positive kernel and stride, got kernel {}x{} stride {}x{}", s.kernel_h, s.kernel_w,
-        s.stride_h, s.stride_w);
-  check(s.pad_h >= 0 && s.pad_w >= 0 && 2 * s.pad_h <= s.kernel_h && 2 * s.pad_w <= s.kernel_w,
-        "[pool2d] expected padding of at most half the kernel {}x{}, got {}x{}", s.kernel_h, s.kernel_w, s.pad_h,
-        s.pad_w);
-  check(s.in_h + 2 * s.pad_h >= s.kernel_h && s.in_w + 2 * s.pad_w >= s.kernel_w,
-        "[pool2d] expected a padded image of at least {}x{}, got {}x{}", s.kernel_h, s.kernel_w, s.in_h, s.in_w);
-}
-
-// Whole windows of 2 x 2; a last odd row or column belongs to none.
-bool is_two(const Pool2dShape& s) {
-  return s.kernel_h == 2 && s.kernel_w == 2 && s.stride_h == 2 && s.stride_w == 2 && s.pad_h == 0 && s.pad_w == 0 &&
-         2 * s.out_h() <= s.in_h && 2 * s.out_w() <= s.in_w;
-}
-
-// Calls body(first, count) for one range of planes a thread.
-template <class Body>
-void for_plane_ranges(const Pool2dShape& s, int threads, const Body& body) {
-  const std::int64_t elements = s.planes * s.in_h * s.in_w;
-  const std::int64_t pieces =
-      std::clamp<std::int64_t>(std::min(elements / kElementsPerThread, s.planes), 1, std::max(threads, 1));
-  parallel_run(static_cast<int>(pieces), [&](int piece) {
-    const std::int64_t first = s.planes * piece / pieces;
-    body(first, s.planes * (piece + 1) / pieces - first);
+template <class T>
+void max_pool(const PoolWindows& w, const T* x, T* y, std::int32_t* index, int threads) {
+  const std::int64_t in = w.in_volume(), out = w.out_volume();
+  share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (w.inner_end > w.inner_begin) return max_pool_planes(w, x, y, index, first, end);
+    }
+    for (std::int64_t p = first; p < end; ++p) {
+      each_window(w, [&](std::int64_t at, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c) {
+        max_window(w, x + p * in, d, h, c, y + p * out + at, index ? index + p * out + at : nullptr);
+      });
+    }
   });
 }
 
-// Calls two(x offset, y offset, output rows) over runs of windows of 2 x 2, or any(x offset, y offset) plane by plane.
-// Planes of an even height follow each other without a gap: they are one tall plane.
-template <class Two, class Any>
-void pool_planes(const Pool2dShape& s, int threads, const Two& two, const Any& any) {
-  const bool vectors = is_two(s);
-  const bool joined = vectors && s.in_h == 2 * s.out_h();
-  const std::int64_t in = s.in_h * s.in_w;
-  const std::int64_t out = s.out_h() * s.out_w();
-  for_plane_ranges(s, threads, [&](std::int64_t first, std::int64_t count) {
-    if (joined) return two(first * in, first * out, count * s.out_h());
-    for (std::int64_t p = first; p < first + count; ++p) {
-      if (vectors) {
-        two(p * in, p * out, s.out_h());
+namespace {
+
+template <class F>
+void each_position(const PositionShape& s, std::int64_t plane, const std::int32_t* index, const F& f) {
+  for (std::int64_t i = 0; i < s.positions; ++i) {
+    const std::int64_t at = index[plane * s.positions + i];
+    if (at < 0 || at >= s.image) [[unlikely]] {
+      fail("[max_pool] expected positions in [0, {}), got {} at {} of plane {}", s.image, at, i, plane);
+    }
+    f(plane * s.positions + i, plane * s.image + at);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void max_pool_scatter(const PositionShape& s, const T* dy, const std::int32_t* index, T* dx, int threads) {
+  share_planes(s.planes, s.image, threads, [&](std::int64_t first, std::int64_t end, int) {
+    for (std::int64_t p = first; p < end; ++p) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (s.row > 0 &&
+            scatter_two(dy + p * s.positions, index + p * s.positions, s.positions / s.row, s.row, dx + p * s.image))
+          continue;
+      }
+      std::fill_n(dx + p * s.image, s.image, T{0});
+      each_position(s, p, index, [&](std::int64_t from, std::int64_t to) { dx[to] += dy[from]; });
+    }
+  });
+}
+
+template <class T>
+void max_pool_gather(const PositionShape& s, const T* x, const std::int32_t* index, T* y, int threads) {
+  share_planes(s.planes, s.positions, threads, [&](std::int64_t first, std::int64_t end, int) {
+    for (std::int64_t p = first; p < end; ++p)
+      each_position(s, p, index, [&](std::int64_t to, std::int64_t from) { y[to] = x[from]; });
+  });
+}
+
+template <class T>
+void avg_pool(const PoolWindows& w, const T* x, T* y, int threads) {
+  const std::int64_t in = w.in_volume(), out = w.out_volume();
+  if (w.planes == 0) return;
+  if (w.whole()) {
+    const double count = w.divisor > 0 ? w.divisor : w.spans[0][0].count * w.spans[1][0].count * w.spans[2][0].count;
+    return reduce_sum(x, y, {w.planes, in, 1}, 1 / count);
+  }
+  share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (w.inner_end > w.inner_begin) return avg_pool_planes(w, x, y, first, end);
+    }
+    for (std::int64_t p = first; p < end; ++p) {
+      each_window(w, [&](std::int64_t at, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c) {
+        y[p * out + at] = mean_window(w, x + p * in, d, h, c);
+      });
+    }
+  });
+}
+
+namespace {
+
+double share_of(const PoolWindows& w, const PoolSpan& d, const PoolSpan& h) {
+  return w.divisor > 0 ? 1 / w.divisor : 1 / (d.count * h.count);
+}
+
+// What one row of windows gives to the columns of each of its rows in the image.
+template <class T>
+void spread_row(const PoolWindows& w, const T* dy, double share, T* row) {
+  std::fill_n(row, w.in[2], T{0});
+  for (std::int64_t c = 0; c < w.out[2]; ++c) {
+    const PoolSpan& span = w.spans[2][static_cast<std::size_t>(c)];
+    const T value = static_cast<T>(static_cast<double>(dy[c]) * (w.divisor > 0 ? share : share / span.count));
+    for (std::int64_t at = span.begin; at < span.end; ++at) row[at] += value;
+  }
+}
+
+template <class T>
+void spread_plane(const PoolWindows& w, bool tiles, const T* dy, T* dx, T* row) {
+  if (!tiles) std::fill_n(dx, w.in_volume(), T{0});
+  for (const PoolSpan& d : w.spans[0]) {
+    for (const PoolSpan& h : w.spans[1]) {
+      spread_row(w, dy, share_of(w, d, h), row);
+      dy += w.out[2];
+      for (std::int64_t i = d.begin; i < d.end; ++i) {
+        for (std::int64_t j = h.begin; j < h.end; ++j) {
+          T* to = dx + (i * w.in[1] + j) * w.in[2];
+          if (tiles) {
+            std::copy_n(row, w.in[2], to);
+          } else {
+            for (std::int64_t c = 0; c < w.in[2]; ++c) to[c] += row[c];
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void avg_pool_backward(const PoolWindows& w, const T* dy, T* dx, T* rows, int threads) {
+  if (w.planes == 0) return;
+  const std::int64_t in = w.in_volume(), out = w.out_volume();
+  const bool tiles = w.tiles(), whole = w.whole();
+  share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int piece) {
+    for (std::int64_t p = first; p < end; ++p) {
+      if (whole) {
+        const double share = share_of(w, w.spans[0][0], w.spans[1][0]) / (w.divisor > 0 ? 1 : w.spans[2][0].count);
+        std::fill_n(dx + p * in, in, static_cast<T>(static_cast<double>(dy[p]) * share));
       } else {
-        any(p * in, p * out);
+        spread_plane(w, tiles, dy + p * out, dx + p * in, rows + piece * w.in[2]);
       }
     }
   });
 }
 
-// The part of a window that lies in the image, and what an average over it divides by.
-struct Window {
-  std::int64_t top, bottom, left, right;
-  float divisor;
-};
+namespace {
 
-Window window_at(const Pool2dShape& s, std::int64_t oh, std::int64_t ow) {
-  const std::int64_t top = oh * s.stride_h - s.pad_h;
-  const std::int64_t left = ow * s.stride_w - s.pad_w;
-  const std::int64_t bottom = std::min(top + s.kernel_h, s.in_h + s.pad_h);
-  const std::int64_t right = std::min(left + s.kernel_w, s.in_w + s.pad_w);
-  Window w{std::max<std::int64_t>(top, 0), std::min(bottom, s.in_h), std::max<std::int64_t>(left, 0),
-           std::min(right, s.in_w), 0};
-  const std::int64_t padded = (bottom - top) * (right - left);
-  w.divisor = static_cast<float>(s.count_include_pad ? padded : (w.bottom - w.top) * (w.right - w.left));
-  return w;
-}
-
-std::int64_t winner(const float* plane, const Pool2dShape& s, const Window& w) {
-  std::int64_t best = w.top * s.in_w + w.left;
-  float most = -std::numeric_limits<float>::infinity();
-  for (std::int64_t h = w.top; h < w.bottom; ++h) {
-    for (std::int64_t i = h * s.in_w + w.left; i < h * s.in_w + w.right; ++i) {
-      if (!(plane[i] > most) && !std::isnan(plane[i])) continue;
-      most = plane[i];
-      best = i;
+template <class T, class Power>
+double power_sum(const PoolWindows& w, const T* plane, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c,
+                 const Power& power) {
+  double sum = 0;
+  for (std::int64_t i = d.begin; i < d.end; ++i) {
+    for (std::int64_t j = h.begin; j < h.end; ++j) {
+      const T* row = plane + (i * w.in[1] + j) * w.in[2];
+      for (std::int64_t at = c.begin; at < c.end; ++at) sum += power(static_cast<double>(row[at]));
     }
   }
-  return best;
+  return sum;
 }
 
-// Calls body(window, output index) for every window of a plane.
-template <class Body>
-void for_windows(const Pool2dShape& s, const Body& body) {
-  const std::int64_t out_w = s.out_w();
-  for (std::int64_t oh = 0; oh < s.out_h(); ++oh) {
-    for (std::int64_t ow = 0; ow < out_w; ++ow) body(window_at(s, oh, ow), oh * out_w + ow);
-  }
-}
-
-float mean(const float* plane, const Pool2dShape& s, const Window& w) {
-  float sum = 0;
-  for (std::int64_t h = w.top; h < w.bottom; ++h) {
-    for (std::int64_t c = w.left; c < w.right; ++c) sum += plane[h * s.in_w + c];
-  }
-  return sum / w.divisor;
-}
-
-void spread(float gradient, const Pool2dShape& s, const Window& w, float* plane) {
-  const float share = gradient / w.divisor;
-  for (std::int64_t h = w.top; h < w.bottom; ++h) {
-    for (std::int64_t c = w.left; c < w.right; ++c) plane[h * s.in_w + c] += share;
-  }
-}
-
-// The vector path writes every element that a window covers; only an odd rest needs zeros first.
-void clear_uncovered(const Pool2dShape& s, float* dx) {
-  if (is_two(s) && 2 * s.out_h() == s.in_h && 2 * s.out_w() == s.in_w) return;
-  std::fill(dx, dx + s.planes * s.in_h * s.in_w, 0.0F);
+template <class T, class Power, class Root>
+void lp_planes(const PoolWindows& w, const T* x, T* y, int threads, const Power& power, const Root& root) {
+  const std::int64_t in = w.in_volume(), out = w.out_volume();
+  share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int) {
+    for (std::int64_t p = first; p < end; ++p) {
+      each_window(w, [&](std::int64_t at, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c) {
+        y[p * out + at] = static_cast<T>(root(power_sum(w, x + p * in, d, h, c, power)));
+      });
+    }
+  });
 }
 
 }  // namespace
 
-void max_pool2d_forward(const Pool2dShape& s, const float* x, float* y, int threads) {
-  check_shape(s);
-  pool_planes(
-      s, threads,
-      [&](std::int64_t in, std::int64_t out, std::int64_t rows) {
-        max_pool_two(x + in, s.in_w, rows, s.out_w(), y + out);
-      },
-      [&](std::int64_t in, std::int64_t out) {
-        for_windows(s, [&](const Window& w, std::int64_t i) { y[out + i] = x[in + winner(x + in, s, w)]; });
-      });
+template <class T>
+void lp_pool(const PoolWindows& w, double p, const T* x, T* y, int threads) {
+  if (p == 2) {
+    return lp_planes(
+        w, x, y, threads, [](double v) { return v * v; }, [](double s) { return std::sqrt(s); });
+  }
+  lp_planes(
+      w, x, y, threads, [p](double v) { return std::pow(std::abs(v), p); },
+      [p](double s) { return std::pow(s, 1 / p); });
 }
 
-void max_pool2d_backward(const Pool2dShape& s, const float* x, const float* dy, float* dx, int threads) {
-  check_shape(s);
-  clear_uncovered(s, dx);
-  pool_planes(
-      s, threads,
-      [&](std::int64_t in, std::int64_t out, std::int64_t rows) {
-        max_pool_two_gradient(x + in, dy + out, s.in_w, rows, s.out_w(), dx + in);
-      },
-      [&](std::int64_t in, std::int64_t out) {
-        for_windows(s, [&](const Window& w, std::int64_t i) { dx[in + winner(x + in, s, w)] += dy[out + i]; });
-      });
-}
-
-void avg_pool2d_forward(const Pool2dShape& s, const float* x, float* y, int threads) {
-  check_shape(s);
-  pool_planes(
-      s, threads,
-      [&](std::int64_t in, std::int64_t out, std::int64_t rows) {
-        avg_pool_two(x + in, s.in_w, rows, s.out_w(), y + out);
-      },
-      [&](std::int64_t in, std::int64_t out) {
-        for_windows(s, [&](const Window& w, std::int64_t i) { y[out + i] = mean(x + in, s, w); });
-      });
-}
-
-void avg_pool2d_backward(const Pool2dShape& s, const float* dy, float* dx, int threads) {
-  check_shape(s);
-  clear_uncovered(s, dx);
-  pool_planes(
-      s, threads,
-      [&](std::int64_t in, std::int64_t out, std::int64_t rows) {
-        avg_pool_two_gradient(dy + out, s.in_w, rows, s.out_w(), dx + in);
-      },
-      [&](std::int64_t in, std::int64_t out) {
-        for_windows(s, [&](const Window& w, std::int64_t i) { spread(dy[out + i], s, w, dx + in); });
-      });
-}
+template void max_pool(const PoolWindows&, const float*, float*, std::int32_t*, int);
+template void max_pool(const PoolWindows&, const double*, double*, std::int32_t*, int);
+template void max_pool_scatter(const PositionShape&, const float*, const std::int32_t*, float*, int);
+template void max_pool_scatter(const PositionShape&, const double*, const std::int32_t*, double*, int);
+template void max_pool_gather(const PositionShape&, const float*, const std::int32_t*, float*, int);
+template void max_pool_gather(const PositionShape&, const double*, const std::int32_t*, double*, int);
+template void avg_pool(const PoolWindows&, const float*, float*, int);
+template void avg_pool(const PoolWindows&, const double*, double*, int);
+template void avg_pool_backward(const PoolWindows&, const float*, float*, float*, int);
+template void avg_pool_backward(const PoolWindows&, const double*, double*, double*, int);
+template void lp_pool(const PoolWindows&, double, const float*, float*, int);
+template void lp_pool(const PoolWindows&, double, const double*, double*, int);
 
 }  // namespace starling

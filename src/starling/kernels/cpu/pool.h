@@ -1,43 +1,78 @@
 #pragma once
 
-#include <cstdint>
+#include "starling/kernels/cpu/pool_windows.h"
 
 namespace starling {
 
-// Two-dimensional pooling of planes: x [planes, in_h, in_w], y [planes, out_h, out_w], dense; planes = batch *
-// channels.
-struct Pool2dShape {
+// Pooling of dense planes. Threads share out planes; results do not depend on their number. T is float or double; rows
+// of floats go through vectors where PoolWindows says so.
+
+// The largest element of each window and, unless index is null, its place in the plane. Of equals the first counts; a
+// NaN wins over numbers.
+template <class T>
+void max_pool(const PoolWindows& windows, const T* x, T* y, std::int32_t* index, int threads);
+
+// How many elements planes have, and how many positions in them are given.
+struct PositionShape {
   std::int64_t planes = 0;
-  std::int64_t in_h = 0;
-  std::int64_t in_w = 0;
-  std::int64_t kernel_h = 2;
-  std::int64_t kernel_w = 2;
-  std::int64_t stride_h = 2;
-  std::int64_t stride_w = 2;
-  std::int64_t pad_h = 0;
-  std::int64_t pad_w = 0;
-  bool ceil_mode = false;         // a last window that begins inside the image or its left border counts
-  bool count_include_pad = true;  // averages: padding counts as zeros in the divisor
-
-  std::int64_t out_h() const { return outputs(in_h, kernel_h, stride_h, pad_h); }
-  std::int64_t out_w() const { return outputs(in_w, kernel_w, stride_w, pad_w); }
-
- private:
-  std::int64_t outputs(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad) const {
-    const std::int64_t out = (in + 2 * pad - kernel + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-    return ceil_mode && (out - 1) * stride >= in + pad ? out - 1 : out;
-  }
+  std::int64_t image = 0;
+  std::int64_t positions = 0;
+  std::int64_t row = 0;  // positions in a row where the image is exactly twice as high and wide; else 0
 };
+// dx = dy at the positions, added where they are equal, else 0. Throws when a position lies outside the image.
+template <class T>
+void max_pool_scatter(const PositionShape& shape, const T* dy, const std::int32_t* index, T* dx, int threads);
+// y = x at the positions. Throws as above.
+template <class T>
+void max_pool_gather(const PositionShape& shape, const T* x, const std::int32_t* index, T* y, int threads);
 
-// Threads share out planes; results do not depend on their number. All throw Error when padding exceeds half the kernel
-// or the kernel exceeds the padded image.
-//
-// The largest element of each window. Of equals the first counts; a NaN wins over numbers. No indices are kept: the
-// gradient finds the winners again from x, which is cheaper than writing and reading them.
-void max_pool2d_forward(const Pool2dShape& shape, const float* x, float* y, int threads);
-void max_pool2d_backward(const Pool2dShape& shape, const float* x, const float* dy, float* dx, int threads);
+template <class T>
+void avg_pool(const PoolWindows& windows, const T* x, T* y, int threads);
+// `rows` is room for one row of the image a thread.
+template <class T>
+void avg_pool_backward(const PoolWindows& windows, const T* dy, T* dx, T* rows, int threads);
 
-void avg_pool2d_forward(const Pool2dShape& shape, const float* x, float* y, int threads);
-void avg_pool2d_backward(const Pool2dShape& shape, const float* dy, float* dx, int threads);
+template <class T>
+void lp_pool(const PoolWindows& windows, double p, const T* x, T* y, int threads);
+
+// Vector paths over planes [first, end), for floats.
+void max_pool_planes(const PoolWindows& windows, const float* x, float* y, std::int32_t* index, std::int64_t first,
+                     std::int64_t end);
+void avg_pool_planes(const PoolWindows& windows, const float* x, float* y, std::int64_t first, std::int64_t end);
+
+// One plane of positions that lie each in its own 2 × 2 window; false, with dx half written, when one does not.
+bool scatter_two(const float* dy, const std::int32_t* index, std::int64_t rows, std::int64_t columns, float* dx);
+
+// One window by its definition.
+template <class T>
+void max_window(const PoolWindows& w, const T* plane, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c, T* y,
+                std::int32_t* index) {
+  std::int64_t place = (d.begin * w.in[1] + h.begin) * w.in[2] + c.begin;
+  T best = plane[place];
+  for (std::int64_t i = d.begin; i < d.end; i += w.step[0]) {
+    for (std::int64_t j = h.begin; j < h.end; j += w.step[1]) {
+      const std::int64_t row = (i * w.in[1] + j) * w.in[2];
+      for (std::int64_t at = row + c.begin; at < row + c.end; at += w.step[2]) {
+        if (!(plane[at] > best) && !(plane[at] != plane[at] && best == best)) continue;
+        best = plane[at];
+        place = at;
+      }
+    }
+  }
+  *y = best;
+  if (index) *index = static_cast<std::int32_t>(place);
+}
+
+template <class T>
+T mean_window(const PoolWindows& w, const T* plane, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c) {
+  T sum = 0;
+  for (std::int64_t i = d.begin; i < d.end; ++i) {
+    for (std::int64_t j = h.begin; j < h.end; ++j) {
+      const T* row = plane + (i * w.in[1] + j) * w.in[2];
+      for (std::int64_t at = c.begin; at < c.end; ++at) sum += row[at];
+    }
+  }
+  return static_cast<T>(static_cast<double>(sum) / (w.divisor > 0 ? w.divisor : d.count * h.count * c.count));
+}
 
 }  // namespace starling

@@ -2,189 +2,260 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
-#include "starling/ops/conv.h"
+#include "starling/ops/pool_geometry.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
 
 namespace starling {
+namespace {
 
-Tensor max_pool2d(const Tensor& x, const Pool2dAttrs& attrs) {
-  static const OpDef& op = find_op("max_pool2d");
-  return apply1(op, {x}, attrs);
+// Positions cost time and memory: they are made only for a gradient.
+Tensor max_pool(const OpDef& with_index, const OpDef& values, const Tensor& x, const MaxPoolAttrs& attrs) {
+  return apply1(grad_enabled() && x.defined() && x.requires_grad() ? with_index : values, {x}, attrs);
 }
 
-Tensor avg_pool2d(const Tensor& x, const Pool2dAttrs& attrs) {
-  static const OpDef& op = find_op("avg_pool2d");
-  return apply1(op, {x}, attrs);
+MaxPooled both(const OpDef& op, const Tensor& x, const MaxPoolAttrs& attrs) {
+  TensorList out = apply(op, {x}, attrs);
+  return {out[0], out[1]};
 }
+
+}  // namespace
+
+Tensor max_pool1d(const Tensor& x, const MaxPoolAttrs& attrs) {
+  return max_pool(named_op<"max_pool1d">(), named_op<"max_pool1d_values">(), x, attrs);
+}
+Tensor max_pool2d(const Tensor& x, const MaxPoolAttrs& attrs) {
+  return max_pool(named_op<"max_pool2d">(), named_op<"max_pool2d_values">(), x, attrs);
+}
+Tensor max_pool3d(const Tensor& x, const MaxPoolAttrs& attrs) {
+  return max_pool(named_op<"max_pool3d">(), named_op<"max_pool3d_values">(), x, attrs);
+}
+MaxPooled max_pool1d_with_index(const Tensor& x, const MaxPoolAttrs& attrs) {
+  return both(named_op<"max_pool1d">(), x, attrs);
+}
+MaxPooled max_pool2d_with_index(const Tensor& x, const MaxPoolAttrs& attrs) {
+  return both(named_op<"max_pool2d">(), x, attrs);
+}
+MaxPooled max_pool3d_with_index(const Tensor& x, const MaxPoolAttrs& attrs) {
+  return both(named_op<"max_pool3d">(), x, attrs);
+}
+Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+  return apply1(named_op<"adaptive_max_pool1d">(), {x}, attrs);
+}
+Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+  return apply1(named_op<"adaptive_max_pool2d">(), {x}, attrs);
+}
+Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+  return apply1(named_op<"adaptive_max_pool3d">(), {x}, attrs);
+}
+Tensor global_max_pool(const Tensor& x) { return apply1(named_op<"global_max_pool">(), {x}); }
 
 namespace {
 
-Shape pooled_shape(const Shape& x, const Pool2dAttrs& a, const char* who) {
-  check(x.rank() == 4, "[{}] expected x [n, c, h, w], got {}", who, to_string(x));
-  for (int i : {0, 1}) {
-    const auto axis = static_cast<std::size_t>(i);
-    check(a.padding[axis] <= a.kernel[axis] / 2, "[{}] expected padding of at most half the kernel, got {} for {}", who,
-          a.padding[axis], a.kernel[axis]);
-  }
-  return {x[0], x[1], window_count(x[2], a.kernel[0], a.stride[0], a.padding[0], 1, who),
-          window_count(x[3], a.kernel[1], a.stride[1], a.padding[1], 1, who)};
+Types values_and_positions(const InferCall& call, const Shape& y) {
+  rules::expect_float(call);
+  return {TensorType{call.in[0].dtype, y}, TensorType{DType::i32, y}};
 }
 
-Pool2dGradAttrs grad_attrs(const Shape& shape, const Pool2dAttrs& a) { return {shape, a.kernel, a.stride, a.padding}; }
-Pool2dAttrs plain(const Pool2dGradAttrs& a) { return {a.kernel, a.stride, a.padding}; }
-
-Types infer_max(const InferCall& call) {
-  rules::expect_float(call);
-  const auto& a = call.attrs.as<Pool2dAttrs>();
-  const Shape out = pooled_shape(call.in[0].shape, a, "max_pool2d");
-  check(a.kernel[0] * a.kernel[1] <= 256, "[max_pool2d] expected a window of at most 256 elements, got {} × {}",
-        a.kernel[0], a.kernel[1]);
-  return {TensorType{call.in[0].dtype, out}, TensorType{DType::u8, out}};
+Shape max_shape(const InferCall& call) {
+  const char* who = call.op.name.c_str();
+  return pool_geometry(call.in[0].shape, call.attrs.as<MaxPoolAttrs>(), spatial_dims(call.op.name), who).y;
 }
 
-Types infer_avg(const InferCall& call) {
+Types infer_max(const InferCall& call) { return values_and_positions(call, max_shape(call)); }
+
+Types infer_values(const InferCall& call) {
   rules::expect_float(call);
-  return {TensorType{call.in[0].dtype, pooled_shape(call.in[0].shape, call.attrs.as<Pool2dAttrs>(), "avg_pool2d")}};
+  return {TensorType{call.in[0].dtype, max_shape(call)}};
+}
+
+Types infer_adaptive(const InferCall& call) {
+  const auto& size = call.attrs.as<AdaptivePoolAttrs>().size;
+  const int spatial = spatial_dims(call.op.name);
+  return values_and_positions(call, adaptive_geometry(call.in[0].shape, size, spatial, call.op.name.c_str()).y);
+}
+
+Types infer_global(const InferCall& call) {
+  return values_and_positions(call, adaptive_geometry(call.in[0].shape, {1}, 0, call.op.name.c_str()).y);
+}
+
+// An image, and positions in it of any number of windows.
+void check_positions(const Shape& x, const TensorType& index, const InferCall& call) {
+  adaptive_geometry(x, {1}, 0, call.op.name.c_str());
+  const Shape& at = index.shape;
+  check(index.dtype == DType::i32 && at.rank() == x.rank() && at[0] == x[0] && at[1] == x[1],
+        "[{}] expected positions i32 [{}, {}, …] of rank {}, got {}", call.op.name, x[0], x[1], x.rank(),
+        to_string(index));
 }
 
 Types infer_backward(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<Pool2dGradAttrs>();
-  const Shape dy = pooled_shape(a.shape, plain(a), call.op.name.c_str());
-  check(call.in[0].shape == dy, "[{}] expected dy {}, got {}", call.op.name, to_string(dy),
-        to_string(call.in[0].shape));
-  return {TensorType{call.in[0].dtype, a.shape}};
+  const Shape& x = call.attrs.as<ShapeAttrs>().shape;
+  check_positions(x, call.in[1], call);
+  check(call.in[0].shape == call.in[1].shape, "[{}] expected dy of the positions' shape {}, got {}", call.op.name,
+        to_string(call.in[1].shape), to_string(call.in[0]));
+  return {TensorType{call.in[0].dtype, x}};
 }
 
-Types infer_max_backward(const InferCall& call) {
-  check(call.in[1] == TensorType{DType::u8, call.in[0].shape}, "[{}] expected index u8{}, got {}", call.op.name,
-        to_string(call.in[0].shape), to_string(call.in[1]));
-  return infer_backward(call);
-}
-
-// What the windows chose, from another tensor of x's shape.
 Types infer_gather(const InferCall& call) {
   rules::expect_float(call);
-  const Shape out = pooled_shape(call.in[0].shape, call.attrs.as<Pool2dAttrs>(), "max_pool2d_gather");
-  check(call.in[1] == TensorType{DType::u8, out}, "[max_pool2d_gather] expected index u8{}, got {}", to_string(out),
-        to_string(call.in[1]));
-  return {TensorType{call.in[0].dtype, out}};
+  check_positions(call.in[0].shape, call.in[1], call);
+  return {TensorType{call.in[0].dtype, call.in[1].shape}};
 }
 
-std::vector<OpCase> pool_cases() {
-  const auto one = [](Shape x, Pool2dAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
+TensorList scatter(const Tensor& dy, const Tensor& index, const Shape& shape) {
+  if (!dy.defined()) return {Tensor()};
+  return {apply1(named_op<"max_pool_backward">(), {dy, index}, ShapeAttrs{shape})};
+}
+
+TensorList max_gradient(const GradCall& c) { return scatter(c.grads[0], c.out[1], c.in[0].shape()); }
+
+std::vector<OpCase> max_cases(int spatial) {
+  const auto one = [&](Shape x, MaxPoolAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
+  if (spatial == 1)
+    return {one({2, 3, 8}, {}),
+            one({1, 2, 9}, {{3}, {2}, {1}}),
+            one({1, 1, 40}, {{3}, {1}, {0}}),
+            one({1, 1, 11}, {{2}, {3}, {1}, {2}}),
+            one({1, 2, 7}, {{2}, {}, {0}, {1}, true}),
+            one({0, 2, 4}, {}),
+            one({1, 1, 75}, {{2}, {2}, {0}}),
+            one({1, 2, 5}, {{5}, {1}, {2}})};
+  if (spatial == 3)
+    return {one({1, 2, 4, 4, 4}, {}),
+            one({1, 1, 4, 5, 6}, {{3, 2, 1}, {2, 1, 1}, {1, 0, 0}}),
+            one({1, 1, 5, 5, 5}, {{2}, {1}, {0}, {2}}),
+            one({1, 1, 3, 3, 5}, {{2}, {2}, {0}, {1}, true}),
+            one({0, 1, 2, 2, 2}, {}),
+            one({1, 1, 2, 3, 35}, {{2, 3, 3}, {1, 1, 2}, {0, 1, 1}}),
+            one({1, 2, 2, 2, 19}, {{1, 2, 3}, {1}, {0}}),
+            one({2, 1, 3, 3, 3}, {{3}})};
   return {one({2, 3, 4, 4}, {}),
           one({1, 2, 5, 7}, {{3, 2}, {2, 1}, {1, 0}}),
-          one({1, 1, 6, 6}, {{3, 3}, {2, 2}, {0, 0}}),
+          one({1, 1, 6, 6}, {{3}, {2}}),
           one({0, 2, 4, 4}, {}),
-          one({2, 1, 24, 24}, {}),
-          one({1, 2, 5, 5}, {{2, 2}, {1, 1}, {1, 1}}),
-          one({1, 1, 9, 33}, {})};
+          one({1, 1, 10, 20}, {}),
+          one({1, 2, 5, 5}, {{2}, {1}, {1}}),
+          one({1, 1, 5, 39}, {{3}, {2}, {1}, {1}, true}),
+          one({1, 1, 9, 9}, {{2, 3}, {1, 2}, {1}, {3, 2}}),
+          one({1, 1, 4, 44}, {{4, 5}, {2}, {2}}),
+          one({1, 1, 7, 9}, {{2}, {3, 4}, {0}})};
 }
 
-std::vector<OpCase> backward_cases(bool with_index) {
-  std::vector<OpCase> cases;
-  for (const auto& c : pool_cases()) {
-    const auto& a = c.attrs.as<Pool2dAttrs>();
-    if (with_index && (a.padding[0] > 0 || a.padding[1] > 0)) continue;
-    const Shape& x = c.in[0].shape;
-    const Shape dy = pooled_shape(x, a, "cases");
-    OpCase made{{{.shape = dy}}, grad_attrs(x, a)};
-    const double windows = static_cast<double>(a.kernel[0] * a.kernel[1]);
-    if (with_index) made.in.push_back({.shape = dy, .low = 0, .high = windows - 0.01, .dtype = DType::u8});
-    cases.push_back(made);
-  }
+std::vector<OpCase> adaptive_cases(int spatial) {
+  const auto one = [&](Shape x, Shape size) {
+    return OpCase{{{.shape = x, .distinct = true}}, AdaptivePoolAttrs{size}};
+  };
+  if (spatial == 1)
+    return {one({2, 3, 8}, {4}), one({1, 2, 7}, {3}),   one({1, 1, 5}, {1}), one({1, 1, 3}, {5}),
+            one({0, 2, 4}, {2}), one({1, 1, 44}, {22}), one({1, 1, 9}, {9}), one({1, 3, 10}, {4})};
+  if (spatial == 3)
+    return {one({1, 2, 4, 4, 4}, {2}),       one({1, 1, 3, 4, 5}, {2, 3, 2}), one({1, 1, 3, 3, 3}, {1}),
+            one({1, 1, 2, 2, 2}, {3}),       one({0, 1, 2, 2, 2}, {1}),       one({1, 1, 2, 2, 36}, {1, 1, 18}),
+            one({2, 1, 3, 2, 4}, {3, 2, 4}), one({1, 1, 5, 4, 3}, {2})};
+  return {one({2, 2, 4, 6}, {2, 3}), one({1, 2, 5, 7}, {3, 2}),   one({1, 3, 7, 7}, {1}), one({1, 1, 2, 3}, {3, 4}),
+          one({0, 2, 4, 4}, {2}),    one({1, 1, 4, 36}, {2, 18}), one({1, 1, 6, 6}, {4}), one({1, 2, 3, 5}, {3, 5})};
+}
+
+std::vector<OpCase> global_cases() {
+  const auto one = [](Shape x) { return OpCase{{{.shape = x, .distinct = true}}, NoAttrs{}}; };
+  return {one({2, 3, 8}),    one({2, 3, 4, 4}), one({1, 2, 3, 2, 2}), one({0, 3, 2, 2}),
+          one({1, 3, 7, 7}), one({1, 1, 1, 1}), one({4, 2, 1, 20}),   one({1, 1, 5, 33})};
+}
+
+// Positions anywhere in the image, several of one place among them.
+std::vector<OpCase> position_cases(bool backward) {
+  const auto one = [&](Shape x, Shape y) {
+    std::int64_t volume = 1;
+    for (int i = 2; i < x.rank(); ++i) volume *= x[i];
+    const CaseInput index{.shape = y, .low = 0, .high = static_cast<double>(volume) - 0.01, .dtype = DType::i32};
+    if (backward) return OpCase{{{.shape = y}, index}, ShapeAttrs{x}};
+    return OpCase{{{.shape = x}, index}, NoAttrs{}};
+  };
+  return {one({2, 3, 8}, {2, 3, 4}),         one({1, 2, 4, 4}, {1, 2, 2, 2}),       one({1, 1, 3, 3}, {1, 1, 4, 5}),
+          one({0, 2, 4, 4}, {0, 2, 2, 2}),   one({1, 2, 2, 3, 4}, {1, 2, 1, 2, 2}), one({1, 3, 5, 5}, {1, 3, 1, 1}),
+          one({1, 1, 4, 40}, {1, 1, 2, 20}), one({1, 2, 2, 2}, {1, 2, 1, 1})};
+}
+
+// The same positions always win in these, so that both ways of the vector path are taken.
+std::vector<OpCase> backward_cases() {
+  auto cases = position_cases(true);
+  const CaseInput first{.shape = {1, 40, 1, 1}, .low = 0, .high = 0.5, .dtype = DType::i32};
+  cases.push_back({{{.shape = {1, 40, 1, 1}}, first}, ShapeAttrs{{1, 40, 2, 2}}});
   return cases;
 }
 
 ShardRule shard_pool(const ShardCall& call) { return rules::shard_batch(call, 0b11); }
 
-void register_max(OpRegistry& ops) {
-  ops.add({.name = "max_pool2d",
-           .doc = "The largest value of each window, and which one of the window it was.",
+OpDef max_op(std::string name, std::string doc, const AttrType& attrs, std::function<Types(const InferCall&)> infer,
+             std::function<std::vector<OpCase>()> cases) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = {"x"},
+          .outputs = {"y", "index"},
+          .attrs = &attrs,
+          .infer = std::move(infer),
+          .gradient = max_gradient,
+          .shard = shard_pool,
+          .cases = std::move(cases),
+          .saves = kSavesOutputs};
+}
+
+void register_of_rank(OpRegistry& ops, int spatial) {
+  const std::string name = "pool" + std::to_string(spatial) + "d";
+  ops.add(max_op("max_" + name, "The largest value of each window, and where in the image it lies.",
+                 attr_type<MaxPoolAttrs>(), infer_max, [spatial] { return max_cases(spatial); }));
+  ops.add(max_op("adaptive_max_" + name, "The largest value of each of `size` even windows, and where it lies.",
+                 attr_type<AdaptivePoolAttrs>(), infer_adaptive, [spatial] { return adaptive_cases(spatial); }));
+  // Without positions; the gradient, seldom asked for here, finds them.
+  ops.add({.name = "max_" + name + "_values",
+           .doc = "The largest value of each window.",
            .inputs = {"x"},
-           .outputs = {"y", "index"},
-           .attrs = &attr_type<Pool2dAttrs>(),
-           .infer = infer_max,
+           .attrs = &attr_type<MaxPoolAttrs>(),
+           .infer = infer_values,
            .gradient =
-               [](const GradCall& c) {
-                 static const OpDef& op = find_op("max_pool2d_backward");
-                 if (!c.grads[0].defined()) return TensorList{Tensor()};
-                 return TensorList{
-                     apply1(op, {c.grads[0], c.out[1]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>()))};
+               [spatial](const GradCall& c) {
+                 const OpDef& op = spatial == 1   ? named_op<"max_pool1d">()
+                                   : spatial == 2 ? named_op<"max_pool2d">()
+                                                  : named_op<"max_pool3d">();
+                 return scatter(c.grads[0], apply(op, {c.in[0]}, c.attrs)[1], c.in[0].shape());
                },
            .shard = shard_pool,
-           .cases = pool_cases,
-           .saves = kSavesOutputs});
-  ops.add({.name = "max_pool2d_backward",
-           .doc = "dy at the chosen element of each window, summed where windows overlap.",
-           .inputs = {"dy", "index"},
-           .outputs = {"dx"},
-           .attrs = &attr_type<Pool2dGradAttrs>(),
-           .infer = infer_max_backward,
-           .gradient =
-               [](const GradCall& c) {
-                 static const OpDef& op = find_op("max_pool2d_gather");
-                 return TensorList{apply1(op, {c.grads[0], c.in[1]}, plain(c.attrs.as<Pool2dGradAttrs>())), Tensor()};
-               },
-           .shard = shard_pool,
-           .cases = [] { return backward_cases(true); },
-           .saves = kSavesInputs});
-  ops.add({.name = "max_pool2d_gather",
-           .doc = "The elements of x that an earlier max_pool2d chose.",
-           .inputs = {"x", "index"},
-           .attrs = &attr_type<Pool2dAttrs>(),
-           .infer = infer_gather,
-           .gradient =
-               [](const GradCall& c) {
-                 static const OpDef& op = find_op("max_pool2d_backward");
-                 return TensorList{
-                     apply1(op, {c.grads[0], c.in[1]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>())),
-                     Tensor()};
-               },
-           .shard = shard_pool,
-           .cases =
-               [] {
-                 std::vector<OpCase> cases;
-                 for (const auto& c : backward_cases(true)) {
-                   const auto& a = c.attrs.as<Pool2dGradAttrs>();
-                   cases.push_back({{{.shape = a.shape}, c.in[1]}, plain(a)});
-                 }
-                 return cases;
-               },
+           .cases = [spatial] { return max_cases(spatial); },
            .saves = kSavesInputs});
 }
 
 }  // namespace
 
 void register_ops_pool(OpRegistry& ops) {
-  register_max(ops);
-  ops.add({.name = "avg_pool2d",
-           .doc = "The mean of each window; padding counts as zeros.",
-           .inputs = {"x"},
-           .attrs = &attr_type<Pool2dAttrs>(),
-           .infer = infer_avg,
+  for (int spatial : {1, 2, 3}) register_of_rank(ops, spatial);
+  ops.add(max_op("global_max_pool", "The largest value of each image, and where it lies.", attr_type<NoAttrs>(),
+                 infer_global, global_cases));
+  ops.add({.name = "max_pool_backward",
+           .doc = "dy at its position in each image, summed where positions are equal.",
+           .inputs = {"dy", "index"},
+           .outputs = {"dx"},
+           .attrs = &attr_type<ShapeAttrs>(),
+           .infer = infer_backward,
            .gradient =
                [](const GradCall& c) {
-                 static const OpDef& op = find_op("avg_pool2d_backward");
-                 return TensorList{apply1(op, {c.grads[0]}, grad_attrs(c.in[0].shape(), c.attrs.as<Pool2dAttrs>()))};
+                 return TensorList{apply1(named_op<"max_pool_gather">(), {c.grads[0], c.in[1]}), Tensor()};
                },
            .shard = shard_pool,
-           .cases = pool_cases,
-           .saves = kSavesNothing});
-  ops.add(
-      {.name = "avg_pool2d_backward",
-       .doc = "dy spread evenly over each window.",
-       .inputs = {"dy"},
-       .outputs = {"dx"},
-       .attrs = &attr_type<Pool2dGradAttrs>(),
-       .infer = infer_backward,
-       .gradient =
-           [](const GradCall& c) { return TensorList{avg_pool2d(c.grads[0], plain(c.attrs.as<Pool2dGradAttrs>()))}; },
-       .shard = shard_pool,
-       .cases = [] { return backward_cases(false); },
-       .saves = kSavesNothing});
+           .cases = backward_cases,
+           .saves = kSavesInputs});
+  ops.add({.name = "max_pool_gather",
+           .doc = "The elements of each image at given positions.",
+           .inputs = {"x", "index"},
+           .infer = infer_gather,
+           .gradient =
+               [](const GradCall& c) {
+                 return TensorList{scatter(c.grads[0], c.in[1], c.in[0].shape())[0], Tensor()};
+               },
+           .shard = shard_pool,
+           .cases = [] { return position_cases(false); },
+           .saves = kSavesInputs});
 }
 
 }  // namespace starling

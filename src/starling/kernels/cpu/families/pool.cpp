@@ -1,27 +1,16 @@
-#include "starling/ops/pool.h"
-
 #include "starling/kernels/cpu/pool.h"
-#include "starling/kernels/cpu/pool_index.h"
+
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/shape_ops.h"
 
 namespace starling {
 namespace {
-
-template <class Attributes>
-Pool2dShape pool_shape(const Shape& x, const Attributes& a) {
-  Pool2dShape s;
-  s.planes = x[0] * x[1], s.in_h = x[2], s.in_w = x[3];
-  s.kernel_h = a.kernel[0], s.kernel_w = a.kernel[1];
-  s.stride_h = a.stride[0], s.stride_w = a.stride[1];
-  s.pad_h = a.padding[0], s.pad_w = a.padding[1];
-  return s;
-}
 
 template <class T>
 const T* operand(const Launch& launch) {
   return static_cast<const T*>(launch.in[0]);
 }
-const std::uint8_t* index_of(const Launch& launch) { return static_cast<const std::uint8_t*>(launch.in[1]); }
+const std::int32_t* positions(const Launch& launch) { return static_cast<const std::int32_t*>(launch.in[1]); }
 template <class T>
 T* result(const Launch& launch) {
   return static_cast<T*>(launch.out[0]);
@@ -34,62 +23,109 @@ std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
   return nullptr;
 }
 
-std::unique_ptr<Plan> plan_max(const PlanRequest& request) {
-  const Pool2dShape shape = pool_shape(request.in[0].shape, request.attrs.as<Pool2dAttrs>());
-  return for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan([shape, threads = request.threads](const Launch& l) {
-      max_pool2d_choose(shape, operand<T>(l), result<T>(l), static_cast<std::uint8_t*>(l.out[1]), threads);
+template <class Attributes>
+PoolGeometry geometry(const PlanRequest& r) {
+  return pool_geometry(r.in[0].shape, r.attrs.as<Attributes>(), 0, r.op.name.c_str());
+}
+PoolWindows even(const PlanRequest& r) { return even_windows(r.in[0].shape, r.out[0].shape); }
+
+std::unique_ptr<Plan> plan_max(const PlanRequest& r, PoolWindows windows) {
+  return for_floats(r.in[0].dtype, [&]<class T>() {
+    return make_plan([w = std::move(windows), keep = r.out.size() > 1, threads = r.threads](const Launch& l) {
+      max_pool(w, operand<T>(l), result<T>(l), keep ? static_cast<std::int32_t*>(l.out[1]) : nullptr, threads);
     });
   });
 }
 
-std::unique_ptr<Plan> plan_max_backward(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Pool2dGradAttrs>();
-  const Pool2dShape shape = pool_shape(a.shape, a);
-  return for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan([shape, threads = request.threads](const Launch& l) {
-      max_pool2d_scatter(shape, operand<T>(l), index_of(l), result<T>(l), threads);
+std::unique_ptr<Plan> plan_avg(const PlanRequest& r, PoolWindows windows) {
+  return for_floats(r.in[0].dtype, [&]<class T>() {
+    return make_plan([w = std::move(windows), threads = r.threads](const Launch& l) {
+      avg_pool(w, operand<T>(l), result<T>(l), threads);
     });
   });
 }
 
-std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
-  const Pool2dShape shape = pool_shape(request.in[0].shape, request.attrs.as<Pool2dAttrs>());
-  return for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan([shape, threads = request.threads](const Launch& l) {
-      max_pool2d_gather(shape, operand<T>(l), index_of(l), result<T>(l), threads);
+std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& r, PoolWindows windows) {
+  return for_floats(r.in[0].dtype, [&]<class T>() {
+    const std::size_t rows = static_cast<std::size_t>(std::max(r.threads, 1) * windows.in[2]) * sizeof(T);
+    return make_plan(rows, [w = std::move(windows), threads = r.threads](const Launch& l) {
+      avg_pool_backward(w, operand<T>(l), result<T>(l), static_cast<T*>(l.scratch), threads);
     });
   });
 }
 
-std::unique_ptr<Plan> plan_avg(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
-  const Pool2dShape shape = pool_shape(request.in[0].shape, request.attrs.as<Pool2dAttrs>());
-  return make_plan([shape, threads = request.threads](const Launch& l) {
-    if (shape.planes > 0) avg_pool2d_forward(shape, operand<float>(l), result<float>(l), threads);
+std::unique_ptr<Plan> plan_lp(const PlanRequest& r) {
+  return for_floats(r.in[0].dtype, [&]<class T>() {
+    const double p = r.attrs.as<LpPoolAttrs>().p;
+    return make_plan([w = regular_windows(geometry<LpPoolAttrs>(r)), p, threads = r.threads](const Launch& l) {
+      lp_pool(w, p, operand<T>(l), result<T>(l), threads);
+    });
   });
 }
 
-std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
-  const auto& a = request.attrs.as<Pool2dGradAttrs>();
-  const Pool2dShape shape = pool_shape(a.shape, a);
-  return make_plan([shape, threads = request.threads](const Launch& l) {
-    if (shape.planes > 0) avg_pool2d_backward(shape, operand<float>(l), result<float>(l), threads);
+PositionShape position_shape(const Shape& x, const Shape& y) {
+  PositionShape s{.planes = x[0] * x[1], .image = 1, .positions = 1};
+  if (s.planes == 0) return s;
+  for (int i = 2; i < x.rank(); ++i) s.image *= x[i], s.positions *= y[i];
+  const bool twice = x.rank() == 4 && x[2] == 2 * y[2] && x[3] == 2 * y[3];
+  s.row = twice ? y[3] : 0;
+  return s;
+}
+
+std::unique_ptr<Plan> plan_scatter(const PlanRequest& r) {
+  const PositionShape shape = position_shape(r.out[0].shape, r.in[0].shape);
+  return for_floats(r.in[0].dtype, [&]<class T>() {
+    return make_plan([shape, threads = r.threads](const Launch& l) {
+      max_pool_scatter(shape, operand<T>(l), positions(l), result<T>(l), threads);
+    });
   });
+}
+
+std::unique_ptr<Plan> plan_gather(const PlanRequest& r) {
+  const PositionShape shape = position_shape(r.in[0].shape, r.out[0].shape);
+  return for_floats(r.in[0].dtype, [&]<class T>() {
+    return make_plan([shape, threads = r.threads](const Launch& l) {
+      max_pool_gather(shape, operand<T>(l), positions(l), result<T>(l), threads);
+    });
+  });
+}
+
+PoolWindows avg_windows(const Shape& x, const AvgPoolAttrs& a) {
+  PoolWindows w = regular_windows(pool_geometry(x, a, 0, "avg_pool"), a.count_include_pad);
+  w.divisor = static_cast<double>(a.divisor);
+  return w;
+}
+
+std::unique_ptr<Plan> plan_regular_backward(const PlanRequest& r) {
+  const auto& a = r.attrs.as<AvgPoolGradAttrs>();
+  return plan_avg_backward(
+      r, avg_windows(a.shape, {a.kernel, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor}));
 }
 
 }  // namespace
 
 void register_cpu_pool(KernelTable& table) {
-  const auto add = [&](const char* op, auto plan) {
+  const auto add = [&](const std::string& op, auto plan) {
     table.add(op, DeviceKind::cpu, {"windows", Accepts::contiguous, plan});
   };
-  add("max_pool2d", plan_max);
-  add("max_pool2d_backward", plan_max_backward);
-  add("max_pool2d_gather", plan_gather);
-  add("avg_pool2d", plan_avg);
-  add("avg_pool2d_backward", plan_avg_backward);
+  for (const char* dims : {"1d", "2d", "3d"}) {
+    const std::string name = std::string("pool") + dims;
+    const auto max = [](const PlanRequest& r) { return plan_max(r, regular_windows(geometry<MaxPoolAttrs>(r))); };
+    add("max_" + name, max);
+    add("max_" + name + "_values", max);
+    add("avg_" + name,
+        [](const PlanRequest& r) { return plan_avg(r, avg_windows(r.in[0].shape, r.attrs.as<AvgPoolAttrs>())); });
+    add("lp_" + name, plan_lp);
+    add("adaptive_max_" + name, [](const PlanRequest& r) { return plan_max(r, even(r)); });
+    add("adaptive_avg_" + name, [](const PlanRequest& r) { return plan_avg(r, even(r)); });
+  }
+  add("global_max_pool", [](const PlanRequest& r) { return plan_max(r, even(r)); });
+  add("global_avg_pool", [](const PlanRequest& r) { return plan_avg(r, even(r)); });
+  add("max_pool_backward", plan_scatter);
+  add("max_pool_gather", plan_gather);
+  add("avg_pool_backward", plan_regular_backward);
+  add("adaptive_avg_pool_backward",
+      [](const PlanRequest& r) { return plan_avg_backward(r, even_windows(r.out[0].shape, r.in[0].shape)); });
 }
 
 }  // namespace starling

@@ -1,0 +1,127 @@
+#include <cmath>
+
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/pool.h"
+#include "starling/ops/pool_geometry.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+
+namespace starling {
+
+Tensor lp_pool1d(const Tensor& x, const LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool1d">(), {x}, attrs); }
+Tensor lp_pool2d(const Tensor& x, const LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool2d">(), {x}, attrs); }
+Tensor lp_pool3d(const Tensor& x, const LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool3d">(), {x}, attrs); }
+
+Tensor abs_pow(const Tensor& x, double exponent) { return apply1(named_op<"abs_pow">(), {x}, ExponentAttrs{exponent}); }
+Tensor signed_pow(const Tensor& x, double exponent) {
+  return exponent == 1 ? x : apply1(named_op<"signed_pow">(), {x}, ExponentAttrs{exponent});
+}
+
+namespace {
+
+Types infer_lp(const InferCall& call) {
+  rules::expect_float(call);
+  const char* who = call.op.name.c_str();
+  const auto& a = call.attrs.as<LpPoolAttrs>();
+  return {TensorType{call.in[0].dtype, pool_geometry(call.in[0].shape, a, spatial_dims(call.op.name), who).y}};
+}
+
+// dy · y^(1-p), summed over the windows of each element, times the element's own power.
+TensorList lp_gradient(const GradCall& c) {
+  const auto& a = c.attrs.as<LpPoolAttrs>();
+  const Tensor share = a.p == 1 ? c.grads[0] : mul(c.grads[0], signed_pow(c.out[0], 1 - a.p));
+  const AvgPoolGradAttrs sums{
+      .shape = c.in[0].shape(), .kernel = a.kernel, .stride = a.stride, .ceil_mode = a.ceil_mode, .divisor = 1};
+  return {mul(apply1(named_op<"avg_pool_backward">(), {share}, sums), signed_pow(c.in[0], a.p - 1))};
+}
+
+std::vector<OpCase> lp_cases(int spatial) {
+  const auto one = [&](Shape x, LpPoolAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
+  if (spatial == 1)
+    return {one({2, 3, 8}, {}),
+            one({1, 2, 9}, {2, {3}, {2}}),
+            one({1, 1, 40}, {3, {3}, {1}}),
+            one({1, 2, 7}, {2, {2}, {}, true}),
+            one({0, 2, 4}, {}),
+            one({1, 1, 75}, {}),
+            one({1, 2, 6}, {4, {3}}),
+            one({1, 1, 10}, {2.5, {4}, {3}})};
+  if (spatial == 3)
+    return {one({1, 2, 4, 4, 4}, {}),
+            one({1, 1, 4, 5, 6}, {2, {3, 2, 1}, {2, 1, 1}}),
+            one({1, 1, 4, 4, 4}, {3, {2}, {1}}),
+            one({1, 1, 3, 3, 5}, {2, {2}, {2}, true}),
+            one({0, 1, 2, 2, 2}, {}),
+            one({1, 1, 2, 3, 35}, {2, {2, 3, 3}, {1, 1, 2}}),
+            one({1, 2, 2, 2, 19}, {4, {1, 2, 3}, {1}}),
+            one({2, 1, 3, 3, 3}, {2.5, {3}})};
+  return {one({2, 3, 4, 4}, {}),
+          one({1, 2, 5, 7}, {2, {3, 2}, {2, 1}}),
+          one({1, 1, 6, 6}, {3, {3}, {2}}),
+          one({0, 2, 4, 4}, {}),
+          one({1, 1, 10, 20}, {}),
+          one({1, 1, 5, 39}, {2, {3}, {2}, true}),
+          one({1, 1, 4, 44}, {4, {4, 5}, {2}}),
+          one({1, 2, 5, 5}, {2.5, {2}, {1}})};
+}
+
+double power_of(double x, double exponent) { return x == 0 && exponent < 0 ? 0 : std::pow(std::abs(x), exponent); }
+
+OpDef power_op(std::string name, std::string doc, double (*scalar)(const double*),
+               std::function<TensorList(const GradCall&)> gradient) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = {"x"},
+          .attrs = &attr_type<ExponentAttrs>(),
+          .infer =
+              [](const InferCall& call) {
+                rules::expect_float(call);
+                return rules::infer_same(call);
+              },
+          .gradient = std::move(gradient),
+          .shard = rules::shard_elementwise,
+          .cases =
+              [] {
+                const auto one = [](Shape x, double e, double low = -2) {
+                  return OpCase{{{.shape = x, .low = low, .distinct = true}}, ExponentAttrs{e}};
+                };
+                return std::vector<OpCase>{one({7}, 2),    one({3, 5}, 3),          one({}, 1.5, 0.5),
+                                           one({0, 3}, 2), one({2, 3, 4}, -1, 0.5), one({1, 17}, -0.75, 0.5),
+                                           one({6}, 1),    one({20}, 0.5, 0.5)};
+              },
+          .scalar = scalar,
+          .saves = kSavesInputs,
+          .plain = true,
+          .inplace = 0};
+}
+
+}  // namespace
+
+void register_ops_lp_pool(OpRegistry& ops) {
+  for (int spatial : {1, 2, 3}) {
+    ops.add({.name = "lp_pool" + std::to_string(spatial) + "d",
+             .doc = "(Σ |x|^p)^(1/p) of each window.",
+             .inputs = {"x"},
+             .attrs = &attr_type<LpPoolAttrs>(),
+             .infer = infer_lp,
+             .gradient = lp_gradient,
+             .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
+             .cases = [spatial] { return lp_cases(spatial); }});
+  }
+  ops.add(power_op(
+      "abs_pow", "|x|^e; 0 at 0 when e is negative.", [](const double* x) { return power_of(x[0], x[1]); },
+      [](const GradCall& c) {
+        const double e = c.attrs.as<ExponentAttrs>().exponent;
+        return TensorList{mul(mul(c.grads[0], signed_pow(c.in[0], e - 1)), e)};
+      }));
+  ops.add(power_op(
+      "signed_pow", "sign(x) · |x|^e; 0 at 0 when e is negative.",
+      [](const double* x) { return std::copysign(power_of(x[0], x[1]), x[0]); },
+      [](const GradCall& c) {
+        const double e = c.attrs.as<ExponentAttrs>().exponent;
+        return TensorList{mul(mul(c.grads[0], abs_pow(c.in[0], e - 1)), e)};
+      }));
+}
+
+}  // namespace starling
