@@ -25,6 +25,13 @@ bool better_swapped(const GemmShape& s, int threads) {
   return swapped_multiply + kTransposeCost * swapped_pack < straight_multiply + kTransposeCost * straight_pack;
 }
 
+// Both operands of a TN product lie along their outer sizes. The broadcast one is read a few columns at a time, row
+// after row: from a matrix beyond the caches that is slow, and the narrower one should be it.
+bool better_read_straight(const GemmShape& s) {
+  constexpr std::int64_t kBeyondCaches = 2 * 1024 * 1024;  // elements
+  return s.trans_a && !s.trans_b && !s.b_padded && s.m >= 2 * s.n && s.n >= kLanes && s.m * s.k >= kBeyondCaches;
+}
+
 bool better_dotted(const GemmShape& s) {
   return !s.trans_a && s.trans_b && (s.b_table || std::min(s.m, s.n) < kDotBelow);
 }
@@ -35,7 +42,7 @@ void choose_operands(GemmPlan& plan, const GemmShape& s, int threads) {
   plan.ldc = s.ldc ? s.ldc : s.n;
   plan.k = s.k;
   plan.dot = better_dotted(s);
-  plan.swapped = s.trans_b && !plan.dot && (s.trans_a || better_swapped(s, threads));
+  plan.swapped = s.trans_b ? !plan.dot && (s.trans_a || better_swapped(s, threads)) : better_read_straight(s);
   plan.rows = plan.swapped ? s.n : s.m;
   plan.cols = plan.swapped ? s.m : s.n;
   plan.ld_scalars = plan.swapped ? ldb : lda;

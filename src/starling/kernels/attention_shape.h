@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "starling/kernels/kernel.h"
+#include "starling/kernels/strides.h"
+#include "starling/ops/attention.h"
+
+namespace starling {
+
+// Attention as its kernels see it: leading dimensions are one batch, the mask is found by strides.
+struct AttentionShape {
+  enum class Mask : std::uint8_t { none, boolean, added };
+  std::int64_t batch = 1;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t d = 0;
+  std::int64_t dv = 0;
+  double scale = 1;
+  bool causal = false;
+  Mask mask = Mask::none;
+  Shape leading{};
+  Shape mask_strides{};  // over the leading dimensions, queries and keys; 0 where the mask is stretched
+
+  // How many keys, from the first on, query i may see.
+  std::int64_t seen(std::int64_t i) const { return causal ? std::min(keys, i + 1) : keys; }
+  std::int64_t mask_at(std::int64_t b) const {
+    std::int64_t at = 0;
+    for (int i = leading.rank() - 1; i >= 0; --i) {
+      at += b % leading[i] * mask_strides[i];
+      b /= leading[i];
+    }
+    return at;
+  }
+  std::int64_t mask_row_stride() const { return mask_strides[leading.rank()]; }
+  std::int64_t mask_col_stride() const { return mask_strides[leading.rank() + 1]; }
+};
+
+// From a request whose operand `q` is followed by k and v; the mask is operand `mask` where there is one.
+inline AttentionShape attention_shape(const PlanRequest& request, std::size_t q, std::size_t mask) {
+  const Shape &qs = request.in[q].shape, &vs = request.in[q + 2].shape;
+  const auto& a = request.attrs.as<AttentionAttrs>();
+  AttentionShape s;
+  const int rank = qs.rank();
+  for (int i = 0; i < rank - 2; ++i) s.leading.push_back(qs[i]);
+  s.batch = s.leading.numel();
+  s.queries = qs[rank - 2], s.keys = vs[rank - 2], s.d = qs.back(), s.dv = vs.back();
+  s.scale = a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(s.d, 1)));
+  s.causal = a.causal;
+  if (request.in.size() <= mask) return s;
+  Shape full = s.leading;
+  full.push_back(s.queries);
+  full.push_back(s.keys);
+  const ArgDesc& arg = request.in[mask];
+  s.mask = arg.dtype == DType::boolean ? AttentionShape::Mask::boolean : AttentionShape::Mask::added;
+  s.mask_strides = broadcast_strides(arg.shape, arg.strides, full);
+  return s;
+}
+
+}  // namespace starling

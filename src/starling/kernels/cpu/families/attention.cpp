@@ -1,0 +1,41 @@
+#include "starling/kernels/cpu/attention.h"
+
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+namespace {
+
+const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
+float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
+
+std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const AttentionShape s = attention_shape(request, 0, 3);
+  const int threads = attention_threads(s, request.threads);
+  return make_plan(attention_forward_scratch(s, threads), [s, threads](const Launch& l) {
+    const void* mask = s.mask == AttentionShape::Mask::none ? nullptr : l.in[3];
+    attention_forward({s, operand(l, 0), operand(l, 1), operand(l, 2), mask, result(l, 0), result(l, 1)}, l.scratch,
+                      threads);
+  });
+}
+
+std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const AttentionShape s = attention_shape(request, 2, 7);
+  const int threads = attention_threads(s, request.threads);
+  return make_plan(attention_backward_scratch(s, threads), [s, threads](const Launch& l) {
+    const void* mask = s.mask == AttentionShape::Mask::none ? nullptr : l.in[7];
+    attention_backward({s, operand(l, 0), operand(l, 1), operand(l, 2), operand(l, 3), operand(l, 4), operand(l, 5),
+                        operand(l, 6), mask, result(l, 0), result(l, 1), result(l, 2)},
+                       l.scratch, threads);
+  });
+}
+
+}  // namespace
+
+void register_cpu_attention(KernelTable& table) {
+  table.add("scaled_dot_product_attention", DeviceKind::cpu, {"flash", Accepts::contiguous, plan_forward});
+  table.add("scaled_dot_product_attention_backward", DeviceKind::cpu, {"flash", Accepts::contiguous, plan_backward});
+}
+
+}  // namespace starling

@@ -1,0 +1,60 @@
+#include "starling/kernels/cpu/recurrent.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/rnn.h"
+
+namespace starling {
+namespace {
+
+const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
+float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
+
+std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const RecurrentSteps steps = recurrent_steps(request.out[0].shape, request.attrs.as<LayerAttrs>().reverse);
+  return make_plan(recurrent_scratch(RecurrentCell::gru, steps.hidden),
+                   [steps, lengths = request.in.size() == 5, threads = request.threads](const Launch& l) {
+                     recurrent_forward({.cell = RecurrentCell::gru,
+                                        .steps = steps.with_lengths(lengths ? l.in[4] : nullptr, "gru_layer"),
+                                        .gx = operand(l, 0),
+                                        .w = operand(l, 1),
+                                        .bias = operand(l, 2),
+                                        .h0 = operand(l, 3),
+                                        .c0 = nullptr,
+                                        .hs = result(l, 0),
+                                        .cs = nullptr,
+                                        .gates = result(l, 1)},
+                                       l.scratch, threads);
+                   });
+}
+
+std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const RecurrentSteps steps = recurrent_steps(request.in[0].shape, request.attrs.as<LayerAttrs>().reverse);
+  const bool gates = request.in[1].shape.rank() == 3;
+  return make_plan(recurrent_scratch(RecurrentCell::gru, steps.hidden),
+                   [steps, gates, lengths = request.in.size() == 6, threads = request.threads](const Launch& l) {
+                     recurrent_backward({.cell = RecurrentCell::gru,
+                                         .steps = steps.with_lengths(lengths ? l.in[5] : nullptr, "gru_layer_backward"),
+                                         .dhs = operand(l, 0),
+                                         .dcs = nullptr,
+                                         .dgates = gates ? operand(l, 1) : nullptr,
+                                         .w = operand(l, 2),
+                                         .gates = operand(l, 3),
+                                         .hs = operand(l, 4),
+                                         .cs = nullptr,
+                                         .dgx = result(l, 0),
+                                         .dp = result(l, 1),
+                                         .dh = result(l, 2),
+                                         .dc = nullptr},
+                                        l.scratch, threads);
+                   });
+}
+
+}  // namespace
+
+void register_cpu_gru(KernelTable& table) {
+  table.add("gru_layer", DeviceKind::cpu, {"recurrent", Accepts::contiguous, plan_forward});
+  table.add("gru_layer_backward", DeviceKind::cpu, {"recurrent", Accepts::contiguous, plan_backward});
+}
+
+}  // namespace starling

@@ -1,0 +1,61 @@
+#include "starling/kernels/cpu/recurrent.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/rnn.h"
+
+namespace starling {
+namespace {
+
+const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
+float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
+
+std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const RecurrentSteps steps = recurrent_steps(request.out[0].shape, request.attrs.as<LayerAttrs>().reverse);
+  return make_plan(recurrent_scratch(RecurrentCell::lstm, steps.hidden),
+                   [steps, lengths = request.in.size() == 5, threads = request.threads](const Launch& l) {
+                     recurrent_forward({.cell = RecurrentCell::lstm,
+                                        .steps = steps.with_lengths(lengths ? l.in[4] : nullptr, "lstm_layer"),
+                                        .gx = operand(l, 0),
+                                        .w = operand(l, 1),
+                                        .bias = nullptr,
+                                        .h0 = operand(l, 2),
+                                        .c0 = operand(l, 3),
+                                        .hs = result(l, 0),
+                                        .cs = result(l, 1),
+                                        .gates = result(l, 2)},
+                                       l.scratch, threads);
+                   });
+}
+
+std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const RecurrentSteps steps = recurrent_steps(request.in[0].shape, request.attrs.as<LayerAttrs>().reverse);
+  const bool cells = request.in[1].shape.rank() == 3, gates = request.in[2].shape.rank() == 3;
+  return make_plan(recurrent_scratch(RecurrentCell::lstm, steps.hidden),
+                   [steps, cells, gates, lengths = request.in.size() == 7, threads = request.threads](const Launch& l) {
+                     recurrent_backward(
+                         {.cell = RecurrentCell::lstm,
+                          .steps = steps.with_lengths(lengths ? l.in[6] : nullptr, "lstm_layer_backward"),
+                          .dhs = operand(l, 0),
+                          .dcs = cells ? operand(l, 1) : nullptr,
+                          .dgates = gates ? operand(l, 2) : nullptr,
+                          .w = operand(l, 3),
+                          .gates = operand(l, 4),
+                          .hs = nullptr,
+                          .cs = operand(l, 5),
+                          .dgx = result(l, 0),
+                          .dp = result(l, 0),
+                          .dh = result(l, 1),
+                          .dc = result(l, 2)},
+                         l.scratch, threads);
+                   });
+}
+
+}  // namespace
+
+void register_cpu_lstm(KernelTable& table) {
+  table.add("lstm_layer", DeviceKind::cpu, {"recurrent", Accepts::contiguous, plan_forward});
+  table.add("lstm_layer_backward", DeviceKind::cpu, {"recurrent", Accepts::contiguous, plan_backward});
+}
+
+}  // namespace starling

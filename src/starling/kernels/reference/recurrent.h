@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cmath>
+
+#include "starling/kernels/recurrent_steps.h"
+#include "starling/kernels/reference/element.h"
+
+namespace starling::reference {
+
+// Element (step or slot, row, column) of a sequence with `width` columns; a null sequence is zero everywhere.
+template <class T>
+struct Sequence {
+  T* data;
+  std::int64_t batch;
+  std::int64_t width;
+  std::int64_t at(std::int64_t t, std::int64_t n, std::int64_t j) const { return (t * batch + n) * width + j; }
+  double get(std::int64_t t, std::int64_t n, std::int64_t j) const {
+    return data ? static_cast<double>(data[at(t, n, j)]) : 0.0;
+  }
+  void set(std::int64_t t, std::int64_t n, std::int64_t j, double value) const {
+    data[at(t, n, j)] = static_cast<T>(value);
+  }
+  // One state to all columns of a slot, or what another sequence has there.
+  void copy(std::int64_t t, std::int64_t n, const Sequence& from, std::int64_t from_t) const {
+    for (std::int64_t j = 0; j < width; ++j) set(t, n, j, from.get(from_t, n, j));
+  }
+};
+
+// Operands and results of a launch as sequences; an operand of shape [0] is null.
+template <class T>
+struct Recurrent {
+  const Launch& launch;
+  RecurrentSteps steps;
+  std::span<const std::int64_t> sizes;  // elements of each operand
+
+  Sequence<T> in(std::size_t i, std::int64_t width) const {
+    const bool missing = sizes[i] == 0;
+    return {missing ? nullptr : static_cast<T*>(launch.in[i]), steps.batch, width};
+  }
+  Sequence<T> out(std::size_t i, std::int64_t width) const {
+    return {static_cast<T*>(launch.out[i]), steps.batch, width};
+  }
+  // Σ over columns of row · states, for one row of weights [rows, hidden].
+  double product(std::size_t weights, std::int64_t row, const Sequence<T>& states, std::int64_t t,
+                 std::int64_t n) const {
+    const T* w = static_cast<const T*>(launch.in[weights]) + row * steps.hidden;
+    double total = 0;
+    for (std::int64_t j = 0; j < steps.hidden; ++j) total += static_cast<double>(w[j]) * states.get(t, n, j);
+    return total;
+  }
+  // Σ over rows of gradient · weights column j.
+  double product_back(std::size_t weights, std::int64_t column, const Sequence<T>& gradient, std::int64_t t,
+                      std::int64_t n) const {
+    const T* w = static_cast<const T*>(launch.in[weights]) + column;
+    double total = 0;
+    for (std::int64_t k = 0; k < gradient.width; ++k)
+      total += static_cast<double>(w[k * steps.hidden]) * gradient.get(t, n, k);
+    return total;
+  }
+};
+
+// A plan whose body gets a Recurrent<T>. `states` is the operand or result [t+1, n, h], `lengths` the number of the
+// operand that may hold lengths.
+template <class Body>
+std::unique_ptr<Plan> plan_recurrent(const PlanRequest& request, const Shape& states, bool reverse, std::size_t lengths,
+                                     Body body) {
+  std::vector<std::int64_t> sizes;
+  for (const auto& arg : request.in) sizes.push_back(arg.shape.numel());
+  const RecurrentSteps steps = recurrent_steps(states, reverse);
+  const bool has_lengths = request.in.size() > lengths;
+  return for_floats(request.in[0].dtype, [&]<class T>() {
+    return make_plan([=, sizes = std::move(sizes), who = request.op.name](const Launch& launch) {
+      body(Recurrent<T>{launch, steps.with_lengths(has_lengths ? launch.in[lengths] : nullptr, who.c_str()), sizes});
+    });
+  });
+}
+
+inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+}  // namespace starling::reference

@@ -1,0 +1,168 @@
+#include "starling/ops/rnn.h"
+
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/recurrent.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/unary.h"
+
+namespace starling {
+namespace {
+
+using namespace recurrent;
+
+struct At {
+  Tensor w, hs, lengths;
+  Attrs attrs;
+  bool reverse() const { return attrs.as<RnnLayerAttrs>().reverse; }
+};
+
+TensorList backward(const At& at, const Tensor& dhs) {
+  return apply(named_op<"rnn_layer_backward">(), with_lengths({dhs, at.w, at.hs}, at.lengths), at.attrs);
+}
+Tensor tangent(const At& at, const Tensor& ugx, const Tensor& uh) {
+  return apply(named_op<"rnn_layer_tangent">(), with_lengths({ugx, uh, at.w, at.hs}, at.lengths), at.attrs)[0];
+}
+
+// The derivative of ⟨gradient, derivative · direction⟩ for the states: the slope's, which relu's does not have.
+Tensor bent_states(const At& at, const Tensor& ugx, const Tensor& ths, const Tensor& dh) {
+  if (at.attrs.as<RnnLayerAttrs>().relu) return full(at.hs.shape(), 0.0, at.hs.dtype());
+  const bool reverse = at.reverse();
+  const Tensor p = add(ugx, product(begins(ths, reverse), at.w));
+  const Tensor bent = mul(mul(ends(dh, reverse), p), tanh_bend(ends(at.hs, reverse)));
+  return to_ends(masked(bent, at.lengths), reverse);
+}
+
+TensorList grad_layer(const GradCall& c) {
+  const At at{c.in[1], c.out[0], optional(c.in, 3), c.attrs};
+  const TensorList d = backward(at, c.grads[0]);
+  TensorList out(c.in.size());
+  out[0] = d[0];
+  if (c.needs(1)) out[1] = weight_gradient(d[0], begins(c.out[0], at.reverse()));
+  if (c.needs(2)) out[2] = first_state(d[1], at.reverse());
+  return out;
+}
+
+TensorList grad_backward(const GradCall& c) {
+  const At at{c.in[1], c.in[2], optional(c.in, 3), c.attrs};
+  const Tensor ugx = or_zeros(c.grads[0], c.out[0]);
+  TensorList out(c.in.size());
+  out[0] = tangent(at, ugx, or_zeros(c.grads[1], c.out[1]));
+  if (c.needs(1)) out[1] = weight_gradient(c.out[0], begins(out[0], at.reverse()));
+  if (c.needs(2)) out[2] = bent_states(at, ugx, out[0], c.out[1]);
+  return out;
+}
+
+TensorList grad_tangent(const GradCall& c) {
+  const At at{c.in[2], c.in[3], optional(c.in, 4), c.attrs};
+  const TensorList b = backward(at, c.grads[0]);
+  TensorList out(c.in.size());
+  out[0] = b[0], out[1] = b[1];
+  if (c.needs(2)) out[2] = weight_gradient(b[0], begins(c.out[0], at.reverse()));
+  if (c.needs(3)) out[3] = bent_states(at, c.in[0], c.out[0], b[1]);
+  return out;
+}
+
+Types infer_layer(const InferCall& call) {
+  const Sizes s = sizes_of(call, 0, 1, 1, 1);
+  expect_operands(call, 3, s.batch);
+  expect_shape(call, 2, s.state());
+  return {{call.in[0].dtype, s.states()}};
+}
+
+Types infer_backward(const InferCall& call) {
+  Sizes s = sizes_of(call, 2, 1, 1, 1);
+  check(s.steps >= 1, "[{}] expected hs [t+1, n, h], got {}", call.op.name, to_string(call.in[2]));
+  --s.steps;
+  expect_operands(call, 3, s.batch);
+  expect_shape(call, 0, s.states());
+  return {{call.in[0].dtype, s.gates(1)}, {call.in[0].dtype, s.states()}};
+}
+
+Types infer_tangent(const InferCall& call) {
+  const Sizes s = sizes_of(call, 0, 1, 2, 1);
+  expect_operands(call, 4, s.batch);
+  expect_shape(call, 1, s.states());
+  expect_shape(call, 3, s.states());
+  return {{call.in[0].dtype, s.states()}};
+}
+
+template <class Operands>
+std::vector<OpCase> cases_of(Operands operands) {
+  std::vector<OpCase> cases;
+  for (const auto& sample : samples()) {
+    cases.push_back({operands(sample.sizes), RnnLayerAttrs{sample.reverse, sample.other}});
+    if (sample.lengths) cases.back().in.push_back(sample_lengths(sample.sizes));
+  }
+  return cases;
+}
+
+CaseInput weights(const Sizes& s) { return {.shape = {s.hidden, s.hidden}, .low = -1, .high = 1}; }
+
+}  // namespace
+
+void register_ops_rnn(OpRegistry& ops) {
+  ops.add({.name = "rnn_layer",
+           .doc = "h' = tanh (or relu) of gx + W h over a sequence gx [t, n, h]: the states [t+1, n, h].",
+           .inputs = {"gx", "w", "h0", "lengths?"},
+           .outputs = {"hs"},
+           .attrs = &attr_type<RnnLayerAttrs>(),
+           .infer = infer_layer,
+           .gradient = grad_layer,
+           .shard =
+               [](const ShardCall& call) {
+                 return shard_axes(call, {1, -1, 0, 0}, {1});
+               },
+           .cases =
+               [] {
+                 return cases_of([](const Sizes& s) {
+                   return std::vector<CaseInput>{{.shape = s.gates(1)}, weights(s), {.shape = s.state()}};
+                 });
+               },
+           .saves = kSavesAll});
+  ops.add({.name = "rnn_layer_backward",
+           .doc = "The gradients of an rnn layer for gx and the states.",
+           .inputs = {"dhs", "w", "hs", "lengths?"},
+           .outputs = {"dgx", "dh"},
+           .attrs = &attr_type<RnnLayerAttrs>(),
+           .infer = infer_backward,
+           .gradient = grad_backward,
+           .shard =
+               [](const ShardCall& call) {
+                 return shard_axes(call, {1, -1, 1, 0}, {1, 1});
+               },
+           .cases =
+               [] {
+                 return cases_of([](const Sizes& s) {
+                   return std::vector<CaseInput>{
+                       {.shape = s.states()}, weights(s), {.shape = s.states(), .low = -1, .high = 1}};
+                 });
+               },
+           .saves = kSavesAll});
+  ops.add({.name = "rnn_layer_tangent",
+           .doc = "The derivative of an rnn layer along directions of gx and the states.",
+           .inputs = {"ugx", "uh", "w", "hs", "lengths?"},
+           .outputs = {"ths"},
+           .attrs = &attr_type<RnnLayerAttrs>(),
+           .infer = infer_tangent,
+           .gradient = grad_tangent,
+           .shard =
+               [](const ShardCall& call) {
+                 return shard_axes(call, {1, 1, -1, 1, 0}, {1});
+               },
+           .cases =
+               [] {
+                 return cases_of([](const Sizes& s) {
+                   return std::vector<CaseInput>{{.shape = s.gates(1)},
+                                                 {.shape = s.states()},
+                                                 weights(s),
+                                                 {.shape = s.states(), .low = -1, .high = 1}};
+                 });
+               },
+           .saves = kSavesAll,
+           .plain = true});
+}
+
+}  // namespace starling
