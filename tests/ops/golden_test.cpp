@@ -26,12 +26,10 @@ namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(STARLING_GOLDEN_FOLDER);
 
 // Sample calls for the generator, in f32 so that both sides begin with the same numbers.
-void write_cases(const OpDef& op, const fs::path& folder) {
-  std::vector<NamedTensor> tensors;
-  SafetensorsMetadata metadata;
+void add_cases(const OpDef& op, std::vector<NamedTensor>& tensors, SafetensorsMetadata& metadata) {
   int number = 0;
   for (const auto& sample : op.cases()) {
-    const std::string name = std::to_string(number++);
+    const std::string name = op.name + "/" + std::to_string(number++);
     const Drawn drawn = draw(sample, DType::f32);
     json attrs = json::object(), dtypes = json::array();
     for (const auto& field : sample.attrs.type().fields) attrs[std::string(field.name)] = sample.attrs.print(field);
@@ -41,22 +39,22 @@ void write_cases(const OpDef& op, const fs::path& folder) {
     }
     metadata[name] = json{{"attrs", attrs}, {"dtypes", dtypes}}.dump();
   }
-  write_safetensors(folder / (op.name + ".safetensors"), tensors, metadata).value();
 }
 
 bool has_values(const OpDef& op) { return op.cases && !op.random && !op.comm && !op.stateful; }
 
-// STARLING_DUMP_CASES names the folder that generate.py reads.
+// STARLING_DUMP_CASES names the file that generate.py reads.
 TEST(Golden, SampleCallsAreWrittenForTheGenerator) {
   const TemporaryFolder temporary;
   const char* wanted = std::getenv("STARLING_DUMP_CASES");
-  const fs::path folder = wanted ? fs::path(wanted) : temporary.path();
+  const fs::path path = wanted ? fs::path(wanted) : temporary / "cases.safetensors";
+  std::vector<NamedTensor> tensors;
+  SafetensorsMetadata metadata;
   for (const auto* op : tested_ops()) {
-    if (!has_values(*op)) continue;
-    write_cases(*op, folder);
-    const auto file = SafetensorsFile::open(folder / (op->name + ".safetensors"));
-    EXPECT_EQ(file.value().metadata().size(), op->cases().size()) << op->name;
+    if (has_values(*op)) add_cases(*op, tensors, metadata);
   }
+  write_safetensors(path, tensors, metadata).value();
+  EXPECT_EQ(SafetensorsFile::open(path).value().metadata().size(), metadata.size());
 }
 
 struct GoldenCall {

@@ -33,7 +33,13 @@ void register_ops_comm(OpRegistry& ops) {
                },
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {7}}}, AllReduceAttrs{}}, {{{.shape = {0}}}, AllReduceAttrs{}}};
+                 std::vector<OpCase> cases;
+                 for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}, {1, 17}})
+                   cases.push_back({{{.shape = shape}}, AllReduceAttrs{}});
+                 cases.push_back({{{.shape = {3}}}, AllReduceAttrs{Symbol("sum"), Symbol("gradient")}});
+                 // Integers, since only sums have gradients.
+                 cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, AllReduceAttrs{Symbol("max"), Symbol()}});
+                 return cases;
                },
            .saves = kSavesNothing,
            .comm = true,
@@ -56,8 +62,11 @@ void register_ops_comm(OpRegistry& ops) {
                },
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {7}}, {.shape = {7}}, {.shape = {7}}}, OrderedSumAttrs{3}},
-                                            {{{.shape = {2, 3}}}, OrderedSumAttrs{1}}};
+                 return std::vector<OpCase>{
+                     {{{.shape = {7}}, {.shape = {7}}, {.shape = {7}}}, OrderedSumAttrs{3}},
+                     {{{.shape = {2, 3}}}, OrderedSumAttrs{1}},
+                     {{{.shape = {0}}, {.shape = {0}}}, OrderedSumAttrs{2}},
+                     {{{.shape = {19}}, {.shape = {19}}}, OrderedSumAttrs{2, Symbol("tree"), Symbol("gradient")}}};
                },
            .comm = true});
 }
