@@ -100,6 +100,32 @@ Axis locate(const Axes& outer, std::int64_t index) {
   return offset;
 }
 
+// Counts through the outer axes from element number `index` on, without dividing at every step.
+struct Odometer {
+  Axis place;
+  std::array<std::int64_t, kMaxRank> at{};
+
+  Odometer(const Axes& outer, std::int64_t index) : place(locate(outer, index)) {
+    for (int k = outer.count - 1; k >= 0; --k) {
+      const auto axis = static_cast<std::size_t>(k);
+      at[axis] = index % outer.at[axis].size;
+      index /= outer.at[axis].size;
+    }
+  }
+  void step(const Axes& outer) {
+    for (int k = outer.count - 1; k >= 0; --k) {
+      const auto axis = static_cast<std::size_t>(k);
+      const Axis& along = outer.at[axis];
+      place.source += along.source;
+      place.target += along.target;
+      if (++at[axis] < along.size) return;
+      place.source -= along.source * along.size;
+      place.target -= along.target * along.size;
+      at[axis] = 0;
+    }
+  }
+};
+
 // The axis of the outer ones along which the source is contiguous, or -1: with it the innermost is a transposition.
 int exchanged_axis(const Axes& axes) {
   const Axis& inner = axes.at[static_cast<std::size_t>(axes.count - 1)];
@@ -158,9 +184,8 @@ void copy_lines(Axes outer, const std::byte* source, std::byte* target, int byte
   }
   const std::int64_t grain = std::max<std::int64_t>(kGrainBytes / (inner.size * bytes), 1);
   parallel_for(lines, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t n = begin; n < end; ++n) {
-      const Axis at = locate(outer, n);
-      copy_line(source + at.source * bytes, target + at.target * bytes, inner, bytes);
+    for (Odometer at(outer, begin); begin < end; ++begin, at.step(outer)) {
+      copy_line(source + at.place.source * bytes, target + at.place.target * bytes, inner, bytes);
     }
   });
 }
