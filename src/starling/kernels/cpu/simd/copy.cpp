@@ -87,6 +87,29 @@ void copy_line(const std::byte* source, std::byte* target, const Axis& axis, int
   if (bytes == 8) copy_line<std::uint64_t>(source, target, axis);
 }
 
+// Lines that follow one another along an axis. Those of a few elements go without a call each.
+template <class T>
+void copy_short_lines(const std::byte* source, std::byte* target, const Axis& along, const Axis& inner) {
+  const T* s = reinterpret_cast<const T*>(source);
+  T* t = reinterpret_cast<T*>(target);
+  for (std::int64_t i = 0; i < along.size; ++i, s += along.source, t += along.target) {
+    for (std::int64_t j = 0; j < inner.size; ++j) t[j * inner.target] = s[j * inner.source];
+  }
+}
+
+void copy_plane(const std::byte* source, std::byte* target, const Axis& along, const Axis& inner, int bytes) {
+  constexpr std::int64_t kShortBytes = 64;
+  if (inner.size * bytes >= kShortBytes) {
+    for (std::int64_t i = 0; i < along.size; ++i)
+      copy_line(source + i * along.source * bytes, target + i * along.target * bytes, inner, bytes);
+    return;
+  }
+  if (bytes == 1) copy_short_lines<std::uint8_t>(source, target, along, inner);
+  if (bytes == 2) copy_short_lines<std::uint16_t>(source, target, along, inner);
+  if (bytes == 4) copy_short_lines<std::uint32_t>(source, target, along, inner);
+  if (bytes == 8) copy_short_lines<std::uint64_t>(source, target, along, inner);
+}
+
 // Where element number `index` of the outer axes (row-major) begins, in elements.
 Axis locate(const Axes& outer, std::int64_t index) {
   Axis offset{0, 0, 0};
@@ -99,32 +122,6 @@ Axis locate(const Axes& outer, std::int64_t index) {
   }
   return offset;
 }
-
-// Counts through the outer axes from element number `index` on, without dividing at every step.
-struct Odometer {
-  Axis place;
-  std::array<std::int64_t, kMaxRank> at{};
-
-  Odometer(const Axes& outer, std::int64_t index) : place(locate(outer, index)) {
-    for (int k = outer.count - 1; k >= 0; --k) {
-      const auto axis = static_cast<std::size_t>(k);
-      at[axis] = index % outer.at[axis].size;
-      index /= outer.at[axis].size;
-    }
-  }
-  void step(const Axes& outer) {
-    for (int k = outer.count - 1; k >= 0; --k) {
-      const auto axis = static_cast<std::size_t>(k);
-      const Axis& along = outer.at[axis];
-      place.source += along.source;
-      place.target += along.target;
-      if (++at[axis] < along.size) return;
-      place.source -= along.source * along.size;
-      place.target -= along.target * along.size;
-      at[axis] = 0;
-    }
-  }
-};
 
 // The axis of the outer ones along which the source is contiguous, or -1: with it the innermost is a transposition.
 int exchanged_axis(const Axes& axes) {
@@ -182,10 +179,15 @@ void copy_lines(Axes outer, const std::byte* source, std::byte* target, int byte
     }
     return;
   }
+  const Axis along = outer.count > 0 ? outer.at[static_cast<std::size_t>(outer.count - 1)] : Axis{1, 0, 0};
   const std::int64_t grain = std::max<std::int64_t>(kGrainBytes / (inner.size * bytes), 1);
   parallel_for(lines, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (Odometer at(outer, begin); begin < end; ++begin, at.step(outer)) {
-      copy_line(source + at.place.source * bytes, target + at.place.target * bytes, inner, bytes);
+    while (begin < end) {
+      const std::int64_t run = std::min(along.size - begin % along.size, end - begin);
+      const Axis at = locate(outer, begin);
+      copy_plane(source + at.source * bytes, target + at.target * bytes, {run, along.source, along.target}, inner,
+                 bytes);
+      begin += run;
     }
   });
 }
