@@ -195,7 +195,8 @@ void register_places(OpRegistry& ops) {
            .gradient = grad_scatter,
            .shard = shard_places,
            .cases = [] { return place_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
   ops.add({.name = "scatter_add",
            .doc = "x with the elements of src added at the places that index names along an axis.",
            .inputs = {"x", "index", "src"},
@@ -204,7 +205,8 @@ void register_places(OpRegistry& ops) {
            .gradient = grad_scatter_add,
            .shard = shard_places,
            .cases = [] { return place_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
 }
 
 }  // namespace
@@ -241,7 +243,8 @@ void register_ops_index(OpRegistry& ops) {
                },
            .shard = shard_rows,
            .cases = [] { return row_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
   ops.add({.name = "one_hot",
            .doc = "One more axis: 1 at the index, else 0.",
            .inputs = {"index"},

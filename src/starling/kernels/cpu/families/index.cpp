@@ -29,12 +29,16 @@ struct Places {
     return at;
   }
   std::int64_t inner_offset(std::int64_t j) const { return inner.empty() ? j : inner[static_cast<std::size_t>(j)]; }
-  std::int64_t checked(const std::int64_t* index, std::int64_t at) const {
-    const std::int64_t v = index[at];
-    if (v < 0 || v >= grid.size) {
-      fail("[{}] expected indices in [0, {}), got {} at position {}", op, grid.size, v, at);
-    }
-    return v;
+  // Before anything is written: a result that takes the place of an operand is whole or untouched.
+  const std::int64_t* checked(const void* indices) const {
+    const auto* index = static_cast<const std::int64_t*>(indices);
+    parallel_for(grid.outer * grid.count * grid.inner, 65536, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (index[i] >= 0 && index[i] < grid.size) continue;
+        fail("[{}] expected indices in [0, {}), got {} at position {}", op, grid.size, index[i], i);
+      }
+    });
+    return index;
   }
 };
 
@@ -85,7 +89,7 @@ void gather_rows(const Places& places, const T* x, const std::int64_t* index, T*
     for (std::int64_t r = begin; r < end; ++r) {
       for (std::int64_t j = 0; j < grid.inner; ++j) {
         const std::int64_t at = r * grid.inner + j;
-        out[at] = from[places.checked(index, at) * places.stride + places.inner_offset(j)];
+        out[at] = from[index[at] * places.stride + places.inner_offset(j)];
       }
       if (++i < grid.count) continue;
       i = 0;
@@ -102,7 +106,7 @@ void scatter_rows(const Places& places, const std::int64_t* index, const T* src,
       T* to = out + places.outer_offset(o);
       for (std::int64_t i = 0; i < grid.count; ++i) {
         for (std::int64_t j = part.inner_begin; j < part.inner_end; ++j) {
-          const std::int64_t at = (o * grid.count + i) * grid.inner + j, v = places.checked(index, at);
+          const std::int64_t at = (o * grid.count + i) * grid.inner + j, v = index[at];
           if (v < part.size_begin || v >= part.size_end) continue;
           write(to[v * places.stride + places.inner_offset(j)], src[at]);
         }
@@ -114,7 +118,7 @@ void scatter_rows(const Places& places, const std::int64_t* index, const T* src,
 std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
   return by_size(size_of(request.in[0].dtype), [&]<class T>() {
     return make_plan([places = places_of(request)](const Launch& launch) {
-      gather_rows(places, static_cast<const T*>(launch.in[0]), static_cast<const std::int64_t*>(launch.in[1]),
+      gather_rows(places, static_cast<const T*>(launch.in[0]), places.checked(launch.in[1]),
                   static_cast<T*>(launch.out[0]));
     });
   });
@@ -124,9 +128,9 @@ template <class T, class Write>
 std::unique_ptr<Plan> plan_scatter_as(const PlanRequest& request, Write write) {
   const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * sizeof(T);
   return make_plan([places = places_of(request), bytes, write](const Launch& launch) {
+    const auto* index = places.checked(launch.in[1]);
     copy_bytes(launch.out[0], launch.in[0], bytes);
-    scatter_rows(places, static_cast<const std::int64_t*>(launch.in[1]), static_cast<const T*>(launch.in[2]),
-                 static_cast<T*>(launch.out[0]), write);
+    scatter_rows(places, index, static_cast<const T*>(launch.in[2]), static_cast<T*>(launch.out[0]), write);
   });
 }
 
