@@ -84,18 +84,36 @@ void gather_rows(const Places& places, const T* x, const std::int64_t* index, T*
   const IndexGrid& grid = places.grid;
   if (grid.outer * grid.count * grid.inner == 0) return;
   parallel_for(grid.outer * grid.count, 16384 / grid.inner + 1, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t o = begin / grid.count, i = begin % grid.count;
-    const T* from = x + places.outer_offset(o);
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t j = 0; j < grid.inner; ++j) {
-        const std::int64_t at = r * grid.inner + j;
-        out[at] = from[index[at] * places.stride + places.inner_offset(j)];
+    while (begin < end) {
+      const std::int64_t o = begin / grid.count, run = std::min(grid.count - begin % grid.count, end - begin);
+      const T* from = x + places.outer_offset(o);
+      const std::int64_t *at = index + begin * grid.inner, *last = at + run * grid.inner;
+      T* to = out + begin * grid.inner;
+      if (grid.inner == 1) {
+        while (at < last) *to++ = from[*at++ * places.stride];
+      } else if (places.inner.empty()) {
+        for (; at < last; at += grid.inner, to += grid.inner) {
+          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * places.stride + j];
+        }
+      } else {
+        for (; at < last; at += grid.inner, to += grid.inner) {
+          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * places.stride + places.inner_offset(j)];
+        }
       }
-      if (++i < grid.count) continue;
-      i = 0;
-      from = x + places.outer_offset(++o);
+      begin += run;
     }
   });
+}
+
+// Along the last axis: elements follow one another.
+template <class T, class Write>
+void scatter_line(const Places& places, const WritePart& part, const std::int64_t* index, const T* src, T* to,
+                  Write write) {
+  const bool all = part.size_begin == 0 && part.size_end == places.grid.size;
+  for (std::int64_t i = 0; i < places.grid.count; ++i) {
+    if (!all && (index[i] < part.size_begin || index[i] >= part.size_end)) continue;
+    write(to[index[i] * places.stride], src[i]);
+  }
 }
 
 template <class T, class Write>
@@ -104,6 +122,10 @@ void scatter_rows(const Places& places, const std::int64_t* index, const T* src,
   for_each_part(grid, [&](const WritePart& part) {
     for (std::int64_t o = part.outer_begin; o < part.outer_end; ++o) {
       T* to = out + places.outer_offset(o);
+      if (grid.inner == 1) {
+        scatter_line(places, part, index + o * grid.count, src + o * grid.count, to, write);
+        continue;
+      }
       for (std::int64_t i = 0; i < grid.count; ++i) {
         for (std::int64_t j = part.inner_begin; j < part.inner_end; ++j) {
           const std::int64_t at = (o * grid.count + i) * grid.inner + j, v = index[at];

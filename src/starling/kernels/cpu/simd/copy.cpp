@@ -72,6 +72,10 @@ void copy_line(const std::byte* source, std::byte* target, const Axis& axis) {
     std::fill_n(t, axis.size, *s);
     return;
   }
+  if (axis.source == -1 && axis.target == 1) {
+    std::reverse_copy(s - (axis.size - 1), s + 1, t);
+    return;
+  }
   for (std::int64_t i = 0; i < axis.size; ++i) t[i * axis.target] = s[i * axis.source];
 }
 
