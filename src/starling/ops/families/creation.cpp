@@ -49,15 +49,13 @@ void register_ops_creation(OpRegistry& ops) {
            .shard = rules::shard_linear_elementwise,
            .cases =
                [] {
-                 const auto one = [](Shape shape, DType from, DType to) {
-                   return OpCase{{{.shape = shape, .low = 0, .high = 9, .dtype = from}}, CastAttrs{to}};
-                 };
-                 return std::vector<OpCase>{
-                     one({3, 4}, DType::f64, DType::f64), one({5}, DType::i64, DType::f64),
-                     one({0, 2}, DType::f64, DType::f64), one({}, DType::f64, DType::f64),
-                     one({2, 3}, DType::f64, DType::i64), one({19}, DType::boolean, DType::i32),
-                     one({2, 20}, DType::i32, DType::u8), one({2, 3, 2}, DType::f64, DType::boolean),
-                     one({7}, DType::u8, DType::f64)};
+                 std::vector<OpCase> cases;
+                 for (const Shape& shape : {Shape{3, 4}, {}, {0, 2}, {33}, {2, 3, 4}, {1, 17}, {5}, {7, 1}})
+                   cases.push_back({{{.shape = shape}}, CastAttrs{DType::f64}});
+                 for (DType from : {DType::i64, DType::i32, DType::u8, DType::boolean})
+                   cases.push_back({{{.shape = {37}, .low = 0, .high = 1.99, .dtype = from}}, CastAttrs{DType::f64}});
+                 cases.push_back({{{.shape = {19}}}, CastAttrs{DType::i32}});
+                 return cases;
                },
            .saves = kSavesNothing});
 }
