@@ -81,7 +81,8 @@ class Caller {
   std::int64_t near(std::int64_t value) {
     if (chance(12))
       return chance(2) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
-    return value + static_cast<std::int64_t>(pick(5)) - 2;
+    // Wraps: defaults may be the largest integer.
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) + pick(5) - 2);
   }
 
   void change_attribute(Attrs& attrs) {

@@ -133,6 +133,24 @@ ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis) {
   return rule;
 }
 
+int split_dim(const ShardCall& call) {
+  for (const auto& placed : call.placed) {
+    if (placed.is_split()) return placed.dim;
+  }
+  return -1;
+}
+
+ShardRule shard_kept(const ShardCall& call, int dim, int out) {
+  ShardRule rule = shard_replicated(call);
+  if (dim < 0 || out < 0) return rule;
+  for (const auto& in : call.in) {
+    if (dim >= in.shape.rank() || in.shape[dim] != call.in[0].shape[dim]) return rule;
+  }
+  for (auto& in : rule.in) in = Placement::split(dim);
+  for (auto& to : rule.out) to = Placement::split(out);
+  return rule;
+}
+
 Tensor sum_to(const Tensor& tensor, const Shape& shape) {
   if (tensor.shape() == shape) return tensor;
   const int extra = tensor.rank() - shape.rank();

@@ -28,6 +28,10 @@ ShardRule shard_batch(const ShardCall& call, std::uint32_t batched);
 ShardRule shard_replicated(const ShardCall& call);
 // Ops that work along one axis: operands alike in any other way stay as they are, and so do the results.
 ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis);
+// Where an operand is split along a dimension: all operands split alike and the results split along `out`, provided
+// that every operand has that dimension in the same size; `out` < 0: the dimension does not pass.
+ShardRule shard_kept(const ShardCall& call, int dim, int out);
+int split_dim(const ShardCall& call);  // of the first operand that is split, else -1
 
 // The sum of a gradient over the dimensions that broadcasting stretched.
 Tensor sum_to(const Tensor& tensor, const Shape& shape);

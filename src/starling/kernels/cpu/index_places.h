@@ -61,16 +61,33 @@ void for_each_part(const IndexGrid& grid, Body&& body) {
   }
 }
 
+// Some rows of one outer place; short ones without a call each.
+template <class T>
+void select_line(const IndexGrid& grid, const std::int64_t* rows, std::int64_t count, const T* source, T* out) {
+  constexpr std::int64_t kShortBytes = 64;
+  if (grid.inner == 1) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = source[rows[i]];
+  } else if (grid.inner * static_cast<std::int64_t>(sizeof(T)) < kShortBytes) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T* from = source + rows[i] * grid.inner;
+      for (std::int64_t j = 0; j < grid.inner; ++j) *out++ = from[j];
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i)
+      std::copy_n(source + rows[i] * grid.inner, grid.inner, out + i * grid.inner);
+  }
+}
+
 // Rows named by numbers in [0, size): source or target is [outer, size, inner], the other [outer, count, inner].
 // Element type T only has to be copied for the first two.
 template <class T>
 void select_rows(const IndexGrid& grid, const std::int64_t* rows, const T* source, T* out) {
   const std::int64_t grain = 65536 / (grid.inner * static_cast<std::int64_t>(sizeof(T)) + 1) + 1;
   parallel_for(grid.outer * grid.count, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t o = begin / grid.count, i = begin % grid.count;
-    for (std::int64_t r = begin; r < end; ++r) {
-      std::copy_n(source + (o * grid.size + rows[i]) * grid.inner, grid.inner, out + r * grid.inner);
-      if (++i == grid.count) i = 0, ++o;
+    while (begin < end) {
+      const std::int64_t o = begin / grid.count, i = begin % grid.count, run = std::min(grid.count - i, end - begin);
+      select_line(grid, rows + i, run, source + o * grid.size * grid.inner, out + begin * grid.inner);
+      begin += run;
     }
   });
 }

@@ -17,6 +17,7 @@ void zero_bytes(void* data, std::size_t bytes) {
 }
 
 void copy_bytes(void* target, const void* source, std::size_t bytes) {
+  if (target == source) return;
   parallel_for(static_cast<std::int64_t>(bytes), kGrain, [&](std::int64_t begin, std::int64_t end) {
     std::memcpy(static_cast<std::byte*>(target) + begin, static_cast<const std::byte*>(source) + begin,
                 static_cast<std::size_t>(end - begin));

@@ -28,7 +28,7 @@ struct PlannedCopy {
 
 inline int element_bytes(DType dtype) { return static_cast<int>(size_of(dtype)); }
 
-// Sets bytes to 0, with the threads of this region where there are many.
+// With the threads of this region where there are many. Copying bytes to where they are does nothing.
 void zero_bytes(void* data, std::size_t bytes);
 void copy_bytes(void* target, const void* source, std::size_t bytes);
 

@@ -18,7 +18,7 @@ void move_elements(const Shape& shape, std::size_t element, const void* in, cons
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t from = source(index);
     const void* value = from < 0 ? fill : static_cast<const std::byte*>(in) + static_cast<std::size_t>(from) * element;
-    std::memcpy(static_cast<std::byte*>(out) + static_cast<std::size_t>(i) * element, value, element);
+    std::memmove(static_cast<std::byte*>(out) + static_cast<std::size_t>(i) * element, value, element);
     for (int d = shape.rank() - 1; d >= 0; --d) {
       if (++index[static_cast<std::size_t>(d)] < shape[d]) break;
       index[static_cast<std::size_t>(d)] = 0;

@@ -171,6 +171,12 @@ ShardRule shard_rows(const ShardCall& call) {
   return rule;
 }
 
+ShardRule shard_places(const ShardCall& call) {
+  const int dim = rules::split_dim(call);
+  const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
+  return rules::shard_kept(call, dim, dim == axis ? -1 : dim);
+}
+
 void register_places(OpRegistry& ops) {
   ops.add({.name = "gather",
            .doc = "The elements of x at the places that index names along an axis.",
@@ -178,6 +184,7 @@ void register_places(OpRegistry& ops) {
            .attrs = &attr_type<AxisAttrs>(),
            .infer = infer_gather,
            .gradient = grad_gather,
+           .shard = shard_places,
            .cases = [] { return place_cases(false); },
            .saves = kSavesInputs});
   ops.add({.name = "scatter",
@@ -186,16 +193,20 @@ void register_places(OpRegistry& ops) {
            .attrs = &attr_type<AxisAttrs>(),
            .infer = infer_scatter,
            .gradient = grad_scatter,
+           .shard = shard_places,
            .cases = [] { return place_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
   ops.add({.name = "scatter_add",
            .doc = "x with the elements of src added at the places that index names along an axis.",
            .inputs = {"x", "index", "src"},
            .attrs = &attr_type<AxisAttrs>(),
            .infer = infer_scatter,
            .gradient = grad_scatter_add,
+           .shard = shard_places,
            .cases = [] { return place_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
 }
 
 }  // namespace
@@ -232,7 +243,8 @@ void register_ops_index(OpRegistry& ops) {
                },
            .shard = shard_rows,
            .cases = [] { return row_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
   ops.add({.name = "one_hot",
            .doc = "One more axis: 1 at the index, else 0.",
            .inputs = {"index"},

@@ -217,7 +217,8 @@ void register_ops_index_put(OpRegistry& ops) {
            .infer = infer_put,
            .gradient = grad_put,
            .cases = [] { return pick_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 0});
   ops.add({.name = "nonzero",
            .doc = "The places of all elements other than 0, in row-major order.",
            .inputs = {"x"},

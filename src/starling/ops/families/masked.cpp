@@ -179,7 +179,8 @@ void register_ops_masked(OpRegistry& ops) {
            .cases = fill_cases,
            .scalar = [](const double* x) { return x[0] != 0 ? x[2] : x[1]; },
            .integer = [](const std::int64_t* x) { return x[0] != 0 ? x[2] : x[1]; },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .inplace = 1});
   register_choices(ops);
 }
 

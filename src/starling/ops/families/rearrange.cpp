@@ -116,6 +116,13 @@ void register_copies(OpRegistry& ops) {
            .attrs = &attr_type<TileAttrs>(),
            .infer = infer_tile,
            .gradient = grad_tile,
+           .shard =
+               [](const ShardCall& call) {
+                 const int dim = rules::split_dim(call), rank = call.out[0].shape.rank();
+                 const int out = dim + rank - call.in[0].shape.rank();
+                 const bool once = dim >= 0 && tile_reps(call.attrs.as<TileAttrs>().reps, rank)[out] == 1;
+                 return rules::shard_kept(call, dim, once ? out : -1);
+               },
            .cases =
                [] {
                  const auto one = [](Shape shape, Shape reps) { return OpCase{{{.shape = shape}}, TileAttrs{reps}}; };
@@ -155,6 +162,14 @@ void register_ops_rearrange(OpRegistry& ops) {
            .attrs = &attr_type<FlipAttrs>(),
            .infer = infer_flip,
            .gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0]}, c.attrs)}; },
+           .shard =
+               [](const ShardCall& call) {
+                 const int dim = rules::split_dim(call);
+                 bool turned = false;
+                 for (auto axis : call.attrs.as<FlipAttrs>().axes)
+                   turned |= normalize_axis(axis, call.in[0].shape.rank(), "flip") == dim;
+                 return rules::shard_kept(call, dim, turned ? -1 : dim);
+               },
            .cases =
                [] {
                  const auto one = [](Shape shape, Shape axes) { return OpCase{{{.shape = shape}}, FlipAttrs{axes}}; };
@@ -173,6 +188,12 @@ void register_ops_rearrange(OpRegistry& ops) {
                  return Types{call.in[0]};
                },
            .gradient = grad_roll,
+           .shard =
+               [](const ShardCall& call) {
+                 const int dim = rules::split_dim(call);
+                 const Shape by = rolled_by(call.attrs.as<RollAttrs>(), call.in[0].shape);
+                 return rules::shard_kept(call, dim, dim >= 0 && by[dim] != 0 ? -1 : dim);
+               },
            .cases =
                [] {
                  const auto one = [](Shape shape, RollAttrs a) { return OpCase{{{.shape = shape}}, a}; };

@@ -328,6 +328,12 @@ void register_ops_shape_ops(OpRegistry& ops) {
            .attrs = &attr_type<AxisAttrs>(),
            .infer = infer_stack,
            .gradient = grad_stack,
+           .shard =
+               [](const ShardCall& call) {
+                 const int dim = rules::split_dim(call);
+                 const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, call.out[0].shape.rank(), "stack");
+                 return rules::shard_kept(call, dim, axis <= dim ? dim + 1 : dim);
+               },
            .cases =
                [] {
                  return join_cases({{{{3}, {3}}, 0},

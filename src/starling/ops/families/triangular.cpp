@@ -45,7 +45,8 @@ OpDef triangle(std::string name, std::string doc) {
                 return ShardRule{{from}, {from}};
               },
           .cases = triangular_cases,
-          .saves = kSavesNothing};
+          .saves = kSavesNothing,
+          .inplace = 0};
 }
 
 }  // namespace

@@ -13,7 +13,15 @@
 
 namespace starling {
 
-Tensor squeeze(const Tensor& x, const Shape& axes) { return apply1(named_op<"squeeze">(), {x}, AxesAttrs{axes}); }
+// Axes are named here even where the caller names none: a piece of a tensor may have more of size 1 than the whole.
+Tensor squeeze(const Tensor& x, const Shape& axes) {
+  Shape named = axes;
+  for (int i = 0; axes.empty() && i < x.rank(); ++i) {
+    if (x.shape()[i] == 1) named.push_back(i);
+  }
+  if (named.empty()) return x;
+  return apply1(named_op<"squeeze">(), {x}, AxesAttrs{named});
+}
 Tensor unsqueeze(const Tensor& x, const Shape& axes) { return apply1(named_op<"unsqueeze">(), {x}, AxesAttrs{axes}); }
 Tensor permute(const Tensor& x, const Shape& order) { return transpose(x, order); }
 
@@ -212,7 +220,9 @@ void register_squeezes(OpRegistry& ops) {
            .gradient = [](const GradCall& c) { return TensorList{reshape(c.grads[0], c.in[0].shape())}; },
            .shard =
                [](const ShardCall& call) {
-                 return shard_through(call, call.in[0].shape, call.attrs.as<AxesAttrs>().axes, true);
+                 const Shape& axes = call.attrs.as<AxesAttrs>().axes;
+                 if (axes.empty() && call.placed[0].is_split()) return rules::shard_replicated(call);
+                 return shard_through(call, call.in[0].shape, axes, true);
                },
            .view = [](const ViewCall& c) -> std::optional<View> {
              return view_of_squeeze(c.attrs.as<AxesAttrs>().axes, c.shape, c.strides);

@@ -1,7 +1,8 @@
 #include "starling/ops/creation.h"
 
-#include <bit>
+#include <algorithm>
 
+#include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/cast.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -21,7 +22,11 @@ std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
   return dispatch(attrs.dtype, [&]<class T>() -> std::unique_ptr<Plan> {
     T value{};
     cast_array(&attrs.value, &value, 1);
-    return make_plan([=](const Launch& launch) { std::fill_n(static_cast<T*>(launch.out[0]), n, value); });
+    return make_plan([=](const Launch& launch) {
+      parallel_for(n, 262144 / static_cast<std::int64_t>(sizeof(T)), [&](std::int64_t begin, std::int64_t end) {
+        std::fill(static_cast<T*>(launch.out[0]) + begin, static_cast<T*>(launch.out[0]) + end, value);
+      });
+    });
   });
 }
 

@@ -29,12 +29,16 @@ struct Places {
     return at;
   }
   std::int64_t inner_offset(std::int64_t j) const { return inner.empty() ? j : inner[static_cast<std::size_t>(j)]; }
-  std::int64_t checked(const std::int64_t* index, std::int64_t at) const {
-    const std::int64_t v = index[at];
-    if (v < 0 || v >= grid.size) {
-      fail("[{}] expected indices in [0, {}), got {} at position {}", op, grid.size, v, at);
-    }
-    return v;
+  // Before anything is written: a result that takes the place of an operand is whole or untouched.
+  const std::int64_t* checked(const void* indices) const {
+    const auto* index = static_cast<const std::int64_t*>(indices);
+    parallel_for(grid.outer * grid.count * grid.inner, 65536, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (index[i] >= 0 && index[i] < grid.size) continue;
+        fail("[{}] expected indices in [0, {}), got {} at position {}", op, grid.size, index[i], i);
+      }
+    });
+    return index;
   }
 };
 
@@ -80,18 +84,36 @@ void gather_rows(const Places& places, const T* x, const std::int64_t* index, T*
   const IndexGrid& grid = places.grid;
   if (grid.outer * grid.count * grid.inner == 0) return;
   parallel_for(grid.outer * grid.count, 16384 / grid.inner + 1, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t o = begin / grid.count, i = begin % grid.count;
-    const T* from = x + places.outer_offset(o);
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t j = 0; j < grid.inner; ++j) {
-        const std::int64_t at = r * grid.inner + j;
-        out[at] = from[places.checked(index, at) * places.stride + places.inner_offset(j)];
+    while (begin < end) {
+      const std::int64_t o = begin / grid.count, run = std::min(grid.count - begin % grid.count, end - begin);
+      const T* from = x + places.outer_offset(o);
+      const std::int64_t *at = index + begin * grid.inner, *last = at + run * grid.inner;
+      T* to = out + begin * grid.inner;
+      if (grid.inner == 1) {
+        while (at < last) *to++ = from[*at++ * places.stride];
+      } else if (places.inner.empty()) {
+        for (; at < last; at += grid.inner, to += grid.inner) {
+          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * places.stride + j];
+        }
+      } else {
+        for (; at < last; at += grid.inner, to += grid.inner) {
+          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * places.stride + places.inner_offset(j)];
+        }
       }
-      if (++i < grid.count) continue;
-      i = 0;
-      from = x + places.outer_offset(++o);
+      begin += run;
     }
   });
+}
+
+// Along the last axis: elements follow one another.
+template <class T, class Write>
+void scatter_line(const Places& places, const WritePart& part, const std::int64_t* index, const T* src, T* to,
+                  Write write) {
+  const bool all = part.size_begin == 0 && part.size_end == places.grid.size;
+  for (std::int64_t i = 0; i < places.grid.count; ++i) {
+    if (!all && (index[i] < part.size_begin || index[i] >= part.size_end)) continue;
+    write(to[index[i] * places.stride], src[i]);
+  }
 }
 
 template <class T, class Write>
@@ -100,9 +122,13 @@ void scatter_rows(const Places& places, const std::int64_t* index, const T* src,
   for_each_part(grid, [&](const WritePart& part) {
     for (std::int64_t o = part.outer_begin; o < part.outer_end; ++o) {
       T* to = out + places.outer_offset(o);
+      if (grid.inner == 1) {
+        scatter_line(places, part, index + o * grid.count, src + o * grid.count, to, write);
+        continue;
+      }
       for (std::int64_t i = 0; i < grid.count; ++i) {
         for (std::int64_t j = part.inner_begin; j < part.inner_end; ++j) {
-          const std::int64_t at = (o * grid.count + i) * grid.inner + j, v = places.checked(index, at);
+          const std::int64_t at = (o * grid.count + i) * grid.inner + j, v = index[at];
           if (v < part.size_begin || v >= part.size_end) continue;
           write(to[v * places.stride + places.inner_offset(j)], src[at]);
         }
@@ -114,7 +140,7 @@ void scatter_rows(const Places& places, const std::int64_t* index, const T* src,
 std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
   return by_size(size_of(request.in[0].dtype), [&]<class T>() {
     return make_plan([places = places_of(request)](const Launch& launch) {
-      gather_rows(places, static_cast<const T*>(launch.in[0]), static_cast<const std::int64_t*>(launch.in[1]),
+      gather_rows(places, static_cast<const T*>(launch.in[0]), places.checked(launch.in[1]),
                   static_cast<T*>(launch.out[0]));
     });
   });
@@ -124,9 +150,9 @@ template <class T, class Write>
 std::unique_ptr<Plan> plan_scatter_as(const PlanRequest& request, Write write) {
   const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * sizeof(T);
   return make_plan([places = places_of(request), bytes, write](const Launch& launch) {
+    const auto* index = places.checked(launch.in[1]);
     copy_bytes(launch.out[0], launch.in[0], bytes);
-    scatter_rows(places, static_cast<const std::int64_t*>(launch.in[1]), static_cast<const T*>(launch.in[2]),
-                 static_cast<T*>(launch.out[0]), write);
+    scatter_rows(places, index, static_cast<const T*>(launch.in[2]), static_cast<T*>(launch.out[0]), write);
   });
 }
 

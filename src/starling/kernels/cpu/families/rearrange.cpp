@@ -75,6 +75,7 @@ std::unique_ptr<Plan> plan_repeat(const PlanRequest& request) {
   const ArgDesc &in = request.in[0], &out = request.out[0];
   const int axis = normalize_axis(a.axis, in.shape.rank(), "repeat");
   if (in.shape.rank() == kMaxRank) return nullptr;
+  if (out.shape.numel() == 0) return plan_copies({});
   PlannedCopy copy{in.shape, in.strides, out.strides, 0, 0, element_bytes(in.dtype)};
   copy.target_strides[axis] *= a.repeats;
   copy.shape.insert(axis + 1, a.repeats);

@@ -24,6 +24,16 @@ struct Lines {
   std::int64_t count() const { return outer * inner; }
 };
 
+// What is kept, by value or as it stands in the line.
+template <class Entry>
+void arrange(const Lines& lines, Entry* entries) {
+  if (lines.sorted) {
+    std::sort(entries, entries + lines.kept);
+  } else {
+    std::sort(entries, entries + lines.kept, [](const Entry& a, const Entry& b) { return a.place() < b.place(); });
+  }
+}
+
 template <class Entry>
 void order_line(const Lines& lines, Entry* entries, Entry* spare) {
   Entry* end = entries + lines.size;
@@ -35,11 +45,31 @@ void order_line(const Lines& lines, Entry* entries, Entry* spare) {
     return;
   }
   if (lines.kept < lines.size) std::nth_element(entries, entries + lines.kept, end);
-  if (lines.sorted) {
-    std::sort(entries, entries + lines.kept);
-  } else {
-    std::sort(entries, entries + lines.kept, [](const Entry& a, const Entry& b) { return a.place() < b.place(); });
+  arrange(lines, entries);
+}
+
+// The first of a long line: candidates that beat the worst of the best so far are gathered and thinned out now and
+// then.
+template <class T, class Entry, class Key>
+void pick_few(const Lines& lines, const T* line, Key turn, Entry* entries) {
+  const std::int64_t room = std::max<std::int64_t>(2 * lines.kept, 128);
+  std::int64_t count = 0;
+  bool full = false;
+  Entry worst;
+  const auto thin = [&] {
+    std::nth_element(entries, entries + lines.kept - 1, entries + count);
+    worst = entries[lines.kept - 1];
+    count = lines.kept;
+    full = true;
+  };
+  for (std::int64_t i = 0; i < lines.size; ++i) {
+    const Entry entry(sort_key(line[i * lines.inner]) ^ turn, i);
+    if (full && !(entry < worst)) continue;
+    entries[count++] = entry;
+    if (count == room) thin();
   }
+  if (count > lines.kept) thin();
+  arrange(lines, entries);
 }
 
 template <class T, class Entry>
@@ -48,8 +78,12 @@ void run_line(const Lines& lines, const Launch& launch, std::int64_t l, Entry* e
   const std::int64_t o = l / lines.inner, j = l % lines.inner;
   const T* line = static_cast<const T*>(launch.in[0]) + o * lines.size * lines.inner + j;
   const Key turn = lines.descending ? std::numeric_limits<Key>::max() : Key{0};
-  for (std::int64_t i = 0; i < lines.size; ++i) entries[i] = Entry(sort_key(line[i * lines.inner]) ^ turn, i);
-  order_line(lines, entries, entries + lines.size);
+  if (lines.kept <= lines.size / 8 && lines.size >= 256) {
+    pick_few(lines, line, turn, entries);
+  } else {
+    for (std::int64_t i = 0; i < lines.size; ++i) entries[i] = Entry(sort_key(line[i * lines.inner]) ^ turn, i);
+    order_line(lines, entries, entries + lines.size);
+  }
   auto* indices = static_cast<std::int64_t*>(launch.out[lines.values ? 1 : 0]) + o * lines.kept * lines.inner + j;
   for (std::int64_t i = 0; i < lines.kept; ++i) indices[i * lines.inner] = entries[i].place();
   if (!lines.values) return;

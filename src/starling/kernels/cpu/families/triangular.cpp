@@ -26,11 +26,11 @@ std::unique_ptr<Plan> plan_triangle(const PlanRequest& request, bool lower) {
         const auto cut = static_cast<std::size_t>(std::clamp<std::int64_t>(lower ? first + 1 : first, 0, cols)) * size;
         const std::size_t line = static_cast<std::size_t>(cols) * size, at = static_cast<std::size_t>(r) * line;
         if (lower) {
-          std::memcpy(to + at, from + at, cut);
+          if (to != from) std::memcpy(to + at, from + at, cut);
           std::memset(to + at + cut, 0, line - cut);
         } else {
           std::memset(to + at, 0, cut);
-          std::memcpy(to + at + cut, from + at + cut, line - cut);
+          if (to != from) std::memcpy(to + at + cut, from + at + cut, line - cut);
         }
       }
     });

@@ -72,6 +72,10 @@ void copy_line(const std::byte* source, std::byte* target, const Axis& axis) {
     std::fill_n(t, axis.size, *s);
     return;
   }
+  if (axis.source == -1 && axis.target == 1) {
+    std::reverse_copy(s - (axis.size - 1), s + 1, t);
+    return;
+  }
   for (std::int64_t i = 0; i < axis.size; ++i) t[i * axis.target] = s[i * axis.source];
 }
 
@@ -85,6 +89,29 @@ void copy_line(const std::byte* source, std::byte* target, const Axis& axis, int
   if (bytes == 2) copy_line<std::uint16_t>(source, target, axis);
   if (bytes == 4) copy_line<std::uint32_t>(source, target, axis);
   if (bytes == 8) copy_line<std::uint64_t>(source, target, axis);
+}
+
+// Lines that follow one another along an axis. Those of a few elements go without a call each.
+template <class T>
+void copy_short_lines(const std::byte* source, std::byte* target, const Axis& along, const Axis& inner) {
+  const T* s = reinterpret_cast<const T*>(source);
+  T* t = reinterpret_cast<T*>(target);
+  for (std::int64_t i = 0; i < along.size; ++i, s += along.source, t += along.target) {
+    for (std::int64_t j = 0; j < inner.size; ++j) t[j * inner.target] = s[j * inner.source];
+  }
+}
+
+void copy_plane(const std::byte* source, std::byte* target, const Axis& along, const Axis& inner, int bytes) {
+  constexpr std::int64_t kShortBytes = 64;
+  if (inner.size * bytes >= kShortBytes) {
+    for (std::int64_t i = 0; i < along.size; ++i)
+      copy_line(source + i * along.source * bytes, target + i * along.target * bytes, inner, bytes);
+    return;
+  }
+  if (bytes == 1) copy_short_lines<std::uint8_t>(source, target, along, inner);
+  if (bytes == 2) copy_short_lines<std::uint16_t>(source, target, along, inner);
+  if (bytes == 4) copy_short_lines<std::uint32_t>(source, target, along, inner);
+  if (bytes == 8) copy_short_lines<std::uint64_t>(source, target, along, inner);
 }
 
 // Where element number `index` of the outer axes (row-major) begins, in elements.
@@ -156,11 +183,15 @@ void copy_lines(Axes outer, const std::byte* source, std::byte* target, int byte
     }
     return;
   }
+  const Axis along = outer.count > 0 ? outer.at[static_cast<std::size_t>(outer.count - 1)] : Axis{1, 0, 0};
   const std::int64_t grain = std::max<std::int64_t>(kGrainBytes / (inner.size * bytes), 1);
   parallel_for(lines, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t n = begin; n < end; ++n) {
-      const Axis at = locate(outer, n);
-      copy_line(source + at.source * bytes, target + at.target * bytes, inner, bytes);
+    while (begin < end) {
+      const std::int64_t run = std::min(along.size - begin % along.size, end - begin);
+      const Axis at = locate(outer, begin);
+      copy_plane(source + at.source * bytes, target + at.target * bytes, {run, along.source, along.target}, inner,
+                 bytes);
+      begin += run;
     }
   });
 }

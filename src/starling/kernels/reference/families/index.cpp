@@ -70,7 +70,7 @@ std::unique_ptr<Plan> plan_scatter(const PlanRequest& request) {
   return make_plan([places = places_of(request, false), size, src](const Launch& launch) {
     auto* to = static_cast<std::byte*>(launch.out[0]);
     const auto* from = static_cast<const std::byte*>(launch.in[2]);
-    std::memcpy(to, launch.in[0], static_cast<std::size_t>(places.x.shape.numel()) * size);
+    std::memmove(to, launch.in[0], static_cast<std::size_t>(places.x.shape.numel()) * size);
     places.each(launch.in[1], src.shape, [&](std::int64_t place, std::int64_t i) {
       std::memcpy(to + static_cast<std::size_t>(place) * size, from + static_cast<std::size_t>(i) * size, size);
     });

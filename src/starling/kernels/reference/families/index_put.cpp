@@ -66,7 +66,7 @@ std::unique_ptr<Plan> plan_put(const PlanRequest& request) {
   return make_plan([=](const Launch& launch) {
     auto* to = static_cast<std::byte*>(launch.out[0]);
     const auto* values = static_cast<const std::byte*>(launch.in[1]);
-    std::memcpy(to, launch.in[0], whole);
+    std::memmove(to, launch.in[0], whole);
     for (std::int64_t i = 0; i < rows.count; ++i) {
       const auto place = static_cast<std::size_t>(rows.at(launch, i));
       std::memcpy(to + place * bytes, values + static_cast<std::size_t>(i) * bytes, bytes);

@@ -1,0 +1,100 @@
+// Rules for pieces: computing on pieces as a rule says and putting the results together gives the whole.
+#include <gtest/gtest.h>
+
+#include "ops/op_checks.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/shape_ops.h"
+
+namespace starling::testing {
+namespace {
+
+constexpr int kParts = 2;
+
+struct Piece {
+  std::int64_t begin, end;
+};
+Piece piece_of(std::int64_t size, int part) { return {size * part / kParts, size * (part + 1) / kParts}; }
+
+// The part of a tensor that a rank holds; of terms the first rank has all and the others zeros.
+Tensor part_of(const Tensor& whole, Placement placed, int part) {
+  if (placed.is_partial()) return part == 0 ? whole : zeros(whole.shape(), whole.dtype());
+  if (!placed.is_split()) return whole;
+  const Piece piece = piece_of(whole.shape()[placed.dim], part);
+  return slice(whole, {.axis = placed.dim, .begin = piece.begin, .end = piece.end});
+}
+
+// As the partition pass does: attributes that describe the result follow its piece.
+Attrs local_attrs(Attrs attrs, const Tensor& whole, Placement placed, int part) {
+  if (!placed.is_split()) return attrs;
+  const Piece piece = piece_of(whole.shape()[placed.dim], part);
+  if (const auto* field = attrs.find("shape")) {
+    Shape& shape = attrs.get<Shape>(*field);
+    shape = whole.shape();
+    shape[placed.dim] = piece.end - piece.begin;
+  }
+  return attrs;
+}
+
+Tensor joined(std::span<const Tensor> parts, Placement placed) {
+  if (placed.is_split()) return concat(parts, placed.dim);
+  return placed.is_partial() ? add(parts[0], parts[1]) : parts[0];
+}
+
+// The outputs put together again, or nothing where the rule gives up: everything replicated.
+bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Placement placement) {
+  const Drawn drawn = draw(sample, DType::f64);
+  const TensorList whole = apply(op, drawn.span(), sample.attrs);
+  const Types in = types_of(drawn.span()), out = types_of({whole.data(), whole.size()});
+  Placements placed;
+  placed.resize(in.size());
+  placed[input] = placement;
+  const ShardRule rule =
+      op.shard({op, {in.data(), in.size()}, {out.data(), out.size()}, sample.attrs, {placed.data(), placed.size()}});
+  EXPECT_EQ(rule.in.size(), in.size()) << describe(op, sample);
+  EXPECT_EQ(rule.out.size(), out.size()) << describe(op, sample);
+  bool cut = false;
+  for (const auto& p : rule.in) cut = cut || !p.is_replicate();
+  if (!cut) return false;
+  std::vector<TensorList> parts;
+  for (int part = 0; part < kParts; ++part) {
+    TensorList operands;
+    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back(part_of(drawn.in[i], rule.in[i], part));
+    parts.push_back(
+        apply(op, {operands.data(), operands.size()}, local_attrs(sample.attrs, whole[0], rule.out[0], part)));
+  }
+  for (std::size_t o = 0; o < whole.size(); ++o) {
+    const Tensor pieces[] = {parts[0][o], parts[1][o]};
+    if (rule.out[o].is_partial() && rule.out[o] != Placement::partial()) continue;
+    EXPECT_LE(difference(joined(pieces, rule.out[o]), whole[o]), 1e-12)
+        << describe(op, sample) << ", operand " << input << " split along " << placement.dim << ", output " << o;
+  }
+  return true;
+}
+
+bool has_rule(const OpDef& op) { return op.shard && op.cases && !op.random && !op.comm && !op.stateful && !op.measure; }
+
+TEST(ShardRules, PiecesMakeTheWhole) {
+  int passed = 0;
+  for (const auto* op : tested_ops()) {
+    if (!has_rule(*op)) continue;
+    for (const auto& sample : op->cases()) {
+      for (std::size_t i = 0; i < sample.in.size(); ++i) {
+        for (int d = 0; d < sample.in[i].shape.rank(); ++d) {
+          // Unlike the pieces of a mesh, those of a sample may be empty, which not every op takes.
+          if (sample.in[i].shape[d] < kParts) continue;
+          try {
+            passed += check_rule(*op, sample, i, Placement::split(d));
+          } catch (const Error& error) {
+            ADD_FAILURE() << describe(*op, sample) << ", operand " << i << " split along " << d << ": " << error.what();
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(passed, 0);
+}
+
+}  // namespace
+}  // namespace starling::testing
