@@ -45,13 +45,6 @@ struct ErfFit<double> {
       2.0446852566188417668e-10,  -4.9278801809167762457e-12};
 };
 
-template <std::size_t N, class D, class V>
-HWY_INLINE V polynomial(D d, const hn::TFromD<D> (&c)[N], V x) {
-  V y = hn::Set(d, c[N - 1]);
-  for (std::size_t i = N - 1; i-- > 0;) y = hn::MulAdd(y, x, hn::Set(d, c[i]));
-  return y;
-}
-
 // erf(a) for 0 <= a <= 1.
 template <class D, class V>
 HWY_INLINE V erf_near(D d, V a) {
@@ -75,17 +68,40 @@ HWY_INLINE V erf_vec(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }
 
+// The share of a normal distribution below -a for a >= 0, as 2^P(a) with P of degree 10; zero from 5.7 on, where it no
+// longer shows beside 1. One exponential and one polynomial, for floats.
+template <class D, class V>
+HWY_INLINE V quick_normal_tail(D d, V a) {
+  static constexpr float kFit[] = {-0.9999997659f,   -1.151110132f,     -0.4591828869f,    -0.05254126004f,
+                                   0.007080921681f,  -0.0001015550745f, -0.0002337684973f, 6.387070921e-5f,
+                                   -8.917433107e-6f, 6.767585724e-7f,   -2.204919431e-8f};
+  // (2^r - 1) / r on |r| <= 1/2
+  static constexpr float kExp2Fit[] = {0.6931472153f, 0.2402223128f, 0.05550307521f, 0.00967209079f, 0.001340756016f};
+  const V end = hn::Set(d, 5.7f), one = hn::Set(d, 1);
+  const V p = polynomial(d, kFit, hn::Min(a, end));
+  const auto k = whole_product(d, p, one);
+  const V r = hn::Sub(p, k.value);
+  const V y = times_exp2(d, hn::MulAdd(r, polynomial(d, kExp2Fit, r), one), k.exponent);
+  return hn::IfThenZeroElse(hn::Gt(a, end), y);
+}
+
 // The share of a normal distribution below x: (1 + erf(x / sqrt(2))) / 2, without cancellation in the lower tail.
 template <class D, class V>
 HWY_INLINE V normal_share(D d, V x) {
   using T = hn::TFromD<D>;
-  const V one = hn::Set(d, 1), half = hn::Set(d, static_cast<T>(0.5));
-  const V a = hn::Mul(hn::Abs(x), hn::Set(d, static_cast<T>(0.70710678118654752440)));
+  const V one = hn::Set(d, 1);
+  [[maybe_unused]] const V half = hn::Set(d, static_cast<T>(0.5));
   const auto below = hn::Lt(x, hn::Zero(d));
-  const V tail = hn::Mul(half, erfc_tail(d, a));
-  const V far = hn::IfThenElse(below, tail, hn::Sub(one, tail));
-  const V near = hn::MulAdd(half, hn::CopySign(erf_near(d, a), x), half);
-  return hn::IfThenElse(hn::Lt(a, one), near, far);
+  if constexpr (sizeof(T) == 4) {
+    const V tail = quick_normal_tail(d, hn::Abs(x));
+    return hn::IfThenElse(below, tail, hn::Sub(one, tail));
+  } else {
+    const V a = hn::Mul(hn::Abs(x), hn::Set(d, static_cast<T>(0.70710678118654752440)));
+    const V tail = hn::Mul(half, erfc_tail(d, a));
+    const V far = hn::IfThenElse(below, tail, hn::Sub(one, tail));
+    const V near = hn::MulAdd(half, hn::CopySign(erf_near(d, a), x), half);
+    return hn::IfThenElse(hn::Lt(a, one), near, far);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
