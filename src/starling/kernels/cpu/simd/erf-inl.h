@@ -68,8 +68,10 @@ HWY_INLINE V erf_vec(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }
 
-// The share of a normal distribution below -a for a >= 0, as 2^P(a) with P of degree 10; zero from 5.7 on, where it no
-// longer shows beside 1. One exponential and one polynomial, for floats.
+// Where the share of a normal distribution below -a no longer shows beside 1 in floats.
+constexpr float kNormalEnd = 5.7f;
+
+// That share for 0 <= a <= kNormalEnd, as 2^P(a): one polynomial, one exponential. For floats.
 template <class D, class V>
 HWY_INLINE V quick_normal_tail(D d, V a) {
   static constexpr float kFit[] = {-0.9999997659f,   -1.151110132f,     -0.4591828869f,    -0.05254126004f,
@@ -77,12 +79,11 @@ HWY_INLINE V quick_normal_tail(D d, V a) {
                                    -8.917433107e-6f, 6.767585724e-7f,   -2.204919431e-8f};
   // (2^r - 1) / r on |r| <= 1/2
   static constexpr float kExp2Fit[] = {0.6931472153f, 0.2402223128f, 0.05550307521f, 0.00967209079f, 0.001340756016f};
-  const V end = hn::Set(d, 5.7f), one = hn::Set(d, 1);
-  const V p = polynomial(d, kFit, hn::Min(a, end));
+  const V one = hn::Set(d, 1);
+  const V p = polynomial(d, kFit, a);
   const auto k = whole_product(d, p, one);
   const V r = hn::Sub(p, k.value);
-  const V y = times_exp2(d, hn::MulAdd(r, polynomial(d, kExp2Fit, r), one), k.exponent);
-  return hn::IfThenZeroElse(hn::Gt(a, end), y);
+  return times_exp2(d, hn::MulAdd(r, polynomial(d, kExp2Fit, r), one), k.exponent);
 }
 
 // The share of a normal distribution below x: (1 + erf(x / sqrt(2))) / 2, without cancellation in the lower tail.
@@ -93,7 +94,8 @@ HWY_INLINE V normal_share(D d, V x) {
   [[maybe_unused]] const V half = hn::Set(d, static_cast<T>(0.5));
   const auto below = hn::Lt(x, hn::Zero(d));
   if constexpr (sizeof(T) == 4) {
-    const V tail = quick_normal_tail(d, hn::Abs(x));
+    const V a = hn::Abs(x), end = hn::Set(d, kNormalEnd);
+    const V tail = hn::IfThenZeroElse(hn::Gt(a, end), quick_normal_tail(d, at_most(d, end, a)));
     return hn::IfThenElse(below, tail, hn::Sub(one, tail));
   } else {
     const V a = hn::Mul(hn::Abs(x), hn::Set(d, static_cast<T>(0.70710678118654752440)));
@@ -101,6 +103,22 @@ HWY_INLINE V normal_share(D d, V x) {
     const V far = hn::IfThenElse(below, tail, hn::Sub(one, tail));
     const V near = hn::MulAdd(half, hn::CopySign(erf_near(d, a), x), half);
     return hn::IfThenElse(hn::Lt(a, one), near, far);
+  }
+}
+
+// x times the share of a normal distribution below x; zero at -inf. Floats: max(x, 0) - a (the share below -a), a =
+// |x|.
+template <class D, class V>
+HWY_INLINE V gelu_vec(D d, V x) {
+  using T = hn::TFromD<D>;
+  if constexpr (sizeof(T) == 4) {
+    const V end = hn::Set(d, kNormalEnd);
+    const V a = at_most(d, end, hn::Abs(x));
+    const V y = hn::NegMulAdd(a, quick_normal_tail(d, a), hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Neg(end)), y);
+  } else {
+    const V finite = hn::IfThenElse(hn::Eq(x, hn::Neg(hn::Inf(d))), hn::Set(d, hwy::LowestValue<T>()), x);
+    return hn::Mul(finite, normal_share(d, x));
   }
 }
 

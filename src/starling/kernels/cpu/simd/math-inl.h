@@ -23,7 +23,7 @@ struct FloatFormat<float> {
   static constexpr int kBias = 127;
   static constexpr float kExpMin = -104.0f;      // exp of less rounds to zero
   static constexpr float kExpMax = 89.0f;        // exp of more is infinite
-  static constexpr float kTanhOne = -20.0f;      // exp(-20) no longer moves 1
+  static constexpr float kTanhOne = 10.0f;       // tanh of more is 1
   static constexpr float kLn2Hi = 0.693359375f;  // few bits: products with an exponent are exact
   static constexpr float kLn2Lo = -2.12194440e-4f;
   static constexpr float kMinNormal = 1.17549435e-38f;
@@ -40,7 +40,7 @@ struct FloatFormat<double> {
   static constexpr int kBias = 1023;
   static constexpr double kExpMin = -746.0;
   static constexpr double kExpMax = 710.0;
-  static constexpr double kTanhOne = -40.0;
+  static constexpr double kTanhOne = 20.0;
   static constexpr double kLn2Hi = 6.93147180369123816490e-01;
   static constexpr double kLn2Lo = 1.90821492927058770002e-10;
   static constexpr double kMinNormal = 2.2250738585072014e-308;
@@ -164,16 +164,43 @@ HWY_INLINE V sigmoid_vec(D d, V x) {
   return quick_quotient(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
+// The smaller of two values; NaN when x is (of others the instruction answers with its second operand).
+template <class D, class V>
+HWY_INLINE V at_most([[maybe_unused]] D d, V bound, V x) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return hn::IfThenElse(hn::Lt(bound, x), bound, x);
+#else
+  return hn::Min(bound, x);
+#endif
+}
+
+// exp(-2|x|) - 1 for |x| up to where it is -1. Floats: as 2^y - 1, the rounding of y = -2|x| / ln2 being as small
+// beside the result as y is large.
+template <class D, class V>
+HWY_INLINE V expm1_twice_down(D d, V magnitude) {
+  using T = hn::TFromD<D>;
+  if constexpr (sizeof(T) == 4) {
+    // (2^r - 1) / r on |r| <= 1/2, fitted to relative error.
+    static constexpr float kFit[] = {0.693147188f,    0.2402264978f,   0.05550357005f,
+                                     0.009618238345f, 0.001339096463f, 0.0001540351687f};
+    const V factor = hn::Set(d, static_cast<T>(-2.88539008177792681472));
+    const auto k = whole_product(d, magnitude, factor);
+    const V r = hn::MulSub(magnitude, factor, k.value);
+    const V scale = exp2_int(d, k.exponent);
+    return hn::MulAdd(hn::Mul(scale, r), polynomial(d, kFit, r), hn::Sub(scale, hn::Set(d, 1)));
+  } else {
+    const auto parts = exp_parts(d, hn::Mul(magnitude, hn::Set(d, -2)));
+    const V scale = exp2_int(d, parts.exponent);
+    return hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, hn::Set(d, 1)));
+  }
+}
+
 // tanh|x| = -m / (2 + m) with m = exp(-2|x|) - 1, which keeps its relative precision near zero.
 template <class D, class V>
 HWY_INLINE V tanh_vec(D d, V x) {
   using F = FloatFormat<hn::TFromD<D>>;
-  const V t = hn::Max(hn::Mul(hn::Abs(x), hn::Set(d, -2)), hn::Set(d, F::kTanhOne));
-  const auto parts = exp_parts(d, t);
-  const V scale = exp2_int(d, parts.exponent);
-  const V m = hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, hn::Set(d, 1)));
-  const V y = quick_quotient(d, m, hn::Add(m, hn::Set(d, 2)));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+  const V m = expm1_twice_down(d, at_most(d, hn::Set(d, F::kTanhOne), hn::Abs(x)));
+  return hn::CopySign(quick_quotient(d, m, hn::Add(m, hn::Set(d, 2))), x);
 }
 
 // z/3 + z^2/5 + ... without the leading 1: the tail of atanh(s)/s with z = s^2.
