@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -106,8 +108,13 @@ int main(int argc, char** argv) {
   add_op(cases, "add", {x, y});
   for (const char* name : {"relu", "exp", "tanh", "gelu", "sum", "max", "var", "softmax"}) add_op(cases, name, {x});
   for (Case& c : cases) c.body();  // warm up: plans, pages
+  // A new order each round: what else the machine does in turns meets every case alike.
+  std::mt19937 random(1);
+  std::vector<std::size_t> order(cases.size());
+  std::iota(order.begin(), order.end(), 0u);
   for (int round = 0; round < options.rounds; ++round) {
-    for (Case& c : cases) c.seconds.push_back(seconds_of(c.body));
+    std::shuffle(order.begin(), order.end(), random);
+    for (std::size_t i : order) cases[i].seconds.push_back(seconds_of(cases[i].body));
   }
   report(cases, options);
 }
