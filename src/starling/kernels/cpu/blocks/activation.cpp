@@ -133,7 +133,7 @@ struct SeluBackward : MapBinary {
 struct Gelu : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, const double*) const {
-    return hn::Mul(above_lowest(d, x), normal_share(d, x));
+    return gelu_vec(d, x);
   }
 };
 struct GeluBackward : MapBinary {

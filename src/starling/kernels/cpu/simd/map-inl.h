@@ -39,6 +39,7 @@
 #define STARLING_KERNELS_CPU_SIMD_MAP_INL_H
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -134,7 +135,9 @@ struct MapOperand {
       return hn::LoadU(d, at);
     }
   }
-  HWY_INLINE auto last(std::size_t count) {
+  HWY_INLINE void skip(std::size_t count) { p += step == 0 ? 0 : count; }
+  // Of the next vector, only so many elements.
+  HWY_INLINE auto first(std::size_t count) {
     if constexpr (IsBool) {
       std::uint8_t bytes[HWY_MAX_BYTES / sizeof(T)] = {};
       for (std::size_t i = 0; i < count; ++i) bytes[i] = p[i];
@@ -145,11 +148,15 @@ struct MapOperand {
   }
 };
 
+// `stream`: past the caches, to an aligned place.
 template <class D, class R>
-HWY_INLINE void map_store(D d, R result, void* out, std::int64_t i) {
+HWY_INLINE void map_store(D d, R result, void* out, std::int64_t i, [[maybe_unused]] bool stream) {
   using T = hn::TFromD<D>;
   if constexpr (std::is_same_v<R, hn::Vec<D>>) {
-    hn::StoreU(result, d, static_cast<T*>(out) + i);
+    if (stream)
+      hn::Stream(result, d, static_cast<T*>(out) + i);
+    else
+      hn::StoreU(result, d, static_cast<T*>(out) + i);
   } else {
     store_bools(d, result, static_cast<std::uint8_t*>(out) + i);
   }
@@ -168,29 +175,68 @@ HWY_INLINE void map_store_tail(D d, R result, void* out, std::int64_t i, std::si
 }
 
 template <class F, class T>
-void map_block(const void* const* in, unsigned scalars, void* out, std::int64_t n, const double* params) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const F f{};
-  constexpr unsigned kBools = bool_inputs_of<F>();
+struct MapOperands {
+  static constexpr hn::ScalableTag<T> d{};
+  static constexpr unsigned kBools = bool_inputs_of<F>();
   MapOperand<T, (kBools & 1) != 0> a;
   MapOperand<T, (kBools & 2) != 0> b;
   MapOperand<T, (kBools & 4) != 0> c;
-  if (n <= 0) return;
-  a.init(in[0], (scalars & 1) != 0);
-  if constexpr (F::kArity > 1) b.init(in[1], (scalars & 2) != 0);
-  if constexpr (F::kArity > 2) c.init(in[2], (scalars & 4) != 0);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    if constexpr (F::kArity == 1) map_store(d, f(d, a.next(), params), out, i);
-    if constexpr (F::kArity == 2) map_store(d, f(d, a.next(), b.next(), params), out, i);
-    if constexpr (F::kArity == 3) map_store(d, f(d, a.next(), b.next(), c.next(), params), out, i);
+
+  HWY_INLINE void init(const void* const* in, unsigned scalars) {
+    a.init(in[0], (scalars & 1) != 0);
+    if constexpr (F::kArity > 1) b.init(in[1], (scalars & 2) != 0);
+    if constexpr (F::kArity > 2) c.init(in[2], (scalars & 4) != 0);
   }
+  HWY_INLINE auto next(const double* params) {
+    const F f{};
+    if constexpr (F::kArity == 1) return f(d, a.next(), params);
+    if constexpr (F::kArity == 2) return f(d, a.next(), b.next(), params);
+    if constexpr (F::kArity == 3) return f(d, a.next(), b.next(), c.next(), params);
+  }
+  HWY_INLINE auto first(std::size_t count, const double* params) {
+    const F f{};
+    if constexpr (F::kArity == 1) return f(d, a.first(count), params);
+    if constexpr (F::kArity == 2) return f(d, a.first(count), b.first(count), params);
+    if constexpr (F::kArity == 3) return f(d, a.first(count), b.first(count), c.first(count), params);
+  }
+  HWY_INLINE void skip(std::size_t count) {
+    a.skip(count);
+    if constexpr (F::kArity > 1) b.skip(count);
+    if constexpr (F::kArity > 2) c.skip(count);
+  }
+};
+
+// Results of which nothing would be in the caches any more when they are read go past them, unless they overwrite an
+// operand.
+template <class F, class T>
+HWY_INLINE bool map_streams(const void* const* in, const void* out, std::int64_t n) {
+  constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;  // a thread's piece
+  bool over = n * static_cast<std::int64_t>(sizeof(T)) < kStreamBytes;
+  for (int k = 0; k < F::kArity; ++k) over = over || in[k] == out;
+  return !over && reinterpret_cast<std::uintptr_t>(out) % sizeof(T) == 0;
+}
+
+template <class F, class T>
+void map_block(const void* const* in, unsigned scalars, void* out, std::int64_t n, const double* params) {
+  constexpr hn::ScalableTag<T> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if (n <= 0) return;
+  MapOperands<F, T> operands;
+  operands.init(in, scalars);
+  std::int64_t i = 0;
+  const bool stream = map_streams<F, T>(in, out, n);
+  if (stream) {
+    const std::size_t bytes = hn::Lanes(d) * sizeof(T);
+    const std::size_t head = (bytes - reinterpret_cast<std::uintptr_t>(out) % bytes) % bytes / sizeof(T);
+    map_store_tail(d, operands.first(head, params), out, 0, head);
+    operands.skip(head);
+    i = static_cast<std::int64_t>(head);
+  }
+  for (; i + lanes <= n; i += lanes) map_store(d, operands.next(params), out, i, stream);
+  if (stream) hwy::FlushStream();
   if (i == n) return;
   const std::size_t rest = static_cast<std::size_t>(n - i);
-  if constexpr (F::kArity == 1) map_store_tail(d, f(d, a.last(rest), params), out, i, rest);
-  if constexpr (F::kArity == 2) map_store_tail(d, f(d, a.last(rest), b.last(rest), params), out, i, rest);
-  if constexpr (F::kArity == 3) map_store_tail(d, f(d, a.last(rest), b.last(rest), c.last(rest), params), out, i, rest);
+  map_store_tail(d, operands.first(rest, params), out, i, rest);
 }
 
 template <class T>

@@ -23,12 +23,15 @@ struct FloatFormat<float> {
   static constexpr int kBias = 127;
   static constexpr float kExpMin = -104.0f;      // exp of less rounds to zero
   static constexpr float kExpMax = 89.0f;        // exp of more is infinite
-  static constexpr float kTanhOne = -20.0f;      // exp(-20) no longer moves 1
+  static constexpr float kTanhOne = 10.0f;       // tanh of more is 1
   static constexpr float kLn2Hi = 0.693359375f;  // few bits: products with an exponent are exact
   static constexpr float kLn2Lo = -2.12194440e-4f;
   static constexpr float kMinNormal = 1.17549435e-38f;
-  static constexpr int kExpTerms = 7;
+  static constexpr float kExpNormal = 87.0f;      // exp of up to this, plus or minus, is a normal number
+  static constexpr float kRounder = 12582912.0f;  // 1.5 2^23: added, it leaves a whole number in the lowest bits
   static constexpr int kLogTerms = 5;
+  // (e^r - 1 - r) / r^2 by rising power of r, fitted on |r| <= ln2 / 2 to relative error of e^r - 1.
+  static constexpr float kExpFit[] = {0.5000000063f, 0.1666654205f, 0.04166627893f, 0.008366710693f, 0.001394667921f};
 };
 
 template <>
@@ -37,64 +40,110 @@ struct FloatFormat<double> {
   static constexpr int kBias = 1023;
   static constexpr double kExpMin = -746.0;
   static constexpr double kExpMax = 710.0;
-  static constexpr double kTanhOne = -40.0;
+  static constexpr double kTanhOne = 20.0;
   static constexpr double kLn2Hi = 6.93147180369123816490e-01;
   static constexpr double kLn2Lo = 1.90821492927058770002e-10;
   static constexpr double kMinNormal = 2.2250738585072014e-308;
-  static constexpr int kExpTerms = 13;
+  static constexpr double kExpNormal = 708.0;
+  static constexpr double kRounder = 6755399441055744.0;
   static constexpr int kLogTerms = 12;
+  static constexpr double kExpFit[] = {0.50000000000000039651,     0.16666666666666684118,   0.041666666666585422168,
+                                       0.0083333333333155861659,   0.0013888888929621716339, 0.00019841269901243753591,
+                                       0.000024801506992325004704, 2.7557229282576846227e-6, 2.7625516100820388311e-7,
+                                       2.5114122678214835089e-8};
 };
 
-// 2^k as a float, for k within the normal exponents.
-template <class D, class VI>
-HWY_INLINE hn::Vec<D> exp2_int(D d, VI k) {
-  using F = FloatFormat<hn::TFromD<D>>;
-  const hn::RebindToSigned<D> di;
-  return hn::BitCast(d, hn::ShiftLeft<F::kMantissa>(hn::Add(k, hn::Set(di, F::kBias))));
+// The polynomial with these coefficients by rising power.
+template <std::size_t N, class D, class V>
+HWY_INLINE V polynomial(D d, const hn::TFromD<D> (&c)[N], V x) {
+  V y = hn::Set(d, c[N - 1]);
+  for (std::size_t i = N - 1; i-- > 0;) y = hn::MulAdd(y, x, hn::Set(d, c[i]));
+  return y;
 }
 
-// 1/k! for the Taylor series; the reduced range is so short that fitted coefficients would save one term at most.
-constexpr double inverse_factorial(int k) { return k <= 1 ? 1.0 : inverse_factorial(k - 1) / k; }
+// The nearest whole number k of |x| < 2^(mantissa - 2), as a float and as bits already where a float has its exponent.
+template <class D, class V>
+struct Whole {
+  V value;
+  hn::Vec<hn::RebindToSigned<D>> exponent;
+};
 
-// r^2/2! + r^3/3! + ... up to r^Terms, by Horner from the highest power down.
-template <int Power, int Terms, class D, class V>
-HWY_INLINE V exp_series(D d, V r) {
-  using T = hn::TFromD<D>;
-  if constexpr (Power == Terms) {
-    return hn::Set(d, static_cast<T>(inverse_factorial(Power)));
-  } else {
-    return hn::MulAdd(exp_series<Power + 1, Terms>(d, r), r, hn::Set(d, static_cast<T>(inverse_factorial(Power))));
-  }
+template <class D, class V>
+HWY_INLINE Whole<D, V> whole_product(D d, V x, V factor) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const hn::RebindToSigned<D> di;
+  const V rounder = hn::Set(d, F::kRounder);
+  const V sum = hn::MulAdd(x, factor, rounder);
+  return {hn::Sub(sum, rounder), hn::ShiftLeft<F::kMantissa>(hn::BitCast(di, sum))};
+}
+
+// x 2^k for normal x and a normal product, k as exponent bits.
+template <class D, class V, class VI>
+HWY_INLINE V times_exp2(D d, V x, VI exponent) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, x), exponent));
+}
+
+// 2^k for k within the normal exponents.
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> exp2_int(D d, VI exponent) {
+  return times_exp2(d, hn::Set(d, 1), exponent);
+}
+
+// p 2^k in two factors: 2^k alone would overflow at the top and vanish before the subnormals at the bottom.
+template <class D, class V, class VI>
+HWY_INLINE V scale_exp2(D d, V p, VI exponent) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const auto k = hn::ShiftRight<F::kMantissa>(exponent);
+  const auto half = hn::ShiftLeft<F::kMantissa>(hn::ShiftRight<1>(k));
+  return hn::Mul(hn::Mul(p, exp2_int(d, half)), exp2_int(d, hn::Sub(exponent, half)));
 }
 
 // x = k ln2 + r with |r| <= ln2 / 2.
 template <class D, class V>
 struct ExpParts {
-  hn::Vec<hn::RebindToSigned<D>> k;
-  V expm1_r;  // exp(r) - 1, with relative precision near zero
+  hn::Vec<hn::RebindToSigned<D>> exponent;  // k, as exponent bits
+  V expm1_r;                                // exp(r) - 1, with relative precision near zero
 };
 
 template <class D, class V>
 HWY_INLINE ExpParts<D, V> exp_parts(D d, V x) {
   using T = hn::TFromD<D>;
   using F = FloatFormat<T>;
-  const hn::RebindToSigned<D> di;
-  const V n = hn::Round(hn::Mul(x, hn::Set(d, static_cast<T>(1.44269504088896340736))));
-  const V r = hn::NegMulAdd(n, hn::Set(d, F::kLn2Lo), hn::NegMulAdd(n, hn::Set(d, F::kLn2Hi), x));
-  const V q = exp_series<2, F::kExpTerms>(d, r);
-  return {hn::ConvertTo(di, n), hn::MulAdd(hn::Mul(r, r), q, r)};
+  const auto k = whole_product(d, x, hn::Set(d, static_cast<T>(1.44269504088896340736)));
+  const V r = hn::NegMulAdd(k.value, hn::Set(d, F::kLn2Lo), hn::NegMulAdd(k.value, hn::Set(d, F::kLn2Hi), x));
+  return {k.exponent, hn::MulAdd(hn::Mul(r, r), polynomial(d, F::kExpFit, r), r)};
+}
+
+// exp beyond the normal numbers: limits, subnormals, NaN.
+template <class D, class V>
+HWY_NOINLINE V exp_far(D d, V x) {
+  using F = FloatFormat<hn::TFromD<D>>;
+  const V clamped = hn::Max(hn::Min(x, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin));
+  const auto parts = exp_parts(d, clamped);
+  const V y = scale_exp2(d, hn::Add(parts.expm1_r, hn::Set(d, 1)), parts.exponent);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 template <class D, class V>
 HWY_INLINE V exp_vec(D d, V x) {
   using F = FloatFormat<hn::TFromD<D>>;
-  const V clamped = hn::Max(hn::Min(x, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin));
-  const auto parts = exp_parts(d, clamped);
-  const V p = hn::Add(parts.expm1_r, hn::Set(d, 1));
-  // Two factors: 2^k alone would overflow at the top and vanish before the subnormals at the bottom.
-  const auto half = hn::ShiftRight<1>(parts.k);
-  const V y = hn::Mul(hn::Mul(p, exp2_int(d, half)), exp2_int(d, hn::Sub(parts.k, half)));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
+  if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, F::kExpNormal))))) return exp_far(d, x);
+  const auto parts = exp_parts(d, x);
+  return times_exp2(d, hn::Add(parts.expm1_r, hn::Set(d, 1)), parts.exponent);
+}
+
+// a / b for b within a few powers of 2 of 1. Where floats have an estimate of 1 / b with half their precision, one
+// correction of it is faster than a division.
+template <class D, class V>
+HWY_INLINE V quick_quotient([[maybe_unused]] D d, V a, V b) {
+  if constexpr (HWY_TARGET <= HWY_AVX3 && sizeof(hn::TFromD<D>) == 4) {
+    const V estimate = hn::ApproximateReciprocal(b);
+    const V quotient = hn::Mul(a, estimate);
+    return hn::MulAdd(hn::NegMulAdd(b, quotient, a), estimate, quotient);
+  } else {
+    return hn::Div(a, b);
+  }
 }
 
 // exp(x) for finite x or -inf, x <= 0 up to rounding; less than the smallest normal number becomes zero. The softmax's.
@@ -104,7 +153,7 @@ HWY_INLINE V exp_nonpositive(D d, V x) {
   using F = FloatFormat<T>;
   const V floor = hn::Set(d, static_cast<T>(-(F::kBias - 1) * 0.6931471805599453));
   const auto parts = exp_parts(d, hn::Max(x, floor));
-  const V y = hn::Mul(hn::Add(parts.expm1_r, hn::Set(d, 1)), exp2_int(d, parts.k));
+  const V y = times_exp2(d, hn::Add(parts.expm1_r, hn::Set(d, 1)), parts.exponent);
   return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenZeroElse(hn::Lt(x, floor), y));
 }
 
@@ -112,19 +161,46 @@ template <class D, class V>
 HWY_INLINE V sigmoid_vec(D d, V x) {
   const V one = hn::Set(d, 1);
   const V e = exp_vec(d, hn::Neg(hn::Abs(x)));
-  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+  return quick_quotient(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+}
+
+// The smaller of two values; NaN when x is (of others the instruction answers with its second operand).
+template <class D, class V>
+HWY_INLINE V at_most([[maybe_unused]] D d, V bound, V x) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return hn::IfThenElse(hn::Lt(bound, x), bound, x);
+#else
+  return hn::Min(bound, x);
+#endif
+}
+
+// exp(-2|x|) - 1 for |x| up to where it is -1. Floats: as 2^y - 1, the rounding of y = -2|x| / ln2 being as small
+// beside the result as y is large.
+template <class D, class V>
+HWY_INLINE V expm1_twice_down(D d, V magnitude) {
+  using T = hn::TFromD<D>;
+  if constexpr (sizeof(T) == 4) {
+    // (2^r - 1) / r on |r| <= 1/2, fitted to relative error.
+    static constexpr float kFit[] = {0.693147188f,    0.2402264978f,   0.05550357005f,
+                                     0.009618238345f, 0.001339096463f, 0.0001540351687f};
+    const V factor = hn::Set(d, static_cast<T>(-2.88539008177792681472));
+    const auto k = whole_product(d, magnitude, factor);
+    const V r = hn::MulSub(magnitude, factor, k.value);
+    const V scale = exp2_int(d, k.exponent);
+    return hn::MulAdd(hn::Mul(scale, r), polynomial(d, kFit, r), hn::Sub(scale, hn::Set(d, 1)));
+  } else {
+    const auto parts = exp_parts(d, hn::Mul(magnitude, hn::Set(d, -2)));
+    const V scale = exp2_int(d, parts.exponent);
+    return hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, hn::Set(d, 1)));
+  }
 }
 
 // tanh|x| = -m / (2 + m) with m = exp(-2|x|) - 1, which keeps its relative precision near zero.
 template <class D, class V>
 HWY_INLINE V tanh_vec(D d, V x) {
   using F = FloatFormat<hn::TFromD<D>>;
-  const V t = hn::Max(hn::Mul(hn::Abs(x), hn::Set(d, -2)), hn::Set(d, F::kTanhOne));
-  const auto parts = exp_parts(d, t);
-  const V scale = exp2_int(d, parts.k);
-  const V m = hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, hn::Set(d, 1)));
-  const V y = hn::Div(m, hn::Add(m, hn::Set(d, 2)));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+  const V m = expm1_twice_down(d, at_most(d, hn::Set(d, F::kTanhOne), hn::Abs(x)));
+  return hn::CopySign(quick_quotient(d, m, hn::Add(m, hn::Set(d, 2))), x);
 }
 
 // z/3 + z^2/5 + ... without the leading 1: the tail of atanh(s)/s with z = s^2.
@@ -210,10 +286,9 @@ HWY_INLINE V expm1_vec(D d, V x) {
   const V one = hn::Set(d, 1);
   const V clamped = hn::Max(hn::Min(x, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin / 2));
   const auto parts = exp_parts(d, clamped);
-  const V scale = exp2_int(d, parts.k);
+  const V scale = exp2_int(d, parts.exponent);
   const V near = hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, one));
-  const auto half = hn::ShiftRight<1>(parts.k);
-  const V far = hn::Mul(hn::Mul(hn::Add(parts.expm1_r, one), exp2_int(d, half)), exp2_int(d, hn::Sub(parts.k, half)));
+  const V far = scale_exp2(d, hn::Add(parts.expm1_r, one), parts.exponent);
   const V y = hn::IfThenElse(hn::Gt(clamped, hn::Set(d, F::kExpMax / 2)), far, near);
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }

@@ -42,12 +42,11 @@ HWY_INLINE V pow_positive(D d, V a, V b) {
   const V low = hn::MulAdd(b, log_low, product_rest(b, log_high, high));
   const V reached = hn::Max(hn::Min(high, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin));
   const V small = hn::IfThenElseZero(hn::Eq(high, reached), low);  // elsewhere `low` may be no number
-  // exp(r + small) - 1, and 2^k in two factors as in exp_vec: powers next to overflow stay finite.
-  const auto exponent = exp_parts(d, reached);
+  // exp(r + small) - 1, scaled in two factors: powers next to overflow stay finite.
+  const auto parts_of_y = exp_parts(d, reached);
   const V one = hn::Set(d, 1);
-  const V p = hn::Add(hn::MulAdd(hn::Add(exponent.expm1_r, one), small, exponent.expm1_r), one);
-  const auto half = hn::ShiftRight<1>(exponent.k);
-  return hn::Mul(hn::Mul(p, exp2_int(d, half)), exp2_int(d, hn::Sub(exponent.k, half)));
+  const V p = hn::Add(hn::MulAdd(hn::Add(parts_of_y.expm1_r, one), small, parts_of_y.expm1_r), one);
+  return scale_exp2(d, p, parts_of_y.exponent);
 }
 
 // As the C library's pow at every limit.

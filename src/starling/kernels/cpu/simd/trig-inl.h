@@ -42,6 +42,8 @@ struct HalfPi<double> {
   static constexpr int kCosTerms = 8;
 };
 
+constexpr double inverse_factorial(int k) { return k <= 1 ? 1.0 : inverse_factorial(k - 1) / k; }
+
 // Terms from z^Term on of sum (-z)^n / (2n + Odd)!, which is sin(r) / r (Odd = 1) or cos(r) (Odd = 0) with z = r^2.
 template <int Term, int Terms, int Odd, class D, class V>
 HWY_INLINE V circle_series(D d, V z) {
