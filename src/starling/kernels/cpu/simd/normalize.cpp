@@ -16,7 +16,7 @@
 namespace starling {
 // Elements summed in T before they join the doubles, and elements whose moments are taken at once (they stay in cache).
 inline constexpr std::int64_t kNormalizeRun = 4096;
-inline constexpr std::int64_t kNormalizeChunk = 16384;
+inline constexpr std::int64_t kNormalizeChunk = 4096;
 }  // namespace starling
 #endif
 
