@@ -34,11 +34,11 @@ void for_channels(const Channels& s, F&& f) {
 // The same on strips of columns: f(first, columns).
 template <class F>
 void for_strips(const Channels& s, F&& f) {
-  constexpr std::int64_t kStrip = 64;
-  const std::int64_t strips = (s.channels + kStrip - 1) / kStrip;
-  parallel_for(strips, std::max<std::int64_t>(kGrain / (s.images * kStrip + 1), 1),
+  const std::int64_t strip = column_strip(s.channels, num_threads());
+  const std::int64_t strips = (s.channels + strip - 1) / strip;
+  parallel_for(strips, std::max<std::int64_t>(kGrain / (s.images * strip + 1), 1),
                [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t t = begin; t < end; ++t) f(t * kStrip, std::min(kStrip, s.channels - t * kStrip));
+                 for (std::int64_t t = begin; t < end; ++t) f(t * strip, std::min(strip, s.channels - t * strip));
                });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace starling {
@@ -15,7 +16,12 @@ struct Runs {
 };
 
 // Columns that the functions on columns take at most.
-inline constexpr std::int64_t kMomentColumns = 256;
+inline constexpr std::int64_t kMomentColumns = 1024;
+// How many of `columns` to take at once so that threads share them: wide strips read memory in order.
+inline std::int64_t column_strip(std::int64_t columns, int threads) {
+  const std::int64_t share = (columns + threads - 1) / threads;
+  return std::clamp<std::int64_t>((share + 63) / 64 * 64, 64, kMomentColumns);
+}
 
 template <class T>
 struct NormalizeFns {
