@@ -59,12 +59,8 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
       const double var = m2 / static_cast<double>(s.size()), r = 1 / std::sqrt(var + s.eps);
       output<T>(launch, 1)[g] = static_cast<T>(mean);
       output<T>(launch, 2)[g] = static_cast<T>(var);
-      if (!weight) return fns.affine(x, y, Runs{1, 0, s.size()}, static_cast<T>(mean), static_cast<T>(r), T{0});
-      for (std::int64_t k = 0; k < s.channels; ++k) {
-        const double scale = r * static_cast<double>(weight[first + k]);
-        fns.affine(x + k * s.length, y + k * s.length, Runs{1, 0, s.length}, static_cast<T>(mean),
-                   static_cast<T>(scale), bias ? bias[first + k] : T{0});
-      }
+      fns.affine_each(x, y, s.channels, s.length, static_cast<T>(mean), static_cast<T>(r),
+                      weight ? weight + first : nullptr, bias ? bias + first : nullptr);
     });
   });
 }
@@ -87,20 +83,16 @@ struct Backward {
     double* dot = dots + g * s.channels;
     double* sum = sums + g * s.channels;
     double all_dot = 0, all_sum = 0;
+    fns.dots_each(dy, x, s.channels, s.length, mean, sum, dot);
     for (std::int64_t k = 0; k < s.channels; ++k) {
-      fns.dots(dy + k * s.length, x + k * s.length, Runs{1, 0, s.length}, mean, &sum[k], &dot[k]);
       const double w = weight ? static_cast<double>(weight[first + k]) : 1.0;
       all_dot += w * dot[k];
       all_sum += w * sum[k];
       dot[k] *= r;
     }
     const T b = static_cast<T>(-r * r * r * all_dot / count), c = static_cast<T>(-r * all_sum / count);
-    T* dx = output<T>(launch, 0) + g * s.size();
-    for (std::int64_t k = 0; k < s.channels; ++k) {
-      const double w = weight ? static_cast<double>(weight[first + k]) : 1.0;
-      fns.affine_back(dy + k * s.length, x + k * s.length, dx + k * s.length, Runs{1, 0, s.length},
-                      static_cast<T>(r * w), mean, b, c);
-    }
+    fns.affine_back_each(dy, x, output<T>(launch, 0) + g * s.size(), s.channels, s.length, static_cast<T>(r),
+                         weight ? weight + first : nullptr, mean, b, c);
   }
 
   void join() const {

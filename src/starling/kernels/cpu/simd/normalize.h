@@ -34,6 +34,15 @@ struct NormalizeFns {
   // dx = dy · a + (x - mean) · b + c
   void (*affine_back)(const T* dy, const T* x, T* dx, const Runs& runs, T a, T mean, T b, T c);
 
+  // The same on neighbouring channels of `length` elements each, whose weight and shift (1 and 0 where null) scale what
+  // is done to them: short channels overlap this way.
+  void (*dots_each)(const T* dy, const T* x, std::int64_t channels, std::int64_t length, T centre, double* sum,
+                    double* dot);
+  void (*affine_each)(const T* x, T* y, std::int64_t channels, std::int64_t length, T mean, T scale, const T* weight,
+                      const T* shift);
+  void (*affine_back_each)(const T* dy, const T* x, T* dx, std::int64_t channels, std::int64_t length, T a,
+                           const T* weight, T mean, T b, T c);
+
   // Rows with a weight and a shift an element, both of which may be null.
   void (*row)(const T* x, T* y, std::int64_t n, T mean, T scale, const T* weight, const T* shift);
   // Σ dy · w and Σ dy · w · (x - mean).
