@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/splice.h"
 #include "starling/ops/comm.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/shape_ops.h"
@@ -185,6 +186,14 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
 Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& label) {
   static const OpDef& ordered = find_op("ordered_sum");
   static const OpDef& all = find_op("all_reduce");
+  if (reduce == ReduceOp::mean) {
+    const ValueId total = reduced(std::move(terms), ReduceOp::sum, like, label)[0];
+    const DType dtype = rewriter_.to().value(total).type.dtype;
+    const FullAttrs share{.value = 1.0 / mesh_.parts, .dtype = dtype};
+    const ValueId factor = rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0];
+    const ValueId both[] = {total, factor};
+    return {rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0]};
+  }
   if (mesh_.ordered) {
     check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
     const OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};

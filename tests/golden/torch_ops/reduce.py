@@ -1,5 +1,7 @@
 """Reductions and scans as PyTorch says them: OPS[name](inputs, attrs) gives the list of results."""
 
+import math
+
 import torch
 
 
@@ -98,7 +100,7 @@ def extreme_backward(largest):
         reaches = (x >= y.reshape(shape)) if largest else (x <= y.reshape(shape))
         kept = [d for d in range(x.dim()) if d not in axes]
         order = kept + axes
-        rows = reaches.permute(order).reshape([x.shape[d] for d in kept] + [-1])
+        rows = reaches.permute(order).reshape([x.shape[d] for d in kept] + [math.prod(x.shape[d] for d in axes)])
         first = (rows.cumsum(-1) == 1) & rows
         first = first.reshape([x.shape[d] for d in order])
         back = [order.index(d) for d in range(x.dim())]

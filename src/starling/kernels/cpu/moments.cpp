@@ -60,8 +60,7 @@ void channel_moments(const T* x, std::int64_t images, std::int64_t channels, std
 template <class T>
 void column_moments(const T* x, std::int64_t outer, std::int64_t axis, std::int64_t inner, double* mean, double* m2) {
   const auto fns = normalize_fns<T>();
-  // Narrower strips where few columns must feed several threads.
-  const std::int64_t strip = outer * inner >= 8 * kMomentColumns ? kMomentColumns : 64;
+  const std::int64_t strip = column_strip(inner, outer > 1 ? 1 : num_threads());
   const std::int64_t across = (inner + strip - 1) / strip;
   const std::int64_t work = std::max<std::int64_t>(axis * std::min(inner, strip), 1);
   parallel_for(outer * across, std::max<std::int64_t>(kGrain / work, 1), [&](std::int64_t begin, std::int64_t end) {

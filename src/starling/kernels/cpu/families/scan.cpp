@@ -47,6 +47,21 @@ void scan_strip(const In* x, Out* y, std::int64_t rows, std::int64_t stride, std
   }
 }
 
+// Some neighbouring contiguous lines at once, so that one's additions hide the latency of the other's.
+template <int Lines, class In, class Out, class V, class Step>
+void scan_lines(const In* x, Out* y, std::int64_t n, std::int64_t apart, std::int64_t stride, V start, bool exclusive,
+                Step step) {
+  V total[Lines];
+  for (auto& t : total) t = start;
+  for (std::int64_t i = 0; i < n; ++i, x += stride, y += stride) {
+    for (int k = 0; k < Lines; ++k) {
+      const V next = step(total[k], x[k * apart]);
+      y[k * apart] = static_cast<Out>(exclusive ? total[k] : next);
+      total[k] = next;
+    }
+  }
+}
+
 // One long line of a sum: pieces are added up first, then walked from where the one before ended.
 template <class In, class Out, class V, class Step>
 void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start, bool exclusive, Step step) {
@@ -71,7 +86,7 @@ void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start
   parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       const std::int64_t from = n * p / pieces, to = n * (p + 1) / pieces;
-      scan_strip(x + from * stride, y + from * stride, to - from, stride, 1, before[p], exclusive, step);
+      scan_lines<1>(x + from * stride, y + from * stride, to - from, 0, stride, before[p], exclusive, step);
     }
   });
 }
@@ -86,6 +101,19 @@ std::unique_ptr<Plan> plan_steps(const PlanRequest& request, V start, Step step)
     if (s.outer * s.axis * s.inner == 0) return;
     const std::int64_t last = attrs.reverse ? (s.axis - 1) * s.inner : 0, stride = attrs.reverse ? -s.inner : s.inner;
     if (s.outer * s.inner == 1) return scan_line(x + last, y + last, s.axis, stride, start, attrs.exclusive, step);
+    if (s.inner == 1) {
+      constexpr std::int64_t kLines = 4;
+      const auto some = [&](std::int64_t begin, std::int64_t end) {
+        std::int64_t o = begin;
+        for (; o + kLines <= end; o += kLines) {
+          const std::int64_t at = o * s.axis + last;
+          scan_lines<kLines>(x + at, y + at, s.axis, s.axis, stride, start, attrs.exclusive, step);
+        }
+        for (; o < end; ++o)
+          scan_lines<1>(x + o * s.axis + last, y + o * s.axis + last, s.axis, 0, stride, start, attrs.exclusive, step);
+      };
+      return parallel_for(s.outer, std::max<std::int64_t>(kGrain / s.axis, 1), some);
+    }
     for_strips(s, [&](std::int64_t at, std::int64_t cols) {
       scan_strip(x + at + last, y + at + last, s.axis, stride, cols, start, attrs.exclusive, step);
     });

@@ -16,7 +16,7 @@
 namespace starling {
 // Elements summed in T before they join the doubles, and elements whose moments are taken at once (they stay in cache).
 inline constexpr std::int64_t kNormalizeRun = 4096;
-inline constexpr std::int64_t kNormalizeChunk = 16384;
+inline constexpr std::int64_t kNormalizeChunk = 4096;
 }  // namespace starling
 #endif
 
@@ -184,6 +184,47 @@ void affine_back(const T* dy, const T* x, T* dx, const Runs& runs, T a, T mean, 
     body.x = x + r * runs.stride;
     body.dx = dx + r * runs.stride;
     for_vectors<T>(runs.length, body);
+  }
+}
+
+template <class T>
+void dots_each(const T* dy, const T* x, std::int64_t channels, std::int64_t length, T centre, double* sum,
+               double* dot) {
+  for (std::int64_t k = 0; k < channels; ++k, dy += length, x += length) {
+    if (length > kNormalizeRun) {
+      dots(dy, x, Runs{1, 0, length}, centre, &sum[k], &dot[k]);
+      continue;
+    }
+    DotsBody<T> body;
+    body.centre = hn::Set(hn::ScalableTag<T>(), centre);
+    body.dy = dy;
+    body.x = x;
+    body.sums.clear();
+    sum[k] = dot[k] = 0;
+    for_vectors<T>(length, body);
+    body.sums.flush(&sum[k], &dot[k]);
+  }
+}
+
+template <class T>
+void affine_each(const T* x, T* y, std::int64_t channels, std::int64_t length, T mean, T scale, const T* weight,
+                 const T* shift) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t k = 0; k < channels; ++k, x += length, y += length) {
+    const T own = weight != nullptr ? scale * weight[k] : scale, move = shift != nullptr ? shift[k] : T{0};
+    AffineBody<T> body{hn::Set(d, mean), hn::Set(d, own), hn::Set(d, move), x, y};
+    for_vectors<T>(length, body);
+  }
+}
+
+template <class T>
+void affine_back_each(const T* dy, const T* x, T* dx, std::int64_t channels, std::int64_t length, T a, const T* weight,
+                      T mean, T b, T c) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t k = 0; k < channels; ++k, dy += length, x += length, dx += length) {
+    const T own = weight != nullptr ? a * weight[k] : a;
+    AffineBackBody<T> body{hn::Set(d, own), hn::Set(d, mean), hn::Set(d, b), hn::Set(d, c), dy, x, dx};
+    for_vectors<T>(length, body);
   }
 }
 
@@ -375,8 +416,8 @@ void column_affine(const T* dy, const T* x, T* dx, std::int64_t n, const T* a, c
 
 template <class T>
 NormalizeFns<T> fns() {
-  return {moments<T>,  dots<T>,     affine<T>,         affine_back<T>, row<T>,
-          row_dots<T>, row_back<T>, column_moments<T>, column_dots<T>, column_affine<T>};
+  return {moments<T>, dots<T>,     affine<T>,   affine_back<T>,    dots_each<T>,   affine_each<T>,  affine_back_each<T>,
+          row<T>,     row_dots<T>, row_back<T>, column_moments<T>, column_dots<T>, column_affine<T>};
 }
 NormalizeFns<float> fns_f32() { return fns<float>(); }
 NormalizeFns<double> fns_f64() { return fns<double>(); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace starling {
@@ -15,7 +16,12 @@ struct Runs {
 };
 
 // Columns that the functions on columns take at most.
-inline constexpr std::int64_t kMomentColumns = 256;
+inline constexpr std::int64_t kMomentColumns = 1024;
+// How many of `columns` to take at once so that threads share them: wide strips read memory in order.
+inline std::int64_t column_strip(std::int64_t columns, int threads) {
+  const std::int64_t share = (columns + threads - 1) / threads;
+  return std::clamp<std::int64_t>((share + 63) / 64 * 64, 64, kMomentColumns);
+}
 
 template <class T>
 struct NormalizeFns {
@@ -27,6 +33,15 @@ struct NormalizeFns {
   void (*affine)(const T* x, T* y, const Runs& runs, T mean, T scale, T shift);
   // dx = dy · a + (x - mean) · b + c
   void (*affine_back)(const T* dy, const T* x, T* dx, const Runs& runs, T a, T mean, T b, T c);
+
+  // The same on neighbouring channels of `length` elements each, whose weight and shift (1 and 0 where null) scale what
+  // is done to them: short channels overlap this way.
+  void (*dots_each)(const T* dy, const T* x, std::int64_t channels, std::int64_t length, T centre, double* sum,
+                    double* dot);
+  void (*affine_each)(const T* x, T* y, std::int64_t channels, std::int64_t length, T mean, T scale, const T* weight,
+                      const T* shift);
+  void (*affine_back_each)(const T* dy, const T* x, T* dx, std::int64_t channels, std::int64_t length, T a,
+                           const T* weight, T mean, T b, T c);
 
   // Rows with a weight and a shift an element, both of which may be null.
   void (*row)(const T* x, T* y, std::int64_t n, T mean, T scale, const T* weight, const T* shift);

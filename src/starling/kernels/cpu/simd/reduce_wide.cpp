@@ -69,11 +69,20 @@ struct SquareOf {
     return hn::Mul(x, x);
   }
 };
+// (|x| / most)ᵖ, which never overflows.
 struct PowerOf {
   double p;
   template <class D, class V>
+  HWY_INLINE V operator()(D d, V x, V most) const {
+    return exp_vec(d, hn::Mul(log_vec(d, hn::Div(hn::Abs(x), most)), hn::Set(d, p)));
+  }
+};
+struct PowerOfRun {
+  PowerOf power;
+  double most;
+  template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return exp_vec(d, hn::Mul(log_vec(d, hn::Abs(x)), hn::Set(d, p)));
+    return power(d, x, hn::Set(d, most));
   }
 };
 
@@ -115,18 +124,12 @@ HWY_INLINE void wide_tile(const T* x, std::int64_t rows, std::int64_t stride, do
 }
 
 template <class Op, class F, class T>
-double row(const T* x, std::int64_t n, double param) {
-  if constexpr (std::is_same_v<F, PowerOf>)
-    return wide_fold<Op>(x, n, F{param});
-  else
-    return wide_fold<Op>(x, n, F{});
+double row(const T* x, std::int64_t n, double) {
+  return wide_fold<Op>(x, n, F{});
 }
 template <class Op, class F, class T>
-void tile(const T* x, std::int64_t rows, std::int64_t stride, double* total, std::int64_t cols, double param) {
-  if constexpr (std::is_same_v<F, PowerOf>)
-    wide_tile<Op>(x, rows, stride, total, cols, F{param});
-  else
-    wide_tile<Op>(x, rows, stride, total, cols, F{});
+void tile(const T* x, std::int64_t rows, std::int64_t stride, double* total, std::int64_t cols, double) {
+  wide_tile<Op>(x, rows, stride, total, cols, F{});
 }
 
 // log Σ eˣ of a run, shifted by its largest element where that is finite.
@@ -197,11 +200,55 @@ void logsumexp_tile(const T* x, std::int64_t rows, std::int64_t stride, double* 
   }
 }
 
+// log Σ |x|ᵖ, taken apart as p log(most) + log Σ (|x| / most)ᵖ run by run.
+inline double divisor(double most) { return most > 0 && std::isfinite(most) ? most : 1.0; }
+
+template <class T>
+double power_row(const T* x, std::int64_t n, double p) {
+  double total = -std::numeric_limits<double>::infinity();
+  for (std::int64_t i = 0; i < n; i += kReduceRun) {
+    const std::int64_t some = std::min(kReduceRun, n - i);
+    const double most = divisor(wide_fold<MaxOp>(x + i, some, Magnitude{}));
+    const double sum = wide_fold<SumOp>(x + i, some, PowerOfRun{{p}, most});
+    total = log_add(total, p * std::log(most) + std::log(sum));
+  }
+  return total;
+}
+
+template <class T>
+void power_tile(const T* x, std::int64_t rows, std::int64_t stride, double* total, std::int64_t cols, double p) {
+  constexpr std::int64_t kRows = 32;
+  const hn::ScalableTag<double> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  alignas(64) double most[kReduceTile];
+  alignas(64) double acc[kReduceTile];
+  const PowerOf power{p};
+  std::fill_n(total, cols, -std::numeric_limits<double>::infinity());
+  for (std::int64_t r = 0; r < rows; r += kRows) {
+    const std::int64_t some = std::min(kRows, rows - r);
+    wide_tile<MaxOp>(x + r * stride, some, stride, most, cols, Magnitude{});
+    for (std::int64_t c = 0; c < cols; ++c) most[c] = divisor(most[c]);
+    std::fill_n(acc, cols, 0.0);
+    for (std::int64_t k = r; k < r + some; ++k) {
+      std::int64_t c = 0;
+      for (; c + lanes <= cols; c += lanes) {
+        const auto v = power(d, load_wide(d, x + k * stride + c), hn::LoadU(d, most + c));
+        hn::StoreU(hn::Add(hn::LoadU(d, acc + c), v), d, acc + c);
+      }
+      if (c == cols) continue;
+      const auto rest = static_cast<std::size_t>(cols - c);
+      const auto v = power(d, load_wide_tail(d, x + k * stride + c, rest), load_tail(d, most + c, rest));
+      store_tail(d, hn::Add(load_tail(d, acc + c, rest), v), acc + c, rest);
+    }
+    for (std::int64_t c = 0; c < cols; ++c) total[c] = log_add(total[c], p * std::log(most[c]) + std::log(acc[c]));
+  }
+}
+
 template <class T>
 WideFns<T> fns() {
   return {
       {row<ProductOp, Itself, T>, tile<ProductOp, Itself, T>}, {row<SumOp, Magnitude, T>, tile<SumOp, Magnitude, T>},
-      {row<SumOp, SquareOf, T>, tile<SumOp, SquareOf, T>},     {row<SumOp, PowerOf, T>, tile<SumOp, PowerOf, T>},
+      {row<SumOp, SquareOf, T>, tile<SumOp, SquareOf, T>},     {power_row<T>, power_tile<T>},
       {row<MaxOp, Magnitude, T>, tile<MaxOp, Magnitude, T>},   {logsumexp_row<T>, logsumexp_tile<T>}};
 }
 WideFns<float> fns_f32() { return fns<float>(); }
@@ -239,7 +286,7 @@ double log_plus(double a, double b) {
 }
 double itself(double total, double) { return total; }
 double root(double total, double) { return std::sqrt(total); }
-double any_root(double total, double p) { return std::pow(total, 1 / p); }
+double any_root(double log_total, double p) { return std::exp(log_total / p); }
 
 }  // namespace
 
@@ -258,7 +305,7 @@ void reduce_logsumexp(const T* x, T* out, ReduceShape shape) {
 template <class T>
 void reduce_norm(const T* x, T* out, ReduceShape shape, double p) {
   const auto fns = dispatched<T>();
-  Folds<T> folds{fns.power_sum.row, fns.power_sum.tile, plus, any_root, 0, p};
+  Folds<T> folds{fns.power_sum.row, fns.power_sum.tile, log_plus, any_root, -kInf, p};
   if (p == 1) folds = {fns.abs_sum.row, fns.abs_sum.tile, plus, itself, 0, p};
   if (p == 2) folds = {fns.square_sum.row, fns.square_sum.tile, plus, root, 0, p};
   if (std::isinf(p)) folds = {fns.abs_max.row, fns.abs_max.tile, larger, itself, 0, p};

@@ -26,13 +26,16 @@ struct Norm {
   double p;
   template <class V>
   V operator()(const auto& each) const {
-    double total = 0;
-    if (std::isinf(p)) {
-      each([&](V x) { total = std::abs(x) > total || x != x ? std::abs(x) : total; });
-      return total;
+    double total = 0, most = 0;
+    each([&](V x) { most = std::abs(x) > most || x != x ? std::abs(x) : most; });
+    if (std::isinf(p)) return most;
+    if (p == 1 || p == 2) {
+      each([&](V x) { total += p == 2 ? x * x : std::abs(x); });
+      return p == 2 ? std::sqrt(total) : total;
     }
-    each([&](V x) { total += p == 2 ? x * x : p == 1 ? std::abs(x) : std::pow(std::abs(x), p); });
-    return p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1 / p);
+    if (most == 0 || !std::isfinite(most)) return most;
+    each([&](V x) { total += std::pow(std::abs(x) / most, p); });  // without overflow
+    return most * std::pow(total, 1 / p);
   }
 };
 
