@@ -224,7 +224,7 @@ std::unique_ptr<Plan> plan_matrices(const PlanRequest& request, bool finite, F f
   for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape[i];
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, name = request.op.name](const Launch& launch) {
-      for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t i = 0; rows * cols > 0 && i < count; ++i) {
         const Matrix a = load<T>(launch, i, rows, cols);
         check(!finite || reference::all_finite(a.values.data(), rows * cols),
               "[{}] expected finite matrices, got another at index {}", name, i);
