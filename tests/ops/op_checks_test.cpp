@@ -27,7 +27,12 @@ std::vector<double> spaced(std::size_t n, double low, double high, double shift,
   return values;
 }
 
+// Along a vector it makes the values ascend.
 void add_diagonal(std::vector<double>& values, const CaseInput& input) {
+  if (input.shape.rank() == 1) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += input.diagonal * static_cast<double>(i);
+    return;
+  }
   const auto cols = static_cast<std::size_t>(input.shape.back());
   const auto rows = static_cast<std::size_t>(input.shape[input.shape.rank() - 2]);
   for (std::size_t at = 0; at < values.size(); at += rows * cols) {

@@ -23,7 +23,8 @@ struct LinearAttrs {
   static AttrFields fields() { return {field("activation", &LinearAttrs::activation)}; }
 };
 
-// x [.., in] · weight [out, in]ᵀ + bias [out] → [.., out], through the activation if one is named.
+// x [.., in] · weight [out, in]ᵀ + bias [out] → [.., out], then the named op of one operand (the three above are
+// fused).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const LinearAttrs& attrs = {});
 
 // What fusion makes of a product: matmul · act'(y), from the saved output y of the activation.

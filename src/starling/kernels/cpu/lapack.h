@@ -36,6 +36,7 @@ struct MatrixBatch {
   std::size_t doubles = 0;  // of workspace a matrix
   std::size_t ints = 0;
   int threads = 1;
+  bool large = false;  // worth LAPACK's own threads
 
   MatrixBatch(const Shape& shape, int most_threads);
   std::size_t workspace() const { return (doubles * sizeof(double) + ints * sizeof(int) + 63) / 64 * 64; }
@@ -50,6 +51,10 @@ struct MatrixBatch {
       auto* integers = reinterpret_cast<int*>(memory + doubles * sizeof(double));
       for (std::int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) f(i, numbers, integers);
     };
+    if (threads == 1 && !large) {
+      const ThreadScope alone(1);  // LAPACK would wake all threads for the smallest matrix
+      return some(0);
+    }
     if (threads == 1) return some(0);
     parallel_run(threads, some);
   }

@@ -17,7 +17,7 @@ Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_l
 namespace {
 
 constexpr std::size_t kFixed = 4;  // operands before the directions
-constexpr std::size_t kMostDirections = 6;
+constexpr std::size_t kMostDirections = 4;
 
 void check_ctc(const InferCall& call) {
   rules::expect_float(call);

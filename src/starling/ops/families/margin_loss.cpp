@@ -61,8 +61,8 @@ Types infer_triplet(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 2);
   const auto& at = call.attrs.as<TripletAttrs>();
-  check(std::isfinite(at.margin) && std::isfinite(at.eps),
-        "[triplet_margin_loss] expected a finite margin and eps, got {} and {}", at.margin, at.eps);
+  check(std::isfinite(at.margin) && at.eps >= 0 && at.eps <= 1,
+        "[triplet_margin_loss] expected a finite margin and an eps in [0, 1], got {} and {}", at.margin, at.eps);
   check(call.in[1] == call.in[0] && call.in[2] == call.in[0],
         "[triplet_margin_loss] expected operands alike, got {}, {} and {}", to_string(call.in[0]),
         to_string(call.in[1]), to_string(call.in[2]));

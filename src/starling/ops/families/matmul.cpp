@@ -36,8 +36,19 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
   return apply1(op, {a, b}, attrs);
 }
 
+namespace {
+
+// Activations whose gradient follows from their output end a product in registers.
+bool ends_product(Symbol activation) {
+  const auto& name = activation.str();
+  return name.empty() || name == "relu" || name == "tanh" || name == "sigmoid";
+}
+
+}  // namespace
+
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearAttrs& attrs) {
   static const OpDef& op = find_op("linear");
+  if (!ends_product(attrs.activation)) return activate(attrs.activation, linear(x, weight, bias));
   if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
   return apply1(op, {x, weight}, attrs);
 }
@@ -178,9 +189,8 @@ ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
 }
 
 void check_activation(const InferCall& call, Symbol activation) {
-  const auto& name = activation.str();
-  check(name.empty() || name == "relu" || name == "tanh" || name == "sigmoid",
-        "[{}] expected an activation of relu, tanh, sigmoid or none, got '{}'", call.op.name, name);
+  check(ends_product(activation), "[{}] expected an activation of relu, tanh, sigmoid or none, got '{}'", call.op.name,
+        activation.str());
 }
 
 Types infer_linear(const InferCall& call) {

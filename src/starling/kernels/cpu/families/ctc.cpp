@@ -4,8 +4,11 @@
 #include <cmath>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/cpu/ctc_plain.h"
+#include "starling/kernels/cpu/op_blocks.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/loss.h"
+#include "starling/ops/registry.h"
 
 namespace starling {
 namespace {
@@ -13,7 +16,7 @@ namespace {
 using reference::CtcSample;
 using reference::CtcShape;
 
-// Samples shared out over threads, each with its own workspace; what is computed of one is as in the reference.
+// Samples shared out over threads, each with its own workspace. Derivatives of higher order are as in the reference.
 template <class T>
 class CtcPlan final : public Plan {
  public:
@@ -24,14 +27,17 @@ class CtcPlan final : public Plan {
     shape_ = {x[0], x[1], x[2], request.in[1].shape[1], attrs.blank, static_cast<int>(request.in.size()) - 4};
     if (shape_.batch == 0) return;
     threads_ = static_cast<int>(std::min<std::int64_t>(request.threads, shape_.batch));
-    scratch_bytes = static_cast<std::size_t>(shape_.workspace() * threads_) * sizeof(double);
+    work_ = shape_.directions == 0 ? CtcPlain<T>::workspace(shape_) : shape_.workspace();
+    scratch_bytes = static_cast<std::size_t>(work_ * threads_) * sizeof(double);
+    const DType one[1] = {DType::f64};
+    functions_ = {find_block(find_op("exp"), one).fn, find_block(find_op("log"), one).fn};
   }
 
   void run(const Launch& launch) const override {
     if (shape_.batch == 0) return;
     if (derives_) std::fill_n(static_cast<T*>(launch.out[0]), shape_.time * shape_.batch * shape_.classes, T{0});
     parallel_run(threads_, [&](int thread) {
-      auto* work = static_cast<double*>(launch.scratch) + thread * shape_.workspace();
+      auto* work = static_cast<double*>(launch.scratch) + thread * work_;
       for (std::int64_t i = shape_.batch * thread / threads_; i < shape_.batch * (thread + 1) / threads_; ++i)
         one(i, launch, work);
     });
@@ -42,8 +48,11 @@ class CtcPlan final : public Plan {
     const auto integers = [&](std::size_t k) { return static_cast<const std::int64_t*>(launch.in[k]); };
     CtcSample<T> sample(shape_, i, static_cast<const T*>(launch.in[0]), integers(1), integers(2), integers(3), work);
     auto* out = static_cast<T*>(launch.out[0]);
-    if (!derives_) {
-      const double loss = sample.loss();
+    if (shape_.directions == 0) {
+      CtcPlain<T> plain(shape_, functions_, i, static_cast<const T*>(launch.in[0]), integers(1), integers(2)[i],
+                        integers(3)[i], work);
+      if (derives_) return plain.derivative(out);
+      const double loss = plain.loss();
       out[i] = static_cast<T>(finite_ && std::isinf(loss) ? 0 : loss);
       return;
     }
@@ -54,6 +63,8 @@ class CtcPlan final : public Plan {
   }
 
   CtcShape shape_;
+  typename CtcPlain<T>::Functions functions_{};
+  std::int64_t work_ = 0;
   int threads_ = 1;
   bool derives_;
   bool finite_ = false;

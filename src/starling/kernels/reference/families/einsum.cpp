@@ -45,6 +45,7 @@ std::unique_ptr<Plan> plan_einsum(const PlanRequest& request) {
     return make_plan([=, sizes = labels.sizes, n = request.out[0].shape.numel()](const Launch& launch) {
       auto* y = static_cast<T*>(launch.out[0]);
       std::fill_n(y, n, T{0});
+      if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
       std::vector<std::int64_t> at(strides.size());
       Counter counter{sizes, strides, at};
       counter.each(kept, [&] {

@@ -86,7 +86,7 @@ std::unique_ptr<Plan> plan_solve(const PlanRequest& request) {
   const auto n = shape.back(), k = request.out[0].shape.back(), count = matrices_in(shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
-      for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t i = 0; n * k > 0 && i < count; ++i) {
         Elimination e{n, k, values(static_cast<const T*>(launch.in[0]) + i * n * n, n * n), {}};
         if (inverts) {
           e.b.resize(static_cast<std::size_t>(n * n));
@@ -144,7 +144,7 @@ std::unique_ptr<Plan> plan_cholesky(const PlanRequest& request) {
     return make_plan([=](const Launch& launch) {
       const auto place = [=](std::int64_t i, std::int64_t j) { return upper ? j * n + i : i * n + j; };
       std::fill_n(static_cast<T*>(launch.out[0]), count * n * n, T{0});
-      for (std::int64_t m = 0; m < count; ++m) {
+      for (std::int64_t m = 0; n > 0 && m < count; ++m) {
         const auto* a = static_cast<const T*>(launch.in[0]) + m * n * n;
         auto* l = static_cast<T*>(launch.out[0]) + m * n * n;
         const bool good = factor(
@@ -160,7 +160,7 @@ std::unique_ptr<Plan> plan_tri(const PlanRequest& request) {
   TriAttrs at = request.attrs.as<TriAttrs>();
   at.diagonal = std::clamp(at.diagonal, -at.rows, at.columns);
   return make_plan([at](const Launch& launch) {
-    for (std::int64_t i = 0; i < at.rows; ++i) {
+    for (std::int64_t i = 0; at.columns > 0 && i < at.rows; ++i) {
       for (std::int64_t j = 0; j < at.columns; ++j)
         reference::write<double>(at.dtype, launch.out[0], i * at.columns + j, j <= i + at.diagonal ? 1 : 0);
     }

@@ -1,0 +1,108 @@
+#include "starling/ops/sparse.h"
+
+#include <algorithm>
+
+#include "starling/base/parallel.h"
+#include "starling/kernels/csr.h"
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+namespace {
+
+constexpr std::int64_t kGrain = 16384;
+
+template <class T>
+void add_scaled(T factor, const T* from, T* to, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) to[j] += factor * from[j];
+}
+
+// Rows of the result belong to one thread each.
+template <class T>
+void multiply(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
+  const auto *values = static_cast<const T*>(launch.in[2]), *dense = static_cast<const T*>(launch.in[3]);
+  const auto *offsets = places.offsets(launch), *columns = places.columns(launch);
+  auto* y = static_cast<T*>(launch.out[0]);
+  const std::int64_t work = n * places.count / std::max<std::int64_t>(1, places.rows) + n;
+  parallel_for(places.rows, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t begin, std::int64_t end) {
+    std::fill(y + begin * n, y + end * n, T{0});
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (auto e = offsets[row]; e < offsets[row + 1]; ++e)
+        add_scaled(values[e], dense + columns[e] * n, y + row * n, n);
+    }
+  });
+}
+
+// Any entry may add to any row of the result: threads share its columns.
+template <class T>
+void multiply_transposed(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
+  const auto *values = static_cast<const T*>(launch.in[2]), *dense = static_cast<const T*>(launch.in[3]);
+  const auto *offsets = places.offsets(launch), *columns = places.columns(launch);
+  auto* y = static_cast<T*>(launch.out[0]);
+  std::fill_n(y, places.cols * n, T{0});
+  const std::int64_t grain = std::max<std::int64_t>(16, kGrain / std::max<std::int64_t>(1, places.count));
+  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = 0; row < places.rows; ++row) {
+      for (auto e = offsets[row]; e < offsets[row + 1]; ++e)
+        add_scaled(values[e], dense + row * n + begin, y + columns[e] * n + begin, end - begin);
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
+  const auto& at = request.attrs.as<CsrAttrs>();
+  const CsrPlaces places = csr_places("csr_matmul", request, at.trans ? at.columns : request.in[3].shape[0]);
+  return make_plan([places, trans = at.trans, n = request.out[0].shape[1]](const Launch& launch) {
+    places.check_values(launch);
+    trans ? multiply_transposed<T>(places, launch, n) : multiply<T>(places, launch, n);
+  });
+}
+
+template <class T>
+double dot(const T* a, const T* b, std::int64_t n) {
+  constexpr std::int64_t kSums = 16;
+  T sums[kSums] = {};
+  std::int64_t j = 0;
+  for (; j + kSums <= n; j += kSums) {
+    for (std::int64_t k = 0; k < kSums; ++k) sums[k] += a[j + k] * b[j + k];
+  }
+  double total = 0;
+  for (; j < n; ++j) total += static_cast<double>(a[j]) * static_cast<double>(b[j]);
+  for (const T sum : sums) total += static_cast<double>(sum);
+  return total;
+}
+
+template <class T>
+std::unique_ptr<Plan> plan_sample(const PlanRequest& request) {
+  const CsrPlaces places = csr_places("csr_sample", request, request.in[3].shape[0]);
+  return make_plan([places, n = request.in[2].shape[1]](const Launch& launch) {
+    places.check_values(launch);
+    std::fill_n(static_cast<T*>(launch.out[0]), places.count, T{0});
+    const auto *a = static_cast<const T*>(launch.in[2]), *b = static_cast<const T*>(launch.in[3]);
+    const auto *offsets = places.offsets(launch), *columns = places.columns(launch);
+    const std::int64_t work = n * places.count / std::max<std::int64_t>(1, places.rows) + 1;
+    parallel_for(places.rows, kGrain / work, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (auto e = offsets[row]; e < offsets[row + 1]; ++e)
+          static_cast<T*>(launch.out[0])[e] = static_cast<T>(dot(a + row * n, b + columns[e] * n, n));
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void register_cpu_sparse(KernelTable& table) {
+  const auto add = [&](const char* op, auto f32, auto f64) {
+    table.add(op, DeviceKind::cpu,
+              {"csr", Accepts::contiguous, [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
+                 if (request.in[2].dtype == DType::f32) return f32(request);
+                 if (request.in[2].dtype == DType::f64) return f64(request);
+                 return nullptr;
+               }});
+  };
+  add("csr_matmul", plan_matmul<float>, plan_matmul<double>);
+  add("csr_sample", plan_sample<float>, plan_sample<double>);
+}
+
+}  // namespace starling

@@ -1,0 +1,123 @@
+#include "starling/ops/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "starling/ops/softmax.h"
+#include "starling/ops/unary.h"
+#include "starling/tensor/tensor.h"
+
+namespace starling::testing {
+namespace {
+
+// The numbers that losses are compared with are PyTorch's, for operands of sin(0), sin(1), …
+Tensor sines(const Shape& shape, double scale = 1) {
+  std::vector<double> values(static_cast<std::size_t>(shape.numel()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * std::sin(static_cast<double>(i));
+  return from_doubles(values, shape, DType::f64);
+}
+
+Tensor integers(std::vector<std::int64_t> values, const Shape& shape) { return from_host<std::int64_t>(values, shape); }
+
+void expect_values(const Tensor& got, std::vector<double> want) {
+  const auto values = got.to_vector();
+  ASSERT_EQ(values.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(values[i], want[i], 1e-10) << i;
+}
+
+class Labelled : public ::testing::Test {
+ protected:
+  Tensor x = sines({4, 3});
+  Tensor y = integers({0, 2, 1, 2}, {4});
+  Tensor weight = from_doubles(std::vector<double>{0.5, 1, 2}, {3}, DType::f64);
+};
+
+TEST_F(Labelled, CrossEntropyIsAWeightedMean) {
+  expect_values(cross_entropy(x, y), {1.584132229080});
+  expect_values(cross_entropy(x, y, {.weight = weight}), {1.638353668141});
+  expect_values(cross_entropy(x, y, {.ignore_index = 2}), {1.391490380796});
+  expect_values(cross_entropy(x, y, {.label_smoothing = 0.2}), {1.512182532211});
+  expect_values(cross_entropy(x, y, {.ignore_index = 2, .label_smoothing = 0.2}), {1.353265782042});
+  expect_values(cross_entropy(x, y, {.weight = weight, .ignore_index = 2, .label_smoothing = 0.2}), {1.321333820605});
+}
+
+TEST_F(Labelled, CrossEntropyGivesSumsAndRows) {
+  CrossEntropyOptions options{.weight = weight, .ignore_index = 2, .label_smoothing = 0.2};
+  options.reduction = Reduction::sum;
+  expect_values(cross_entropy(x, y, options), {1.982000730907});
+  options.reduction = Reduction::none;
+  expect_values(cross_entropy(x, y, options), {0.936229346046, 0, 1.045771384861, 0});
+}
+
+TEST_F(Labelled, CrossEntropyTakesFurtherDimensions) {
+  const Tensor image = sines({2, 3, 4}), labels = integers({0, 1, 2, 0, 1, 2, 0, 1}, {2, 4});
+  expect_values(cross_entropy(image, labels, {.weight = weight, .label_smoothing = 0.1}), {1.375745227486});
+  expect_values(cross_entropy(image, labels, {.reduction = Reduction::none}),
+                {1.425195817423, 2.397121844614, 1.884065495950, 1.096795185736, 1.629784127158, 0.601568504983,
+                 0.433935538024, 1.104831667692});
+}
+
+TEST_F(Labelled, CrossEntropyTakesProbabilities) {
+  const Tensor target = softmax(sines({4, 3}, 2));
+  expect_values(cross_entropy(x, target, {.weight = weight, .label_smoothing = 0.1}), {1.000991581747});
+  expect_values(cross_entropy(sines({2, 3, 4}), softmax(sines({2, 3, 4}, 2), 1)), {0.680287898827});
+}
+
+TEST_F(Labelled, CrossEntropyRefusesWhatMakesNoSense) {
+  EXPECT_THROW(cross_entropy(x, y, {.weight = sines({4})}), Error);
+  EXPECT_THROW(cross_entropy(x, y, {.label_smoothing = 1.5}), Error);
+  EXPECT_THROW(cross_entropy(x, sines({4, 3}), {.ignore_index = 1}), Error);
+  EXPECT_THROW(cross_entropy(x, integers({0, 2, -100, 2}, {4})), Error);
+  EXPECT_THROW(cross_entropy(sines({2, 3, 4}), integers({0, 1}, {2})), Error);
+}
+
+TEST_F(Labelled, NllIsTheSameFromLogProbabilities) {
+  const Tensor logs = log_softmax(x);
+  expect_values(nll(logs, y, {.weight = weight}), {1.638353668141});
+  expect_values(nll(logs, y, {.weight = weight, .ignore_index = 1, .reduction = Reduction::none}),
+                {0.879131896271, 3.308170869170, 0, 3.798925440287});
+}
+
+TEST(Losses, OfElementsDivideByTheirWeights) {
+  const double targets[] = {1, 0, 0, 1, 1, 0};
+  const Tensor x = sines({3, 2}), target = from_doubles(targets, {3, 2}, DType::f64);
+  const Tensor weight = from_doubles(std::vector<double>{1, 2, 0.5}, {3, 1}, DType::f64);
+  const Tensor each = bce_with_logits(x, target, {}, {.reduction = Reduction::none});
+  const auto rows = each.to_vector();
+  const double want = ((rows[0] + rows[1]) + 2 * (rows[2] + rows[3]) + 0.5 * (rows[4] + rows[5])) / 7;
+  expect_values(bce_with_logits(x, target, {}, {.weight = weight}), {want});
+  expect_values(bce(sigmoid(x), target), {bce_with_logits(x, target).item()});
+  expect_values(mse(x, target, {.reduction = Reduction::sum}), {mse(x, target).item() * 6});
+  EXPECT_THROW(l1(sines({0, 3}), sines({0, 3})), Error);
+}
+
+TEST(Ctc, AgreesWithPyTorchThroughLogSoftmax) {
+  Tensor raw = sines({6, 2, 4});
+  raw.set_requires_grad();
+  const Tensor targets = integers({1, 2, 2, 3, 1, 0}, {2, 3});
+  const Tensor losses =
+      ctc(log_softmax(raw), targets, integers({6, 5}, {2}), integers({3, 2}, {2}), {}, {.reduction = Reduction::none});
+  expect_values(losses, {5.602497438922, 3.885817074488});
+  losses.backward(from_doubles(std::vector<double>{1, 1}, {2}, DType::f64));
+  const auto grad = raw.grad().to_vector();
+  expect_values(from_doubles(std::vector<double>(grad.begin() + 16, grad.begin() + 24), {8}, DType::f64),
+                {-0.286727122104, 0.061119969208, -0.194415332480, 0.420022485376, -0.077187364168, -0.076961830442,
+                 0.159342016443, -0.005192821833});
+}
+
+TEST(Ctc, RefusesBadLengthsAndLabels) {
+  const Tensor x = sines({4, 1, 3});
+  const auto loss = [&](std::int64_t label, std::int64_t time, std::int64_t length) {
+    return ctc(x, integers({label}, {1, 1}), integers({time}, {1}), integers({length}, {1}));
+  };
+  EXPECT_NO_THROW(loss(1, 4, 1));
+  EXPECT_THROW(loss(0, 4, 1), Error);
+  EXPECT_THROW(loss(3, 4, 1), Error);
+  EXPECT_THROW(loss(1, 5, 1), Error);
+  EXPECT_THROW(loss(1, 4, 2), Error);
+  EXPECT_NO_THROW(loss(7, 4, 0)) << "labels beyond the length are padding";
+}
+
+}  // namespace
+}  // namespace starling::testing
