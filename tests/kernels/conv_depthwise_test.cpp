@@ -58,7 +58,8 @@ const std::vector<Problem> kProblems = {
 
 void expect_near(const Floats& got, const Doubles& want) {
   ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 3e-5) << "element " << i;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], 3e-5 * (1 + std::abs(want[i]))) << "element " << i;
 }
 
 template <class F>

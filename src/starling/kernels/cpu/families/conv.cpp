@@ -5,6 +5,7 @@
 #include "starling/kernels/cpu/conv_columns.h"
 #include "starling/kernels/cpu/conv_depthwise.h"
 #include "starling/kernels/cpu/conv_im2col.h"
+#include "starling/kernels/cpu/conv_panels.h"
 #include "starling/kernels/cpu/conv_plans.h"
 #include "starling/kernels/cpu/conv_winograd.h"
 #include "starling/kernels/cpu/product.h"
@@ -125,6 +126,36 @@ std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   });
 }
 
+bool panels_pay(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
+         PanelConv::takes(image_shape(g), request.threads);
+}
+
+std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
+  const GemmActivation activation = gemm_activation(a.activation);
+  const bool relu = activation == GemmActivation::kRelu, biased = request.in.size() == 3;
+  if (!panels_pay(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  PanelConv conv(image_shape(g), PanelConv::Pass::forward, request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
+    conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
+                 result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> plan_panels_input(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
+  if (!panels_pay(request, g)) return nullptr;
+  PanelConv conv(image_shape(g), PanelConv::Pass::data, request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+  });
+}
+
 bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
   return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
          DepthwiseConv::takes(image_shape(g));
@@ -180,6 +211,8 @@ void register_cpu_conv(KernelTable& table) {
   add("conv2d", "winograd", plan_winograd_forward);
   add("conv2d_backward_input", "winograd", plan_winograd_input);
   add("conv2d_backward_weight", "winograd", plan_winograd_weight);
+  add("conv2d", "panels", plan_panels_forward);
+  add("conv2d_backward_input", "panels", plan_panels_input);
   add("conv1d", "im2col", plan_forward<Conv1dAttrs>);
   add("conv2d", "im2col", plan_forward<Conv2dAttrs>);
   add("conv3d", "im2col", plan_forward<Conv3dAttrs>);
