@@ -10,13 +10,19 @@ namespace {
 
 constexpr std::int64_t kBlockTaps = 512;           // a panel of them is 128 KB
 constexpr std::int64_t kImageFloats = 256 * 1024;  // padded images of a group
-constexpr std::int64_t kLeastTaps = 64, kLeastOut = 64;
+constexpr std::int64_t kLeastTaps = 64, kLeastOut = 64, kSmallImage = 256;
 
 }  // namespace
 
-bool PanelConv::takes(const Conv2dShape& s, int threads) {
-  return s.groups == 1 && PhasedPlanes::takes(s) && s.taps() >= kLeastTaps && s.out_channels >= kLeastOut &&
-         s.in_channels >= 16 && s.batch >= threads && s.positions() >= 16;
+// The image itself serves a 1 x 1 convolution as well, unless it is so small that a vector is wasted at its end; and
+// with few taps at a stride, padding costs more than it brings.
+bool PanelConv::takes(const Conv2dShape& s, Pass pass, int threads) {
+  if (s.groups != 1 || !PhasedPlanes::takes(s) || s.taps() < kLeastTaps || s.out_channels < kLeastOut ||
+      s.in_channels < 16 || s.batch < threads || s.positions() < 16)
+    return false;
+  if (s.is_pointwise()) return s.positions() < kSmallImage;
+  if (s.kernel_h == 1 && s.kernel_w == 1) return false;
+  return pass == Pass::forward || s.stride_h > 1 || s.stride_w > 1;
 }
 
 PanelConv::PanelConv(const Conv2dShape& shape, Pass pass, int threads)
@@ -52,11 +58,12 @@ PanelConv::PanelConv(const Conv2dShape& shape, Pass pass, int threads)
   panel_count_ = (pass == Pass::forward ? block_ : s_.out_channels) * kPanelWidth + kConvLanes;
   results_count_ = (pass == Pass::forward ? s_.out_channels : block_) * kPanelWidth;
   product_count_ = whole_lanes(static_cast<std::int64_t>(product / sizeof(float)) + 1);
+  weights_count_ = pass == Pass::data ? whole_lanes(s_.taps() * s_.out_channels) : 0;
   per_thread_ = images_count_ + panel_count_ + results_count_ + product_count_;
 }
 
 PanelConv::Memory PanelConv::carve(void* scratch, int thread) const {
-  float* at = static_cast<float*>(scratch) + thread * per_thread_;
+  float* at = static_cast<float*>(scratch) + weights_count_ + thread * per_thread_;
   float* panel = at + images_count_;
   return {at, panel, panel + panel_count_, panel + panel_count_ + results_count_};
 }
@@ -72,15 +79,8 @@ GemmPlan PanelConv::plan(std::int64_t width, std::int64_t taps) const {
                       .b_padded = true},
                      1);
   }
-  return plan_gemm({.m = taps,
-                    .n = width,
-                    .k = s_.out_channels,
-                    .trans_a = true,
-                    .lda = s_.taps(),
-                    .ldb = kPanelWidth,
-                    .ldc = kPanelWidth,
-                    .b_padded = true},
-                   1);
+  return plan_gemm(
+      {.m = taps, .n = width, .k = s_.out_channels, .ldb = kPanelWidth, .ldc = kPanelWidth, .b_padded = true}, 1);
 }
 
 std::span<const std::int64_t> PanelConv::block_offsets(std::int64_t block) const {
@@ -137,20 +137,25 @@ void PanelConv::forward(const float* x, const float* w, const float* bias, bool 
 }
 
 void PanelConv::backward_data(const float* dy, const float* w, float* dx, void* scratch) const {
-  const std::int64_t plane = s_.in_h * s_.in_w, positions = s_.positions();
+  const std::int64_t plane = s_.in_h * s_.in_w, positions = s_.positions(), out = s_.out_channels;
+  auto* weights = static_cast<float*>(scratch);  // [taps, out]
+  parallel_run(threads_, [&](int thread) {
+    const std::int64_t begin = s_.taps() * thread / threads_, end = s_.taps() * (thread + 1) / threads_;
+    transpose_floats(w + begin, s_.taps(), out, end - begin, weights + begin * out, out);
+  });
   share_groups([&](int thread, std::int64_t first, std::int64_t images) {
     const Memory memory = carve(scratch, thread);
     float* result = dx + first * s_.in_channels * plane;
     float* to = direct_ ? result : memory.images;
     std::fill_n(to, images * image_, 0.0F);
     for (std::int64_t q = 0; q < images * positions; q += kPanelWidth) {
-      PanelRun in[kPanelWidth], out[kPanelWidth];
+      PanelRun in[kPanelWidth], flat[kPanelWidth];
       const std::int64_t end = std::min(images * positions, q + kPanelWidth);
       pack_panel(dy + first * s_.out_channels * positions, channels_,
-                 find_runs(q, end, s_.out_channels * positions, s_.out_w(), out), memory.panel);
+                 find_runs(q, end, s_.out_channels * positions, s_.out_w(), flat), memory.panel);
       const Runs runs = find_runs(q, end, image_, pitch_, in);
       for (std::int64_t b = 0; b < blocks(); ++b) {
-        gemm(plan_of(end - q, b), w + b * block_, memory.panel, memory.results, {}, memory.product);
+        gemm(plan_of(end - q, b), weights + b * block_ * out, memory.panel, memory.results, {}, memory.product);
         add_panel(memory.results, block_offsets(b), runs, to);
       }
     }

@@ -19,10 +19,12 @@ namespace starling {
 class PanelConv {
  public:
   enum class Pass { forward, data };
-  static bool takes(const Conv2dShape& shape, int threads);
+  static bool takes(const Conv2dShape& shape, Pass pass, int threads);
   PanelConv(const Conv2dShape& shape, Pass pass, int threads);
 
-  std::size_t scratch_bytes() const { return static_cast<std::size_t>(per_thread_ * threads_) * sizeof(float); }
+  std::size_t scratch_bytes() const {
+    return static_cast<std::size_t>(weights_count_ + per_thread_ * threads_) * sizeof(float);
+  }
 
   // y = conv(x, w) + bias, through a relu if asked; bias may be null.
   void forward(const float* x, const float* w, const float* bias, bool relu, float* y, void* scratch) const;
@@ -56,6 +58,7 @@ class PanelConv {
   std::vector<std::int64_t> offsets_;   // of the taps in an image
   std::vector<std::int64_t> channels_;  // of the channels of dy
   GemmPlan plans_[2][4];                // whole and last blocks of taps, by width
+  std::int64_t weights_count_ = 0;      // the backward pass reads them transposed
   std::int64_t images_count_ = 0, panel_count_ = 0, results_count_ = 0, product_count_ = 0, per_thread_ = 0;
 };
 

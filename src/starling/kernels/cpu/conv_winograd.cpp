@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kLeastChannels = 32;
 constexpr std::int64_t kTilesPerThread = 32;
 constexpr std::int64_t kBlockTiles = 64;                // forward: one panel of the product
+constexpr std::int64_t kPanels = 4;                     // and so many of them where weights come from far away
+constexpr std::int64_t kNearWeights = 16 * 1024;        // floats of a plane
 constexpr std::int64_t kShareFloats = 2 * 1024 * 1024;  // weight: what a block of both operands' planes may take
 
 std::int64_t tiles_over(std::int64_t size) { return (size + 1) / 2; }
@@ -37,6 +39,7 @@ class WinogradForward {
     in_.tile_rows = out_.tile_rows = tiles_over(out_.height);
     in_.tile_cols = out_.tile_cols = tiles_over(out_.width);
     tiles_ = s.batch * in_.tile_rows * in_.tile_cols;
+    panels_ = weights_in_ * weights_out_ > kNearWeights ? kPanels : 1;
     std::size_t product = 0;
     for (std::int64_t i = 0; i < 4; ++i) {
       plans_[i] = plan_width((i + 1) * 16);
@@ -45,10 +48,11 @@ class WinogradForward {
     product_bytes_ = static_cast<std::int64_t>(product + 63) / 64 * 64;
     ScratchCarver carver(scratch);
     weights_ = carver.take<float>(kWinogradPlanes * weights_in_ * weights_out_);
+    turned_ = carver.take<float>(backward_ ? 9 * weights_in_ * weights_out_ : 0);
     rows_count_ = whole_lanes(winograd_rows(in_));
     rows_ = carver.take<float>(rows_count_ * threads_);
-    in_count_ = kWinogradPlanes * in_.channels * kBlockTiles;
-    out_count_ = kWinogradPlanes * out_.channels * kBlockTiles + 16;
+    in_count_ = kWinogradPlanes * in_.channels * kBlockTiles * panels_;
+    out_count_ = kWinogradPlanes * out_.channels * kBlockTiles * panels_ + 16;
     in_planes_ = carver.take<float>(in_count_ * threads_);
     out_planes_ = carver.take<float>(out_count_ * threads_);
     product_ = carver.take<char>(product_bytes_ * threads_);
@@ -58,39 +62,59 @@ class WinogradForward {
   std::size_t scratch_bytes() const { return scratch_bytes_; }
 
   void run(const float* x, const float* w, const float* bias, bool relu, float* y) const {
-    const std::int64_t plane = weights_in_ * weights_out_;
+    if (backward_) {
+      parallel_run(threads_, [&](int thread) { turn_weights(w, part(weights_out_, 1, thread, threads_)); });
+      w = turned_;
+    }
     parallel_run(threads_, [&](int thread) {
-      winograd_weights(w, weights_in_, part(weights_out_, 1, thread, threads_), weights_, plane);
+      winograd_weights(w, in_.channels, part(out_.channels, 1, thread, threads_), weights_, weights_in_ * weights_out_);
     });
     parallel_run(threads_, [&](int thread) {
       const WinogradRange mine = part(tiles_, 16, thread, threads_);
-      for (std::int64_t t = mine.begin; t < mine.end; t += kBlockTiles)
-        run_block(thread, {t, std::min(t + kBlockTiles, mine.end)}, x, bias, relu, y);
+      for (std::int64_t t = mine.begin; t < mine.end; t += kBlockTiles * panels_)
+        run_block(thread, {t, std::min(t + kBlockTiles * panels_, mine.end)}, x, bias, relu, y);
     });
   }
 
  private:
   GemmPlan plan_width(std::int64_t width) const {
-    return plan_gemm({.m = out_.channels,
-                      .n = width,
-                      .k = in_.channels,
-                      .trans_a = backward_,
-                      .ldb = kBlockTiles,
-                      .ldc = kBlockTiles,
-                      .b_padded = true},
-                     1);
+    return plan_gemm(
+        {.m = out_.channels, .n = width, .k = in_.channels, .ldb = kBlockTiles, .ldc = kBlockTiles, .b_padded = true},
+        1);
   }
 
-  void run_block(int thread, WinogradRange tiles, const float* x, const float* bias, bool relu, float* y) const {
-    const WinogradPlanes in{in_planes_ + thread * in_count_, in_.channels * kBlockTiles, kBlockTiles};
-    const WinogradPlanes out{out_planes_ + thread * out_count_, out_.channels * kBlockTiles, kBlockTiles};
-    winograd_input(in_, x, {0, in_.channels}, tiles, in, rows_ + thread * rows_count_);
-    const GemmPlan& plan = plans_[(tiles.end - tiles.begin - 1) / 16];
-    for (int p = 0; p < kWinogradPlanes; ++p) {
-      gemm(plan, weights_ + turned(p) * weights_in_ * weights_out_, in.at + p * in.plane, out.at + p * out.plane, {},
-           product_ + thread * product_bytes_);
+  // [out, in, 3, 3] to [in, out, 3, 3].
+  void turn_weights(const float* w, WinogradRange out) const {
+    for (std::int64_t o = out.begin; o < out.end; ++o) {
+      for (std::int64_t c = 0; c < weights_in_; ++c)
+        std::copy_n(w + (o * weights_in_ + c) * 9, 9, turned_ + (c * weights_out_ + o) * 9);
     }
-    winograd_output(out_, out, tiles, bias, relu, y);
+  }
+
+  // Panel after panel within each plane, so that a plane of weights is read once for all of them.
+  void run_block(int thread, WinogradRange tiles, const float* x, const float* bias, bool relu, float* y) const {
+    const std::int64_t in_size = in_.channels * kBlockTiles, out_size = out_.channels * kBlockTiles;
+    const WinogradPlanes in{in_planes_ + thread * in_count_, in_size * panels_, kBlockTiles};
+    const WinogradPlanes out{out_planes_ + thread * out_count_, out_size * panels_, kBlockTiles};
+    const auto each_panel = [&](const auto& body) {
+      std::int64_t panel = 0;
+      for (std::int64_t t = tiles.begin; t < tiles.end; t += kBlockTiles, ++panel)
+        body(panel, WinogradRange{t, std::min(t + kBlockTiles, tiles.end)});
+    };
+    each_panel([&](std::int64_t panel, WinogradRange range) {
+      winograd_input(in_, x, {0, in_.channels}, range, {in.at + panel * in_size, in.plane, in.ld},
+                     rows_ + thread * rows_count_);
+    });
+    for (int p = 0; p < kWinogradPlanes; ++p) {
+      each_panel([&](std::int64_t panel, WinogradRange range) {
+        gemm(plans_[(range.end - range.begin - 1) / 16], weights_ + turned(p) * weights_in_ * weights_out_,
+             in.at + p * in.plane + panel * in_size, out.at + p * out.plane + panel * out_size, {},
+             product_ + thread * product_bytes_);
+      });
+    }
+    each_panel([&](std::int64_t panel, WinogradRange range) {
+      winograd_output(out_, {out.at + panel * out_size, out.plane, out.ld}, range, bias, relu, y);
+    });
   }
 
   int turned(int p) const {
@@ -102,10 +126,10 @@ class WinogradForward {
   std::int64_t weights_in_, weights_out_;
   bool backward_;
   int threads_;
-  std::int64_t tiles_ = 0;
+  std::int64_t tiles_ = 0, panels_ = 1;
   GemmPlan plans_[4];
   std::int64_t product_bytes_ = 0, rows_count_ = 0, in_count_ = 0, out_count_ = 0;
-  float *weights_ = nullptr, *rows_ = nullptr, *in_planes_ = nullptr, *out_planes_ = nullptr;
+  float *weights_ = nullptr, *turned_ = nullptr, *rows_ = nullptr, *in_planes_ = nullptr, *out_planes_ = nullptr;
   char* product_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };

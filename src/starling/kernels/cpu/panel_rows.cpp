@@ -71,6 +71,11 @@ void store(const float* panel, std::int64_t rows, std::span<const PanelRun> runs
   }
 }
 
+void turn(const float* from, std::int64_t ld_from, std::int64_t rows, std::int64_t cols, float* to,
+          std::int64_t ld_to) {
+  gemm_simd::transpose(from, ld_from, rows, cols, to, ld_to);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace starling
 HWY_AFTER_NAMESPACE();
@@ -80,6 +85,12 @@ namespace starling {
 HWY_EXPORT(pack);
 HWY_EXPORT(add);
 HWY_EXPORT(store);
+HWY_EXPORT(turn);
+
+void transpose_floats(const float* from, std::int64_t ld_from, std::int64_t rows, std::int64_t cols, float* to,
+                      std::int64_t ld_to) {
+  HWY_DYNAMIC_DISPATCH(turn)(from, ld_from, rows, cols, to, ld_to);
+}
 
 void pack_panel(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs,
                 float* panel) {

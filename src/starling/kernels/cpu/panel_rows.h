@@ -25,4 +25,8 @@ void add_panel(const float* panel, std::span<const std::int64_t> offsets, std::s
 void store_panel(const float* panel, std::int64_t rows, std::span<const PanelRun> runs, const float* bias, bool relu,
                  float* to, std::int64_t ld);
 
+// to[cols, rows] = from[rows, cols] transposed.
+void transpose_floats(const float* from, std::int64_t ld_from, std::int64_t rows, std::int64_t cols, float* to,
+                      std::int64_t ld_to);
+
 }  // namespace starling

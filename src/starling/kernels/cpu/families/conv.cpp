@@ -126,9 +126,9 @@ std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   });
 }
 
-bool panels_pay(const PlanRequest& request, const ConvGeometry& g) {
+bool panels_pay(const PlanRequest& request, const ConvGeometry& g, PanelConv::Pass pass) {
   return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
-         PanelConv::takes(image_shape(g), request.threads);
+         PanelConv::takes(image_shape(g), pass, request.threads);
 }
 
 std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
@@ -136,7 +136,8 @@ std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
   const GemmActivation activation = gemm_activation(a.activation);
   const bool relu = activation == GemmActivation::kRelu, biased = request.in.size() == 3;
-  if (!panels_pay(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  if (!panels_pay(request, g, PanelConv::Pass::forward) || (!relu && activation != GemmActivation::kNone))
+    return nullptr;
   PanelConv conv(image_shape(g), PanelConv::Pass::forward, request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
@@ -148,7 +149,7 @@ std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_panels_input(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
   const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
-  if (!panels_pay(request, g)) return nullptr;
+  if (!panels_pay(request, g, PanelConv::Pass::data)) return nullptr;
   PanelConv conv(image_shape(g), PanelConv::Pass::data, request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
