@@ -103,5 +103,20 @@ TEST(Panels, BackwardDataAgreesWithColumnsOfDoubles) {
   });
 }
 
+TEST(Panels, BackwardWeightAgreesWithColumnsOfDoubles) {
+  for_all([](const ConvGeometry& g, int threads) {
+    const Floats x = random_values(g.x.numel(), 1), dy = random_values(g.y.numel(), 2);
+    const Columns columns(g, Columns::Pass::weight, 1);
+    Doubles want(count(g.w));
+    auto memory = scratch_of(columns.scratch_bytes());
+    columns.backward_weight(doubles(x).data(), doubles(dy).data(), want.data(), memory.data());
+    const PanelConv conv(conv_plans::image_shape(g), PanelConv::Pass::weight, threads);
+    Floats got(want.size(), NAN);
+    auto scratch = scratch_of(conv.scratch_bytes());
+    conv.backward_weight(x.data(), dy.data(), got.data(), scratch.data());
+    expect_near(got, want);
+  });
+}
+
 }  // namespace
 }  // namespace starling

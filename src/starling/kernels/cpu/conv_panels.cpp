@@ -8,8 +8,10 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kBlockTaps = 512;           // a panel of them is 128 KB
-constexpr std::int64_t kImageFloats = 256 * 1024;  // padded images of a group
+constexpr std::int64_t kBlockTaps = 512;                       // a panel of them is 128 KB
+constexpr std::int64_t kDeepTaps = 384, kDeepPositions = 256;  // the same for the sums over positions
+constexpr std::int64_t kDeepPitch = kDeepPositions + 16;       // not a power of two: rows must not share cache sets
+constexpr std::int64_t kImageFloats = 256 * 1024;              // padded images of a group
 constexpr std::int64_t kLeastTaps = 64, kLeastOut = 64, kSmallImage = 256;
 
 }  // namespace
@@ -20,9 +22,9 @@ bool PanelConv::takes(const Conv2dShape& s, Pass pass, int threads) {
   if (s.groups != 1 || !PhasedPlanes::takes(s) || s.taps() < kLeastTaps || s.out_channels < kLeastOut ||
       s.in_channels < 16 || s.batch < threads || s.positions() < 16)
     return false;
-  if (s.is_pointwise()) return s.positions() < kSmallImage;
+  if (s.is_pointwise()) return pass != Pass::weight && s.positions() < kSmallImage;
   if (s.kernel_h == 1 && s.kernel_w == 1) return false;
-  return pass == Pass::forward || s.stride_h > 1 || s.stride_w > 1;
+  return pass != Pass::data || s.stride_h > 1 || s.stride_w > 1;
 }
 
 PanelConv::PanelConv(const Conv2dShape& shape, Pass pass, int threads)
@@ -45,7 +47,7 @@ PanelConv::PanelConv(const Conv2dShape& shape, Pass pass, int threads)
   for (std::int64_t o = 0; o < s_.out_channels; ++o) channels_.push_back(o * s_.positions());
   const std::int64_t each = (s_.batch + threads_ - 1) / threads_;
   group_ = direct_ ? each : std::clamp<std::int64_t>(kImageFloats / image_, 1, each);
-  block_ = std::min(kBlockTaps, s_.taps());
+  block_ = std::min(pass == Pass::weight ? kDeepTaps : kBlockTaps, s_.taps());
   for (std::int64_t i = 0; i < 4; ++i) {
     plans_[0][i] = plan(16 * (i + 1), block_);
     plans_[1][i] = plan(16 * (i + 1), s_.taps() - (blocks() - 1) * block_);
@@ -54,11 +56,29 @@ PanelConv::PanelConv(const Conv2dShape& shape, Pass pass, int threads)
   for (const auto& row : plans_) {
     for (const GemmPlan& p : row) product = std::max(product, p.scratch_per_thread);
   }
+  if (pass == Pass::weight) {
+    for (const std::int64_t positions : {std::int64_t{1}, kDeepPositions})
+      product = std::max(
+          {product, plan_weight(positions, block_).scratch_per_thread, plan_weight(positions, 1).scratch_per_thread});
+  }
   images_count_ = direct_ ? 0 : whole_lanes(group_ * image_);
-  panel_count_ = (pass == Pass::forward ? block_ : s_.out_channels) * kPanelWidth + kConvLanes;
-  results_count_ = (pass == Pass::forward ? s_.out_channels : block_) * kPanelWidth;
+  switch (pass) {
+    case Pass::forward:
+      panel_count_ = block_ * kPanelWidth;
+      results_count_ = s_.out_channels * kPanelWidth;
+      break;
+    case Pass::data:
+      panel_count_ = s_.out_channels * kPanelWidth;
+      results_count_ = block_ * kPanelWidth;
+      weights_count_ = whole_lanes(s_.taps() * s_.out_channels);
+      break;
+    case Pass::weight:
+      panel_count_ = (block_ + s_.out_channels) * kDeepPitch + kConvLanes;
+      results_count_ = whole_lanes(s_.taps() * s_.out_channels);
+      break;
+  }
+  panel_count_ += kConvLanes;
   product_count_ = whole_lanes(static_cast<std::int64_t>(product / sizeof(float)) + 1);
-  weights_count_ = pass == Pass::data ? whole_lanes(s_.taps() * s_.out_channels) : 0;
   per_thread_ = images_count_ + panel_count_ + results_count_ + product_count_;
 }
 
@@ -111,17 +131,23 @@ void PanelConv::share_groups(const Body& body) const {
   });
 }
 
+// The images in the layout that panels are gathered from.
+const float* PanelConv::load_images(const float* x, std::int64_t first, std::int64_t images,
+                                    const Memory& memory) const {
+  const std::int64_t plane = s_.in_h * s_.in_w;
+  const float* from = x + first * s_.in_channels * plane;
+  if (direct_) return from;
+  for (std::int64_t c = 0; c < images * s_.in_channels; ++c)
+    planes_.load(from + c * plane, memory.images + c * planes_.size());
+  return memory.images;
+}
+
 void PanelConv::forward(const float* x, const float* w, const float* bias, bool relu, float* y, void* scratch) const {
-  const std::int64_t plane = s_.in_h * s_.in_w, positions = s_.positions();
+  const std::int64_t positions = s_.positions();
   parallel_run(threads_, [&](int thread) { std::fill_n(carve(scratch, thread).images, images_count_, 0.0F); });
   share_groups([&](int thread, std::int64_t first, std::int64_t images) {
     const Memory memory = carve(scratch, thread);
-    const float* from = x + first * s_.in_channels * plane;
-    if (!direct_) {
-      for (std::int64_t c = 0; c < images * s_.in_channels; ++c)
-        planes_.load(from + c * plane, memory.images + c * planes_.size());
-      from = memory.images;
-    }
+    const float* from = load_images(x, first, images, memory);
     for (std::int64_t q = 0; q < images * positions; q += kPanelWidth) {
       PanelRun in[kPanelWidth], out[kPanelWidth];
       const std::int64_t end = std::min(images * positions, q + kPanelWidth);
@@ -162,6 +188,54 @@ void PanelConv::backward_data(const float* dy, const float* w, float* dx, void* 
     if (direct_) return;
     for (std::int64_t c = 0; c < images * s_.in_channels; ++c)
       planes_.store(memory.images + c * planes_.size(), result + c * plane);
+  });
+}
+
+GemmPlan PanelConv::plan_weight(std::int64_t positions, std::int64_t taps) const {
+  return plan_gemm({.m = s_.out_channels,
+                    .n = taps,
+                    .k = positions,
+                    .trans_b = true,
+                    .lda = kDeepPitch,
+                    .ldb = kDeepPitch,
+                    .ldc = s_.taps()},
+                   1);
+}
+
+void PanelConv::backward_weight(const float* x, const float* dy, float* dw, void* scratch) const {
+  const std::int64_t positions = s_.positions(), out = s_.out_channels;
+  parallel_run(threads_, [&](int thread) {
+    const Memory memory = carve(scratch, thread);
+    std::fill_n(memory.images, images_count_, 0.0F);
+    std::fill_n(memory.results, results_count_, 0.0F);
+  });
+  share_groups([&](int thread, std::int64_t first, std::int64_t images) {
+    const Memory memory = carve(scratch, thread);
+    const float* from = load_images(x, first, images, memory);
+    float* gradients = memory.panel + block_ * kDeepPitch + kConvLanes;
+    for (std::int64_t q = 0; q < images * positions; q += kDeepPositions) {
+      PanelRun in[kDeepPositions], flat[kDeepPositions];
+      const std::int64_t end = std::min(images * positions, q + kDeepPositions);
+      pack_panel(dy + first * out * positions, channels_, find_runs(q, end, out * positions, s_.out_w(), flat),
+                 gradients, kDeepPitch);
+      const Runs runs = find_runs(q, end, image_, pitch_, in);
+      for (std::int64_t b = 0; b < blocks(); ++b) {
+        const auto taps = block_offsets(b);
+        pack_panel(from, taps, runs, memory.panel, kDeepPitch);
+        gemm(plan_weight(end - q, static_cast<std::int64_t>(taps.size())), gradients, memory.panel,
+             memory.results + b * block_, {.accumulate = true}, memory.product);
+      }
+    }
+  });
+  add_sums(scratch, dw);
+}
+
+void PanelConv::add_sums(const void* scratch, float* dw) const {
+  parallel_for(s_.out_channels * s_.taps(), 64 * 1024, [&](std::int64_t begin, std::int64_t end) {
+    for (int thread = 0; thread < threads_; ++thread) {
+      const float* sums = carve(const_cast<void*>(scratch), thread).results;
+      for (std::int64_t i = begin; i < end; ++i) dw[i] = thread == 0 ? sums[i] : dw[i] + sums[i];
+    }
   });
 }
 

@@ -18,7 +18,7 @@ namespace starling {
 // is 64-byte aligned. Threads share out images; the same shape, threads and data give the same bits.
 class PanelConv {
  public:
-  enum class Pass { forward, data };
+  enum class Pass { forward, data, weight };
   static bool takes(const Conv2dShape& shape, Pass pass, int threads);
   PanelConv(const Conv2dShape& shape, Pass pass, int threads);
 
@@ -29,6 +29,8 @@ class PanelConv {
   // y = conv(x, w) + bias, through a relu if asked; bias may be null.
   void forward(const float* x, const float* w, const float* bias, bool relu, float* y, void* scratch) const;
   void backward_data(const float* dy, const float* w, float* dx, void* scratch) const;
+  // Each thread sums its images apart; the sums are added in the order of threads.
+  void backward_weight(const float* x, const float* dy, float* dw, void* scratch) const;
 
  private:
   struct Memory {
@@ -37,6 +39,9 @@ class PanelConv {
   using Runs = std::span<const PanelRun>;
   Memory carve(void* scratch, int thread) const;
   GemmPlan plan(std::int64_t width, std::int64_t rows) const;
+  GemmPlan plan_weight(std::int64_t positions, std::int64_t taps) const;
+  const float* load_images(const float* x, std::int64_t first, std::int64_t images, const Memory& memory) const;
+  void add_sums(const void* scratch, float* dw) const;
   std::int64_t blocks() const { return (s_.taps() + block_ - 1) / block_; }
   std::span<const std::int64_t> block_offsets(std::int64_t block) const;
   const GemmPlan& plan_of(std::int64_t width, std::int64_t block) const {

@@ -18,7 +18,8 @@ using D = hn::ScalableTag<float>;
 constexpr std::int64_t kLanes = HWY_LANES(float);
 
 // Runs come in the order of their places, so that a whole vector may be stored: what is too much is written again.
-void pack(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel) {
+void pack(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel,
+          std::int64_t ld) {
   const D d;
   for (const std::int64_t offset : offsets) {
     const float* row = from + offset;
@@ -29,7 +30,7 @@ void pack(const float* from, std::span<const std::int64_t> offsets, std::span<co
       for (; i + kLanes <= run.count; i += kLanes) hn::StoreU(hn::LoadU(d, source + i), d, to + i);
       if (i < run.count) hn::StoreU(load_first(d, source + i, run.count - i), d, to + i);
     }
-    panel += kPanelWidth;
+    panel += ld;
   }
 }
 
@@ -92,9 +93,9 @@ void transpose_floats(const float* from, std::int64_t ld_from, std::int64_t rows
   HWY_DYNAMIC_DISPATCH(turn)(from, ld_from, rows, cols, to, ld_to);
 }
 
-void pack_panel(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs,
-                float* panel) {
-  HWY_DYNAMIC_DISPATCH(pack)(from, offsets, runs, panel);
+void pack_panel(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel,
+                std::int64_t ld) {
+  HWY_DYNAMIC_DISPATCH(pack)(from, offsets, runs, panel, ld);
 }
 void add_panel(const float* panel, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* to) {
   HWY_DYNAMIC_DISPATCH(add)(panel, offsets, runs, to);

@@ -15,8 +15,9 @@ struct PanelRun {
   std::int64_t count = 0;
 };
 
-// panel[r, place..] = from[offsets[r] + at..]; 16 floats behind the panel may be written.
-void pack_panel(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel);
+// panel[r * ld + place..] = from[offsets[r] + at..]; 16 floats behind the panel may be written.
+void pack_panel(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel,
+                std::int64_t ld = kPanelWidth);
 
 // to[offsets[r] + at..] += panel[r, place..].
 void add_panel(const float* panel, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* to);

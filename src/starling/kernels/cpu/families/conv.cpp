@@ -157,6 +157,17 @@ std::unique_ptr<Plan> plan_panels_input(const PlanRequest& request) {
   });
 }
 
+std::unique_ptr<Plan> plan_panels_weight(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
+  if (!panels_pay(request, g, PanelConv::Pass::weight)) return nullptr;
+  PanelConv conv(image_shape(g), PanelConv::Pass::weight, request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_weight(operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch);
+  });
+}
+
 bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
   return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
          DepthwiseConv::takes(image_shape(g));
@@ -214,6 +225,7 @@ void register_cpu_conv(KernelTable& table) {
   add("conv2d_backward_weight", "winograd", plan_winograd_weight);
   add("conv2d", "panels", plan_panels_forward);
   add("conv2d_backward_input", "panels", plan_panels_input);
+  add("conv2d_backward_weight", "panels", plan_panels_weight);
   add("conv1d", "im2col", plan_forward<Conv1dAttrs>);
   add("conv2d", "im2col", plan_forward<Conv2dAttrs>);
   add("conv3d", "im2col", plan_forward<Conv3dAttrs>);
