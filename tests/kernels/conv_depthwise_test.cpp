@@ -94,7 +94,7 @@ TEST(Depthwise, BackwardDataAgreesWithColumnsOfDoubles) {
     const Columns columns(g, Columns::Pass::data, 1);
     Doubles want(count(g.x));
     auto memory = scratch_of(columns.scratch_bytes());
-    columns.backward_data(doubles(dy).data(), doubles(w).data(), nullptr, want.data(), memory.data());
+    columns.backward_data(doubles(dy).data(), doubles(w).data(), want.data(), memory.data());
     const DepthwiseConv conv(conv_plans::image_shape(g), threads);
     Floats got(want.size(), NAN);
     auto scratch = scratch_of(conv.scratch_bytes());
