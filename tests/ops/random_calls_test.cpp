@@ -1,0 +1,269 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "ops/op_checks.h"
+#include "starling/kernels/eager.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
+
+// Calls drawn at random: a sample call with sizes, dtypes, memory, operands and attributes changed. Every call must
+// give what the reference kernel gives, or be refused with an Error; nothing else may happen.
+namespace starling::testing {
+namespace {
+
+constexpr int kCalls = 120000 / kShards;  // in one shard
+constexpr std::int64_t kMostElements = 20000;
+
+struct Call {
+  const OpDef* op;
+  OpCase sample;
+  DType floats;
+  std::vector<Tensor> in{};
+};
+
+class Caller {
+ public:
+  explicit Caller(unsigned seed) : random_(seed) {}
+
+  Call draw_call(const OpDef& op) {
+    const auto samples = op.cases();
+    Call call{&op, samples[pick(samples.size())], pick_floats()};
+    const auto changes = pick(4);  // a quarter stays as it is, with new values in other memory
+    for (std::size_t i = 0; i < changes; ++i) change(call.sample);
+    for (const auto& in : call.sample.in) {
+      if (in.shape.numel() > kMostElements) return call;
+    }
+    call.in = draw(call.sample, call.floats, static_cast<unsigned>(random_())).in;
+    for (auto& x : call.in) x = in_other_memory(x);
+    if (chance(40) && !call.in.empty()) call.in.pop_back();
+    if (chance(60)) call.in.push_back(call.in.empty() ? zeros({2}) : call.in.back());
+    if (chance(25) && !call.in.empty()) replace(call.in[pick(call.in.size())]);
+    return call;
+  }
+
+ private:
+  std::size_t pick(std::size_t n) { return random_() % n; }
+  bool chance(unsigned one_in) { return random_() % one_in == 0; }
+  DType pick_floats() {
+    constexpr DType floats[] = {DType::f32, DType::f32, DType::f64, DType::f64, DType::f16, DType::bf16};
+    return floats[pick(std::size(floats))];
+  }
+
+  void change(OpCase& sample) {
+    if (chance(2))
+      change_size(sample);
+    else
+      change_attribute(sample.attrs);
+  }
+
+  // One size becomes another wherever it stands, in operands and lists of integers: often the call stays a valid one.
+  void change_size(OpCase& sample) {
+    std::vector<std::int64_t> sizes;
+    for (const auto& in : sample.in) sizes.insert(sizes.end(), in.shape.begin(), in.shape.end());
+    if (sizes.empty()) return;
+    constexpr std::int64_t others[] = {0, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33};
+    const std::int64_t from = sizes[pick(sizes.size())], to = others[pick(std::size(others))];
+    const auto rename = [&](Shape& shape) {
+      for (int i = 0; i < shape.rank(); ++i) shape[i] = shape[i] == from ? to : shape[i];
+    };
+    for (auto& in : sample.in) rename(in.shape);
+    for (const auto& field : sample.attrs.type().fields) {
+      if (field.kind == AttrKind::ints) rename(sample.attrs.get<Shape>(field));
+    }
+  }
+
+  std::int64_t near(std::int64_t value) {
+    if (chance(12))
+      return chance(2) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+    return value + static_cast<std::int64_t>(pick(5)) - 2;
+  }
+
+  void change_attribute(Attrs& attrs) {
+    const auto& fields = attrs.type().fields;
+    if (fields.empty()) return;
+    const AttrField& field = fields[pick(fields.size())];
+    switch (field.kind) {
+      case AttrKind::integer: attrs.get<std::int64_t>(field) = near(attrs.get<std::int64_t>(field)); break;
+      case AttrKind::real: change_real(attrs.get<double>(field)); break;
+      case AttrKind::boolean: attrs.get<bool>(field) = !attrs.get<bool>(field); break;
+      case AttrKind::dtype: attrs.get<DType>(field) = static_cast<DType>(pick(kDTypeCount)); break;
+      case AttrKind::ints: change_ints(attrs.get<Shape>(field)); break;
+      case AttrKind::pair: {
+        auto& at = attrs.get<Pair>(field)[pick(2)];
+        at = near(at);
+        break;
+      }
+      case AttrKind::symbol: change_symbol(attrs.get<Symbol>(field)); break;
+    }
+  }
+
+  void change_real(double& value) {
+    constexpr double others[] = {0, 1, -1, 0.5, 2, 1e-3, 1e30, HUGE_VAL, -HUGE_VAL, NAN};
+    value = others[pick(std::size(others))];
+  }
+
+  void change_ints(Shape& shape) {
+    if (shape.rank() > 0 && !chance(4)) {
+      auto& at = shape[static_cast<int>(pick(static_cast<std::size_t>(shape.rank())))];
+      at = near(at);
+    } else if (shape.rank() > 0 && chance(2)) {
+      shape.erase(0);
+    } else if (shape.rank() < kMaxRank) {
+      shape.push_back(static_cast<std::int64_t>(pick(4)));
+    }
+  }
+
+  void change_symbol(Symbol& symbol) {
+    constexpr std::string_view others[] = {"",    "relu", "tanh",    "sum",       "mean",
+                                           "max", "none", "reflect", "ij,jk->ik", "?"};
+    symbol = Symbol(others[pick(std::size(others))]);
+  }
+
+  // Reversed dimensions, every second element of a larger tensor, or as it is.
+  Tensor in_other_memory(const Tensor& x) {
+    if (chance(3)) return strided_copy(x);
+    if (!chance(4) || x.rank() == 0) return x;
+    Shape wide = x.shape();
+    wide[x.rank() - 1] *= 2;
+    const Tensor memory = zeros(wide, x.dtype());
+    Shape strides = contiguous_strides(wide);
+    strides[x.rank() - 1] = 2;
+    const auto values = x.to_vector();
+    const Tensor view = view_of(memory, x.shape(), strides, x.numel() > 0 ? 1 : 0);
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      const auto size = static_cast<std::int64_t>(size_of(x.dtype()));
+      std::memcpy(static_cast<std::byte*>(memory.raw()) + (2 * i + 1) * size,
+                  static_cast<const std::byte*>(x.raw()) + i * size, static_cast<std::size_t>(size));
+    }
+    return view;
+  }
+
+  void replace(Tensor& x) {
+    constexpr DType dtypes[] = {DType::f32, DType::f64, DType::i64, DType::i32,
+                                DType::u8,  DType::i8,  DType::u64, DType::boolean};
+    Shape shape;
+    for (std::size_t i = 0, rank = pick(5); i < rank; ++i) shape.push_back(static_cast<std::int64_t>(pick(6)));
+    const OpCase other{{{.shape = shape, .low = 0, .high = 3, .dtype = dtypes[pick(std::size(dtypes))]}}, NoAttrs{}};
+    x = draw(other, DType::f32, static_cast<unsigned>(random_())).in[0];
+  }
+
+  std::mt19937 random_;
+};
+
+std::string describe(const Call& call) {
+  std::string text = call.op->name + "(";
+  for (const auto& x : call.in) text += to_string(x.type()) + " strides " + to_string(x.strides()) + ", ";
+  return text + ") " + call.sample.attrs.print();
+}
+
+struct Outcome {
+  std::optional<TensorList> values;
+  std::string refusal{};
+};
+
+Outcome run(const Call& call) {
+  try {
+    return {apply(*call.op, call.in, attrs_for(call.sample, call.floats)), {}};
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).rfind('[', 0), 0u) << describe(call) << ": " << error.what();
+    return {std::nullopt, error.what()};
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << describe(call) << " threw what is no Error: " << error.what();
+    return {std::nullopt, error.what()};
+  }
+}
+
+// Whether the call is worth running: one with results of many elements only takes time.
+bool is_small(const Call& call) {
+  try {
+    const Types types = types_of(call.in);
+    for (const auto& type : infer(*call.op, {types.data(), types.size()}, attrs_for(call.sample, call.floats))) {
+      if (type.shape.numel() > kMostElements && type.shape.numel() < (std::int64_t{1} << 45)) return false;
+    }
+  } catch (const Error&) {
+  }
+  return true;
+}
+
+// Relative to the largest value of the result: random operands make badly conditioned sums.
+double off_by(const Tensor& got, const Tensor& want) {
+  if (!(got.type() == want.type())) return HUGE_VAL;
+  const auto a = got.to_vector(), b = want.to_vector();
+  double largest = 1, worst = 0;
+  for (double v : b) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return HUGE_VAL;
+    worst = std::max(worst, std::abs(a[i] - b[i]) / largest);
+  }
+  return worst;
+}
+
+// By the narrowest float of the call.
+double tolerance(const Call& call, std::span<const Tensor> out) {
+  double allowed = call.op->random ? 1e-5 : 1e-8;  // random kernels work in float whatever the dtype
+  const auto widen = [&](const Tensor& x) {
+    if (is_half(x.dtype())) allowed = std::max(allowed, 5e-2);
+    if (x.dtype() == DType::f32) allowed = std::max(allowed, 1e-3);
+  };
+  std::for_each(call.in.begin(), call.in.end(), widen);
+  std::for_each(out.begin(), out.end(), widen);
+  return allowed;
+}
+
+// What the fast kernels say against what the reference says; empty when they agree.
+std::string disagreement(const Call& call, const Outcome& got, const Outcome& want) {
+  if (got.values.has_value() != want.values.has_value()) {
+    return fmt::format("{}\n fast: {}\n reference: {}", describe(call), got.values ? "a result" : got.refusal,
+                       want.values ? "a result" : want.refusal);
+  }
+  if (!got.values) return {};
+  const double allowed = tolerance(call, {got.values->data(), got.values->size()});
+  for (std::size_t i = 0; i < got.values->size(); ++i) {
+    const double off = off_by((*got.values)[i], (*want.values)[i]);
+    if (!(off <= allowed)) return fmt::format("{}, output {}: off by {}", describe(call), i, off);
+  }
+  return {};
+}
+
+class RandomCalls : public ::testing::TestWithParam<int> {};
+
+TEST_P(RandomCalls, GiveWhatTheReferenceGivesOrAreRefused) {
+  std::vector<const OpDef*> ops;
+  for (const auto* op : tested_ops(GetParam())) {
+    if (op->cases && !op->comm) ops.push_back(op);
+  }
+  if (ops.empty()) GTEST_SKIP() << "no op of this shard is under test";
+  Caller caller(20260u + static_cast<unsigned>(GetParam()));
+  std::map<std::string, int> failures;
+  int valid = 0, refused = 0;
+  for (std::size_t turn = 0; valid + refused < kCalls; ++turn) {
+    const OpDef& op = *ops[turn % ops.size()];
+    const Call call = caller.draw_call(op);
+    if (!is_small(call)) continue;
+    const Outcome got = run(call);
+    const Outcome want = [&] {
+      const ReferenceScope reference;
+      return run(call);
+    }();
+    ++(got.values ? valid : refused);
+    const std::string wrong = disagreement(call, got, want);
+    constexpr int kMostShown = 3;  // of one op
+    if (!wrong.empty() && failures[op.name]++ < kMostShown) ADD_FAILURE() << wrong;
+  }
+  const double share = 100.0 * valid / (valid + refused);
+  std::printf("%d calls, %d valid and as the reference says (%.1f %%), %d refused\n", valid + refused, valid, share,
+              refused);
+  EXPECT_GE(share, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shard, RandomCalls, ::testing::Range(0, kShards));
+
+}  // namespace
+}  // namespace starling::testing
