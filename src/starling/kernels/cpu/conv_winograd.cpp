@@ -11,6 +11,7 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kLeastChannels = 32;
+constexpr std::int64_t kMostWeights = 1024 * 1024;  // sixteen planes of them are scratch
 constexpr std::int64_t kTilesPerThread = 32;
 constexpr std::int64_t kBlockTiles = 64;                // forward: one panel of the product
 constexpr std::int64_t kPanels = 4;                     // and so many of them where weights come from far away
@@ -248,7 +249,8 @@ bool winograd_pays(const Conv2dShape& s, int threads) {
   if (s.kernel_h != 3 || s.kernel_w != 3 || s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 ||
       s.dilation_w != 1 || s.groups != 1 || s.pad_h > 2 || s.pad_w > 2)
     return false;
-  if (std::min(s.in_channels, s.out_channels) < kLeastChannels) return false;
+  if (std::min(s.in_channels, s.out_channels) < kLeastChannels || s.in_channels * s.out_channels > kMostWeights)
+    return false;
   const auto wasteful = [](std::int64_t h, std::int64_t w) { return 8 * tiles_over(h) * tiles_over(w) > 3 * h * w; };
   if (wasteful(s.out_h(), s.out_w()) || wasteful(s.in_h, s.in_w)) return false;
   return s.batch * tiles_over(s.out_h()) * tiles_over(s.out_w()) >= kTilesPerThread * threads;
