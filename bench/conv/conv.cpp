@@ -1,10 +1,9 @@
-// Times one pass of a convolution at a time, as asked on standard input, so that another library can be measured in
-// between (bench/conv_compare.py). A request is one line:
-//   forward|data|weight  batch channels h w  out kh kw  stride padding dilation groups  threads repeats
-// and the answer the least and the median milliseconds of the repeats and the kernel's name. One thread is timed by its
-// processor time, which other programs on the machine disturb less; several by the clock.
-#include "starling/ops/conv.h"
-
+// Times one op at a time, as asked on standard input, so that another library can be measured in between
+// (bench/conv_compare.py). A request is one line:
+//   op;dtype;threads;repeats;2x3x8x8 4x3x3x3;stride=[1, 1];padding=[1, 1]
+// with the shapes of the operands and any attributes. The answer: the least and the median milliseconds of the repeats
+// and the kernel's name. One thread is timed by its processor time, which other programs on the machine disturb less;
+// several by the clock.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -31,67 +30,83 @@ double milliseconds(bool processor) {
 }
 
 struct alignas(64) Line {
-  float values[16];
+  char bytes[64];
 };
 
 class Buffer {
  public:
-  explicit Buffer(std::int64_t count) : lines_(static_cast<std::size_t>(count) / 16 + 2) {
-    for (std::int64_t i = 0; i < count; ++i) data()[i] = static_cast<float>(i * 7919 % 1009) / 1009 - 0.5F;
+  Buffer(std::int64_t count, DType dtype) : lines_(static_cast<std::size_t>(count) * size_of(dtype) / 64 + 2) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double value = static_cast<double>(i * 7919 % 1009) / 1009 - 0.5;
+      if (dtype == DType::f64) static_cast<double*>(data())[i] = value;
+      if (dtype == DType::f32) static_cast<float*>(data())[i] = static_cast<float>(value);
+    }
   }
-  float* data() { return lines_[0].values; }
+  explicit Buffer(std::size_t bytes) : lines_(bytes / 64 + 2) {}
+  void* data() { return lines_.data(); }
 
  private:
   std::vector<Line> lines_;
 };
 
 struct Request {
-  std::string pass;
-  Shape x{}, w{};
-  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  const OpDef* op = nullptr;
+  DType dtype = DType::f32;
   int threads = 1, repeats = 1;
+  std::vector<TensorType> in;
+  Attrs attrs;
 };
 
-bool read(std::istream& from, Request& r) {
-  std::string line;
-  if (!std::getline(from, line)) return false;
-  std::istringstream text(line);
-  r = {};
-  text >> r.pass;
-  r.x = {0, 0, 0, 0};
-  r.w = {0, 0, 0, 0};
-  for (int i : {0, 1, 2, 3}) text >> r.x[i];
-  for (int i : {0, 2, 3}) text >> r.w[i];
-  text >> r.stride >> r.padding >> r.dilation >> r.groups >> r.threads >> r.repeats;
-  check(!text.fail() && r.groups >= 1 && r.repeats >= 1, "[bench] expected a request, got '{}'", line);
-  r.w[1] = r.x[1] / r.groups;
-  return true;
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+Request parse(const std::string& line) {
+  const auto parts = split(line, ';');
+  check(parts.size() >= 5, "[bench] expected op;dtype;threads;repeats;shapes, got '{}'", line);
+  Request r;
+  r.op = &find_op(parts[0]);
+  r.dtype = parts[1] == "f64" ? DType::f64 : DType::f32;
+  r.threads = std::stoi(parts[2]);
+  r.repeats = std::stoi(parts[3]);
+  for (const auto& operand : split(parts[4], ' ')) {
+    Shape shape;
+    for (const auto& size : split(operand, 'x')) shape.push_back(std::stoll(size));
+    r.in.push_back({r.dtype, shape});
+  }
+  r.attrs = Attrs::defaults(*r.op->attrs);
+  for (std::size_t i = 5; i < parts.size(); ++i) {
+    const auto equals = parts[i].find('=');
+    r.attrs.set(parts[i].substr(0, equals), parts[i].substr(equals + 1));
+  }
+  return r;
 }
 
 void answer(const Request& r) {
   const ThreadScope scope(r.threads);
-  const Pair stride{r.stride, r.stride}, padding{r.padding, r.padding}, dilation{r.dilation, r.dilation};
-  const Conv2dAttrs forward{stride, padding, dilation, r.groups, {}};
-  const OpDef& conv = find_op("conv2d");
-  const TensorType x{DType::f32, r.x}, w{DType::f32, r.w};
-  const TensorType sides[] = {x, w};
-  const TensorType y = infer(conv, sides, forward)[0];
-  const bool data = r.pass == "data", weight = r.pass == "weight";
-  const OpDef& op = data ? find_op("conv2d_backward_input") : weight ? find_op("conv2d_backward_weight") : conv;
-  const Attrs attrs =
-      data || weight ? Attrs(Conv2dGradAttrs{data ? r.x : r.w, stride, padding, dilation, r.groups}) : Attrs(forward);
-  const std::vector<ArgDesc> in = {dense(data || weight ? y : x), dense(weight ? x : w)};
-  const std::vector<ArgDesc> out = {dense(data ? x : weight ? w : y)};
-  const Planned planned = plan_kernel(op, DeviceKind::cpu, attrs, in, out, {.threads = r.threads});
-  Buffer first(in[0].shape.numel()), second(in[1].shape.numel()), result(out[0].shape.numel());
-  Buffer scratch(static_cast<std::int64_t>(planned.plan->scratch_bytes / sizeof(float)) + 16);
-  void* operands[] = {first.data(), second.data()};
-  void* results[] = {result.data()};
+  std::vector<ArgDesc> in, out;
+  std::vector<Buffer> buffers;
+  std::vector<void*> operands, results;
+  for (const auto& type : r.in) {
+    in.push_back(dense(type));
+    buffers.emplace_back(type.shape.numel(), r.dtype);
+    operands.push_back(buffers.back().data());
+  }
+  for (const auto& type : infer(*r.op, r.in, r.attrs)) {
+    out.push_back(dense(type));
+    buffers.emplace_back(type.shape.numel(), r.dtype);
+    results.push_back(buffers.back().data());
+  }
+  const Planned planned = plan_kernel(*r.op, DeviceKind::cpu, r.attrs, in, out, {.threads = r.threads});
+  Buffer scratch(planned.plan->scratch_bytes);
   RunContext context;
   std::vector<double> times;
   for (int i = 0; i < r.repeats + 1; ++i) {
     const double start = milliseconds(r.threads == 1);
-    planned.plan->run({operands, results, scratch.data(), context});
+    planned.plan->run({operands.data(), results.data(), scratch.data(), context});
     times.push_back(milliseconds(r.threads == 1) - start);
   }
   times.erase(times.begin());  // the first brings memory in
@@ -102,6 +117,5 @@ void answer(const Request& r) {
 }  // namespace
 
 int main() {
-  Request request;
-  while (read(std::cin, request)) answer(request);
+  for (std::string line; std::getline(std::cin, line);) answer(parse(line));
 }

@@ -115,19 +115,18 @@ void ColumnConv<T>::forward(const T* x, const T* w, const T* bias, GemmActivatio
 }
 
 template <class T>
-void ColumnConv<T>::backward_data(const T* dy, const T* w, const T* bias, T* dx, void* scratch) const {
+void ColumnConv<T>::backward_data(const T* dy, const T* w, T* dx, void* scratch) const {
   const Memory memory = carve(scratch);
   const std::int64_t plane = g_.x[2] * g_.x[3] * g_.x[4];
   share_tasks(g_.x[0] * g_.groups, threads_, [&](int thread, std::int64_t task) {
     const std::int64_t group = task % g_.groups;
     T* columns = memory.columns + thread * columns_count_;
     T* image = dx + task * g_.group_in() * plane;
-    for (std::int64_t c = 0; c < g_.group_in(); ++c)
-      std::fill_n(image + c * plane, plane, bias ? bias[group * g_.group_in() + c] : T(0));
+    if (!direct_) std::fill_n(image, g_.group_in() * plane, T(0));
     for (std::int64_t r = 0; r < ranges_; ++r) {
       const PositionRange at = range(r);
       multiply(plan_of(r), w + group * g_.group_out() * g_.taps(),
-               dy + task * g_.group_out() * g_.positions() + at.begin, direct_ ? image + at.begin : columns, direct_,
+               dy + task * g_.group_out() * g_.positions() + at.begin, direct_ ? image + at.begin : columns, false,
                product_scratch(memory, thread));
       if (!direct_) add_columns_to_volume(g_, g_.group_in(), columns, width_, at, image);
     }

@@ -36,8 +36,7 @@ class ColumnConv {
 
   // y = activation(conv(x, w) + bias); bias may be null.
   void forward(const T* x, const T* w, const T* bias, GemmActivation activation, T* y, void* scratch) const;
-  // dx = gradient of x, plus bias [channels of x] unless it is null (transposed convolutions have one).
-  void backward_data(const T* dy, const T* w, const T* bias, T* dx, void* scratch) const;
+  void backward_data(const T* dy, const T* w, T* dx, void* scratch) const;
   void backward_weight(const T* x, const T* dy, T* dw, void* scratch) const;
 
  private:

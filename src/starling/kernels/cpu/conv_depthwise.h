@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "starling/kernels/cpu/conv_shape.h"
+#include "starling/kernels/cpu/phased_planes.h"
 
 namespace starling {
 
@@ -25,7 +26,7 @@ class DepthwiseConv {
 
  private:
   struct Memory {
-    float* image;  // planes by remainder, plane_ apart; one set a channel, image_ apart
+    float* image;  // phased planes; one set a channel, image_ apart
     float* line;   // results, or a gradient behind a margin of zeros; one a channel, line_ apart
     float* sums;   // of weights, or the weights in the order of remainders
   };
@@ -33,15 +34,13 @@ class DepthwiseConv {
   void clear(const Memory& memory) const;
   template <class Body>
   void share_channels(const Body& body) const;
-  void load_image(const float* plane, float* to) const;
-  void store_image(const float* from, float* plane) const;
   void sum_planes(const float* w, const float* gradient, bool accumulate, float* weights, float* image) const;
   void load_gradient(const float* plane, float* line) const;
 
   Conv2dShape s_;
-  int threads_;
-  std::int64_t rows_, pitch_, plane_;  // of the plane of one remainder, and with what vectors write too much
-  std::int64_t count_;                 // places of a result plane: its rows at that pitch
+  PhasedPlanes planes_;
+  int threads_ = 1;
+  std::int64_t count_;     // places of a result plane: its rows at that pitch
   std::int64_t together_;  // channels moved before the first of them is used: their stores have ended by then
   std::int64_t margin_;    // zeros before a gradient
   std::int64_t image_, line_, sums_, per_thread_;  // floats

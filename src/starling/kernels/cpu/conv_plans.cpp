@@ -4,7 +4,9 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/conv_columns.h"
+#include "starling/kernels/cpu/conv_depthwise.h"
 #include "starling/kernels/cpu/conv_im2col.h"
+#include "starling/kernels/cpu/conv_winograd.h"
 
 namespace starling::conv_plans {
 
@@ -26,59 +28,93 @@ std::unique_ptr<Plan> plan_zeros(const PlanRequest& request) {
   return make_plan([bytes](const Launch& launch) { std::fill_n(static_cast<char*>(launch.out[0]), bytes, char(0)); });
 }
 
+bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
+         DepthwiseConv::takes(image_shape(g));
+}
+
+bool winograd_takes(const PlanRequest& request, const ConvGeometry& g) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
+         winograd_pays(image_shape(g), request.threads);
+}
+
+bool panels_take(const PlanRequest& request, const ConvGeometry& g, PanelConv::Pass pass) {
+  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
+         PanelConv::takes(image_shape(g), pass, request.threads);
+}
+
+std::unique_ptr<Plan> depthwise_data(const PlanRequest& request, const ConvGeometry& g) {
+  if (!is_depthwise(request, g)) return nullptr;
+  DepthwiseConv conv(image_shape(g), request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> winograd_data(const PlanRequest& request, const ConvGeometry& g) {
+  if (!winograd_takes(request, g)) return nullptr;
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(
+      winograd_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
+        winograd_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
+      });
+}
+
+std::unique_ptr<Plan> panels_data(const PlanRequest& request, const ConvGeometry& g) {
+  if (!panels_take(request, g, PanelConv::Pass::data)) return nullptr;
+  PanelConv conv(image_shape(g), PanelConv::Pass::data, request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+  });
+}
+
 namespace {
 
 template <class T>
-void fill_planes(T* to, std::int64_t planes, std::int64_t plane, const T* bias, std::int64_t channels, bool add) {
-  parallel_for(planes, std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, plane)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t p = begin; p < end; ++p) {
-                   const T value = bias[p % channels];
-                   T* at = to + p * plane;
-                   for (std::int64_t i = 0; i < plane; ++i) at[i] = add ? at[i] + value : value;
-                 }
-               });
-}
-
-// Nothing flows back: the result is the bias alone.
-template <class T>
-std::unique_ptr<Plan> plan_bias(const ConvGeometry& g) {
-  return make_plan([=](const Launch& l) {
-    fill_planes(result<T>(l), g.x[0] * g.x[1], g.x[2] * g.x[3] * g.x[4], operand<T>(l, 2), g.x[1], false);
-  });
-}
-
-template <class T>
-std::unique_ptr<Plan> columns_data(const ConvGeometry& g, bool biased, int threads) {
+std::unique_ptr<Plan> make_columns_data(const ConvGeometry& g, int threads) {
   const ColumnConv<T> conv(g, ColumnConv<T>::Pass::data, threads);
   return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
-    conv.backward_data(operand<T>(l, 0), operand<T>(l, 1), biased ? operand<T>(l, 2) : nullptr, result<T>(l),
-                       l.scratch);
+    conv.backward_data(operand<T>(l, 0), operand<T>(l, 1), result<T>(l), l.scratch);
   });
 }
 
-std::unique_ptr<Plan> image_data(const ConvGeometry& g, bool biased, int threads) {
-  const Conv2dShape shape = image_shape(g);
-  return make_plan(conv2d_backward_data_scratch(shape, threads), [=](const Launch& l) {
-    conv2d_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
-    if (!biased) return;
-    fill_planes(result<float>(l), g.x[0] * g.x[1], g.x[3] * g.x[4], operand<float>(l, 2), g.x[1], true);
+template <class T>
+std::unique_ptr<Plan> make_with_bias(std::unique_ptr<Plan> plan, const ConvGeometry& g) {
+  const std::size_t bytes = plan->scratch_bytes;
+  return make_plan(bytes, [plan = std::move(plan), g](const Launch& l) {
+    plan->run(l);
+    const std::int64_t plane = g.x[2] * g.x[3] * g.x[4];
+    const std::int64_t grain = std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, plane));
+    parallel_for(g.x[0] * g.x[1], grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p) {
+        const T value = operand<T>(l, 2)[p % g.x[1]];
+        T* at = result<T>(l) + p * plane;
+        for (std::int64_t i = 0; i < plane; ++i) at[i] += value;
+      }
+    });
   });
 }
 
 }  // namespace
 
-std::unique_ptr<Plan> plan_data(const PlanRequest& request, const ConvGeometry& g) {
+std::unique_ptr<Plan> columns_data(const PlanRequest& request, const ConvGeometry& g) {
   const DType dtype = request.in[0].dtype;
-  const bool biased = request.in.size() == 3;
   if (dtype != DType::f32 && dtype != DType::f64) return nullptr;
-  if (!has_work(g)) {
-    if (!biased) return plan_zeros(request);
-    return dtype == DType::f64 ? plan_bias<double>(g) : plan_bias<float>(g);
-  }
-  if (dtype == DType::f64) return columns_data<double>(g, biased, request.threads);
-  if (is_image(g)) return image_data(g, biased, request.threads);
-  return columns_data<float>(g, biased, request.threads);
+  if (!has_work(g)) return plan_zeros(request);
+  if (dtype == DType::f64) return make_columns_data<double>(g, request.threads);
+  if (!is_image(g)) return make_columns_data<float>(g, request.threads);
+  const Conv2dShape shape = image_shape(g);
+  return make_plan(
+      conv2d_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
+        conv2d_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
+      });
+}
+
+std::unique_ptr<Plan> with_bias(std::unique_ptr<Plan> plan, const ConvGeometry& g, DType dtype) {
+  if (dtype == DType::f64) return make_with_bias<double>(std::move(plan), g);
+  return make_with_bias<float>(std::move(plan), g);
 }
 
 }  // namespace starling::conv_plans

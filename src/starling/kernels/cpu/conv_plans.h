@@ -1,5 +1,6 @@
 #pragma once
 
+#include "starling/kernels/cpu/conv_panels.h"
 #include "starling/kernels/cpu/conv_shape.h"
 #include "starling/kernels/kernel.h"
 #include "starling/ops/conv_geometry.h"
@@ -24,7 +25,19 @@ Conv2dShape image_shape(const ConvGeometry& g);
 
 std::unique_ptr<Plan> plan_zeros(const PlanRequest& request);
 
-// The gradient for x from (dy, weight), which is the transposed convolution too: a third operand is a bias.
-std::unique_ptr<Plan> plan_data(const PlanRequest& request, const ConvGeometry& geometry);
+// The gradient for x from (dy, weight), which is the transposed convolution too. The first three are null where they
+// are not meant for the geometry; the last takes everything in f32 and f64.
+std::unique_ptr<Plan> depthwise_data(const PlanRequest& request, const ConvGeometry& geometry);
+std::unique_ptr<Plan> winograd_data(const PlanRequest& request, const ConvGeometry& geometry);
+std::unique_ptr<Plan> panels_data(const PlanRequest& request, const ConvGeometry& geometry);
+std::unique_ptr<Plan> columns_data(const PlanRequest& request, const ConvGeometry& geometry);
+
+// The plan followed by adding the third operand, a bias by channel of x.
+std::unique_ptr<Plan> with_bias(std::unique_ptr<Plan> plan, const ConvGeometry& geometry, DType dtype);
+
+// Whether the f32 kernels are meant for it.
+bool is_depthwise(const PlanRequest& request, const ConvGeometry& geometry);
+bool winograd_takes(const PlanRequest& request, const ConvGeometry& geometry);
+bool panels_take(const PlanRequest& request, const ConvGeometry& geometry, PanelConv::Pass pass);
 
 }  // namespace starling::conv_plans

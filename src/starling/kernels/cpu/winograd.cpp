@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "starling/kernels/cpu/winograd-inl.h"
+#include "starling/kernels/cpu/winograd_weights-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace starling {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace starling {
@@ -25,6 +26,12 @@ struct WinogradRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
+inline std::int64_t winograd_tiles(std::int64_t size) { return (size + 1) / 2; }
+// A thread's part of `count` tiles or channels, cut at multiples of unit.
+inline WinogradRange winograd_part(std::int64_t count, std::int64_t unit, int thread, int threads) {
+  const std::int64_t units = (count + unit - 1) / unit;
+  return {std::min(count, units * thread / threads * unit), std::min(count, units * (thread + 1) / threads * unit)};
+}
 // Plane p, channel c, tile t of a range lie at at[p * plane + c * ld + (t - begin)].
 struct WinogradPlanes {
   float* at = nullptr;

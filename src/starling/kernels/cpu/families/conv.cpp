@@ -5,6 +5,7 @@
 #include "starling/kernels/cpu/conv_columns.h"
 #include "starling/kernels/cpu/conv_depthwise.h"
 #include "starling/kernels/cpu/conv_im2col.h"
+#include "starling/kernels/cpu/conv_panels.h"
 #include "starling/kernels/cpu/conv_plans.h"
 #include "starling/kernels/cpu/conv_winograd.h"
 #include "starling/kernels/cpu/product.h"
@@ -15,10 +16,13 @@ namespace {
 
 using conv_plans::has_work;
 using conv_plans::image_shape;
+using conv_plans::is_depthwise;
 using conv_plans::is_image;
 using conv_plans::operand;
+using conv_plans::panels_take;
 using conv_plans::plan_zeros;
 using conv_plans::result;
+using conv_plans::winograd_takes;
 
 // Images in f32 have a kernel of their own; everything else goes by columns.
 std::unique_ptr<Plan> image_forward(const ConvGeometry& g, GemmActivation activation, bool biased, int threads) {
@@ -60,10 +64,12 @@ std::unique_ptr<Plan> columns_weight(const ConvGeometry& g, int threads) {
   });
 }
 
-template <class G>
+using DataPlan = std::unique_ptr<Plan> (*)(const PlanRequest&, const ConvGeometry&);
+
+template <class G, DataPlan data>
 std::unique_ptr<Plan> plan_backward_input(const PlanRequest& request) {
   const auto& a = request.attrs.as<G>();
-  return conv_plans::plan_data(request, conv_geometry(a.shape, request.in[1].shape, a, request.op.name.c_str()));
+  return data(request, conv_geometry(a.shape, request.in[1].shape, a, request.op.name.c_str()));
 }
 
 template <class G>
@@ -84,17 +90,12 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
 }
 
 // The kernels below decline what they are not for; the next one is asked then.
-bool tiles_pay(const PlanRequest& request, const ConvGeometry& g) {
-  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
-         winograd_pays(image_shape(g), request.threads);
-}
-
 std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dAttrs>();
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
   const GemmActivation activation = gemm_activation(a.activation);
   const bool relu = activation == GemmActivation::kRelu;
-  if (!tiles_pay(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  if (!winograd_takes(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
   const Conv2dShape shape = image_shape(g);
   return make_plan(winograd_forward_scratch(shape, request.threads), [=, biased = request.in.size() == 3,
                                                                       threads = request.threads](const Launch& l) {
@@ -103,21 +104,10 @@ std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
   });
 }
 
-std::unique_ptr<Plan> plan_winograd_input(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dGradAttrs>();
-  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
-  if (!tiles_pay(request, g)) return nullptr;
-  const Conv2dShape shape = image_shape(g);
-  return make_plan(
-      winograd_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
-        winograd_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
-      });
-}
-
 std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
   const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
-  if (!tiles_pay(request, g)) return nullptr;
+  if (!winograd_takes(request, g)) return nullptr;
   const Conv2dShape shape = image_shape(g);
   return make_plan(winograd_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](
                                                                                  const Launch& l) {
@@ -125,9 +115,30 @@ std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   });
 }
 
-bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
-  return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
-         DepthwiseConv::takes(image_shape(g));
+std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
+  const GemmActivation activation = gemm_activation(a.activation);
+  const bool relu = activation == GemmActivation::kRelu, biased = request.in.size() == 3;
+  if (!panels_take(request, g, PanelConv::Pass::forward) || (!relu && activation != GemmActivation::kNone))
+    return nullptr;
+  PanelConv conv(image_shape(g), PanelConv::Pass::forward, request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
+    conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
+                 result<float>(l), l.scratch);
+  });
+}
+
+std::unique_ptr<Plan> plan_panels_weight(const PlanRequest& request) {
+  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
+  if (!panels_take(request, g, PanelConv::Pass::weight)) return nullptr;
+  PanelConv conv(image_shape(g), PanelConv::Pass::weight, request.threads);
+  const std::size_t bytes = conv.scratch_bytes();
+  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
+    conv.backward_weight(operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch);
+  });
 }
 
 template <class A>
@@ -142,17 +153,6 @@ std::unique_ptr<Plan> plan_depthwise_forward(const PlanRequest& request) {
   return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
     conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
                  result<float>(l), l.scratch);
-  });
-}
-
-std::unique_ptr<Plan> plan_depthwise_input(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dGradAttrs>();
-  const ConvGeometry g = conv_geometry(a.shape, request.in[1].shape, a, "conv2d_backward_input");
-  if (!is_depthwise(request, g)) return nullptr;
-  DepthwiseConv conv(image_shape(g), request.threads);
-  const std::size_t bytes = conv.scratch_bytes();
-  return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
-    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
   });
 }
 
@@ -175,16 +175,19 @@ void register_cpu_conv(KernelTable& table) {
   };
   add("conv1d", "depthwise", plan_depthwise_forward<Conv1dAttrs>);
   add("conv2d", "depthwise", plan_depthwise_forward<Conv2dAttrs>);
-  add("conv2d_backward_input", "depthwise", plan_depthwise_input);
+  add("conv2d_backward_input", "depthwise", plan_backward_input<Conv2dGradAttrs, conv_plans::depthwise_data>);
   add("conv2d_backward_weight", "depthwise", plan_depthwise_weight);
   add("conv2d", "winograd", plan_winograd_forward);
-  add("conv2d_backward_input", "winograd", plan_winograd_input);
+  add("conv2d_backward_input", "winograd", plan_backward_input<Conv2dGradAttrs, conv_plans::winograd_data>);
   add("conv2d_backward_weight", "winograd", plan_winograd_weight);
+  add("conv2d", "panels", plan_panels_forward);
+  add("conv2d_backward_input", "panels", plan_backward_input<Conv2dGradAttrs, conv_plans::panels_data>);
+  add("conv2d_backward_weight", "panels", plan_panels_weight);
   add("conv1d", "im2col", plan_forward<Conv1dAttrs>);
   add("conv2d", "im2col", plan_forward<Conv2dAttrs>);
   add("conv3d", "im2col", plan_forward<Conv3dAttrs>);
-  add("conv2d_backward_input", "im2col", plan_backward_input<Conv2dGradAttrs>);
-  add("conv3d_backward_input", "im2col", plan_backward_input<Conv3dGradAttrs>);
+  add("conv2d_backward_input", "im2col", plan_backward_input<Conv2dGradAttrs, conv_plans::columns_data>);
+  add("conv3d_backward_input", "im2col", plan_backward_input<Conv3dGradAttrs, conv_plans::columns_data>);
   add("conv2d_backward_weight", "im2col", plan_backward_weight<Conv2dGradAttrs>);
   add("conv3d_backward_weight", "im2col", plan_backward_weight<Conv3dGradAttrs>);
 }

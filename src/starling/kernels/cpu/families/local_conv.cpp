@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "starling/kernels/cpu/conv_columns.h"
 #include "starling/kernels/cpu/conv_cut.h"
 #include "starling/kernels/cpu/conv_plans.h"
 #include "starling/kernels/cpu/gemm.h"
@@ -41,9 +40,8 @@ class LocalConv {
     share_tasks(positions, threads_, [&](int thread, std::int64_t p) {
       T* windows = memory.windows + thread * windows_;
       T* products = memory.products + thread * products_;
-      for (std::int64_t n = 0; n < g_.x[0]; ++n) {
-        volume_to_columns(g_, g_.x[1], x + n * g_.x[1] * g_.x[3] * g_.x[4], {p, p + 1}, windows + n * g_.taps(), 1);
-      }
+      for (std::int64_t n = 0; n < g_.x[0]; ++n)
+        copy_window(x + n * g_.x[1] * g_.x[3] * g_.x[4], p, windows + n * g_.taps());
       multiply(windows, w + p * out * g_.taps(), products, memory.product + thread * product_bytes_);
       for (std::int64_t n = 0; n < g_.x[0]; ++n) {
         for (std::int64_t o = 0; o < out; ++o) {
@@ -62,6 +60,27 @@ class LocalConv {
   Memory carve(ScratchCarver& carver) const {
     return {carver.take<char>(product_bytes_ * threads_), carver.take<T>(windows_ * threads_),
             carver.take<T>(products_ * threads_)};
+  }
+  void copy_window(const T* image, std::int64_t position, T* to) const {
+    const std::int64_t top = position / g_.y[4] * g_.stride[1] - g_.padding[1];
+    const std::int64_t left = position % g_.y[4] * g_.stride[2] - g_.padding[2];
+    const std::int64_t step_h = g_.dilation[1], step_w = g_.dilation[2];
+    const bool inside =
+        top >= 0 && left >= 0 && top + (g_.w[3] - 1) * step_h < g_.x[3] && left + (g_.w[4] - 1) * step_w < g_.x[4];
+    for (std::int64_t c = 0; c < g_.x[1]; ++c, image += g_.x[3] * g_.x[4]) {
+      for (std::int64_t kh = 0; kh < g_.w[3]; ++kh) {
+        const std::int64_t h = top + kh * step_h;
+        if (inside) {
+          const T* row = image + h * g_.x[4] + left;
+          for (std::int64_t kw = 0; kw < g_.w[4]; ++kw) *to++ = row[kw * step_w];
+          continue;
+        }
+        for (std::int64_t kw = 0; kw < g_.w[4]; ++kw) {
+          const std::int64_t w = left + kw * step_w;
+          *to++ = h >= 0 && h < g_.x[3] && w >= 0 && w < g_.x[4] ? image[h * g_.x[4] + w] : T(0);
+        }
+      }
+    }
   }
   void multiply(const float* a, const float* b, float* c, void* scratch) const { gemm(plan_, a, b, c, {}, scratch); }
   void multiply(const double* a, const double* b, double* c, void* scratch) const {
