@@ -8,6 +8,7 @@
 
 #include "starling/cli/cli.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/apply.h"
 #include "starling/ops/registry.h"
 
 namespace starling::cli {
@@ -40,6 +41,37 @@ std::vector<std::string> kernel_names(const OpDef& op, DeviceKind device) {
   return names;
 }
 
+// Whether a sample call with its floats as this dtype has a kernel on the CPU.
+bool takes(const OpDef& op, const OpCase& sample, DType dtype) {
+  std::vector<TensorType> in;
+  for (const auto& given : sample.in) in.push_back({given.dtype == DType::f64 ? dtype : given.dtype, given.shape});
+  Attrs attrs = sample.attrs;
+  for (const auto& field : attrs.type().fields) {
+    if (field.kind == AttrKind::dtype && attrs.get<DType>(field) == DType::f64) attrs.get<DType>(field) = dtype;
+  }
+  try {
+    std::vector<ArgDesc> from, to;
+    for (const auto& type : in) from.push_back(dense(type));
+    for (const auto& type : infer(op, in, attrs)) to.push_back(dense(type));
+    plan_kernel(op, DeviceKind::cpu, attrs, from, to, {});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Found by trying, so that the list is what the kernels do.
+std::vector<std::string> dtype_names(const OpDef& op) {
+  std::vector<std::string> names;
+  if (!op.cases || op.cases().empty()) return names;
+  const OpCase sample = op.cases().front();
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (takes(op, sample, dtype)) names.emplace_back(name(dtype));
+  }
+  return names;
+}
+
 bool differentiable(const OpDef& op) { return op.gradient != nullptr || op.decompose != nullptr; }
 
 nlohmann::ordered_json to_row(const OpDef& op) {
@@ -60,6 +92,7 @@ nlohmann::ordered_json to_row(const OpDef& op) {
           {"outputs", op.outputs},
           {"attributes", attributes},
           {"gradient", differentiable(op)},
+          {"dtypes", dtype_names(op)},
           {"elementwise", op.elementwise()},
           {"random", op.random},
           {"stateful", op.stateful},
@@ -90,12 +123,12 @@ void print_markdown(const std::vector<const OpDef*>& ops) {
   fmt::print(
       "# Ops\n\nMade by `starling ops --markdown`; a test holds it against the program.\n`x?` may be missing, "
       "`xs...` stands for any number.\n\n");
-  fmt::print("| op | does | attributes | gradient | CPU kernels |\n|---|---|---|---|---|\n");
+  fmt::print("| op | does | attributes | dtypes | gradient | CPU kernels |\n|---|---|---|---|---|---|\n");
   for (const OpDef* op : ops) {
     const std::string attributes = attribute_list(*op);
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", cell(signature(*op)), cell(op->doc),
-               attributes.empty() ? "" : "`" + cell(attributes) + "`", differentiable(*op) ? "yes" : "no",
-               fmt::join(kernel_names(*op, DeviceKind::cpu), ", "));
+    fmt::print("| `{}` | {} | {} | {} | {} | {} |\n", cell(signature(*op)), cell(op->doc),
+               attributes.empty() ? "" : "`" + cell(attributes) + "`", fmt::join(dtype_names(*op), " "),
+               differentiable(*op) ? "yes" : "no", fmt::join(kernel_names(*op, DeviceKind::cpu), ", "));
   }
 }
 
@@ -109,6 +142,7 @@ void print_text(const OpDef& op) {
   fmt::print("{}\n  {}\n", signature(op), op.doc);
   const std::string attributes = attribute_list(op);
   if (!attributes.empty()) fmt::print("  attributes: {}\n", attributes);
+  if (const auto dtypes = dtype_names(op); !dtypes.empty()) fmt::print("  dtypes: {}\n", fmt::join(dtypes, " "));
   fmt::print("  gradient: {}\n", differentiable(op) ? "yes" : "no");
   for (auto device : {DeviceKind::cpu, DeviceKind::cuda}) {
     const auto names = kernel_names(op, device);
@@ -132,7 +166,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_ops(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand("ops", "Lists the ops: inputs, attributes, gradient, kernels");
+  auto* command = app.add_subcommand("ops", "Lists the ops: inputs, attributes, dtypes, gradient, kernels by device");
   auto options = std::make_shared<Options>();
   command->add_option("name", options->name, "Only this one");
   auto* json = command->add_flag("--json", options->json, "One row an op, as bindings read them");

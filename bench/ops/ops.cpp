@@ -1,0 +1,115 @@
+// One op at a time, checked and timed on request: the Starling side of bench/compare_ops.py. Reads one JSON object a
+// line from stdin and answers each with one line:
+//   {"do": "prepare", "op": "conv2d", "file": …, "grad": [true, true], "attrs": {"padding": "[1, 1]"}}
+//       operands in0, in1, … from a safetensors file; `grad` has one entry an operand: whether it wants a gradient
+//   {"do": "values", "file": …, "threads": 2}: one train call, its first output and gradients written to a file
+//   {"do": "slice", "phase": "forward" | "train", "seconds": 0.3, "threads": 2} → {"ms": …, "p10_ms": …, "calls": …}
+// A forward call is the op alone; a train call is the op and the gradients of its operands that want one, from a
+// gradient of ones for its first output.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "starling/autograd/autograd.h"
+#include "starling/base/parallel.h"
+#include "starling/data/safetensors.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/registry.h"
+
+namespace starling {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+struct Prepared {
+  const OpDef* op = nullptr;
+  Attrs attrs{};
+  std::vector<Tensor> in{};
+  std::vector<Tensor> wanted{};
+};
+
+Prepared prepare(const json& request) {
+  Prepared made{.op = &find_op(request.at("op").get<std::string>())};
+  made.attrs = Attrs::defaults(*made.op->attrs);
+  for (const auto& [key, value] : request.at("attrs").items()) made.attrs.set(key, value.get<std::string>());
+  const auto file = SafetensorsFile::open(request.at("file").get<std::string>()).value();
+  for (std::size_t i = 0; i < request.at("grad").size(); ++i) {
+    const Tensor mapped = file.tensor(fmt::format("in{}", i));
+    made.in.push_back(empty(mapped.shape(), mapped.dtype()));
+    copy_into(made.in.back(), mapped);
+    if (request.at("grad")[i].get<bool>()) made.wanted.push_back(made.in.back().set_requires_grad());
+  }
+  return made;
+}
+
+// The first output, then the gradients.
+TensorList train_call(const Prepared& prepared) {
+  TensorList out = apply(*prepared.op, prepared.in, prepared.attrs);
+  TensorList results{out[0]};
+  if (prepared.wanted.empty()) return results;
+  const Tensor seed = full(out[0].shape(), 1.0, out[0].dtype());
+  for (auto& gradient : gradients({out.data(), 1}, prepared.wanted, {&seed, 1})) results.push_back(std::move(gradient));
+  return results;
+}
+
+void forward_call(const Prepared& prepared) {
+  const NoGrad no_grad;
+  apply(*prepared.op, prepared.in, prepared.attrs);
+}
+
+json values(const Prepared& prepared, const json& request) {
+  const ThreadScope threads(request.at("threads").get<int>());
+  std::vector<NamedTensor> named;
+  for (auto& result : train_call(prepared)) named.push_back({fmt::format("out{}", named.size()), result});
+  write_safetensors(request.at("file").get<std::string>(), named).value();
+  return {{"count", named.size()}};
+}
+
+json slice(const Prepared& prepared, const json& request) {
+  const ThreadScope threads(request.at("threads").get<int>());
+  const bool train = request.at("phase") == "train";
+  const auto call = [&] { train ? static_cast<void>(train_call(prepared)) : forward_call(prepared); };
+  for (int i = 0; i < 3; ++i) call();
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration<double>(request.at("seconds").get<double>());
+  while (times.empty() || Clock::now() < end) {
+    const auto begin = Clock::now();
+    call();
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+  }
+  std::sort(times.begin(), times.end());
+  return {{"ms", times[times.size() / 2]}, {"p10_ms", times[times.size() / 10]}, {"calls", times.size()}};
+}
+
+json answer(const json& request, Prepared& prepared) {
+  const auto what = request.at("do").get<std::string>();
+  if (what == "prepare") {
+    prepared = prepare(request);
+    return {{"ok", true}};
+  }
+  check(prepared.op != nullptr, "[bench_ops] expected an op to be prepared first, got '{}'", what);
+  if (what == "values") return values(prepared, request);
+  check(what == "slice", "[bench_ops] expected prepare, values or slice, got '{}'", what);
+  return slice(prepared, request);
+}
+
+}  // namespace
+}  // namespace starling
+
+int main() {
+  starling::Prepared prepared;
+  for (std::string line; std::getline(std::cin, line);) {
+    nlohmann::json reply;
+    try {
+      reply = starling::answer(nlohmann::json::parse(line), prepared);
+    } catch (const std::exception& error) {
+      reply = {{"error", error.what()}};
+    }
+    fmt::print("{}\n", reply.dump());
+    std::fflush(stdout);
+  }
+}
