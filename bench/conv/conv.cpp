@@ -71,14 +71,19 @@ void conv(const std::string& name, const Conv2dShape& s, int threads) {
         }));
 }
 
-void pool(const std::string& name, const Pool2dShape& s, int threads) {
-  Buffer x(s.planes * s.in_h * s.in_w);
-  Buffer y(s.planes * s.out_h() * s.out_w());
-  Buffer dx(s.planes * s.in_h * s.in_w);
-  const double forward = best_seconds([&] { max_pool2d_forward(s, x.data(), y.data(), threads); });
-  const double backward = best_seconds([&] { max_pool2d_backward(s, x.data(), y.data(), dx.data(), threads); });
-  fmt::print("{:<12} max pool threads {} {:>10.1f} us forward {:>8.1f} us backward\n", name, threads, forward * 1e6,
-             backward * 1e6);
+void pool(const std::string& name, const Shape& image, int threads) {
+  const PoolWindows w = regular_windows(pool_geometry(image, MaxPoolAttrs{}, 2, "bench"));
+  Buffer x(image.numel());
+  Buffer y(w.planes * w.out_volume());
+  Buffer dx(image.numel());
+  std::vector<std::int32_t> index(static_cast<std::size_t>(w.planes * w.out_volume()));
+  const PositionShape positions{w.planes, w.in_volume(), w.out_volume(), w.out[2]};
+  const double values = best_seconds([&] { max_pool<float>(w, x.data(), y.data(), nullptr, threads); });
+  const double forward = best_seconds([&] { max_pool(w, x.data(), y.data(), index.data(), threads); });
+  const double backward =
+      best_seconds([&] { max_pool_scatter<float>(positions, y.data(), index.data(), dx.data(), threads); });
+  fmt::print("{:<12} max pool threads {} {:>10.1f} us values {:>8.1f} us with positions {:>8.1f} us backward\n", name,
+             threads, values * 1e6, forward * 1e6, backward * 1e6);
 }
 
 }  // namespace
@@ -104,7 +109,7 @@ int main() {
           .pad_w = 1},
          threads);
     conv("1x1 256", {.batch = 8, .in_channels = 256, .in_h = 14, .in_w = 14, .out_channels = 256}, threads);
-    pool("lenet.pool1", {.planes = 64 * 20, .in_h = 24, .in_w = 24}, threads);
-    pool("lenet.pool2", {.planes = 64 * 50, .in_h = 8, .in_w = 8}, threads);
+    pool("lenet.pool1", {64, 20, 24, 24}, threads);
+    pool("lenet.pool2", {64, 50, 8, 8}, threads);
   }
 }
