@@ -71,6 +71,8 @@ def compare(number, case, sides, options, threads, folder):
     file = str(folder / "operands.safetensors")
     case.write(file)
     request = {"op": case.op, "file": file, "grad": case.grads, "attrs": case.attrs, "number": number}
+    if case.forward:
+        request["forward"] = case.forward
     for name, side in sides.items():
         side.ask("prepare", **request, channels_last=name == "channels_last")
     results = {name: str(folder / f"{name}.safetensors") for name in ("ours", "plain")}

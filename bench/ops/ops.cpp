@@ -2,6 +2,7 @@
 // line from stdin and answers each with one line:
 //   {"do": "prepare", "op": "conv2d", "file": …, "grad": [true, true], "attrs": {"padding": "[1, 1]"}}
 //       operands in0, in1, … from a safetensors file; `grad` has one entry an operand: whether it wants a gradient
+//       `forward` names the op that serves where no gradient is wanted, when that is another
 //   {"do": "values", "file": …, "threads": 2}: one train call, its first output and gradients written to a file
 //   {"do": "slice", "phase": "forward" | "train", "seconds": 0.3, "threads": 2} → {"ms": …, "p10_ms": …, "calls": …}
 // A forward call is the op alone; a train call is the op and the gradients of its operands that want one, from a
@@ -27,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Prepared {
   const OpDef* op = nullptr;
+  const OpDef* forward = nullptr;
   Attrs attrs{};
   std::vector<Tensor> in{};
   std::vector<Tensor> wanted{};
@@ -34,6 +36,7 @@ struct Prepared {
 
 Prepared prepare(const json& request) {
   Prepared made{.op = &find_op(request.at("op").get<std::string>())};
+  made.forward = &find_op(request.value("forward", made.op->name));
   made.attrs = Attrs::defaults(*made.op->attrs);
   for (const auto& [key, value] : request.at("attrs").items()) made.attrs.set(key, value.get<std::string>());
   const auto file = SafetensorsFile::open(request.at("file").get<std::string>()).value();
@@ -58,7 +61,7 @@ TensorList train_call(const Prepared& prepared) {
 
 void forward_call(const Prepared& prepared) {
   const NoGrad no_grad;
-  apply(*prepared.op, prepared.in, prepared.attrs);
+  apply(*prepared.forward, prepared.in, prepared.attrs);
 }
 
 json values(const Prepared& prepared, const json& request) {

@@ -24,6 +24,7 @@ class Case:
     attrs: dict = field(default_factory=dict)
     tolerance: float = 1e-3
     images: bool = False  # whether channels_last memory makes sense
+    forward: str = ""  # the op on our side where no gradient is wanted, when it is another
 
     @property
     def grads(self):
@@ -57,7 +58,7 @@ def max_pool(net, n, c, size, kernel, stride, padding=0):
     return Case(f"{net} max pool {kernel}/{stride} {c}×{size}²", "max_pool2d", of([n, c, size, size]),
                 lambda x: F.max_pool2d(x, kernel, stride, padding),
                 {"kernel": f"[{kernel}, {kernel}]", "stride": f"[{stride}, {stride}]",
-                 "padding": f"[{padding}, {padding}]"}, images=True)
+                 "padding": f"[{padding}, {padding}]"}, images=True, forward="max_pool2d_values")
 
 
 def linear(net, rows, inner, out):
@@ -82,6 +83,8 @@ CASES = [
     conv("alexnet", 64, 96, 27, 256, 5, 1, 2),
     conv("alexnet", 64, 256, 13, 384, 3, 1, 1),
     max_pool("alexnet", 64, 96, 55, 3, 2),
+    Case("alexnet response norm 96×55²", "local_response_norm", of([64, 96, 55, 55]),
+         lambda x: F.local_response_norm(x, 5, 5e-4, 0.75, 2), {"size": "5", "alpha": "5e-4", "k": "2"}),
     linear("alexnet", 64, 9216, 4096),
     conv("resnet", 16, 3, 224, 64, 7, 2, 3),
     max_pool("resnet", 16, 64, 112, 3, 2, 1),
@@ -95,6 +98,8 @@ CASES = [
     conv("resnet", 16, 256, 56, 64, 1),
     conv("resnet", 16, 512, 7, 2048, 1),
     conv("mobilenet", 16, 144, 56, 144, 3, 1, 1, 144),
+    Case("resnet global average 512×7²", "global_avg_pool", of([16, 512, 7, 7]),
+         lambda x: F.adaptive_avg_pool2d(x, 1), images=True),
     batch_norm("resnet", 16, 64, 112),
     batch_norm("resnet", 16, 256, 14),
     linear("mlp", 64, 784, 512),

@@ -17,6 +17,8 @@ std::array<std::uint32_t, 2> halves(std::uint64_t x) {
   return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(x >> 32)};
 }
 
+__extension__ using Wide = unsigned __int128;
+
 PhiloxBlock block_of(const PhiloxStream& stream, std::uint64_t index) {
   const auto low = halves(index / 4);
   return philox4x32({low[0], low[1], stream.counter_high[0], stream.counter_high[1]}, stream.key);
@@ -43,6 +45,25 @@ std::uint32_t philox_bits(const PhiloxStream& stream, std::uint64_t index) {
 
 float philox_uniform(const PhiloxStream& stream, std::uint64_t index) {
   return uniform_from_bits(philox_bits(stream, index));
+}
+
+std::uint64_t philox_bits64(const PhiloxStream& stream, std::uint64_t index) {
+  const PhiloxBlock block = block_of(stream, 2 * index);
+  const std::uint64_t pair = 2 * index % 4;
+  return block[pair] | std::uint64_t{block[pair + 1]} << 32;
+}
+
+double philox_uniform53(const PhiloxStream& stream, std::uint64_t index) {
+  return static_cast<double>(philox_bits64(stream, index) >> 11) * 0x1p-53;
+}
+
+std::uint64_t philox_below(const PhiloxStream& stream, std::uint64_t index, std::uint64_t total, std::uint64_t bound) {
+  // The high word of bits · bound; 2^64 mod bound of the low words would come once too often (Lemire 2019).
+  const std::uint64_t rejected = (0 - bound) % bound;
+  for (std::uint64_t attempt = 0;; ++attempt) {
+    const auto product = static_cast<Wide>(philox_bits64(stream, index + attempt * total)) * bound;
+    if (static_cast<std::uint64_t>(product) >= rejected) return static_cast<std::uint64_t>(product >> 64);
+  }
 }
 
 double philox_normal(const PhiloxStream& stream, std::uint64_t index) {

@@ -37,6 +37,14 @@ float philox_uniform(const PhiloxStream& stream, std::uint64_t index);       // 
 // Standard normal by Box-Muller from the words of the pair index / 2. Kernels agree to a few float ulps.
 double philox_normal(const PhiloxStream& stream, std::uint64_t index);
 
+// 64 bits: the words 2 · index and 2 · index + 1.
+std::uint64_t philox_bits64(const PhiloxStream& stream, std::uint64_t index);
+// [0, 1), 53 bits of them.
+double philox_uniform53(const PhiloxStream& stream, std::uint64_t index);
+// [0, bound), all equally likely, bound ≥ 1: draws that would favour some numbers are rejected, and attempt t reads the
+// number at index + t · total, with `total` the count of all numbers drawn from the stream.
+std::uint64_t philox_below(const PhiloxStream& stream, std::uint64_t index, std::uint64_t total, std::uint64_t bound);
+
 inline float uniform_from_bits(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 }  // namespace starling

@@ -65,4 +65,87 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {});
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p).
 Tensor dropout(const Tensor& x, double p);
 
+// 1 with probability p, else 0; or with the probability that each element of a tensor says.
+Tensor bernoulli(const Shape& shape, double p = 0.5, DType dtype = DType::f32);
+Tensor bernoulli(const Tensor& p);
+
+struct RandintOptions {
+  std::int64_t low = 0;
+  std::int64_t high = 2;
+  DType dtype = DType::i64;
+};
+// Integers in [low, high), all equally likely.
+Tensor randint(const Shape& shape, const RandintOptions& options);
+
+struct MultinomialOptions {
+  std::int64_t count = 1;
+  bool replacement = false;
+};
+// For every row of weights [rows, k] (or one, [k]) `count` categories as i64, drawn in proportion to the weights;
+// without replacement each at most once, as if drawn one after another.
+Tensor multinomial(const Tensor& weights, const MultinomialOptions& options = {});
+
+Tensor permutation(std::int64_t n);  // 0 … n - 1 as i64, all orders equally likely
+// x with its elements along an axis in the order that permutation would give.
+Tensor shuffle(const Tensor& x, std::int64_t axis = 0);
+
+// The key as it is now, for calls whose gradient needs it: an optimizer may advance the generator before then. While
+// tracing it is the generator's own.
+Tensor own_key();
+
+struct BernoulliAttrs {
+  Shape shape{};
+  Shape global{};
+  Shape offset{};
+  std::int64_t site = 0;
+  double p = 0.5;  // where no tensor says it
+  DType dtype = DType::f32;
+  static AttrFields fields() {
+    return {field("shape", &BernoulliAttrs::shape),   field("global", &BernoulliAttrs::global),
+            field("offset", &BernoulliAttrs::offset), field("site", &BernoulliAttrs::site),
+            field("p", &BernoulliAttrs::p),           field("dtype", &BernoulliAttrs::dtype)};
+  }
+};
+struct RandintAttrs {
+  Shape shape{};
+  Shape global{};
+  Shape offset{};
+  std::int64_t site = 0;
+  std::int64_t low = 0;
+  std::int64_t high = 2;
+  DType dtype = DType::i64;
+  static AttrFields fields() {
+    return {field("shape", &RandintAttrs::shape),   field("global", &RandintAttrs::global),
+            field("offset", &RandintAttrs::offset), field("site", &RandintAttrs::site),
+            field("low", &RandintAttrs::low),       field("high", &RandintAttrs::high),
+            field("dtype", &RandintAttrs::dtype)};
+  }
+};
+struct MultinomialAttrs {
+  std::int64_t count = 1;
+  bool replacement = false;
+  Shape global{};  // of the result; pieces hold whole rows
+  Shape offset{};
+  std::int64_t site = 0;
+  static AttrFields fields() {
+    return {field("count", &MultinomialAttrs::count), field("replacement", &MultinomialAttrs::replacement),
+            field("global", &MultinomialAttrs::global), field("offset", &MultinomialAttrs::offset),
+            field("site", &MultinomialAttrs::site)};
+  }
+};
+struct PermutationAttrs {
+  std::int64_t n = 0;
+  std::int64_t site = 0;
+  static AttrFields fields() { return {field("n", &PermutationAttrs::n), field("site", &PermutationAttrs::site)}; }
+};
+struct ShuffleAttrs {
+  std::int64_t axis = 0;
+  bool inverse = false;  // puts elements back to where they were
+  std::int64_t site = 0;
+  static AttrFields fields() {
+    return {field("axis", &ShuffleAttrs::axis), field("inverse", &ShuffleAttrs::inverse),
+            field("site", &ShuffleAttrs::site)};
+  }
+};
+
 }  // namespace starling

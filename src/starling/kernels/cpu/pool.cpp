@@ -67,6 +67,14 @@ void avg_pool(const PoolWindows& w, const T* x, T* y, int threads) {
   if (w.planes == 0) return;
   if (w.whole()) {
     const double count = w.divisor > 0 ? w.divisor : w.spans[0][0].count * w.spans[1][0].count * w.spans[2][0].count;
+    constexpr std::int64_t kShort = 1024;  // longer sums go through double
+    if constexpr (std::is_same_v<T, float>) {
+      if (in <= kShort) {
+        return share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int) {
+          avg_pool_whole(x + first * in, y + first, end - first, in, 1 / count);
+        });
+      }
+    }
     return reduce_sum(x, y, {w.planes, in, 1}, 1 / count);
   }
   share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int) {

@@ -39,6 +39,8 @@ void lp_pool(const PoolWindows& windows, double p, const T* x, T* y, int threads
 void max_pool_planes(const PoolWindows& windows, const float* x, float* y, std::int32_t* index, std::int64_t first,
                      std::int64_t end);
 void avg_pool_planes(const PoolWindows& windows, const float* x, float* y, std::int64_t first, std::int64_t end);
+// y = scale · the sum of each plane, for planes of few elements.
+void avg_pool_whole(const float* x, float* y, std::int64_t planes, std::int64_t volume, double scale);
 
 // One plane of positions that lie each in its own 2 × 2 window; false, with dx half written, when one does not.
 bool scatter_two(const float* dy, const std::int32_t* index, std::int64_t rows, std::int64_t columns, float* dx);

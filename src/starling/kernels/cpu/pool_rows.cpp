@@ -178,6 +178,31 @@ void avg_simd(const PoolWindows& w, const float* x, float* y, std::int64_t plane
   sum_planes<2, 0>(w, x, y, planes);
 }
 
+// y = scale · the sum of each row of n.
+void sum_rows_simd(const float* x, float* y, std::int64_t rows, std::int64_t n, float scale) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const hn::CappedTag<float, 4> four;
+  const auto few = static_cast<std::int64_t>(hn::Lanes(four));
+  for (std::int64_t r = 0; r < rows; ++r, x += n) {
+    auto first = hn::Zero(d), second = hn::Zero(d);
+    std::int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      first = hn::Add(first, hn::LoadU(d, x + i));
+      second = hn::Add(second, hn::LoadU(d, x + i + lanes));
+    }
+    if (i + lanes <= n) first = hn::Add(first, hn::LoadU(d, x + i)), i += lanes;
+    float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(first, second)));
+    if (n - i >= few) {
+      auto rest = hn::Zero(four);
+      for (; i + few <= n; i += few) rest = hn::Add(rest, hn::LoadU(four, x + i));
+      sum += hn::GetLane(hn::SumOfLanes(four, rest));
+    }
+    for (; i < n; ++i) sum += x[i];
+    y[r] = scale * sum;
+  }
+}
+
 // Whether all positions of a vector of windows lie in their own.
 template <class D>
 HWY_INLINE bool two_block(D d, const float* dy, const std::int32_t* index, std::int64_t first, std::int64_t width,
@@ -225,6 +250,7 @@ namespace starling {
 HWY_EXPORT(max_simd);
 HWY_EXPORT(avg_simd);
 HWY_EXPORT(scatter_simd);
+HWY_EXPORT(sum_rows_simd);
 
 void max_pool_planes(const PoolWindows& w, const float* x, float* y, std::int32_t* index, std::int64_t first,
                      std::int64_t end) {
@@ -234,6 +260,10 @@ void max_pool_planes(const PoolWindows& w, const float* x, float* y, std::int32_
 
 void avg_pool_planes(const PoolWindows& w, const float* x, float* y, std::int64_t first, std::int64_t end) {
   HWY_DYNAMIC_DISPATCH(avg_simd)(w, x + first * w.in_volume(), y + first * w.out_volume(), end - first);
+}
+
+void avg_pool_whole(const float* x, float* y, std::int64_t planes, std::int64_t volume, double scale) {
+  HWY_DYNAMIC_DISPATCH(sum_rows_simd)(x, y, planes, volume, static_cast<float>(scale));
 }
 
 bool scatter_two(const float* dy, const std::int32_t* index, std::int64_t rows, std::int64_t columns, float* dx) {

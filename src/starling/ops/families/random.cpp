@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/random_checks.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/scope.h"
@@ -56,34 +57,21 @@ Tensor normal(const Shape& shape, const NormalOptions& o) {
                 RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
 }
 
+Tensor own_key() {
+  const Tensor& key = default_generator().key();
+  if (&current_interpreter() != &eager_interpreter()) return key;
+  const Tensor copy = empty({2}, DType::i64, key.device());
+  copy_into(copy, key);
+  return copy;
+}
+
 Tensor dropout(const Tensor& x, double p) {
   static const OpDef& op = find_op("dropout");
   check(p >= 0 && p < 1, "[dropout] expected a probability in [0, 1), got {}", p);
-  Tensor key = default_generator().key();
-  if (&current_interpreter() == &eager_interpreter()) {
-    // The gradient needs the key as it is now, and an optimizer may advance it before then.
-    key = empty({2}, DType::i64, key.device());
-    copy_into(key, default_generator().key());
-  }
-  return apply1(op, {x, key}, DropoutAttrs{1 - p, {}, {}, next_random_site()});
+  return apply1(op, {x, own_key()}, DropoutAttrs{1 - p, {}, {}, next_random_site()});
 }
 
 namespace {
-
-void check_key(const TensorType& key, const InferCall& call) {
-  check(key.dtype == DType::i64 && key.shape == Shape{2}, "[{}] expected a key i64[2] of seed and step, got {}",
-        call.op.name, to_string(key));
-}
-
-// A piece lies within the whole; both are left out for the whole itself.
-void check_piece(const Shape& own, const Shape& global, const Shape& offset, const InferCall& call) {
-  bool fits = global.rank() == offset.rank() && (global.empty() || global.rank() == own.rank());
-  for (int i = 0; fits && i < global.rank(); ++i)
-    fits = offset[i] >= 0 && own[i] <= global[i] && offset[i] <= global[i] - own[i];
-  check(fits, "[{}] expected a piece {} at {} within {}", call.op.name, to_string(own), to_string(offset),
-        to_string(global));
-  check_size(global, 1, call.op.name.c_str());
-}
 
 Types infer_random(const InferCall& call) {
   check_key(call.in[0], call);
@@ -109,7 +97,7 @@ ShardRule shard_dropout(const ShardCall& call) {
   return {{call.placed[0], Placement::replicate()}, {call.placed[0]}};
 }
 
-const CaseInput kKey{.shape = {2}, .low = 0, .high = 1000, .dtype = DType::i64};
+const CaseInput& kKey = kSampleKey;
 
 std::vector<OpCase> random_cases() {
   return {{{kKey}, RandomAttrs{{4, 5}, {}, {}, 3, 0, 1, DType::f64}},
@@ -150,7 +138,11 @@ void register_ops_random(OpRegistry& ops) {
                  return std::vector<OpCase>{{{{.shape = {4, 5}}, kKey}, DropoutAttrs{0.7, {}, {}, 5}},
                                             {{{.shape = {33}}, kKey}, DropoutAttrs{0.5, {}, {}, 6}},
                                             {{{.shape = {2, 3}}, kKey}, DropoutAttrs{0.5, {8, 3}, {4, 0}, 6}},
-                                            {{{.shape = {0, 3}}, kKey}, DropoutAttrs{}}};
+                                            {{{.shape = {0, 3}}, kKey}, DropoutAttrs{}},
+                                            {{{.shape = {}}, kKey}, DropoutAttrs{0.9, {}, {}, 1}},
+                                            {{{.shape = {4, 2}}, kKey}, DropoutAttrs{0.3, {4, 5}, {0, 2}, 6}},
+                                            {{{.shape = {2, 3, 5}}, kKey}, DropoutAttrs{1, {}, {}, 2}},
+                                            {{{.shape = {1, 100}}, kKey}, DropoutAttrs{0.1, {}, {}, 8}}};
                },
            .saves = kSavesInputs,
            .random = true,

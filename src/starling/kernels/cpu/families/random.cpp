@@ -1,60 +1,18 @@
 #include "starling/ops/random.h"
 
+#include "starling/kernels/cpu/random_runs.h"
 #include "starling/kernels/cpu/simd/random.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {
 namespace {
 
-// A piece of a whole tensor as runs of neighbours: dimensions from the end are one run while the piece has all of them.
-struct Runs {
-  std::int64_t length = 1;
-  Shape outer{};           // counts of runs
-  Shape strides{};         // of the whole tensor, along them
-  std::int64_t first = 0;  // place of the piece's first element
-
-  Runs(const Shape& own, const Shape& global, const Shape& offset) {
-    const Shape& whole = global.empty() ? own : global;
-    const Shape steps = contiguous_strides(whole);
-    for (int i = 0; i < offset.rank(); ++i) first += offset[i] * steps[i];
-    int split = own.rank();
-    while (split > 0) {
-      length *= own[--split];
-      if (own[split] != whole[split]) break;
-    }
-    for (int i = 0; i < split; ++i) {
-      outer.push_back(own[i]);
-      strides.push_back(steps[i]);
-    }
-  }
-
-  // Calls f(place in the piece, place in the whole) for every run.
-  template <class F>
-  void each(F&& f) const {
-    const std::int64_t count = outer.numel();
-    if (length == 0) return;
-    for (std::int64_t run = 0; run < count; ++run) {
-      std::int64_t rest = run, at = first;
-      for (int d = outer.rank() - 1; d >= 0; --d) {
-        at += rest % outer[d] * strides[d];
-        rest /= outer[d];
-      }
-      f(run * length, at);
-    }
-  }
-};
-
-PhiloxKey key_of(const void* key, std::int64_t site) {
-  const auto* words = static_cast<const std::int64_t*>(key);
-  return {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1]), static_cast<std::uint64_t>(site)};
-}
-
 template <class T>
 using Fill = void (*)(T*, std::int64_t, const PhiloxKey&, std::int64_t, double, double);
 
 template <class T>
 std::unique_ptr<Plan> make_fill(const RandomAttrs& a, Fill<T> fill) {
-  return make_plan([a, fill, runs = Runs(a.shape, a.global, a.offset)](const Launch& launch) {
+  return make_plan([a, fill, runs = RandomRuns(a.shape, a.global, a.offset)](const Launch& launch) {
     const PhiloxKey key = key_of(launch.in[0], a.site);
     runs.each([&](std::int64_t at, std::int64_t whole) {
       fill(static_cast<T*>(launch.out[0]) + at, runs.length, key, whole, a.a, a.b);
@@ -75,7 +33,7 @@ template <class T>
 std::unique_ptr<Plan> make_dropout(const PlanRequest& request) {
   const auto& a = request.attrs.as<DropoutAttrs>();
   return make_plan(
-      [keep = a.keep, site = a.site, runs = Runs(request.in[0].shape, a.global, a.offset)](const Launch& launch) {
+      [keep = a.keep, site = a.site, runs = RandomRuns(request.in[0].shape, a.global, a.offset)](const Launch& launch) {
         const PhiloxKey key = key_of(launch.in[1], site);
         const auto* x = static_cast<const T*>(launch.in[0]);
         auto* y = static_cast<T*>(launch.out[0]);
