@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,7 @@
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/registry.h"
+#include "starling/ops/rnn.h"
 
 namespace starling {
 namespace {
@@ -26,19 +28,33 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+using Call = std::function<TensorList(std::span<const Tensor>)>;
+
 struct Prepared {
-  const OpDef* op = nullptr;
-  const OpDef* forward = nullptr;
-  Attrs attrs{};
+  Call call = nullptr;
+  Call forward = nullptr;  // the same for forward calls, where another op serves them
   std::vector<Tensor> in{};
   std::vector<Tensor> wanted{};
 };
 
+// One op by its name, or one layer of a recurrent network: (x, w_ih, w_hh, b_ih, b_hh, h0, c0) as PyTorch takes them.
+Call call_of(const std::string& name, const json& attributes) {
+  if (name == "lstm" || name == "gru") {
+    return [layer = name == "lstm" ? lstm : gru](std::span<const Tensor> in) {
+      const RnnWeights weights{in[1], in[2], in[3], in[4]};
+      return TensorList{layer(in[0], {&weights, 1}, {.h0 = in[5], .c0 = in.size() > 6 ? in[6] : Tensor()}).y};
+    };
+  }
+  const OpDef& op = find_op(name);
+  Attrs attrs = Attrs::defaults(*op.attrs);
+  for (const auto& [key, value] : attributes.items()) attrs.set(key, value.get<std::string>());
+  return [&op, attrs](std::span<const Tensor> in) { return apply(op, in, attrs); };
+}
+
 Prepared prepare(const json& request) {
-  Prepared made{.op = &find_op(request.at("op").get<std::string>())};
-  made.forward = &find_op(request.value("forward", made.op->name));
-  made.attrs = Attrs::defaults(*made.op->attrs);
-  for (const auto& [key, value] : request.at("attrs").items()) made.attrs.set(key, value.get<std::string>());
+  const auto op = request.at("op").get<std::string>();
+  Prepared made{.call = call_of(op, request.at("attrs")),
+                .forward = call_of(request.value("forward", op), request.at("attrs"))};
   const auto file = SafetensorsFile::open(request.at("file").get<std::string>()).value();
   for (std::size_t i = 0; i < request.at("grad").size(); ++i) {
     const Tensor mapped = file.tensor(fmt::format("in{}", i));
@@ -51,7 +67,7 @@ Prepared prepare(const json& request) {
 
 // The first output, then the gradients.
 TensorList train_call(const Prepared& prepared) {
-  TensorList out = apply(*prepared.op, prepared.in, prepared.attrs);
+  TensorList out = prepared.call(prepared.in);
   TensorList results{out[0]};
   if (prepared.wanted.empty()) return results;
   const Tensor seed = full(out[0].shape(), 1.0, out[0].dtype());
@@ -61,7 +77,7 @@ TensorList train_call(const Prepared& prepared) {
 
 void forward_call(const Prepared& prepared) {
   const NoGrad no_grad;
-  apply(*prepared.forward, prepared.in, prepared.attrs);
+  prepared.forward(prepared.in);
 }
 
 json values(const Prepared& prepared, const json& request) {
@@ -94,7 +110,7 @@ json answer(const json& request, Prepared& prepared) {
     prepared = prepare(request);
     return {{"ok", true}};
   }
-  check(prepared.op != nullptr, "[bench_ops] expected an op to be prepared first, got '{}'", what);
+  check(prepared.call != nullptr, "[bench_ops] expected an op to be prepared first, got '{}'", what);
   if (what == "values") return values(prepared, request);
   check(what == "slice", "[bench_ops] expected prepare, values or slice, got '{}'", what);
   return slice(prepared, request);

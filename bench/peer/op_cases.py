@@ -13,6 +13,7 @@ class Operand:
     shape: list
     grad: bool = True
     high: int = 0  # integers in [0, high) instead of floats
+    scale: float = 1.0  # floats lie in [-scale, scale)
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Case:
             if operand.high:
                 tensors[f"in{i}"] = torch.randint(operand.high, operand.shape, generator=generator)
             else:
-                tensors[f"in{i}"] = torch.rand(operand.shape, generator=generator) * 2 - 1
+                tensors[f"in{i}"] = (torch.rand(operand.shape, generator=generator) * 2 - 1) * operand.scale
         save_file(tensors, file)
 
 
@@ -70,9 +71,20 @@ def batch_norm(net, n, c, size):
                 lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 1e-5), images=True)
 
 
-def lstm(x, w, u, b, h, c):
-    """One layer through PyTorch's own fused function; its second bias is zero."""
-    return torch.lstm(x, (h[None], c[None]), [w, u, b, torch.zeros_like(b)], True, 1, 0.0, True, False, False)[0]
+def recurrent(kind, n, gates):
+    """One layer of 100 steps through PyTorch's own fused function."""
+    states = 2 if kind == "lstm" else 1
+
+    def torch_layer(x, w_ih, w_hh, b_ih, b_hh, *initial):
+        given = initial if states == 2 else initial[0]
+        return getattr(torch, kind)(x, given, [w_ih, w_hh, b_ih, b_hh], True, 1, 0.0, True, False, False)[0]
+
+    def parameter(*shape):  # as PyTorch initialises them: larger weights over 100 steps are chaotic
+        return Operand([gates * 128, *shape], scale=128 ** -0.5)
+
+    return Case(f"{kind} layer 100×{n}×128", kind,
+                of([100, n, 128], parameter(128), parameter(128), parameter(), parameter(),
+                   *[[1, n, 128]] * states), torch_layer)
 
 
 CASES = [
@@ -115,8 +127,8 @@ CASES = [
     Case("gpt softmax 12288×256", "softmax", of([12288, 256]), lambda x: F.softmax(x, -1)),
     Case("lstm embedding 10000×128, 1600 rows", "embedding",
          of(Operand([100, 16], high=10000), [10000, 128]), F.embedding),
-    Case("lstm layer 100×16×128", "lstm_layer",
-         of([100, 16, 128], [512, 128], [512, 128], [512], [16, 128], [16, 128]), lstm),
-    Case("lstm layer 100×64×128", "lstm_layer",
-         of([100, 64, 128], [512, 128], [512, 128], [512], [64, 128], [64, 128]), lstm),
+    recurrent("lstm", 16, 4),
+    recurrent("lstm", 64, 4),
+    recurrent("gru", 16, 3),
+    recurrent("gru", 64, 3),
 ]

@@ -141,6 +141,9 @@ std::vector<Sample> samples() {
 CaseInput sample_lengths(const Sizes& sizes) {
   return {.shape = {sizes.batch}, .low = 0, .high = static_cast<double>(sizes.steps) + 0.99, .dtype = DType::i64};
 }
+CaseInput sample_weights(const Sizes& sizes, int gates) {
+  return {.shape = {gates * sizes.hidden, sizes.hidden}, .low = -0.25, .high = 0.25};
+}
 CaseInput sample_gates(const Shape& shape) { return {.shape = shape, .low = 0.1, .high = 0.9}; }
 
 }  // namespace starling::recurrent

@@ -80,5 +80,7 @@ struct Sample {
 std::vector<Sample> samples();
 CaseInput sample_lengths(const Sizes& sizes);
 CaseInput sample_gates(const Shape& shape);
+// Small enough for long random sequences not to be chaotic: kernels could not agree on those.
+CaseInput sample_weights(const Sizes& sizes, int gates);
 
 }  // namespace starling::recurrent

@@ -272,8 +272,10 @@ void share_entries(const Job& job, void (*run)(const Job&, std::int64_t, float*)
 }  // namespace
 
 int attention_threads(const AttentionShape& s, int threads) {
-  const std::int64_t work = s.batch * s.queries * s.keys * (s.d + s.dv);
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(s.batch, work / kWorkPerThread), 1, threads));
+  const double work = static_cast<double>(s.batch * s.queries) * static_cast<double>(s.keys) *
+                      static_cast<double>(s.d + s.dv) / static_cast<double>(kWorkPerThread);
+  const double most = std::min(work, static_cast<double>(s.batch));
+  return static_cast<int>(std::clamp(most, 1.0, static_cast<double>(threads)));
 }
 
 std::size_t attention_forward_scratch(const AttentionShape& s, int threads) {

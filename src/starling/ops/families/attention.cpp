@@ -115,8 +115,11 @@ Shape check_operands(const InferCall& call, std::size_t at) {
   check(fits && q.shape.back() == k.shape.back() && k.shape[rank - 2] == v.shape[rank - 2],
         "[{}] expected q [.., l, d], k [.., s, d] and v [.., s, dv], got {}, {} and {}", call.op.name, to_string(q),
         to_string(k), to_string(v));
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  check(q.shape[rank - 2] < kMost && k.shape[rank - 2] < kMost && q.shape.back() < kMost && v.shape.back() < kMost,
+        "[{}] expected sizes below 2^31, got {}, {} and {}", call.op.name, to_string(q), to_string(k), to_string(v));
   const double scale = call.attrs.as<AttentionAttrs>().scale;
-  check(std::isfinite(scale), "[{}] expected a finite scale, got {}", call.op.name, scale);
+  check(std::abs(scale) <= 1e6, "[{}] expected a scale within ±1e6, got {}", call.op.name, scale);
   Shape lse = q.shape;
   lse.erase(rank - 1);
   return lse;

@@ -135,28 +135,25 @@ std::vector<OpCase> cases_of(Operands operands) {
   return cases;
 }
 
-CaseInput weights(const Sizes& s) { return {.shape = {kGates * s.hidden, s.hidden}, .low = -1, .high = 1}; }
-
 std::vector<OpCase> layer_cases() {
   return cases_of([](const Sizes& s, bool) {
     return std::vector<CaseInput>{
-        {.shape = s.gates(kGates)}, weights(s), {.shape = {kGates * s.hidden}}, {.shape = s.state()}};
+        {.shape = s.gates(kGates)}, sample_weights(s, kGates), {.shape = {kGates * s.hidden}}, {.shape = s.state()}};
   });
 }
 std::vector<OpCase> backward_cases() {
   return cases_of([](const Sizes& s, bool other) {
     return std::vector<CaseInput>{{.shape = s.states()},
                                   {.shape = other ? Shape{0} : s.gates(kSaved)},
-                                  weights(s),
+                                  sample_weights(s, kGates),
                                   sample_gates(s.gates(kSaved)),
                                   {.shape = s.states()}};
   });
 }
 std::vector<OpCase> tangent_cases() {
   return cases_of([](const Sizes& s, bool) {
-    return std::vector<CaseInput>{{.shape = s.gates(kGates)},    {.shape = s.gates(kGates)},
-                                  {.shape = s.states()},         weights(s),
-                                  sample_gates(s.gates(kSaved)), {.shape = s.states()}};
+    return std::vector<CaseInput>{{.shape = s.gates(kGates)}, {.shape = s.gates(kGates)},    {.shape = s.states()},
+                                  sample_weights(s, kGates),  sample_gates(s.gates(kSaved)), {.shape = s.states()}};
   });
 }
 

@@ -136,7 +136,7 @@ std::vector<OpCase> layer_cases() {
   std::vector<OpCase> cases;
   for (const auto& [s, reverse, lengths, other] : samples()) {
     OpCase c{{{.shape = s.gates(kGates)},
-              {.shape = {kGates * s.hidden, s.hidden}, .low = -1, .high = 1},
+              sample_weights(s, kGates),
               {.shape = s.state(), .low = -1, .high = 1},
               {.shape = s.state()}},
              LayerAttrs{reverse}};
@@ -153,7 +153,7 @@ std::vector<OpCase> linear_cases(bool backward) {
     OpCase c{{{.shape = backward ? states : gates},
               {.shape = backward && other ? Shape{0} : states},
               {.shape = !backward ? states : (other ? Shape{0} : gates)},
-              {.shape = {kGates * s.hidden, s.hidden}, .low = -1, .high = 1},
+              sample_weights(s, kGates),
               sample_gates(gates),
               {.shape = states}},
              LayerAttrs{reverse}};

@@ -99,8 +99,6 @@ std::vector<OpCase> cases_of(Operands operands) {
   return cases;
 }
 
-CaseInput weights(const Sizes& s) { return {.shape = {s.hidden, s.hidden}, .low = -1, .high = 1}; }
-
 }  // namespace
 
 void register_ops_rnn(OpRegistry& ops) {
@@ -118,7 +116,7 @@ void register_ops_rnn(OpRegistry& ops) {
            .cases =
                [] {
                  return cases_of([](const Sizes& s) {
-                   return std::vector<CaseInput>{{.shape = s.gates(1)}, weights(s), {.shape = s.state()}};
+                   return std::vector<CaseInput>{{.shape = s.gates(1)}, sample_weights(s, 1), {.shape = s.state()}};
                  });
                },
            .saves = kSavesAll});
@@ -137,7 +135,7 @@ void register_ops_rnn(OpRegistry& ops) {
                [] {
                  return cases_of([](const Sizes& s) {
                    return std::vector<CaseInput>{
-                       {.shape = s.states()}, weights(s), {.shape = s.states(), .low = -1, .high = 1}};
+                       {.shape = s.states()}, sample_weights(s, 1), {.shape = s.states(), .low = -1, .high = 1}};
                  });
                },
            .saves = kSavesAll});
@@ -157,7 +155,7 @@ void register_ops_rnn(OpRegistry& ops) {
                  return cases_of([](const Sizes& s) {
                    return std::vector<CaseInput>{{.shape = s.gates(1)},
                                                  {.shape = s.states()},
-                                                 weights(s),
+                                                 sample_weights(s, 1),
                                                  {.shape = s.states(), .low = -1, .high = 1}};
                  });
                },

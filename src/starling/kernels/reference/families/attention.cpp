@@ -32,11 +32,19 @@ std::vector<double> scores(const AttentionShape& s, const T* q, const T* k, cons
   return row;
 }
 
-double log_sum_exp(const std::vector<double>& row) {
+// Scores become probabilities; gives their log-sum-exp, 0 where no key is seen.
+double soften(std::vector<double>& row) {
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (double x : row) largest = std::max(largest, x);
-  if (std::isinf(largest) && largest < 0) return 0;
-  for (double x : row) sum += std::exp(x - largest);
+  if (std::isinf(largest) && largest < 0) {
+    std::fill(row.begin(), row.end(), 0.0);
+    return 0;
+  }
+  for (double& x : row) {
+    x = std::exp(x - largest);
+    sum += x;
+  }
+  for (double& x : row) x /= sum;
   return largest + std::log(sum);
 }
 
@@ -49,14 +57,12 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
       const void* mask = s.mask == AttentionShape::Mask::none ? nullptr : l.in[3];
       for (std::int64_t row = 0; row < s.batch * s.queries; ++row) {
         const std::int64_t b = row / s.queries, i = row % s.queries;
-        const std::vector<double> x = scores(s, q, k, mask, b, i);
-        const double lse = log_sum_exp(x);
-        static_cast<T*>(l.out[1])[row] = static_cast<T>(lse);
+        std::vector<double> p = scores(s, q, k, mask, b, i);
+        static_cast<T*>(l.out[1])[row] = static_cast<T>(soften(p));
         for (std::int64_t c = 0; c < s.dv; ++c) {
           double total = 0;
           for (std::int64_t j = 0; j < s.keys; ++j)
-            total +=
-                std::exp(x[static_cast<std::size_t>(j)] - lse) * static_cast<double>(v[(b * s.keys + j) * s.dv + c]);
+            total += p[static_cast<std::size_t>(j)] * static_cast<double>(v[(b * s.keys + j) * s.dv + c]);
           static_cast<T*>(l.out[0])[row * s.dv + c] = static_cast<T>(total);
         }
       }
