@@ -36,6 +36,10 @@ Tensor draw_one(const CaseInput& input, DType floats, double shift, std::mt19937
   if (!is_float(input.dtype)) {
     for (auto& v : values) v = std::floor(v);
   }
+  if (input.ascending && n > 0) {
+    std::sort(values.begin(), values.end());
+    values[0] = input.low;
+  }
   return from_doubles(values, input.shape, input.dtype == DType::f64 ? floats : input.dtype);
 }
 

@@ -67,6 +67,7 @@ struct CaseInput {
   double high = 2;
   DType dtype = DType::f64;  // floats are drawn as f64 by the gradient check and cast down for others
   bool distinct = false;     // no two values closer than 1e-2 of the range (max, relu at 0, comparisons)
+  bool ascending = false;    // sorted, the first being `low` (offsets)
 };
 struct OpCase {
   std::vector<CaseInput> in;
