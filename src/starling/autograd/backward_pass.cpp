@@ -133,7 +133,7 @@ void BackwardPass::to_leaf(const Ref<TensorImpl>& leaf, const Tensor& term) {
 void BackwardPass::complete(HookedLeaf& entry) {
   if (!entry.gradient.defined()) return;
   const Ref<TensorImpl> leaf = entry.leaf;
-  const auto hooks = leaf->extra->hooks;  // kept while they run
+  const auto hooks = leaf->extra->rare->hooks;  // kept while they run
   const Tensor gradient = hooks->gradient(std::move(entry.gradient));
   entry.gradient = Tensor();
   options_.leaf(leaf, gradient);

@@ -64,7 +64,8 @@ Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
 
 GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs,
                    std::shared_ptr<const OpDef> kept)
-    : op_(op), kept_(std::move(kept)), attrs_(attrs), sequence_(next_sequence++) {
+    : op_(op), attrs_(attrs), sequence_(next_sequence++) {
+  if (kept) rare_ = std::make_unique<Rare>(Rare{std::move(kept), {}});
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& input = inputs[i];
     inputs_.push_back(SavedTensor::input(input, op.saves & kSavesInputs));
@@ -101,14 +102,14 @@ thread_local std::vector<Remains>* being_released = nullptr;
 
 GradNode::~GradNode() {
   if (being_released) {
-    being_released->push_back({std::move(inputs_), std::move(edges_), std::move(kept_)});
+    being_released->push_back({std::move(inputs_), std::move(edges_), rare_ ? std::move(rare_->kept) : nullptr});
     return;
   }
   std::vector<Remains> remains;
   being_released = &remains;
   inputs_.clear();
   edges_.clear();
-  kept_.reset();
+  rare_.reset();
   while (!remains.empty()) {
     const Remains next = std::move(remains.back());
     remains.pop_back();
@@ -134,12 +135,12 @@ TensorList GradNode::backward(std::span<const Tensor> grads) const {
 }
 
 std::shared_ptr<GradHooks> GradNode::hooks_of(int output) {
-  if (!hooks_) hooks_ = std::make_unique<std::vector<OutputHooks>>();
-  for (const auto& known : *hooks_) {
+  if (!rare_) rare_ = std::make_unique<Rare>();
+  for (const auto& known : rare_->hooks) {
     if (known.output == output) return known.hooks;
   }
-  hooks_->push_back({output, std::make_shared<GradHooks>()});
-  return hooks_->back().hooks;
+  rare_->hooks.push_back({output, std::make_shared<GradHooks>()});
+  return rare_->hooks.back().hooks;
 }
 
 namespace {

@@ -52,12 +52,15 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
     int output;
     std::shared_ptr<GradHooks> hooks;
   };
-  const std::vector<OutputHooks>* hooks() const { return hooks_.get(); }  // null: none
+  const std::vector<OutputHooks>* hooks() const { return rare_ ? &rare_->hooks : nullptr; }  // null: none
 
  private:
   const OpDef& op_;
-  std::shared_ptr<const OpDef> kept_;  // set where op_ was made for this call
-  std::unique_ptr<std::vector<OutputHooks>> hooks_;
+  struct Rare {
+    std::shared_ptr<const OpDef> kept;  // set where op_ was made for this call
+    std::vector<OutputHooks> hooks;
+  };
+  std::unique_ptr<Rare> rare_;
   Attrs attrs_;
   SmallVector<SavedTensor, 4> inputs_;
   SmallVector<SavedTensor, 2> outputs_;

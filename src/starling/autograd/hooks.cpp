@@ -27,7 +27,8 @@ void GradHooks::filled(const Tensor& leaf) const {
 }
 
 GradHooks* leaf_hooks(const TensorImpl& leaf) {
-  GradHooks* hooks = leaf.extra ? leaf.extra->hooks.get() : nullptr;
+  if (!leaf.extra || !leaf.extra->rare) return nullptr;
+  GradHooks* hooks = leaf.extra->rare->hooks.get();
   return hooks && !hooks->empty() ? hooks : nullptr;
 }
 
@@ -46,8 +47,9 @@ namespace {
 std::shared_ptr<GradHooks> hooks_at(const Tensor& tensor) {
   TensorExtra& extra = tensor.impl()->more();
   if (extra.node) return static_cast<GradNode*>(extra.node.get())->hooks_of(extra.output);
-  if (!extra.hooks) extra.hooks = std::make_shared<GradHooks>();
-  return extra.hooks;
+  TensorRare& rare = extra.more();
+  if (!rare.hooks) rare.hooks = std::make_shared<GradHooks>();
+  return rare.hooks;
 }
 
 }  // namespace

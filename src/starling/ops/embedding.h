@@ -21,17 +21,32 @@ struct EmbeddingBackwardAttrs {
     return {field("rows", &EmbeddingBackwardAttrs::rows), field("padding", &EmbeddingBackwardAttrs::padding)};
   }
 };
-struct BagAttrs {
+struct EmbeddingBagAttrs {
   bool mean = false;          // else the sum
   std::int64_t padding = -1;  // a row that is left out, also of the count
   bool sparse = false;
   static AttrFields fields() {
-    return {field("mean", &BagAttrs::mean), field("padding", &BagAttrs::padding), field("sparse", &BagAttrs::sparse)};
+    return {field("mean", &EmbeddingBagAttrs::mean), field("padding", &EmbeddingBagAttrs::padding),
+            field("sparse", &EmbeddingBagAttrs::sparse)};
   }
+};
+struct BagAttrs {
+  bool mean = false;
+  std::int64_t padding = -1;
+  static AttrFields fields() { return {field("mean", &BagAttrs::mean), field("padding", &BagAttrs::padding)}; }
 };
 struct BagPlaceAttrs {
   std::int64_t entries = 0;
   static AttrFields fields() { return {field("entries", &BagPlaceAttrs::entries)}; }
+};
+
+// How the operands (x, indices, offsets?, scale?) of an op on bags lie: indices i64[b, n] are bags by row, i64[n] are
+// cut by offsets i64[b]; scale, like indices, has x's dtype. Operand numbers are -1 where they are missing.
+struct BagLayout {
+  std::int64_t bags = 0;
+  std::int64_t entries = 0;
+  int offsets = -1;
+  int scale = -1;
 };
 
 struct EmbeddingOptions {

@@ -82,7 +82,7 @@ void materialize(TensorImpl& impl) {
   impl.offset = whole.impl()->offset;
   impl.strides = whole.impl()->strides;
   impl.row_sparse = false;
-  impl.extra->sparse.reset();
+  impl.extra->rare->sparse = {};
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ Tensor Tensor::detach() const {
   impl->value = from.value;
   if (from.row_sparse) [[unlikely]] {
     impl->row_sparse = true;
-    impl->more().sparse = std::make_unique<RowSparse>(*from.extra->sparse);
+    impl->more().more().sparse = from.extra->rare->sparse;
   }
   return Tensor(std::move(impl));
 }

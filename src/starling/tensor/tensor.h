@@ -118,15 +118,25 @@ struct RowSparse {
   Tensor values;  // [n, …]
 };
 
+// What hardly any tensor has.
+struct TensorRare {
+  std::shared_ptr<GradHooks> hooks;  // of a leaf
+  RowSparse sparse;                  // where TensorImpl::row_sparse is set
+};
+
 // The parts of a tensor that only variables and differentiated values have.
 struct TensorExtra {
   std::string name;
-  bool requires_grad = false;
   Ref<RefCounted> node;  // a GradNode; which of its outputs this is:
   int output = 0;
+  bool requires_grad = false;
   Tensor grad;
-  std::shared_ptr<GradHooks> hooks;   // of a leaf
-  std::unique_ptr<RowSparse> sparse;  // set when TensorImpl::row_sparse is
+  std::unique_ptr<TensorRare> rare;
+
+  TensorRare& more() {
+    if (!rare) rare = std::make_unique<TensorRare>();
+    return *rare;
+  }
 };
 
 class TensorImpl final : public RefCounted, public Pooled<TensorImpl> {

@@ -16,7 +16,7 @@ namespace {
 const RowSparse& parts(const Tensor& tensor, const char* who) {
   check(is_row_sparse(tensor), "[{}] expected a row-sparse tensor, got {}", who,
         tensor.defined() ? "a dense " + to_string(tensor.type()) : "an empty handle");
-  return *tensor.impl()->extra->sparse;
+  return tensor.impl()->extra->rare->sparse;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ Tensor row_sparse(const Tensor& rows, const Tensor& values, const Shape& shape) 
   impl->strides = contiguous_strides(shape);
   impl->tracer = values.traced() ? values.impl()->tracer : rows.impl()->tracer;
   impl->row_sparse = true;
-  impl->more().sparse = std::make_unique<RowSparse>(RowSparse{rows, values});
+  impl->more().more().sparse = {rows, values};
   return Tensor(std::move(impl));
 }
 
