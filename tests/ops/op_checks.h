@@ -36,6 +36,9 @@ std::string describe(const OpDef& op, const OpCase& sample);
 
 // All ops, or those that the environment variable STARLING_OPS names (with commas between them).
 std::vector<const OpDef*> tested_ops();
+// Every kShards-th of them, from the given one on: long checks are cut so that several can run at once.
+inline constexpr int kShards = 4;
+std::vector<const OpDef*> tested_ops(int shard);
 
 // Ops that only stand in graphs: they have no kernel and need no cases.
 bool is_graph_only(const OpDef& op);

@@ -214,6 +214,13 @@ std::vector<const OpDef*> tested_ops() {
   return ops;
 }
 
+std::vector<const OpDef*> tested_ops(int shard) {
+  const auto all = tested_ops();
+  std::vector<const OpDef*> ops;
+  for (std::size_t i = static_cast<std::size_t>(shard); i < all.size(); i += kShards) ops.push_back(all[i]);
+  return ops;
+}
+
 bool is_graph_only(const OpDef& op) {
   return op.name == "input" || op.name == "variable" || op.name == "constant" || op.name == "assign";
 }
