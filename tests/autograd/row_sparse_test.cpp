@@ -176,6 +176,23 @@ TEST(RowSparse, AGradientLeftInACompiledSlotIsAccumulated) {
   expect_near(w.grad().to_vector(), plain.grad().to_vector(), 1e-12);
 }
 
+TEST(RowSparse, CompiledFunctionsTakeAndGiveTheDenseForm) {
+  Tensor w = named(leaf(table(6, 4, 1)), "w");
+  auto f = compile([&](const Tensor& at, const Tensor& more) {
+    const Tensor loss = loss_of(w, at, true);
+    const Tensor g = gradients({&loss, 1}, {&w, 1})[0];
+    EXPECT_TRUE(is_row_sparse(g));
+    return TensorList{g, add(g, more)};
+  });
+  const Tensor more = sparse_of({2, 5}, 3, 6, 4);
+  const auto extra = dense(more).to_vector();
+  const TensorList out = f(indices_of({2, 5, 2}), more);
+  const Tensor loss = loss_of(w, indices_of({2, 5, 2}), false);
+  const auto expected = gradients({&loss, 1}, {&w, 1})[0].to_vector();
+  expect_near(out[0].to_vector(), expected, 1e-12);
+  for (std::size_t i = 0; i < extra.size(); ++i) EXPECT_NEAR(out[1].to_vector()[i], expected[i] + extra[i], 1e-12);
+}
+
 TEST(RowSparse, ALeftoverOfEagerCodeIsUsedUpByACompiledStep) {
   Tensor w = named(leaf(table(6, 4, 1)), "w"), plain = named(leaf(table(6, 4, 1)), "w");
   optim::Sgd opt({w}, {.lr = 0.1}), other({plain}, {.lr = 0.1});
