@@ -157,8 +157,10 @@ TEST(RowSparse, MomentumAndDecayOfRowsThatDoNotOccurAreLazy) {
 TEST(RowSparse, TwoRanksTrainLikeOne) {
   for (const auto& indices : {std::vector<std::int64_t>{3, 0, 3, 5}, std::vector<std::int64_t>{1, 1, 2}}) {
     const optim::SgdOptions options{.lr = 0.1, .momentum = 0.9};
-    expect_near(trained(indices, true, true, options, data_parallel({.workers = 2})),
-                trained(indices, true, false, options), 1e-12);
+    for (const bool deterministic : {false, true}) {
+      const auto two = data_parallel({.workers = 2, .deterministic = deterministic});
+      expect_near(trained(indices, true, true, options, two), trained(indices, true, false, options), 1e-12);
+    }
   }
 }
 
