@@ -1,5 +1,8 @@
 #pragma once
 
+#include <hwy/cache_control.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,6 +19,14 @@ std::int64_t row_size(const Shape& shape);
 
 // Throws "[who] expected …, got … at position …" on the first index outside [0, rows).
 void check_indices(const std::int64_t* indices, std::int64_t n, std::int64_t rows, const char* who);
+
+// Rows lie anywhere: asking for one a few entries ahead hides the time its memory takes.
+inline constexpr std::int64_t kAhead = 6;
+template <class T>
+void prefetch_row(const T* row, std::int64_t width) {
+  constexpr std::int64_t kLine = 64 / sizeof(T), kMost = 16 * kLine;
+  for (std::int64_t j = 0; j < std::min(width, kMost); j += kLine) hwy::Prefetch(row + j);
+}
 
 // to += from, for one row.
 template <class T>

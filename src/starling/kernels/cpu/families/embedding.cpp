@@ -27,9 +27,12 @@ std::unique_ptr<Plan> plan_embedding(const PlanRequest& request) {
     const auto* table = static_cast<const std::byte*>(launch.in[1]);
     auto* out = static_cast<std::byte*>(launch.out[0]);
     parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (i + kAhead < end)
+          prefetch_row(table + static_cast<std::size_t>(indices[i + kAhead]) * bytes, static_cast<std::int64_t>(bytes));
         std::memcpy(out + static_cast<std::size_t>(i) * bytes, table + static_cast<std::size_t>(indices[i]) * bytes,
                     bytes);
+      }
     });
   });
 }

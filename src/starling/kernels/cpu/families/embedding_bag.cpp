@@ -4,6 +4,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/bags.h"
 #include "starling/kernels/cpu/row_order.h"
+#include "starling/kernels/cpu/simd/bag_sum.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
@@ -31,7 +32,6 @@ struct Sum {
   Bags bags;
   BagAttrs how;
   std::int64_t rows, width;
-  RowAdd<T> add;
   const char* who;
 
   void operator()(const Launch& launch) const {
@@ -44,19 +44,10 @@ struct Sum {
     });
   }
   void bag(const Bags::Bound& bound, std::int64_t b, const T* x, const T* scale, T* out) const {
-    std::fill_n(out, width, T{0});
-    std::int64_t count = 0;
-    for (std::int64_t i = bound.begin(b); i < bound.end(b); ++i) {
-      if (bound.indices[i] == how.padding) continue;
-      ++count;
-      const T* row = x + (Gathered ? bound.indices[i] : i) * width;
-      if (!scale) {
-        add(out, row);
-        continue;
-      }
-      for (std::int64_t j = 0; j < width; ++j) out[j] += scale[i] * row[j];
-    }
-    if (!how.mean || count < 2) return;
+    sum_bag<T>({x, width, bound.indices, bound.begin(b), bound.end(b), bound.entries, how.padding, scale, Gathered},
+               out);
+    const auto count = how.mean ? bound.count(b, how.padding) : 1;
+    if (count < 2) return;
     const T share = T{1} / static_cast<T>(count);
     for (std::int64_t j = 0; j < width; ++j) out[j] *= share;
   }
@@ -66,8 +57,7 @@ std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
   const auto& a = request.attrs.as<EmbeddingBagAttrs>();
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan(
-        Sum<T, true>{Bags::of(request), {a.mean, a.padding}, rows, width, RowAdd<T>(width), "embedding_bag"});
+    return make_plan(Sum<T, true>{Bags::of(request), {a.mean, a.padding}, rows, width, "embedding_bag"});
   });
 }
 
@@ -75,7 +65,7 @@ std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
   const auto& a = request.attrs.as<BagAttrs>();
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan(Sum<T, false>{Bags::of(request), a, rows, width, RowAdd<T>(width), "bag_reduce"});
+    return make_plan(Sum<T, false>{Bags::of(request), a, rows, width, "bag_reduce"});
   });
 }
 
@@ -101,20 +91,30 @@ std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
   });
 }
 
+// Without branches on values: they could not be foretold.
 template <class T>
 void max_of_bag(const Bags::Bound& bound, std::int64_t b, const T* x, std::int64_t width, std::int64_t padding, T* best,
                 std::int64_t* chosen) {
-  std::fill_n(best, width, T{0});
-  std::fill_n(chosen, width, std::int64_t{-1});
+  bool any = false;
   for (std::int64_t i = bound.begin(b); i < bound.end(b); ++i) {
     if (bound.indices[i] == padding) continue;
+    if (i + kAhead < bound.entries) prefetch_row(x + bound.indices[i + kAhead] * width, width);
     const T* row = x + bound.indices[i] * width;
+    if (!any) {
+      std::copy_n(row, width, best);
+      std::fill_n(chosen, width, i);
+      any = true;
+      continue;
+    }
     for (std::int64_t j = 0; j < width; ++j) {
-      if (chosen[j] >= 0 && !(row[j] > best[j])) continue;
-      best[j] = row[j];
-      chosen[j] = i;
+      const bool better = row[j] > best[j];
+      best[j] = better ? row[j] : best[j];
+      chosen[j] = better ? i : chosen[j];
     }
   }
+  if (any) return;
+  std::fill_n(best, width, T{0});
+  std::fill_n(chosen, width, std::int64_t{-1});
 }
 
 std::unique_ptr<Plan> plan_max(const PlanRequest& request) {

@@ -67,6 +67,11 @@ struct SgdRows {
       T* sum = sums + piece * width;
       for_groups(sorted, n, n * piece / pieces, n * (piece + 1) / pieces, [&](std::int64_t first, std::int64_t end) {
         const T* g = sum_of(sorted, first, end, values, width, add, sum);
+        if (end + kAhead < n) {
+          prefetch_row(w + sorted[end + kAhead].row * width, width);
+          prefetch_row(v + sorted[end + kAhead].row * width, width);
+          prefetch_row(values + sorted[end + kAhead].position * width, width);
+        }
         const auto at = sorted[first].row * width;
         const SgdTensor<T> row{w + at, g, v + at, width};
         sgd_update<T>({&row, 1}, lr, options);
