@@ -3,6 +3,10 @@
 // Everything a program that uses Starling needs.
 
 #include "starling/autograd/autograd.h"
+#include "starling/autograd/custom_function.h"
+#include "starling/autograd/hooks.h"
+#include "starling/autograd/recompute.h"
+#include "starling/autograd/transforms.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/strategy/data_parallel.h"
@@ -21,6 +25,7 @@
 #include "starling/ops/local_conv.h"
 #include "starling/ops/interpolate.h"
 #include "starling/ops/local_norm.h"
+#include "starling/ops/embedding.h"
 #include "starling/ops/loss.h"
 #include "starling/ops/matmul.h"
 #include "starling/ops/normalize.h"
@@ -30,6 +35,7 @@
 #include "starling/ops/scan.h"
 #include "starling/ops/rnn.h"
 #include "starling/ops/rotary.h"
+#include "starling/ops/row_sparse.h"
 #include "starling/ops/shape_ops.h"
 #include "starling/ops/softmax.h"
 #include "starling/ops/state.h"

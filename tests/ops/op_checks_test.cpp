@@ -51,6 +51,10 @@ Tensor draw_one(const CaseInput& input, DType floats, double shift, std::mt19937
     for (auto& v : values) v = std::floor(v);
   }
   if (input.diagonal != 0) add_diagonal(values, input);
+  if (input.ascending && n > 0) {
+    std::sort(values.begin(), values.end());
+    values[0] = input.low;
+  }
   return from_doubles(values, input.shape, input.dtype == DType::f64 ? floats : input.dtype);
 }
 

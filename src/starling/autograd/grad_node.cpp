@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/tensor/interpreter.h"
@@ -11,10 +12,6 @@ namespace {
 
 // One count for all threads: a history may be continued on another one.
 std::atomic<std::uint64_t> next_sequence{0};
-
-}  // namespace
-
-namespace {
 
 Tensor type_only(const Tensor& tensor) {
   Tensor stub = tensor.detach();
@@ -48,10 +45,11 @@ Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
   if (checked_) {
     const auto version = tensor_.impl()->storage->version();
     if (version != version_) [[unlikely]] {
+      const std::string& name = tensor_.name();
       fail(
-          "[{}] expected the {} saved for its gradient to be as it was, got one written in place since (version {}, "
+          "[{}] expected the {}{} saved for its gradient to be as it was, got one written in place since (version {}, "
           "was {})",
-          op.name, to_string(tensor_.type()), version, version_);
+          op.name, name.empty() ? "" : "variable '" + name + "' of ", to_string(tensor_.type()), version, version_);
     }
   }
   if (output_ < 0) return pinned_ >= 0 ? current_interpreter().pinned(tensor_, pinned_) : tensor_;
@@ -64,8 +62,10 @@ Tensor SavedTensor::restore(const OpDef& op, GradNode* self) const {
   return restored;
 }
 
-GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs)
+GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs,
+                   std::shared_ptr<const OpDef> kept)
     : op_(op), attrs_(attrs), sequence_(next_sequence++) {
+  if (kept) rare_ = std::make_unique<Rare>(Rare{std::move(kept), {}});
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& input = inputs[i];
     inputs_.push_back(SavedTensor::input(input, op.saves & kSavesInputs));
@@ -94,6 +94,7 @@ namespace {
 struct Remains {
   SmallVector<SavedTensor, 4> inputs;
   SmallVector<GradNode::Edge, 4> edges;
+  std::shared_ptr<const OpDef> kept;
 };
 thread_local std::vector<Remains>* being_released = nullptr;
 
@@ -101,13 +102,14 @@ thread_local std::vector<Remains>* being_released = nullptr;
 
 GradNode::~GradNode() {
   if (being_released) {
-    being_released->push_back({std::move(inputs_), std::move(edges_)});
+    being_released->push_back({std::move(inputs_), std::move(edges_), rare_ ? std::move(rare_->kept) : nullptr});
     return;
   }
   std::vector<Remains> remains;
   being_released = &remains;
   inputs_.clear();
   edges_.clear();
+  rare_.reset();
   while (!remains.empty()) {
     const Remains next = std::move(remains.back());
     remains.pop_back();
@@ -132,8 +134,18 @@ TensorList GradNode::backward(std::span<const Tensor> grads) const {
   return result;
 }
 
-void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs) {
-  const Ref<GradNode> node(new GradNode(op, inputs, outputs, attrs));
+std::shared_ptr<GradHooks> GradNode::hooks_of(int output) {
+  if (!rare_) rare_ = std::make_unique<Rare>();
+  for (const auto& known : rare_->hooks) {
+    if (known.output == output) return known.hooks;
+  }
+  rare_->hooks.push_back({output, std::make_shared<GradHooks>()});
+  return rare_->hooks.back().hooks;
+}
+
+namespace {
+
+void mark(const Ref<GradNode>& node, std::span<Tensor> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!is_float(outputs[i].dtype())) continue;
     TensorExtra& extra = outputs[i].impl()->more();
@@ -142,5 +154,18 @@ void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> o
     extra.output = static_cast<int>(i);
   }
 }
+
+}  // namespace
+
+void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs) {
+  mark(new GradNode(op, inputs, outputs, attrs), outputs);
+}
+
+void record(std::shared_ptr<const OpDef> op, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const OpDef& def = *op;
+  mark(new GradNode(def, inputs, outputs, NoAttrs{}, std::move(op)), outputs);
+}
+
+std::uint64_t next_grad_sequence() { return next_sequence.load(); }
 
 }  // namespace starling

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "starling/ops/op_def.h"
@@ -32,7 +33,8 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
     Ref<TensorImpl> leaf;  // set where the gradient is kept
   };
 
-  GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs);
+  GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs,
+           std::shared_ptr<const OpDef> kept = nullptr);
   ~GradNode() override;
 
   const OpDef& op() const { return op_; }
@@ -44,8 +46,21 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
 
   TensorList backward(std::span<const Tensor> grads) const;
 
+  // The hooks of one output; made when first asked for.
+  std::shared_ptr<GradHooks> hooks_of(int output);
+  struct OutputHooks {
+    int output;
+    std::shared_ptr<GradHooks> hooks;
+  };
+  const std::vector<OutputHooks>* hooks() const { return rare_ ? &rare_->hooks : nullptr; }  // null: none
+
  private:
   const OpDef& op_;
+  struct Rare {
+    std::shared_ptr<const OpDef> kept;  // set where op_ was made for this call
+    std::vector<OutputHooks> hooks;
+  };
+  std::unique_ptr<Rare> rare_;
   Attrs attrs_;
   SmallVector<SavedTensor, 4> inputs_;
   SmallVector<SavedTensor, 2> outputs_;
@@ -55,5 +70,11 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
   std::uint64_t sequence_;
   int traced_value_ = -1;
 };
+
+// Marks `outputs` as made from `inputs` by an op that exists for this call only.
+void record(std::shared_ptr<const OpDef> op, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
+// The number the next node will get: all nodes made so far have smaller ones.
+std::uint64_t next_grad_sequence();
 
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/ops/registry.h"
+#include "starling/ops/row_sparse.h"
 #include "starling/ops/scope.h"
 #include "starling/ops/state.h"
 
@@ -170,6 +171,7 @@ void run_once(OneTrace& one, const TraceFn& f, std::span<const Tensor> like) {
   for (const auto& tensor : like) stand_ins.push_back(one.tracer.input(tensor.type(), tensor.device()));
   try {
     one.outputs = f({stand_ins.data(), stand_ins.size()});
+    for (auto& output : one.outputs) output = dense(output);
     for (const auto& variable : one.tracer.graph().variables) {
       if (variable.tensor.grad().traced()) one.live_values.push_back(variable.tensor.grad());
     }

@@ -67,6 +67,8 @@ void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
     if (same(changed, *parameter.tensor)) continue;
     // The identity stays: compiled functions see that its type has changed.
     TensorImpl& own = *parameter.tensor->impl();
+    // Other memory counts as written: gradients that saved the old values must not take these for them.
+    while (changed.impl()->storage->version() <= own.storage->version()) changed.impl()->storage->bump_version();
     own.dtype = changed.dtype();
     own.device = changed.device();
     own.strides = changed.strides();

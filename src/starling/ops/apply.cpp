@@ -2,12 +2,38 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/registry.h"
+#include "starling/ops/row_sparse.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {
 namespace {
 
 thread_local bool grad_on = true;
+
+// An interpreter that put other operands in the place of the given ones has recorded the call itself.
+bool recorded(const TensorList& outputs) {
+  for (const auto& output : outputs) {
+    if (output.impl()->extra) return true;
+  }
+  return false;
+}
+
+TensorList dense_all(std::span<const Tensor> inputs) {
+  TensorList whole;
+  for (const auto& input : inputs) whole.push_back(dense(input));
+  return whole;
+}
+
+bool check_inputs(const OpDef& op, std::span<const Tensor> inputs) {
+  bool sparse = false;
+  for (const auto& input : inputs) {
+    check(input.defined(), "[{}] expected a tensor, got an empty handle", op.name);
+    sparse |= input.impl()->row_sparse;
+  }
+  return sparse;
+}
+
+}  // namespace
 
 bool wants_record(const OpDef& op, std::span<const Tensor> inputs) {
   if (!grad_on || !op.gradient) return false;
@@ -17,17 +43,26 @@ bool wants_record(const OpDef& op, std::span<const Tensor> inputs) {
   return false;
 }
 
-}  // namespace
-
 bool grad_enabled() { return grad_on; }
 GradMode::GradMode(bool enabled) : before_(grad_on) { grad_on = enabled; }
 GradMode::~GradMode() { grad_on = before_; }
 
 TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
-  for (const auto& input : inputs) check(input.defined(), "[{}] expected a tensor, got an empty handle", op.name);
+  if (check_inputs(op, inputs)) [[unlikely]] {
+    const TensorList whole = dense_all(inputs);
+    return apply(op, {whole.data(), whole.size()}, attrs);
+  }
   TensorList outputs = current_interpreter().apply(op, inputs, attrs);
-  if (wants_record(op, inputs)) record(op, inputs, {outputs.data(), outputs.size()}, attrs);
+  if (wants_record(op, inputs) && !recorded(outputs)) record(op, inputs, {outputs.data(), outputs.size()}, attrs);
   return outputs;
+}
+
+void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets) {
+  if (check_inputs(op, inputs)) [[unlikely]] {
+    const TensorList whole = dense_all(inputs);
+    return current_interpreter().apply_into(op, {whole.data(), whole.size()}, attrs, targets);
+  }
+  current_interpreter().apply_into(op, inputs, attrs, targets);
 }
 
 TensorList call(std::string_view name, std::span<const Tensor> inputs,

@@ -13,6 +13,9 @@ inline TensorList apply(const OpDef& op, std::initializer_list<Tensor> inputs, c
   return apply(op, std::span(inputs.begin(), inputs.size()), attrs);
 }
 
+// Applies an op whose first outputs replace the values of `targets`, in place or, while tracing, as assigns.
+void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets);
+
 // The first output only.
 template <class Inputs>
 Tensor apply1(const OpDef& op, const Inputs& inputs, const Attrs& attrs = {}) {
@@ -45,7 +48,15 @@ class GradMode {
 struct NoGrad : GradMode {
   NoGrad() : GradMode(false) {}
 };
+// no_grad([&] { … }) runs a function without recording it.
+template <class F>
+auto no_grad(F&& f) {
+  const NoGrad off;
+  return std::forward<F>(f)();
+}
 
+// Whether the tape would record this call.
+bool wants_record(const OpDef& op, std::span<const Tensor> inputs);
 // The tape's hook: marks `outputs` as made by this call. Lives in autograd.
 void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs);
 

@@ -68,6 +68,7 @@ struct CaseInput {
   DType dtype = DType::f64;  // floats are drawn as f64 by the gradient check and cast down for others
   bool distinct = false;     // no two values closer than 1e-2 of the range (max, relu at 0, comparisons)
   double diagonal = 0;       // times row + 1, added along the diagonal of every matrix: it is then well conditioned
+  bool ascending = false;    // sorted, the first being `low` (offsets)
 };
 struct OpCase {
   std::vector<CaseInput> in;

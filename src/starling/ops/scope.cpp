@@ -35,4 +35,15 @@ SiteCounts::~SiteCounts() {
 }
 void SiteCounts::reset() { counts.clear(); }
 
+SitePoint::SitePoint() : scope_(scope), counts_(std::make_shared<const Counts>(counts)) {}
+
+SiteReplay::SiteReplay(const SitePoint& point) {
+  scope = point.scope_;
+  counts = *static_cast<const Counts*>(point.counts_.get());
+}
+SiteReplay::~SiteReplay() {
+  scope = before_.scope_;
+  counts = *static_cast<const Counts*>(before_.counts_.get());
+}
+
 }  // namespace starling

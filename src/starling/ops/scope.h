@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "starling/ops/symbol.h"
@@ -36,6 +37,29 @@ class SiteCounts {
 
  private:
   void* before_;
+};
+
+// The scope and the counts at one moment. While a SiteReplay of it lives, they go on from there: code run a second time
+// draws the random numbers of the first.
+class SitePoint {
+ public:
+  SitePoint();  // now
+
+ private:
+  friend class SiteReplay;
+  Symbol scope_;
+  std::shared_ptr<const void> counts_;
+};
+
+class SiteReplay {
+ public:
+  explicit SiteReplay(const SitePoint& point);
+  ~SiteReplay();
+  SiteReplay(const SiteReplay&) = delete;
+  SiteReplay& operator=(const SiteReplay&) = delete;
+
+ private:
+  SitePoint before_;
 };
 
 }  // namespace starling

@@ -38,7 +38,7 @@ struct SgdAttrs {
 };
 
 // g' = g + weight_decay · w; v = momentum · v + g'; w -= lr · (nesterov ? g' + momentum · v : v), written into w and v.
-// lr is a tensor f32[].
+// lr is a tensor f32[]. A row-sparse g updates the rows it holds only (see row_sparse.h).
 void sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& attrs);
 
 // A product whose result is used only as a gradient, and the update with it, without storing the gradient:

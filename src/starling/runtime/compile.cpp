@@ -129,6 +129,8 @@ TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
   for (const auto& a : arguments) {
     check(a.defined() && !a.traced(), "[compile] expected tensors with data as arguments, got {}",
           a.defined() ? "a traced value (compiled functions do not nest)" : "an empty handle");
+    if (a.impl()->row_sparse) [[unlikely]]
+      a.raw();  // programs read memory
   }
   Entry& entry = entry_for(arguments);
   entry.inputs.clear();

@@ -70,6 +70,23 @@ bool Tensor::contiguous() const { return is_contiguous(shape(), strides()); }
 bool Tensor::traced() const { return impl_ && impl_->tracer != 0; }
 std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis(axis, rank(), "size")]; }
 
+// The dense form of a row-sparse tensor; lives in ops.
+Tensor dense(const Tensor& tensor);
+
+namespace {
+
+// Reading the memory of a row-sparse tensor makes it a dense one for good.
+void materialize(TensorImpl& impl) {
+  const Tensor whole = dense(Tensor(Ref<TensorImpl>(&impl)));
+  impl.storage = whole.impl()->storage;
+  impl.offset = whole.impl()->offset;
+  impl.strides = whole.impl()->strides;
+  impl.row_sparse = false;
+  impl.extra->rare->sparse = {};
+}
+
+}  // namespace
+
 void* Tensor::raw(Where where) const {
   const auto& impl = expect(impl_, "memory");
   // Not check(): its arguments would be made at every call, and this one is hot.
@@ -79,6 +96,8 @@ void* Tensor::raw(Where where) const {
         "has no data yet",
         where.file_name(), where.line(), to_string(type()));
   }
+  if (impl.row_sparse) [[unlikely]]
+    materialize(*impl_);
   return impl.address();
 }
 
@@ -126,6 +145,10 @@ Tensor Tensor::detach() const {
   impl->offset = from.offset;
   impl->tracer = from.tracer;
   impl->value = from.value;
+  if (from.row_sparse) [[unlikely]] {
+    impl->row_sparse = true;
+    impl->more().more().sparse = from.extra->rare->sparse;
+  }
   return Tensor(std::move(impl));
 }
 
@@ -204,10 +227,10 @@ void copy_into(const Tensor& destination, const Tensor& source) {
     fail("[copy_into] expected contiguous tensors of one type, got {} and {}", to_string(destination.type()),
          to_string(source.type()));
   }
+  void* to = destination.raw();
   check(!destination.impl()->storage->read_only(),
         "[copy_into] expected memory that may be written, got a read-only tensor");
   const auto bytes = static_cast<std::size_t>(bytes_of(source));
-  void* to = destination.raw();
   const void* from = source.raw();
   const auto to_kind = destination.device().kind;
   const auto from_kind = source.device().kind;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,8 +19,24 @@
 
 namespace starling {
 
+class Tensor;
 class TensorImpl;
-class GradNode;  // autograd: how a tensor was made
+class GradNode;    // autograd: how a tensor was made
+struct GradHooks;  // autograd: what users want to be told of gradients
+
+// Removes a hook; letting go of the handle does not.
+class HookHandle {
+ public:
+  HookHandle() = default;
+  HookHandle(std::weak_ptr<GradHooks> hooks, std::uint64_t id) : hooks_(std::move(hooks)), id_(id) {}
+  void remove();  // no hook any more, or none ever: nothing happens
+
+ private:
+  std::weak_ptr<GradHooks> hooks_;
+  std::uint64_t id_ = 0;
+};
+using GradHook = std::function<Tensor(const Tensor& gradient)>;
+using FilledHook = std::function<void(const Tensor& leaf)>;
 
 // What a value is, without its data.
 struct TensorType {
@@ -72,6 +89,12 @@ class Tensor {
   void backward(const Tensor& gradient) const;
   Tensor detach() const;
 
+  // Called with the gradient of this tensor, leaf or inner value, once all of it has arrived in a backward pass; a
+  // defined result replaces it. See autograd/hooks.h for the order, and for what happens inside compile().
+  HookHandle register_hook(GradHook hook) const;
+  // For leaves: called after backward() has added to the grad() slot all that it will add.
+  HookHandle register_filled_hook(FilledHook hook) const;
+
   // A name makes a tensor a variable: tracing reads it by identity and may assign it.
   const std::string& name() const;
   Tensor& set_name(std::string name);
@@ -89,18 +112,37 @@ class Tensor {
 
 using TensorList = SmallVector<Tensor, 4>;
 
+// A tensor of which only some rows (along dimension 0) may differ from zero: values[i] is added to row rows[i].
+struct RowSparse {
+  Tensor rows;    // i64[n], in any order, maybe with doubles
+  Tensor values;  // [n, …]
+};
+
+// What hardly any tensor has.
+struct TensorRare {
+  std::shared_ptr<GradHooks> hooks;  // of a leaf
+  RowSparse sparse;                  // where TensorImpl::row_sparse is set
+};
+
 // The parts of a tensor that only variables and differentiated values have.
 struct TensorExtra {
   std::string name;
-  bool requires_grad = false;
   Ref<RefCounted> node;  // a GradNode; which of its outputs this is:
   int output = 0;
+  bool requires_grad = false;
   Tensor grad;
+  std::unique_ptr<TensorRare> rare;
+
+  TensorRare& more() {
+    if (!rare) rare = std::make_unique<TensorRare>();
+    return *rare;
+  }
 };
 
 class TensorImpl final : public RefCounted, public Pooled<TensorImpl> {
  public:
   DType dtype = DType::f32;
+  bool row_sparse = false;  // what it holds is in `extra`; there is no dense memory until somebody reads it
   Device device;
   Shape shape{};
   Shape strides;

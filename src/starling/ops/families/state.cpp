@@ -6,8 +6,8 @@
 #include "starling/ops/creation.h"
 #include "starling/ops/matmul.h"
 #include "starling/ops/registry.h"
+#include "starling/ops/row_sparse.h"
 #include "starling/ops/rules.h"
-#include "starling/tensor/interpreter.h"
 
 namespace starling {
 
@@ -16,7 +16,7 @@ void assign(const Tensor& variable, const Tensor& value) {
   if (!(variable.type() == value.type())) {
     fail("[assign] expected a value of {}, got {}", to_string(variable.type()), to_string(value.type()));
   }
-  current_interpreter().apply_into(op, {&value, 1}, NoAttrs{}, {&variable, 1});
+  apply_into(op, {&value, 1}, NoAttrs{}, {&variable, 1});
 }
 
 namespace {
@@ -36,9 +36,10 @@ bool is_constant(const Tensor& value) { return value.name() == kConstantName; }
 
 void sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& attrs) {
   static const OpDef& op = find_op("sgd_update");
+  if (is_row_sparse(g)) return sgd_update_rows(w, v, rows_of(g), row_values(g), lr, attrs);
   const Tensor in[] = {w, v, g, lr};
   const Tensor targets[] = {w, v};
-  current_interpreter().apply_into(op, in, attrs, targets);
+  apply_into(op, in, attrs, targets);
 }
 
 namespace {

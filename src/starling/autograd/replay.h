@@ -1,0 +1,74 @@
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "starling/autograd/grad_node.h"
+#include "starling/tensor/interpreter.h"
+
+namespace starling {
+
+// What a run of a function read from outside it, with the values it found.
+struct Surroundings {
+  struct Outside {
+    Tensor original;
+    SavedTensor saved;
+    bool guarded = true;  // `saved` is the original itself, not a copy
+  };
+  std::vector<Outside> read;
+  std::vector<Outside> differentiable;  // those that require gradients, each value once
+  std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
+
+  void add_differentiable(const Tensor& tensor);
+  void check_flags() const;  // throws when one has changed since
+};
+
+// Passes everything on to the interpreter below, noting what is read.
+class Watcher final : public Interpreter {
+ public:
+  explicit Watcher(Surroundings& into) : below_(current_interpreter()), into_(into) {}
+  TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
+  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                  std::span<const Tensor> targets) override;
+  int pin(const Tensor& tensor) override { return below_.pin(tensor); }
+  Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
+  void depends_on(const std::shared_ptr<const bool>& flag) override;
+
+ private:
+  void read(const Tensor& tensor);
+  Tensor copy_of(const Tensor& tensor);
+
+  Interpreter& below_;
+  Surroundings& into_;
+  std::unordered_map<const TensorImpl*, std::size_t> known_;
+  std::unordered_set<const Storage*> outside_;
+  std::unordered_set<const Storage*> made_;
+};
+
+// Runs ops on the interpreter below with other values in the place of outside tensors. Assigns change only what later
+// reads see here.
+class Replay final : public Interpreter {
+ public:
+  Replay() : below_(current_interpreter()) {}
+  void put(const Tensor& original, Tensor value);
+  TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
+  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                  std::span<const Tensor> targets) override;
+  int pin(const Tensor& tensor) override;
+  Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
+  void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
+
+ private:
+  struct Instead {
+    Tensor original;
+    Tensor value;
+  };
+  const Tensor* find(const Tensor& tensor) const;
+  TensorList replaced(std::span<const Tensor> inputs) const;
+
+  Interpreter& below_;
+  std::unordered_map<const TensorImpl*, Instead> instead_;
+};
+
+}  // namespace starling

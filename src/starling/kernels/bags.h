@@ -1,0 +1,30 @@
+#pragma once
+
+#include "starling/kernels/kernel.h"
+#include "starling/ops/bag_layout.h"
+
+namespace starling {
+
+// The bags of one call: entry numbers by bag. Made when a kernel is planned, bound to the operands when it runs.
+struct Bags {
+  BagLayout layout;
+  std::int64_t each = 0;  // entries of a bag, without offsets
+
+  static Bags of(const PlanRequest& request);
+
+  struct Bound {
+    const std::int64_t* indices;
+    const std::int64_t* offsets;  // null: all bags have `each`
+    std::int64_t each, bags, entries;
+    std::int64_t begin(std::int64_t bag) const { return offsets ? offsets[bag] : bag * each; }
+    std::int64_t end(std::int64_t bag) const {
+      return !offsets ? (bag + 1) * each : bag + 1 == bags ? entries : offsets[bag + 1];
+    }
+    // Entries that are not padding.
+    std::int64_t count(std::int64_t bag, std::int64_t padding) const;
+  };
+  // Checks the offsets: from 0, never falling, within the entries.
+  Bound bind(const Launch& launch, const char* who) const;
+};
+
+}  // namespace starling
