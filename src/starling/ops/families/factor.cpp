@@ -51,7 +51,7 @@ Tensor as_column(const Tensor& v) {
   shape.push_back(1);
   return reshape(v, shape);
 }
-Tensor diagonal(const Tensor& v) { return mul(as_row(v), identity(v.shape().back(), v.dtype())); }
+Tensor diagonal_matrix(const Tensor& v) { return mul(as_row(v), identity(v.shape().back(), v.dtype())); }
 
 // 1 / (vⱼ - vᵢ) off the diagonal, 0 on it.
 Tensor gaps(const Tensor& v) {
@@ -120,7 +120,7 @@ TensorList grad_svd(const GradCall& c) {
   const auto m = u.shape()[u.rank() - 2], n = vh.shape().back(), k = s.shape().back();
   const Tensor f = gaps(mul(s, s)), row = as_row(s), column = as_column(s);
   Tensor core, outer;
-  if (ds.defined()) core = diagonal(ds);
+  if (ds.defined()) core = diagonal_matrix(ds);
   if (du.defined()) {
     core = sum_of(core, mul(turned(u, du, f), row));
     if (m > k) outer = matmul(div(sub(du, matmul(u, tn(u, du))), row), vh);
@@ -144,7 +144,7 @@ Types infer_eigh(const InferCall& call) {
 TensorList grad_eigh(const GradCall& c) {
   const Tensor &values = c.out[0], &v = c.out[1];
   Tensor core;
-  if (c.grads[0].defined()) core = diagonal(c.grads[0]);
+  if (c.grads[0].defined()) core = diagonal_matrix(c.grads[0]);
   if (c.grads[1].defined()) core = sum_of(core, mul(gaps(values), tn(v, c.grads[1])));
   const Tensor whole = nt(matmul(v, core), v);
   return {mul(add(whole, matrix_transpose(whole)), rules::lower_half(v.shape().back(), v.dtype()))};
