@@ -59,8 +59,8 @@ HWY_INLINE Vec tanh_slope(Vec y) { return hn::NegMulAdd(y, y, hn::Set(kTag, 1.0F
 HWY_INLINE Vec gate_sigmoid(Vec x) {
   const Vec t = hn::Max(hn::Set(kTag, -80.0F), hn::Min(hn::Set(kTag, 80.0F), hn::Neg(x)));
   const auto parts = exp_parts(kTag, t);
-  const Vec scale = exp2_int(kTag, parts.k), one = hn::Set(kTag, 1.0F);
-  return hn::Div(one, hn::Add(one, hn::MulAdd(scale, parts.expm1_r, scale)));
+  const Vec one = hn::Set(kTag, 1.0F);
+  return hn::Div(one, hn::Add(one, times_exp2(kTag, hn::Add(parts.expm1_r, one), parts.exponent)));
 }
 
 // `product` points at kGates vectors: the rows of W h for these units.
