@@ -118,6 +118,15 @@ TEST(Normalisation, WithGlobalStatisticsGivesTheSameOnOneProcess) {
     EXPECT_LE(testing::difference(found[1][i], found[0][i]), 1e-12) << i;
 }
 
+TEST(Normalisation, OfNothingIsNothing) {
+  EXPECT_EQ(layer_norm(zeros({0, 0})).shape(), (Shape{0, 0}));
+  EXPECT_EQ(rms_norm(zeros({0, 4})).shape(), (Shape{0, 4}));
+  EXPECT_EQ(group_norm(zeros({0, 4, 0}), {}, {}, {.groups = 2}).shape(), (Shape{0, 4, 0}));
+  EXPECT_EQ(instance_norm(zeros({0, 2, 0})).shape(), (Shape{0, 2, 0}));
+  EXPECT_EQ(batch_norm(zeros({3, 0})).mean.shape(), (Shape{0}));
+  EXPECT_EQ(batch_norm_infer(zeros({0, 2, 3}), zeros({2}), zeros({2})).shape(), (Shape{0, 2, 3}));
+}
+
 TEST(Normalisation, RefusesWhatHasNoStatistics) {
   EXPECT_THROW(batch_norm(zeros({0, 3})), Error);
   EXPECT_THROW(batch_norm(zeros({4})), Error);

@@ -23,7 +23,7 @@ struct Groups {
   // Calls f(group of an image, first channel of all) for each.
   template <class F>
   void each(F&& f) const {
-    parallel_for(images * groups, std::max<std::int64_t>(kGrain / size(), 1),
+    parallel_for(images * groups, std::max<std::int64_t>(kGrain / std::max<std::int64_t>(size(), 1), 1),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t g = begin; g < end; ++g) f(g, g % groups * channels);
                  });

@@ -45,21 +45,22 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
     const T* weight = operands > 1 ? input<T>(launch, 1) : nullptr;
     const T* bias = operands > 2 ? input<T>(launch, 2) : nullptr;
     const double n = static_cast<double>(s.length);
-    parallel_for(s.rows, std::max<std::int64_t>(kGrain / s.length, 1), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        const T* row = x + r * s.length;
-        double mean = 0, m2 = 0, unused = 0;
-        if (s.centred)
-          fns.moments(row, Runs{1, 0, s.length}, &mean, &m2);
-        else
-          fns.dots(row, row, Runs{1, 0, s.length}, T{0}, &unused, &m2);
-        const double scale = 1 / std::sqrt(m2 / n + s.eps);
-        if (s.centred) output<T>(launch, 1)[r] = static_cast<T>(mean);
-        output<T>(launch, s.centred ? 2 : 1)[r] = static_cast<T>(m2 / n);
-        fns.row(row, output<T>(launch, 0) + r * s.length, s.length, static_cast<T>(mean), static_cast<T>(scale), weight,
-                bias);
-      }
-    });
+    parallel_for(s.rows, std::max<std::int64_t>(kGrain / std::max<std::int64_t>(s.length, 1), 1),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t r = begin; r < end; ++r) {
+                     const T* row = x + r * s.length;
+                     double mean = 0, m2 = 0, unused = 0;
+                     if (s.centred)
+                       fns.moments(row, Runs{1, 0, s.length}, &mean, &m2);
+                     else
+                       fns.dots(row, row, Runs{1, 0, s.length}, T{0}, &unused, &m2);
+                     const double scale = 1 / std::sqrt(m2 / n + s.eps);
+                     if (s.centred) output<T>(launch, 1)[r] = static_cast<T>(mean);
+                     output<T>(launch, s.centred ? 2 : 1)[r] = static_cast<T>(m2 / n);
+                     fns.row(row, output<T>(launch, 0) + r * s.length, s.length, static_cast<T>(mean),
+                             static_cast<T>(scale), weight, bias);
+                   }
+                 });
   });
 }
 
