@@ -160,7 +160,7 @@ class Builder {
   Term prepared(const Term& a, const Term& b, const Term& c) {
     const Labels kept = only(a.labels, [&](int l) { return has(b.labels, l) || has(c.labels, l); });
     if (kept.size() == a.labels.size()) return a;
-    const Term sum = dense(kept);
+    Term sum = dense(kept);
     sum_into(a, sum);
     return sum;
   }
