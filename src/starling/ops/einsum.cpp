@@ -74,7 +74,7 @@ struct Reader {
     check(dotted ? extra >= 0 : extra == 0, "[einsum] expected operand {} of rank {}{} for \"{}\", got {}", index,
           static_cast<int>(term.size()) - (dotted ? 1 : 0), dotted ? " or more" : "", equation, to_string(shape));
     if (dotted) dots = std::max(dots, extra);
-    const auto labels = expand(term, extra);
+    auto labels = expand(term, extra);
     for (std::size_t i = 0; i < labels.size(); ++i) note(labels[i], shape[static_cast<int>(i)], index);
     return labels;
   }

@@ -6,7 +6,7 @@ namespace starling {
 
 MatrixBatch::MatrixBatch(const Shape& shape, int most_threads)
     : count(1), rows(shape[shape.rank() - 2]), cols(shape.back()) {
-  constexpr double kWorkPerThread = 50000, kLarge = 2e6;
+  constexpr double kWorkPerThread = 50000, kLarge = 3e7;
   for (int i = 0; i + 2 < shape.rank(); ++i) count *= shape[i];
   const double work = static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(std::min(rows, cols));
   large = work > kLarge;

@@ -7,6 +7,7 @@
 #include "starling/tensor/shape.h"
 
 // LAPACK by its Fortran names: matrices by columns, everything by address, lengths of strings at the end.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
 void dgetri_(const int* n, double* a, const int* lda, const int* pivots, double* work, const int* lwork, int* info);
@@ -24,6 +25,7 @@ void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const i
              const int* lwork, int* iwork, const int* liwork, int* info, std::size_t, std::size_t);
 int openblas_get_parallel();  // 2: OpenMP
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace starling {
 

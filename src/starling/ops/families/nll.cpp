@@ -118,7 +118,7 @@ Types infer_place(const InferCall& call) {
   const auto classes = call.attrs.as<LabelPlaceAttrs>().classes;
   check(classes > 0, "[label_place] expected at least one class, got {}", classes);
   Shape shape = call.in[0].shape;
-  check(shape.rank() >= 1 && shape.rank() < kMaxRank && call.in[1] == TensorType(DType::i64, shape),
+  check(shape.rank() >= 1 && shape.rank() < kMaxRank && call.in[1] == TensorType{DType::i64, shape},
         "[label_place] expected y [n, d...] and labels i64 alike, got {} and {}", to_string(call.in[0]),
         to_string(call.in[1]));
   shape.insert(1, classes);

@@ -5,6 +5,7 @@
 
 #include "starling/kernels/cpu/product.h"
 #include "starling/kernels/cpu/simd/copy.h"
+#include "starling/kernels/cpu/simd/reduce.h"
 #include "starling/kernels/cpu/thin_product.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -145,11 +146,30 @@ class Builder {
     });
   }
 
+  // A sum over one dense axis of a dense operand, in the order of the result.
+  static std::optional<ReduceShape> dense_sum(const Loops& result, const Loops& summed) {
+    if (summed.shape.rank() != 1 || result.shape.rank() > 2) return std::nullopt;
+    ReduceShape shape{.axis = summed.shape[0]};
+    const std::int64_t step = summed.strides[0][0];
+    int d = result.shape.rank();
+    if (d > 0 && result.strides[0][d - 1] == 1) shape.inner = result.shape[--d];
+    if (d > 0) shape.outer = result.shape[--d];
+    if (d > 0 || step != shape.inner) return std::nullopt;
+    const bool outer_fits = shape.outer == 1 || result.strides[0][0] == shape.axis * shape.inner;
+    if (!outer_fits || !is_contiguous(result.shape, result.strides[2])) return std::nullopt;
+    return shape;
+  }
+
   void sum_into(const Term& from, const Term& to) {
     const Labels summed = only(from.labels, [&](int l) { return !has(to.labels, l); });
     if (summed.empty()) return copy(from, to);
     const Term one{{}, std::vector<std::int64_t>(sizes_.size(), 0)};
     const ThinProduct<T> product{loops(to.labels, {&from, &one, &to}), loops(summed, {&from, &one})};
+    if (!fits_) return;
+    if (const auto shape = dense_sum(product.result, product.summed)) {
+      steps_.push_back([=](const Launch& launch) { reduce_sum(from.at<T>(launch), to.at<T>(launch), *shape); });
+      return;
+    }
     steps_.push_back([=](const Launch& launch) {
       const T unit = 1;
       product.run(from.at<T>(launch), &unit, to.at<T>(launch));
@@ -160,7 +180,7 @@ class Builder {
   Term prepared(const Term& a, const Term& b, const Term& c) {
     const Labels kept = only(a.labels, [&](int l) { return has(b.labels, l) || has(c.labels, l); });
     if (kept.size() == a.labels.size()) return a;
-    const Term sum = dense(kept);
+    Term sum = dense(kept);
     sum_into(a, sum);
     return sum;
   }

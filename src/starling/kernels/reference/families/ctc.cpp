@@ -55,6 +55,7 @@ std::unique_ptr<Plan> plan_derivative(const PlanRequest& request) {
       std::fill_n(dx, n, T{0});
       std::vector<double> work(static_cast<std::size_t>(shape.batch == 0 ? 0 : shape.workspace()));
       std::vector<const T*> directions;
+      directions.reserve(static_cast<std::size_t>(shape.directions));
       for (int d = 0; d < shape.directions; ++d) directions.push_back(static_cast<const T*>(launch.in[4 + d]));
       for (std::int64_t i = 0; i < shape.batch; ++i)
         sample<T>(shape, i, launch, work.data()).derivative(directions, dx);
