@@ -71,6 +71,11 @@ std::vector<OpCase> whole_cases(int operands, Range range, const std::vector<DTy
         one.in.push_back({.shape = shape, .low = range.low, .high = range.high, .dtype = dtype});
       cases.push_back(one);
     }
+    if (operands > 1) {
+      cases.push_back(cases.back());
+      cases.back().in[0].shape = {3, 1};
+      cases.back().in[1].shape = {19};
+    }
   }
   return cases;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
@@ -10,6 +11,7 @@
 #include "starling/ops/elementwise_def.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
+#include "starling/tensor/dispatch.h"
 
 namespace starling {
 
@@ -81,14 +83,29 @@ void register_where(OpRegistry& ops) {
            .saves = kSavesInputs});
 }
 
+// The least and the largest number of an integer dtype.
+std::pair<double, double> limits_of(DType dtype) {
+  return dispatch(dtype, []<class T>() -> std::pair<double, double> {
+    if constexpr (!std::is_integral_v<T>) return {};
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      return {static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())};
+    }
+  });
+}
+
 void check_bounds(const InferCall& call) {
   const auto& [min, max] = call.attrs.as<ClampAttrs>();
   check(min <= max, "[{}] expected bounds with min ≤ max, got {} and {}", call.op.name, min, max);
-  if (is_float(call.in[0].dtype)) return;
+  const DType dtype = call.in[0].dtype;
+  if (is_float(dtype)) return;
   for (double bound : {min, max}) {
     check(std::isinf(bound) || bound == std::trunc(bound), "[{}] expected whole bounds for {}, got {}", call.op.name,
-          name(call.in[0].dtype), bound);
+          name(dtype), bound);
   }
+  const auto [least, most] = limits_of(dtype);
+  check(min <= most && max >= least, "[{}] expected bounds that leave numbers of {}, got {} and {}", call.op.name,
+        name(dtype), min, max);
 }
 
 Types infer_clamp(const InferCall& call) {

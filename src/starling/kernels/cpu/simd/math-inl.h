@@ -147,13 +147,26 @@ HWY_INLINE V quick_quotient([[maybe_unused]] D d, V a, V b) {
 }
 
 // exp(x) for finite x or -inf, x <= 0 up to rounding; less than the smallest normal number becomes zero. The softmax's.
+// Floats: as 2^(x / ln2), with an error of |x| units in the last place, which is little beside the largest term, e^0.
 template <class D, class V>
 HWY_INLINE V exp_nonpositive(D d, V x) {
   using T = hn::TFromD<D>;
   using F = FloatFormat<T>;
+  const V one = hn::Set(d, 1);
   const V floor = hn::Set(d, static_cast<T>(-(F::kBias - 1) * 0.6931471805599453));
-  const auto parts = exp_parts(d, hn::Max(x, floor));
-  const V y = times_exp2(d, hn::Add(parts.expm1_r, hn::Set(d, 1)), parts.exponent);
+  const V reached = hn::Max(x, floor);
+  V y;
+  if constexpr (sizeof(T) == 4) {
+    // (2^r - 1) / r on |r| <= 1/2
+    static constexpr float kFit[] = {0.6931472153f, 0.2402223128f, 0.05550307521f, 0.00967209079f, 0.001340756016f};
+    const V factor = hn::Set(d, static_cast<T>(1.44269504088896340736));
+    const auto k = whole_product(d, reached, factor);
+    const V r = hn::MulSub(reached, factor, k.value);
+    y = times_exp2(d, hn::MulAdd(r, polynomial(d, kFit, r), one), k.exponent);
+  } else {
+    const auto parts = exp_parts(d, reached);
+    y = times_exp2(d, hn::Add(parts.expm1_r, one), parts.exponent);
+  }
   return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenZeroElse(hn::Lt(x, floor), y));
 }
 
