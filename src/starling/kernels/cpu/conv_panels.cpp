@@ -23,7 +23,7 @@ bool PanelConv::takes(const Conv2dShape& s, Pass pass, int threads) {
       s.in_channels < 16 || s.batch < threads || s.positions() < 16)
     return false;
   if (s.is_pointwise()) return pass != Pass::weight && s.positions() < kSmallImage;
-  if (s.kernel_h == 1 && s.kernel_w == 1) return false;
+  if (s.kernel_h == 1 && s.kernel_w == 1) return pass == Pass::data && s.positions() < 64 && s.in_channels >= 512;
   return pass != Pass::data || s.stride_h > 1 || s.stride_w > 1;
 }
 
