@@ -23,7 +23,7 @@ bool PanelConv::takes(const Conv2dShape& s, Pass pass, int threads) {
       s.in_channels < 16 || s.batch < threads || s.positions() < 16)
     return false;
   if (s.is_pointwise()) return pass != Pass::weight && s.positions() < kSmallImage;
-  if (s.kernel_h == 1 && s.kernel_w == 1) return false;
+  if (s.kernel_h == 1 && s.kernel_w == 1) return pass == Pass::data && s.positions() < 64 && s.in_channels >= 512;
   return pass != Pass::data || s.stride_h > 1 || s.stride_w > 1;
 }
 
@@ -213,9 +213,11 @@ void PanelConv::backward_weight(const float* x, const float* dy, float* dw, void
     const Memory memory = carve(scratch, thread);
     const float* from = load_images(x, first, images, memory);
     float* gradients = memory.panel + block_ * kDeepPitch + kConvLanes;
-    for (std::int64_t q = 0; q < images * positions; q += kDeepPositions) {
+    const std::int64_t pieces = (images * positions + kDeepPositions - 1) / kDeepPositions;
+    const std::int64_t step = whole_lanes((images * positions + pieces - 1) / pieces);  // even ones
+    for (std::int64_t q = 0; q < images * positions; q += step) {
       PanelRun in[kDeepPositions], flat[kDeepPositions];
-      const std::int64_t end = std::min(images * positions, q + kDeepPositions);
+      const std::int64_t end = std::min(images * positions, q + step);
       pack_panel(dy + first * out * positions, channels_, find_runs(q, end, out * positions, s_.out_w(), flat),
                  gradients, kDeepPitch);
       const Runs runs = find_runs(q, end, image_, pitch_, in);
