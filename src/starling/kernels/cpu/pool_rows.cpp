@@ -156,8 +156,82 @@ void sum_planes(const PoolWindows& w, const float* x, float* y, std::int64_t pla
   }
 }
 
+// Calls step(d, column) over a row with the widest vectors that fit, then narrower ones: rows are short.
+template <class Step>
+HWY_INLINE void over_row(std::int64_t columns, const Step& step) {
+  const hn::ScalableTag<float> d;
+  constexpr std::int64_t L = HWY_LANES(float);
+  std::int64_t c = 0;
+  for (; c + L <= columns; c += L) step(d, c);
+  if constexpr (L > 8) {
+    const hn::CappedTag<float, 8> eight;
+    for (; c + 8 <= columns; c += 8) step(eight, c);
+  }
+  if constexpr (L > 4) {
+    const hn::CappedTag<float, 4> four;
+    for (; c + 4 <= columns; c += 4) step(four, c);
+  }
+  const hn::CappedTag<float, 1> one;
+  for (; c < columns; ++c) step(one, c);
+}
+
+// Windows of 2 × 2 with stride 2 and no padding, the common case. `first` is the place of the first window.
+template <bool kIndex, class D>
+HWY_INLINE void max_two(D d, const float* top, const float* bottom, std::int32_t first, std::int32_t width, float* y,
+                        std::int32_t* index) {
+  const hn::RebindToSigned<D> places;
+  hn::Vec<D> a, b, c, e;
+  hn::LoadInterleaved2(d, top, a, b);
+  hn::LoadInterleaved2(d, bottom, c, e);
+  const auto upper = hn::Max(a, b), lower = hn::Max(c, e);
+  hn::StoreU(hn::Max(upper, lower), d, y);
+  if constexpr (kIndex) {
+    const auto one = hn::Set(places, 1), below = hn::Set(places, width);
+    const auto in_upper = hn::IfThenElseZero(hn::RebindMask(places, hn::Gt(b, a)), one);
+    const auto in_lower = hn::Add(below, hn::IfThenElseZero(hn::RebindMask(places, hn::Gt(e, c)), one));
+    const auto offset = hn::IfThenElse(hn::RebindMask(places, hn::Gt(lower, upper)), in_lower, in_upper);
+    const auto lanes = hn::Iota(places, 0);
+    hn::StoreU(hn::Add(offset, hn::Add(hn::Add(lanes, lanes), hn::Set(places, first))), places, index);
+  }
+  const auto sum = hn::Add(hn::Add(a, b), hn::Add(c, e));
+  if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(sum)))) return;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(hn::Lanes(d)); ++i) {
+    const float window[4] = {top[2 * i], top[2 * i + 1], bottom[2 * i], bottom[2 * i + 1]};
+    int best = 0;
+    for (int t = 1; t < 4; ++t) {
+      if (window[t] > window[best] || (window[t] != window[t] && window[best] == window[best])) best = t;
+    }
+    y[i] = window[best];
+    if constexpr (kIndex) index[i] = first + 2 * static_cast<std::int32_t>(i) + best % 2 + best / 2 * width;
+  }
+}
+
+template <bool kIndex>
+void max_two_planes(const PoolWindows& w, const float* x, float* y, std::int32_t* index, std::int64_t planes) {
+  const std::int64_t width = w.in[2], columns = w.out[2];
+  for (std::int64_t p = 0; p < planes; ++p, x += w.in_volume()) {
+    for (std::int64_t r = 0; r < w.out[1]; ++r, y += columns, index += kIndex ? columns : 0) {
+      const std::int64_t row = 2 * r * width;
+      over_row(columns, [&](auto d, std::int64_t c) HWY_ATTR {
+        const std::int64_t first = row + 2 * c;
+        max_two<kIndex>(d, x + first, x + first + width, static_cast<std::int32_t>(first),
+                        static_cast<std::int32_t>(width), y + c, kIndex ? index + c : nullptr);
+      });
+    }
+  }
+}
+
+// Whole windows of 2 × 2 only; a last odd row or column belongs to none.
+bool is_two(const PoolWindows& w) {
+  const auto& rows = w.spans[1];
+  return w.in[0] == 1 && w.out[0] == 1 && w.stride == 2 && w.kernel == 2 && w.padding == 0 && w.step[1] == 1 &&
+         w.inner_begin == 0 && w.inner_end == w.out[2] && rows[0].begin == 0 && rows.back().end == 2 * w.out[1] &&
+         rows[0].end == 2;
+}
+
 template <bool kIndex>
 void max_any(const PoolWindows& w, const float* x, float* y, std::int32_t* index, std::int64_t planes) {
+  if (is_two(w)) return max_two_planes<kIndex>(w, x, y, index, planes);
   if (w.stride == 1) return max_planes<1, 0, kIndex>(w, x, y, index, planes);
   if (w.kernel == 2) return max_planes<2, 2, kIndex>(w, x, y, index, planes);
   if (w.kernel == 3) return max_planes<2, 3, kIndex>(w, x, y, index, planes);
@@ -222,20 +296,12 @@ HWY_INLINE bool two_block(D d, const float* dy, const std::int32_t* index, std::
 }
 
 bool scatter_simd(const float* dy, const std::int32_t* index, std::int64_t rows, std::int64_t columns, float* dx) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 4> four;
-  const hn::CappedTag<float, 1> one;
-  constexpr std::int64_t L = HWY_LANES(float);
   const std::int64_t width = 2 * columns;
   bool fits = true;
   for (std::int64_t r = 0; r < rows; ++r, dy += columns, index += columns, dx += 2 * width) {
-    const auto step = [&](auto tag, std::int64_t c) HWY_ATTR {
-      fits &= two_block(tag, dy + c, index + c, 2 * r * width + 2 * c, width, dx + 2 * c, dx + width + 2 * c);
-    };
-    std::int64_t c = 0;
-    for (; c + L <= columns; c += L) step(d, c);
-    for (; c + 4 <= columns; c += 4) step(four, c);
-    for (; c < columns; ++c) step(one, c);
+    over_row(columns, [&](auto d, std::int64_t c) HWY_ATTR {
+      fits &= two_block(d, dy + c, index + c, 2 * r * width + 2 * c, width, dx + 2 * c, dx + width + 2 * c);
+    });
   }
   return fits;
 }
