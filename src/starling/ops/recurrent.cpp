@@ -110,11 +110,7 @@ Tensor product(const Tensor& states, const Tensor& weights) {
 Tensor weight_gradient(const Tensor& gradient, const Tensor& states) {
   return matmul(rows(gradient), rows(states), {.trans_a = true});
 }
-Tensor state_gradient(const Tensor& gradient, const Tensor& weights) {
-  return reshape(matmul(rows(gradient), weights), {gradient.shape()[0], gradient.shape()[1], weights.shape()[1]});
-}
 
-Tensor sigmoid_slope(const Tensor& y) { return sub(y, mul(y, y)); }
 Tensor sigmoid_bend(const Tensor& y) { return add(mul(y, -2.0), 1.0); }
 Tensor tanh_slope(const Tensor& y) { return add(neg(mul(y, y)), 1.0); }
 Tensor tanh_bend(const Tensor& y) { return mul(y, -2.0); }

@@ -59,13 +59,11 @@ Tensor masked(const Tensor& x, const Tensor& lengths);
 
 Tensor product(const Tensor& states, const Tensor& weights);           // [t, n, h] · [k, h]ᵀ
 Tensor weight_gradient(const Tensor& gradient, const Tensor& states);  // Σ over steps and rows: [k, h]
-Tensor state_gradient(const Tensor& gradient, const Tensor& weights);  // [t, n, k] · [k, h]
 
 // Derivatives of the gates by their outputs.
-Tensor sigmoid_slope(const Tensor& y);  // y (1 - y)
-Tensor sigmoid_bend(const Tensor& y);   // 1 - 2 y, the slope's derivative
-Tensor tanh_slope(const Tensor& y);     // 1 - y²
-Tensor tanh_bend(const Tensor& y);      // -2 y
+Tensor sigmoid_bend(const Tensor& y);  // 1 - 2 y, the derivative of y (1 - y)
+Tensor tanh_slope(const Tensor& y);    // 1 - y²
+Tensor tanh_bend(const Tensor& y);     // -2 y
 
 // Operands cut along the batch: the axis of each input and output, -1 where it has none.
 ShardRule shard_axes(const ShardCall& call, std::initializer_list<int> in, std::initializer_list<int> out);

@@ -87,6 +87,7 @@ Tensor initial(const Network& net, const Tensor& states, std::size_t i, std::siz
 Tensor stacked(const std::vector<Tensor>& states) {
   if (states.empty()) return {};
   std::vector<Tensor> rows;
+  rows.reserve(states.size());
   for (const auto& s : states) rows.push_back(reshape(s, {1, s.shape()[0], s.shape()[1]}));
   return concat(rows, 0);
 }

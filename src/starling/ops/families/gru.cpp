@@ -9,7 +9,32 @@
 namespace starling {
 namespace {
 
-using namespace recurrent;
+using recurrent::Sizes;
+using recurrent::begins;
+using recurrent::ends;
+using recurrent::expect_operands;
+using recurrent::expect_shape;
+using recurrent::expect_shape_or_none;
+using recurrent::first_state;
+using recurrent::gate;
+using recurrent::is_none;
+using recurrent::join_gates;
+using recurrent::masked;
+using recurrent::optional;
+using recurrent::or_none;
+using recurrent::or_zeros;
+using recurrent::product;
+using recurrent::sample_gates;
+using recurrent::sample_lengths;
+using recurrent::sample_weights;
+using recurrent::samples;
+using recurrent::shard_axes;
+using recurrent::sigmoid_bend;
+using recurrent::sizes_of;
+using recurrent::tanh_bend;
+using recurrent::to_begins;
+using recurrent::weight_gradient;
+using recurrent::with_lengths;
 
 constexpr int kGates = 3;  // r, z, n
 constexpr int kSaved = 4;  // r, z, n and m = W_hn h + b_hn, which r multiplies

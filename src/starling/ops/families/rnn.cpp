@@ -11,7 +11,25 @@
 namespace starling {
 namespace {
 
-using namespace recurrent;
+using recurrent::Sizes;
+using recurrent::begins;
+using recurrent::ends;
+using recurrent::expect_operands;
+using recurrent::expect_shape;
+using recurrent::first_state;
+using recurrent::masked;
+using recurrent::optional;
+using recurrent::or_zeros;
+using recurrent::product;
+using recurrent::sample_lengths;
+using recurrent::sample_weights;
+using recurrent::samples;
+using recurrent::shard_axes;
+using recurrent::sizes_of;
+using recurrent::tanh_bend;
+using recurrent::to_ends;
+using recurrent::weight_gradient;
+using recurrent::with_lengths;
 
 struct At {
   Tensor w, hs, lengths;
