@@ -1,6 +1,10 @@
 #include "starling/ops/bag_layout.h"
 
 #include "starling/base/error.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
 
 namespace starling {
 
@@ -28,5 +32,59 @@ BagLayout bag_layout(const OpDef& op, std::span<const TensorType> in, bool scale
         in.size());
   return layout;
 }
+
+namespace bags {
+
+Shape with_rows(std::int64_t rows, const Shape& like) {
+  Shape shape = like;
+  shape[0] = rows;
+  return shape;
+}
+
+void expect_rows(const InferCall& call) {
+  rules::expect_float(call);
+  check(call.in[0].shape.rank() > 0, "[{}] expected rows, got {}", call.op.name, to_string(call.in[0]));
+}
+
+void expect_no_scaled_mean(const InferCall& call, const BagLayout& layout, bool mean) {
+  check(!mean || layout.scale < 0, "[{}] expected per-sample weights with sums only, got a mean", call.op.name);
+}
+
+TensorList operands(const Tensor& x, const GradCall& c, bool scaled) {
+  TensorList in{x};
+  for (std::size_t i = 1; i < c.in.size(); ++i) {
+    if (scaled || i == 1 || c.in[i].dtype() == DType::i64) in.push_back(c.in[i]);
+  }
+  return in;
+}
+
+int scale_operand(const GradCall& c) {
+  return c.in.size() > 2 && is_float(c.in.back().dtype()) ? static_cast<int>(c.in.size()) - 1 : -1;
+}
+
+Tensor row_dots(const Tensor& a, const Tensor& b, const Shape& shape) {
+  const Tensor product = mul(a, b);
+  Shape axes;
+  for (int i = 1; i < product.rank(); ++i) axes.push_back(i);
+  return reshape(axes.empty() ? product : sum(product, {.axes = axes}), shape);
+}
+
+OpCase sample(const Shape& x, const Shape& indices, std::int64_t high, const Attrs& attrs, std::int64_t bags,
+              bool scaled, bool distinct) {
+  OpCase c{{{.shape = x, .distinct = distinct},
+            {.shape = indices, .low = 0, .high = static_cast<double>(high), .dtype = DType::i64}},
+           attrs};
+  if (indices.rank() == 1) {
+    c.in.push_back({.shape = {bags},
+                    .low = 0,
+                    .high = static_cast<double>(indices[0]) + 0.5,
+                    .dtype = DType::i64,
+                    .ascending = true});
+  }
+  if (scaled) c.in.push_back({.shape = indices});
+  return c;
+}
+
+}  // namespace bags
 
 }  // namespace starling
