@@ -51,13 +51,6 @@ void expect_softmax(std::int64_t rows, std::int64_t n, double tolerance) {
   }
 }
 
-// Results of more than the caches hold take another way to memory.
-TEST(Softmax, AgreesWithDoubleOnVeryManyRows) {
-  const ThreadScope scope(1);
-  expect_softmax<float>(2300, 1000, 1e-6);
-  expect_softmax<double>(1100, 999, 1e-14);
-}
-
 TEST(Softmax, AgreesWithDoubleOnRowsOfAnyLength) {
   for_each_target([] {
     for (const int threads : {1, 2, 3}) {

@@ -62,28 +62,12 @@ HWY_INLINE T row_exp_sum(const T* x, T* y, T shift, std::int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// Whether a thread's rows of a result are so many that none would be in the caches when they are read: they then go
-// past them (`stream` below), unless they overwrite an operand.
-template <class T>
-HWY_INLINE bool rows_stream(const T* a, const T* b, const T* y, std::int64_t rows, std::int64_t n) {
-  constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;
-  return rows * n * static_cast<std::int64_t>(sizeof(T)) >= kStreamBytes && y != a && y != b;
-}
-
 // y[i] = f(d, vectors of a[i] and b[i]); b may be a again. F is a struct holding its constants.
 template <class T, class F>
-HWY_INLINE void row_map(const T* a, const T* b, T* y, std::int64_t n, const F& f, bool stream = false) {
+HWY_INLINE void row_map(const T* a, const T* b, T* y, std::int64_t n, const F& f) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  if (stream) {
-    const std::size_t bytes = hn::Lanes(d) * sizeof(T);
-    const std::size_t to_line = (bytes - reinterpret_cast<std::uintptr_t>(y) % bytes) % bytes / sizeof(T);
-    const std::size_t head = HWY_MIN(to_line, static_cast<std::size_t>(n));
-    store_tail(d, f(d, load_tail(d, a, head), load_tail(d, b, head)), y, head);
-    i = static_cast<std::int64_t>(head);
-    for (; i + lanes <= n; i += lanes) hn::Stream(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  }
   for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
   if (i == n) return;
   const std::size_t rest = static_cast<std::size_t>(n - i);

@@ -8,7 +8,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/simd/softmax.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 
 #include "starling/kernels/cpu/simd/rows-inl.h"
@@ -72,48 +71,35 @@ struct LogSoftmaxBackwardRow {
   }
 };
 
-// The terms of a row that goes past the caches wait here for their sum.
-constexpr std::int64_t kRowBytes = 16384;
-
 template <class T>
 void softmax_rows(const T* x, const T*, T* y, std::int64_t rows, std::int64_t n) {
-  alignas(64) T terms[kRowBytes / sizeof(T)];
-  const bool stream = rows_stream(x, x, y, rows, n) && n * static_cast<std::int64_t>(sizeof(T)) <= kRowBytes;
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    T* e = stream ? terms : y;
-    const T sum = row_exp_sum(x, e, row_max(x, n), n);
-    row_map<T>(e, e, y, n, ScaleRow<T>{T{1} / sum}, stream);
+    const T sum = row_exp_sum(x, y, row_max(x, n), n);
+    row_map(y, y, y, n, ScaleRow<T>{T{1} / sum});
   }
-  if (stream) hwy::FlushStream();
 }
 
 template <class T>
 void log_softmax_rows(const T* x, const T*, T* y, std::int64_t rows, std::int64_t n) {
-  const bool stream = rows_stream(x, x, y, rows, n);
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
     const T max = row_max(x, n);
     const T log_sum = std::log(row_exp_sum<T>(x, nullptr, max, n));
-    row_map(x, x, y, n, LogSoftmaxRow<T>{max, log_sum}, stream);
+    row_map(x, x, y, n, LogSoftmaxRow<T>{max, log_sum});
   }
-  if (stream) hwy::FlushStream();
 }
 
 template <class T>
 void softmax_backward_rows(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n) {
-  const bool stream = rows_stream(dy, y, dx, rows, n);
   for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-    row_map(dy, y, dx, n, SoftmaxBackwardRow<T>{row_sum(dy, y, n, Product())}, stream);
+    row_map(dy, y, dx, n, SoftmaxBackwardRow<T>{row_sum(dy, y, n, Product())});
   }
-  if (stream) hwy::FlushStream();
 }
 
 template <class T>
 void log_softmax_backward_rows(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n) {
-  const bool stream = rows_stream(dy, y, dx, rows, n);
   for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-    row_map(dy, y, dx, n, LogSoftmaxBackwardRow<T>{row_sum(dy, dy, n, First())}, stream);
+    row_map(dy, y, dx, n, LogSoftmaxBackwardRow<T>{row_sum(dy, dy, n, First())});
   }
-  if (stream) hwy::FlushStream();
 }
 
 template <class T>
