@@ -159,7 +159,8 @@ void register_updates(OpRegistry& ops) {
                  const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
                  return std::vector<OpCase>{
                      {{w, w, {.shape = {9, 20}}, {.shape = {9, 33}}, lr}, MatmulSgdAttrs{true, false, 0.9, 0.01}},
-                     {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}}};
+                     {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}},
+                     {{w, w, {.shape = {20, 4}}, {.shape = {33, 4}}, lr}, MatmulSgdAttrs{false, true, 0.5, 0}}};
                },
            .inplace = 0});
 }
@@ -189,7 +190,10 @@ void register_ops_state(OpRegistry& ops) {
                },
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {3, 4}}}, NoAttrs{}}, {{{.shape = {}}}, NoAttrs{}}};
+                 std::vector<OpCase> cases;
+                 for (const Shape& shape : {Shape{3, 4}, {}, {0, 3}, {33}, {2, 1, 5}, {1}, {7, 3}, {2, 2, 2, 2}})
+                   cases.push_back({{{.shape = shape}}, NoAttrs{}});
+                 return cases;
                },
            .saves = kSavesNothing,
            .inplace = 0});
