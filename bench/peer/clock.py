@@ -4,6 +4,7 @@ import statistics
 import time
 
 WARM_UP_STEPS = 3
+WARM_UP_SECONDS = 0.1  # a step that takes longer is warm after one
 
 
 def percentile(values: list, share: float) -> float:
@@ -13,8 +14,10 @@ def percentile(values: list, share: float) -> float:
 
 def time_slice(step, seconds: float) -> dict:
     """Median and p10 of the step in ms over about `seconds`; the first steps warm caches and are not counted."""
-    for _ in range(WARM_UP_STEPS):
-        step()
+    warm = time.perf_counter() + WARM_UP_SECONDS
+    for i in range(WARM_UP_STEPS):
+        if i == 0 or time.perf_counter() < warm:
+            step()
     times = []
     end = time.perf_counter() + seconds
     while True:
