@@ -99,19 +99,26 @@ HWY_INLINE void sum_runs(const T* x, const T* dy, const Runs& runs, Body& body, 
   body.sums.flush(first, second);
 }
 
-// Two passes over what stays in cache: the mean, then differences from it. Their own sum corrects the mean's rounding.
 template <class T>
-Moments chunk_moments(const T* x, const Runs& runs) {
-  const double count = static_cast<double>(runs.count * runs.length);
-  double total = 0, unused = 0, apart = 0, squares = 0;
+T chunk_mean(const T* x, const Runs& runs) {
+  double total = 0, unused = 0;
   SumBody<T> sum;
   sum_runs(x, static_cast<const T*>(nullptr), runs, sum, &total, &unused);
-  const T centre = static_cast<T>(total / count);
+  return static_cast<T>(total / static_cast<double>(runs.count * runs.length));
+}
+
+// Differences from the mean of what came before, whose own sum corrects them: one pass. The first chunk's mean takes a
+// pass of its own. A chunk far from that mean is rounded more coarsely, but then its distance outweighs its variance.
+template <class T>
+void add_chunk(Moments& all, const T* x, const Runs& runs) {
+  const double count = static_cast<double>(runs.count * runs.length);
+  double apart = 0, squares = 0;
+  const T centre = all.count > 0 ? static_cast<T>(all.mean) : chunk_mean(x, runs);
   SquaresBody<T> body;
   body.centre = hn::Set(hn::ScalableTag<T>(), centre);
   sum_runs(x, static_cast<const T*>(nullptr), runs, body, &apart, &squares);
   const double m2 = squares - apart * apart / count;
-  return {count, static_cast<double>(centre) + apart / count, m2 < 0 ? 0.0 : m2};
+  all.add({count, static_cast<double>(centre) + apart / count, m2 < 0 ? 0.0 : m2});
 }
 
 template <class T>
@@ -120,12 +127,12 @@ void moments(const T* x, const Runs& runs, double* mean, double* m2) {
   if (runs.length >= kNormalizeChunk) {
     for (std::int64_t r = 0; r < runs.count; ++r) {
       for (std::int64_t i = 0; i < runs.length; i += kNormalizeChunk)
-        all.add(chunk_moments(x + r * runs.stride + i, Runs{1, 0, std::min(kNormalizeChunk, runs.length - i)}));
+        add_chunk(all, x + r * runs.stride + i, Runs{1, 0, std::min(kNormalizeChunk, runs.length - i)});
     }
   } else {
     const std::int64_t some = std::max<std::int64_t>(kNormalizeChunk / std::max<std::int64_t>(runs.length, 1), 1);
     for (std::int64_t r = 0; r < runs.count; r += some)
-      all.add(chunk_moments(x + r * runs.stride, Runs{std::min(some, runs.count - r), runs.stride, runs.length}));
+      add_chunk(all, x + r * runs.stride, Runs{std::min(some, runs.count - r), runs.stride, runs.length});
   }
   *mean = all.mean;
   *m2 = all.m2;
