@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/op_checks.h"
 #include "starling/autograd/autograd.h"
@@ -87,6 +89,33 @@ TEST(Attention, OfQueriesThatSeeNoKeyIsZeroAndSoAreItsGradients) {
     EXPECT_NE(values[3 + i], 0);
   }
   for (double g : grads[1].to_vector()) EXPECT_TRUE(std::isfinite(g));
+}
+
+TEST(Attention, OfQueriesThatAreNanIsNanWhereTheySeeAKey) {
+  const auto verify = [](std::int64_t keys, bool causal) {
+    const auto columns = static_cast<std::size_t>(keys);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double queries[] = {nan, nan, nan, nan, 1, 1};
+    const Tensor q = from_doubles(queries, {3, 2}), k = draw_one({keys, 2}, 2), v = draw_one({keys, 2}, 3);
+    std::vector<double> seen(3 * columns, 1);
+    std::fill_n(seen.begin() + static_cast<std::ptrdiff_t>(columns), columns, 0.0);
+    std::fill_n(seen.begin() + 1, columns - 1, 0.0);  // the first sees one key, the second none
+    const Tensor mask = from_doubles(seen, {3, keys}, DType::boolean);
+    const auto y = scaled_dot_product_attention(q, k, v, {.mask = mask, .causal = causal}).to_vector();
+    const auto free = scaled_dot_product_attention(q, k, v, {.causal = causal}).to_vector();
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(std::isnan(y[i])) << keys << " keys";
+      EXPECT_EQ(y[2 + i], 0) << keys << " keys";
+      EXPECT_TRUE(std::isfinite(y[4 + i])) << keys << " keys";
+      EXPECT_TRUE(std::isnan(free[i]) && std::isnan(free[2 + i]) && std::isfinite(free[4 + i])) << keys << " keys";
+    }
+  };
+  const auto verify_all = [&] {
+    for (const std::int64_t keys : {1, 4, 16, 37, 600}) verify(keys, false), verify(keys, true);
+  };
+  verify_all();
+  const ReferenceScope reference;
+  verify_all();
 }
 
 TEST(Attention, WithDropoutKeepsTheMeanAndIsAFunctionOfTheKey) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_checks.h"
+#include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
 #include "starling/kernels/kernel_table.h"
@@ -45,10 +46,58 @@ void compare_all(DType floats, Memory memory) {
   }
 }
 
+enum class Side { first, last };
+
+// A view whose first or last dimension of more than one element repeats its first slice.
+Tensor repeated(const Tensor& x, Side side) {
+  Shape strides = x.strides();
+  int found = -1;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (x.shape()[d] > 1 && (found < 0 || side == Side::last)) found = d;
+  }
+  if (found >= 0) strides[found] = 0;
+  return view_of(x, x.shape(), strides, 0);
+}
+
+// One operand after the other is a broadcast view. Equal slices may make values that an op refuses.
+void compare_repeated(const OpDef& op, const OpCase& sample, Side side) {
+  const Attrs attrs = attrs_for(sample, DType::f32);
+  for (std::size_t i = 0; i < sample.in.size(); ++i) {
+    if (sample.in[i].diagonal != 0) continue;  // a matrix with equal rows has no inverse
+    Drawn views = draw(sample, DType::f32);
+    views.in[i] = repeated(views.in[i], side);
+    Drawn same = views;
+    same.in[i] = densify(views.in[i]);
+    TensorList want;
+    try {
+      const ReferenceScope reference;
+      want = apply(op, same.span(), attrs);
+    } catch (const Error&) {
+      EXPECT_THROW(apply(op, views.span(), attrs), Error) << describe(op, sample) << ", operand " << i;
+      continue;
+    }
+    const TensorList got = apply(op, views.span(), attrs);
+    ASSERT_EQ(got.size(), want.size()) << describe(op, sample);
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      EXPECT_LE(difference(got[k], want[k]), tolerance(op, DType::f32))
+          << describe(op, sample) << ", operand " << i << " broadcast along its "
+          << (side == Side::first ? "first" : "last") << " dimension, output " << k;
+    }
+  }
+}
+
 TEST(FastKernels, AgreeWithReferenceInF32) { compare_all(DType::f32, Memory::dense); }
 TEST(FastKernels, AgreeWithReferenceInF64) { compare_all(DType::f64, Memory::dense); }
 TEST(FastKernels, AgreeWithReferenceOnStridedF32) { compare_all(DType::f32, Memory::strided); }
 TEST(FastKernels, AgreeWithReferenceOnStridedF64) { compare_all(DType::f64, Memory::strided); }
+TEST(FastKernels, AgreeWithReferenceOnBroadcastF32) {
+  for (const auto* op : tested_ops()) {
+    if (!op->cases) continue;
+    for (const auto& sample : op->cases()) {
+      for (const Side side : {Side::first, Side::last}) compare_repeated(*op, sample, side);
+    }
+  }
+}
 
 // Results may overwrite an input where the definition says so.
 TEST(FastKernels, WriteInPlaceWhatTheyMay) {

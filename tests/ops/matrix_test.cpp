@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_checks.h"
+#include "starling/base/error.h"
+#include "starling/ops/activation.h"
+#include "starling/ops/binary.h"
 #include "starling/ops/einsum.h"
 #include "starling/ops/matmul.h"
+#include "starling/ops/shape_ops.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::testing {
@@ -31,6 +35,34 @@ TEST(Matmul, TakesVectorsOnEitherSide) {
   EXPECT_EQ(matmul(batch, v).shape(), (Shape{2, 3}));
   EXPECT_EQ(matmul(batch, v).to_vector(), einsum("bij,j->bi", {batch, v}).to_vector());
   EXPECT_THROW(matmul(v, m, {.trans_a = true}), Error);
+}
+
+TEST(Linear, TakesActivationsThatHaveAttributes) {
+  const Tensor x = counted({2, 3}), w = counted({4, 3}), b = counted({4});
+  const Tensor want = leaky_relu(linear(x, w, b));
+  EXPECT_EQ(linear(x, w, b, {.activation = Symbol("leaky_relu")}).to_vector(), want.to_vector());
+  EXPECT_EQ(linear(x, w, b, {.activation = Symbol("elu")}).to_vector(), elu(linear(x, w, b)).to_vector());
+}
+
+TEST(Linear, RefusesActivationsThatAreNoElementwiseOpOfOneOperand) {
+  const Tensor x = counted({2, 3}), w = counted({4, 3});
+  for (const char* name : {"add", "softmax", "reshape", "no_such_op"}) {
+    try {
+      linear(x, w, {}, {.activation = Symbol(name)});
+      FAIL() << name << " was taken as an activation";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("[linear] expected", 0), 0u) << error.what();
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Einsum, ReadsBroadcastViewsWithinTheirMemory) {
+  const Tensor column = counted({3, 2, 1}), other = counted({5, 2, 4});
+  const Tensor wide = broadcast_to(column, {3, 2, 4});
+  const Tensor dense = mul(wide, 1.0);
+  for (const char* equation : {"ijk,ljk->il", "ijk,ljk->li", "ijk,ljk->ilj", "ijk,ljk->ik"})
+    EXPECT_LT(difference(einsum(equation, {wide, other}), einsum(equation, {dense, other})), 1e-12) << equation;
 }
 
 TEST(Einsum, ErrorsSayWhatIsWrong) {

@@ -11,6 +11,8 @@
 #include "starling/ops/random.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/shape_ops.h"
+#include "starling/ops/views.h"
+#include "starling/ops/vision.h"
 
 namespace starling::testing {
 namespace {
@@ -157,6 +159,34 @@ TEST(Misuse, LabelsOutOfRangeNameRowAndLabel) {
     EXPECT_NE(std::string(error.what()).find("row 1"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("4"), std::string::npos) << error.what();
   }
+}
+
+TEST(Misuse, AttributesOfAnotherOpAreRefused) {
+  for (const char* name : {"leaky_relu", "relu", "sum"}) {
+    try {
+      apply(find_op(name), {zeros({3})}, ShapeAttrs{{3}});
+      FAIL() << name << " took the attributes of another op";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), fmt::format("[{}] expected its own attributes, got others", name));
+    }
+  }
+  EXPECT_THROW(apply(find_op("leaky_relu"), {zeros({3})}), Error);
+}
+
+TEST(Misuse, RegionsOfNoChannelsTakeNoTimeButAreChecked) {
+  const Tensor x = zeros({1, 0, 4, 4}), boxes = zeros({1, 4});
+  const std::int64_t first[] = {0}, beyond[] = {1};
+  const RoiAlignAttrs huge{.size = {1 << 20, 1 << 20}, .sampling_ratio = 1};
+  const Shape want{1, 0, 1 << 20, 1 << 20};
+  EXPECT_EQ(roi_align(x, boxes, from_host<std::int64_t>(first, {1}), huge).shape(), want);
+  EXPECT_THROW(roi_align(x, boxes, from_host<std::int64_t>(beyond, {1}), huge), Error);
+}
+
+// The shape alone must not be walked as if it were strides: its products overflow.
+TEST(Misuse, DiagonalsOfHugeEmptyTensorsHaveTheirLength) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  const Tensor x = zeros({0, kHuge, 4});
+  EXPECT_EQ(diagonal(x, {.offset = -kHuge / 2}).shape(), (Shape{0, 4}));
 }
 
 TEST(Misuse, IntegerDivisionByZeroIsAnError) {

@@ -124,6 +124,17 @@ TEST(Random, MultinomialWithoutReplacementDrawsOneAfterAnother) {
   EXPECT_LT(chi_square(counted, expected), most(5));
 }
 
+// The times of categories of so small a weight overflow.
+TEST(Random, MultinomialWithoutReplacementNeverDrawsAWeightOfZero) {
+  manual_seed(17);
+  const double weights[] = {0, 5e-324, 0, 5e-324};
+  for (int i = 0; i < 20; ++i) {
+    const Tensor drawn = multinomial(from_doubles(weights, {4}, DType::f64), {.count = 2});
+    std::multiset<std::int64_t> seen(drawn.data<std::int64_t>(), drawn.data<std::int64_t>() + 2);
+    ASSERT_EQ(seen, (std::multiset<std::int64_t>{1, 3}));
+  }
+}
+
 TEST(Random, MultinomialRefusesWhatCannotBeDrawn) {
   const double negative[] = {1, -1}, none[] = {0, 0}, one[] = {0, 2};
   EXPECT_THROW(multinomial(from_doubles(negative, {2})), Error);

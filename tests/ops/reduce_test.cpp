@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -219,6 +220,19 @@ TEST(Scans, RunEitherWayWithOrWithoutTheElementItself) {
     const Tensor half = tensor({0.5, 0.5, 0.5, 0.5}, {4});
     EXPECT_EQ(linear_recurrence(half, x).to_vector(), (Values{1, 2.5, 4.25, 6.125}));
     EXPECT_EQ(linear_recurrence(half, x, {.reverse = true}).to_vector(), (Values{3.25, 4.5, 5, 4}));
+  });
+}
+
+// A piece of the line alone overflows; behind a zero it counts for nothing.
+TEST(Scans, ProductsOfLongLinesStayZeroAfterAZero) {
+  Values values(200000, 2.0);
+  values[0] = 0;
+  const ThreadScope threads(3);
+  both([&] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Values y = cumprod(tensor(values, {200000}, dtype)).to_vector();
+      EXPECT_EQ(std::count(y.begin(), y.end(), 0.0), 200000);
+    }
   });
 }
 

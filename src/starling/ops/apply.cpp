@@ -80,6 +80,8 @@ Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs)
         op.max_inputs() < 0 ? fmt::format("at least {}", op.min_inputs())
                             : fmt::format("{} to {}", op.min_inputs(), op.max_inputs()),
         count);
+  if (&attrs.type() != op.attrs) [[unlikely]]
+    fail("[{}] expected its own attributes, got others", op.name);
   Types out = op.infer({op, in, attrs});
   for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
   return out;

@@ -1,5 +1,6 @@
 #include "starling/kernels/cpu/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -126,6 +127,9 @@ void soften(const Block& b, const AttentionShape& s, const void* mask, std::int6
       finish_scores(s, mask, mask_row, b.key, row, n);
       const float before = largest[r], now = std::max(before, row_max(row, n));
       if (std::isinf(now) && now < 0) {
+        // The largest says nothing of NaNs; a row that has one is not one that sees no key.
+        if (std::any_of(row, row + n, [](float x) { return std::isnan(x); }))
+          sums[r] = std::numeric_limits<float>::quiet_NaN();
         std::fill(row, row + n, 0.0F);
         continue;
       }

@@ -55,7 +55,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
 
 Tensor activate(Symbol activation, const Tensor& x) {
   if (activation.empty()) return x;
-  return apply1(find_op(activation.str()), {x});
+  const OpDef* op = op_registry().find(activation.str());
+  check(op != nullptr && op->elementwise() && op->inputs.size() == 1,
+        "[linear] expected an elementwise op of one operand as the activation, got '{}'", activation.str());
+  return apply1(*op, {x}, Attrs::defaults(*op->attrs));
 }
 
 Tensor activation_backward(Symbol activation, const Tensor& dy, const Tensor& y) {

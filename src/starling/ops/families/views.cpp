@@ -284,7 +284,8 @@ void register_ops_views(OpRegistry& ops) {
                [](const InferCall& call) {
                  const Shape& shape = call.in[0].shape;
                  const auto& a = call.attrs.as<DiagonalAttrs>();
-                 return Types{{call.in[0].dtype, view_of_diagonal(a, shape, shape).shape}};
+                 const Shape still = Shape::filled(shape.rank(), 0);  // only the shape is wanted
+                 return Types{{call.in[0].dtype, view_of_diagonal(a, shape, still).shape}};
                },
            .gradient = grad_diagonal,
            .view = [](const ViewCall& c) -> std::optional<View> {

@@ -208,10 +208,14 @@ class Builder {
   // The one stride along which a group of labels is walked; 0 where there is none.
   std::int64_t together(const Term& term, const Labels& group) const {
     std::int64_t step = 0, next = 0;
+    bool started = false;
     for (auto label = group.rbegin(); label != group.rend(); ++label) {
       if (size(*label) == 1) continue;
-      if (step == 0) step = next = stride(term, *label);
-      if (stride(term, *label) != next) return 0;
+      const std::int64_t own = stride(term, *label);
+      if (own == 0) return 0;  // a broadcast view: one element stands for all
+      if (!started) step = next = own;
+      started = true;
+      if (own != next) return 0;
       next *= size(*label);
     }
     return step;

@@ -49,10 +49,12 @@ struct Regions {
 
 template <class T>
 void align_box(const Regions& r, const Launch& l, std::int64_t k) {
-  const auto* x = static_cast<const T*>(l.in[0]) + r.sample(l, k) * r.channels * r.h * r.w;
+  const std::int64_t sample = r.sample(l, k);
+  const RoiBox box = r.box(l, k);
+  if (r.channels == 0) return;  // sizes may then be such that walking the bins alone takes forever
+  const auto* x = static_cast<const T*>(l.in[0]) + sample * r.channels * r.h * r.w;
   auto* y = static_cast<T*>(l.out[0]) + k * r.channels * r.bins();
   std::fill_n(y, r.channels * r.bins(), T{0});
-  const RoiBox box = r.box(l, k);
   r.each_point(box, [&](std::int64_t bin, const RoiPoint& point) {
     T weight[4];
     for (int c = 0; c < 4; ++c) weight[c] = static_cast<T>(point.weight[c] / box.points());

@@ -62,11 +62,13 @@ void scan_lines(const In* x, Out* y, std::int64_t n, std::int64_t apart, std::in
   }
 }
 
-// One long line of a sum: pieces are added up first, then walked from where the one before ended.
+// One long line. Pieces of a sum are added up first, then walked from where the one before ended; a product is walked
+// in one piece, since one that overflows on its own would turn the zero before it into NaN.
 template <class In, class Out, class V, class Step>
-void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start, bool exclusive, Step step) {
+void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start, bool exclusive, Step step,
+               bool in_pieces) {
   constexpr std::int64_t kPieces = 64;
-  const std::int64_t pieces = std::clamp<std::int64_t>(n / kGrain, 1, kPieces);
+  const std::int64_t pieces = in_pieces ? std::clamp<std::int64_t>(n / kGrain, 1, kPieces) : 1;
   V before[kPieces];
   if (pieces > 1) {
     parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -92,7 +94,7 @@ void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start
 }
 
 template <class In, class Out, class V, class Step>
-std::unique_ptr<Plan> plan_steps(const PlanRequest& request, V start, Step step) {
+std::unique_ptr<Plan> plan_steps(const PlanRequest& request, V start, Step step, bool in_pieces) {
   const auto attrs = request.attrs.as<ScanAttrs>();
   const ReduceShape s = lines_of(request.in[0].shape, attrs.axis);
   return make_plan([=](const Launch& launch) {
@@ -100,7 +102,8 @@ std::unique_ptr<Plan> plan_steps(const PlanRequest& request, V start, Step step)
     auto* y = static_cast<Out*>(launch.out[0]);
     if (s.outer * s.axis * s.inner == 0) return;
     const std::int64_t last = attrs.reverse ? (s.axis - 1) * s.inner : 0, stride = attrs.reverse ? -s.inner : s.inner;
-    if (s.outer * s.inner == 1) return scan_line(x + last, y + last, s.axis, stride, start, attrs.exclusive, step);
+    if (s.outer * s.inner == 1)
+      return scan_line(x + last, y + last, s.axis, stride, start, attrs.exclusive, step, in_pieces);
     if (s.inner == 1) {
       constexpr std::int64_t kLines = 4;
       const auto some = [&](std::int64_t begin, std::int64_t end) {
@@ -125,7 +128,8 @@ auto plan_scan(bool product) {
     const auto plus = [](double a, auto x) { return a + static_cast<double>(x); };
     const auto times = [](double a, auto x) { return a * static_cast<double>(x); };
     const auto plan = [&]<class T>() {
-      return product ? plan_steps<T, T, double>(request, 1.0, times) : plan_steps<T, T, double>(request, 0.0, plus);
+      return product ? plan_steps<T, T, double>(request, 1.0, times, false)
+                     : plan_steps<T, T, double>(request, 0.0, plus, true);
     };
     if (request.in[0].dtype == DType::f32) return plan.template operator()<float>();
     if (request.in[0].dtype == DType::f64) return plan.template operator()<double>();
@@ -133,7 +137,7 @@ auto plan_scan(bool product) {
       return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(x));
     };
     if (request.in[0].dtype == DType::i64 && !product)
-      return plan_steps<std::int64_t, std::int64_t, std::int64_t>(request, 0, add);
+      return plan_steps<std::int64_t, std::int64_t, std::int64_t>(request, 0, add, true);
     return nullptr;
   };
 }

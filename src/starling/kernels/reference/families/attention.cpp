@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -34,9 +35,10 @@ std::vector<double> scores(const AttentionShape& s, const T* q, const T* k, cons
 
 // Scores become probabilities; gives their log-sum-exp, 0 where no key is seen.
 double soften(std::vector<double>& row) {
-  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  constexpr double kUnseen = -std::numeric_limits<double>::infinity();
+  double largest = kUnseen, sum = 0;
   for (double x : row) largest = std::max(largest, x);
-  if (std::isinf(largest) && largest < 0) {
+  if (std::all_of(row.begin(), row.end(), [](double x) { return x == kUnseen; })) {
     std::fill(row.begin(), row.end(), 0.0);
     return 0;
   }

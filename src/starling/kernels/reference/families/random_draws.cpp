@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -80,7 +81,9 @@ struct Categories {
       double& time = w[static_cast<std::size_t>(c)];
       possible += time > 0;
       const double u = philox_uniform53(stream, static_cast<std::uint64_t>((first_row + row) * k + c));
-      time = time > 0 ? -std::log1p(-u) / time : HUGE_VAL;
+      // Late arrivals still come before what never arrives, also where a tiny weight makes the time overflow.
+      constexpr double kLatest = std::numeric_limits<double>::max();
+      time = time > 0 ? std::min(-std::log1p(-u) / time, kLatest) : HUGE_VAL;
     }
     check(possible >= count, "[multinomial] expected at least {} weights above 0 in row {}, got {}", count, row,
           possible);
