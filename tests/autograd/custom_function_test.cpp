@@ -126,5 +126,23 @@ TEST(CustomFunction, LongChainsDoNotOverflowTheStack) {
   EXPECT_TRUE(x.grad().defined());
 }
 
+TEST(CustomFunction, GradientsOfAnotherDtypeAreRefusedByName) {
+  const CustomFunction wide{
+      .name = "wide",
+      .forward = [](FunctionContext&, std::span<const Tensor> in) { return TensorList{mul(in[0], 2.0)}; },
+      .backward = [](FunctionContext&,
+                     std::span<const Tensor> g) { return TensorList{cast(mul(g[0], 2.0), DType::f64)}; }};
+  const Tensor x = leaf(full({2}, 1, DType::f32));
+  const Tensor y = sum(custom_function({&x, 1}, wide)[0]);
+  try {
+    y.backward();
+    FAIL() << "a gradient f64 of an f32 was taken";
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_EQ(said.rfind("[wide] expected", 0), 0u) << said;
+    EXPECT_NE(said.find("f32[2], got f64[2]"), std::string::npos) << said;
+  }
+}
+
 }  // namespace
 }  // namespace starling

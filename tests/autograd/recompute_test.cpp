@@ -253,5 +253,20 @@ TEST(Recompute, WithoutGradientsIsAPlainCall) {
   EXPECT_FALSE(y.requires_grad());
 }
 
+TEST(Recompute, SeesAssignsThroughEveryHandleOfTheMemory) {
+  const auto gradient = [](bool again) {
+    const Tensor state = named(number(2), "state"), other = state.detach();
+    const TensorFn f = [&](const Tensor& t) {
+      const Tensor before = mul(t, mul(other, state));
+      assign(state, add(state, 3.0));
+      return add(before, mul(t, mul(other, 100.0)));
+    };
+    const Tensor x = leaf(number(1));
+    (again ? recompute(f, x) : f(x)).backward();
+    return x.grad().item();
+  };
+  EXPECT_EQ(gradient(true), 504);
+}
+
 }  // namespace
 }  // namespace starling

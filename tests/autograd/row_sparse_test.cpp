@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "autograd/autograd_testing.h"
 #include "starling/ops/embedding.h"
 
@@ -207,6 +209,25 @@ TEST(RowSparse, ALeftoverOfEagerCodeIsUsedUpByACompiledStep) {
   f(table(1, 1, 0));
   other.step();
   expect_near(w.to_vector(), plain.to_vector(), 1e-12);
+}
+
+TEST(RowSparse, SecondDerivativesPassThroughSumsOfManyEntries) {
+  // More entries than rows: their sum is not kept as a list.
+  const Tensor first = indices_of({0, 1, 2, 1, 0, 2}), second = indices_of({2, 2, 0, 1, 1, 1});
+  const auto f = [&](bool sparse) -> TensorFn {
+    return [&, sparse](const Tensor& w) {
+      const Tensor a = embedding(first, w, {.sparse = sparse}), b = embedding(second, w, {.sparse = sparse});
+      return sum(mul(mul(a, a), mul(b, b)));
+    };
+  };
+  const Tensor w = table(3, 2, 1), v = table(3, 2, 0.5);
+  const auto want = hessian_vector_product(f(false), w, v).to_vector();
+  const auto got = hessian_vector_product(f(true), w, v).to_vector();
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_GT(std::abs(want[i]), 0.1);
+    EXPECT_NEAR(got[i], want[i], 1e-10);
+  }
 }
 
 }  // namespace

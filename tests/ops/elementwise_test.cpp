@@ -167,5 +167,26 @@ TEST(Elementwise, LargeResultsAreStreamedAndRight) {
   EXPECT_EQ(part.data<float>()[n - 4], 0.25f);
 }
 
+TEST(Elementwise, OpsThatWouldTakeU64AsSignedRefuseIt) {
+  const std::uint64_t values[] = {std::uint64_t{1} << 63, 3};
+  const Tensor x = from_host<std::uint64_t>(values, {2}), pair[] = {x, x};
+  for (const char* op : {"less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "div", "floor_div",
+                         "mod", "fmod", "right_shift", "clamp", "abs", "sign", "max", "min", "argmax", "argmin"}) {
+    const OpDef& def = find_op(op);
+    const Attrs attrs = def.attrs ? def.cases()[0].attrs : Attrs(NoAttrs{});
+    const std::string said = refusal([&] { apply(def, {pair, def.inputs.size()}, attrs); });
+    EXPECT_EQ(said.rfind(std::string("[") + op + "] expected", 0), 0u) << said;
+    EXPECT_NE(said.find("got u64: it is for storage and conversion"), std::string::npos) << said;
+  }
+}
+
+TEST(Elementwise, U64IsAddedAndToldApartAsItIs) {
+  const std::uint64_t values[] = {(std::uint64_t{1} << 63) + 1, 3};
+  const Tensor x = from_host<std::uint64_t>(values, {2});
+  EXPECT_EQ(add(x, x).data<std::uint64_t>()[0], 2u);
+  EXPECT_EQ(sub(x, x).data<std::uint64_t>()[0], 0u);
+  EXPECT_TRUE(equal(x, x).data<bool>()[0]);
+}
+
 }  // namespace
 }  // namespace starling::testing

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_checks.h"
+#include "starling/autograd/transforms.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/conv.h"
 #include "starling/ops/creation.h"
@@ -40,6 +41,22 @@ TEST_P(Halves, AreMultipliedInF32WhenStrided) {
 TEST_P(Halves, AreConvolvedInF32) {
   const Drawn drawn = draw({{{.shape = {2, 3, 8, 8}}, {.shape = {4, 3, 3, 3}}}, NoAttrs{}}, GetParam());
   expect_wide_then_rounded(find_op("conv2d"), drawn.span(), Conv2dAttrs{});
+}
+
+// A node refuses a gradient of another dtype than its operand's, so that running every one is the check.
+TEST_P(Halves, HaveGradientsOfTheirOwnDtype) {
+  for (const auto* op : tested_ops()) {
+    if (!op->gradient || !op->cases) continue;
+    for (const auto& sample : op->cases()) {
+      const Drawn drawn = draw(sample, GetParam());
+      const Attrs attrs = attrs_for(sample, GetParam());
+      const TensorListFn f = [&](std::span<const Tensor> in) { return apply(*op, in, attrs); };
+      const TensorList outputs = f(drawn.span());
+      std::vector<Tensor> seeds;
+      for (const auto& y : outputs) seeds.push_back(is_float(y.dtype()) ? full(y.shape(), 1, y.dtype()) : Tensor());
+      EXPECT_NO_THROW(vjp(f, drawn.span()).pullback(seeds)) << describe(*op, sample);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Of16Bits, Halves, ::testing::Values(DType::f16, DType::bf16),

@@ -13,6 +13,7 @@
 #include "starling/ops/create.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/masked.h"
+#include "starling/ops/pad.h"
 #include "starling/ops/reduce.h"
 
 namespace starling {
@@ -155,6 +156,23 @@ TEST(Masked, SelectionsHaveTheLengthOfTheMask) {
   EXPECT_THROW(masked_gather(x, mask, 1), Error);
   EXPECT_THROW(masked_scatter(x, mask, floats({8})), Error);
   EXPECT_EQ(nonzero(mask).to_vector(), (Values{2, 3}));
+}
+
+TEST(Masked, ValuesThatTheDtypeDoesNotHoldAreRefused) {
+  struct Bound {
+    DType dtype;
+    double held, beyond;
+  };
+  for (const auto& [dtype, held, beyond] :
+       {Bound{DType::i8, 127, 128}, Bound{DType::i8, -128, -129}, Bound{DType::u8, 255, 256}, Bound{DType::u8, 0, -1},
+        Bound{DType::i32, 2147483647, 2147483648}, Bound{DType::i64, -0x1p63, 0x1p63}, Bound{DType::boolean, 1, 2},
+        Bound{DType::u16, 65535, 0.5}, Bound{DType::u64, 0x1p62, -1}}) {
+    const Tensor x = full({2}, 0, dtype), mask = full({2}, 1, DType::boolean);
+    EXPECT_EQ(masked_fill(x, mask, held).to_vector()[0], held) << name(dtype);
+    EXPECT_THROW(masked_fill(x, mask, beyond), Error) << name(dtype);
+    EXPECT_EQ(pad(x, {.before = {1}, .value = held}).to_vector()[0], held) << name(dtype);
+    EXPECT_THROW(pad(x, {.before = {1}, .value = beyond}), Error) << name(dtype);
+  }
 }
 
 }  // namespace

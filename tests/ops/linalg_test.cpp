@@ -6,9 +6,11 @@
 #include <functional>
 
 #include "ops/op_checks.h"
+#include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/lapack.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/matmul.h"
 #include "starling/ops/shape_ops.h"
 #include "starling/ops/sparse.h"
@@ -90,6 +92,14 @@ TEST(Csr, RefusesPlacesOutsideTheMatrix) {
   EXPECT_NE(error_of([&] { product({0, 2, 1, 3}, {0, 1, 1}); }).find("position 2"), std::string::npos);
   EXPECT_NE(error_of([&] { product({0, 1, 4}, {0, 1, 1}); }).find("in [0, 3]"), std::string::npos);
   EXPECT_NE(error_of([&] { product({-1, 1, 3}, {0, 1, 1}); }).find("in [0, 3]"), std::string::npos);
+}
+
+TEST(Linalg, DerivativesAtSingularMatricesAreRefusedByTheOpsName) {
+  Tensor a = full({2, 2}, 1, DType::f64);
+  a.set_requires_grad();
+  const Tensor det = determinant(a), log = slogdet(a).log;
+  EXPECT_EQ(error_of([&] { det.backward(); }).rfind("[determinant] expected", 0), 0u);
+  EXPECT_EQ(error_of([&] { log.backward(); }).rfind("[slogdet] expected", 0), 0u);
 }
 
 }  // namespace

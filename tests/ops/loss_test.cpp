@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "starling/autograd/autograd.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/softmax.h"
 #include "starling/ops/unary.h"
 #include "starling/tensor/tensor.h"
@@ -117,6 +119,67 @@ TEST(Ctc, RefusesBadLengthsAndLabels) {
   EXPECT_THROW(loss(1, 5, 1), Error);
   EXPECT_THROW(loss(1, 4, 2), Error);
   EXPECT_NO_THROW(loss(7, 4, 0)) << "labels beyond the length are padding";
+}
+
+// Sums beyond 65504, whose quotients are small numbers.
+class LossOfHalves : public ::testing::TestWithParam<DType> {
+ protected:
+  static constexpr std::int64_t kMany = 100000;
+  Tensor ones = full({kMany}, 1, GetParam()), zeros = full({kMany}, 0, GetParam());
+  void expect_number(const Tensor& loss, double want) {
+    EXPECT_EQ(loss.dtype(), GetParam());
+    EXPECT_NEAR(loss.item(), want, 0.01 * std::abs(want));
+  }
+};
+
+TEST_P(LossOfHalves, MeansOfDifferencesAreDividedBeforeTheyAreRounded) {
+  expect_number(mse(ones, zeros), 1);
+  expect_number(mse(ones, zeros, {.weight = ones}), 1);
+  expect_number(l1(ones, zeros), 1);
+  expect_number(l1(ones, zeros, {.weight = ones}), 1);
+  EXPECT_EQ(mse(ones, cast(zeros, DType::f32)).dtype(), DType::f32);
+  EXPECT_EQ(mse(ones, zeros, {.reduction = Reduction::none}).dtype(), GetParam());
+}
+
+TEST_P(LossOfHalves, SmallGradientsOfMeansReachTheOperands) {
+  Tensor x = full({kMany}, 1, GetParam());
+  x.set_requires_grad();
+  mse(x, zeros).backward();
+  EXPECT_EQ(x.grad().dtype(), GetParam());
+  EXPECT_NEAR(x.grad().to_vector()[7], 2e-5, 1e-6);
+}
+
+TEST_P(LossOfHalves, MeansOverLabelsAreDividedBeforeTheyAreRounded) {
+  const Tensor logits = full({kMany, 2}, 0, GetParam()), labels = full({kMany}, 1, DType::i64);
+  const Tensor weight = full({2}, 1, GetParam());
+  expect_number(cross_entropy(logits, labels), std::log(2));
+  expect_number(cross_entropy(logits, labels, {.weight = weight}), std::log(2));
+  expect_number(cross_entropy(logits, labels, {.label_smoothing = 0.1}), std::log(2));
+  expect_number(cross_entropy(logits, full({kMany, 2}, 0.5, GetParam())), std::log(2));
+  const Tensor log_probs = full({kMany, 2}, -1, GetParam());
+  expect_number(nll(log_probs, labels), 1);
+  expect_number(nll(log_probs, labels, {.weight = weight}), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, LossOfHalves, ::testing::Values(DType::f16, DType::bf16),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST(Triplet, HasNoGradientAlongADistanceOfZero) {
+  const Tensor at = from_doubles(std::vector<double>{1, 2}, {1, 2}, DType::f64);
+  Tensor anchor = at.detach(), positive = at.detach();
+  anchor.set_requires_grad();
+  positive.set_requires_grad();
+  const Tensor negative = from_doubles(std::vector<double>{1, 2.5}, {1, 2}, DType::f64);
+  triplet(anchor, positive, negative, 1, 0).backward();
+  EXPECT_EQ(positive.grad().to_vector(), (std::vector<double>{0, 0}));
+  EXPECT_EQ(anchor.grad().to_vector(), (std::vector<double>{0, 1}));
+}
+
+TEST(Hinge, RefusesAMarginThatIsNotFinite) {
+  const Tensor x = sines({3});
+  EXPECT_NO_THROW(hinge(x, x, 0.5));
+  for (double margin : {static_cast<double>(NAN), static_cast<double>(INFINITY)})
+    EXPECT_THROW(hinge(x, x, margin), Error);
 }
 
 }  // namespace

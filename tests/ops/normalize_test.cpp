@@ -139,5 +139,18 @@ TEST(Normalisation, RefusesWhatHasNoStatistics) {
   EXPECT_THROW(rms_norm(zeros({2, 3}), {}, {.eps = -1}), Error);
 }
 
+TEST(BatchNorm, OfHalvesWithGlobalStatisticsDividesBeforeItRounds) {
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    std::vector<double> values(100000);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? 0 : 4;
+    const Tensor x = from_doubles(values, {100000, 1}, dtype);
+    const BatchNormResult r = batch_norm(x, {}, {}, {.global_statistics = true});
+    for (const Tensor& t : {r.y, r.mean, r.var}) EXPECT_EQ(t.dtype(), dtype);
+    EXPECT_NEAR(r.mean.to_vector()[0], 2, 0.02);
+    EXPECT_NEAR(r.var.to_vector()[0], 4, 0.04);
+    EXPECT_NEAR(r.y.to_vector()[1], 1, 0.01);
+  }
+}
+
 }  // namespace
 }  // namespace starling

@@ -217,5 +217,18 @@ TEST(Random, OtherSeedsStepsAndSitesDrawOtherNumbers) {
   EXPECT_NE(draw(1, 2, 4), first);
 }
 
+TEST(Random, BoundsAndDeviationsThatMakeNoDistributionAreRefused) {
+  const double nan = NAN, inf = INFINITY;
+  EXPECT_NO_THROW(uniform({2}, {.low = 1, .high = 1}));
+  EXPECT_THROW(uniform({2}, {.low = 1, .high = 0}), Error);
+  EXPECT_THROW(uniform({2}, {.low = nan, .high = 1}), Error);
+  EXPECT_THROW(uniform({2}, {.low = 0, .high = inf}), Error);
+  EXPECT_THROW(uniform({2}, {.low = -1e308, .high = 1e308}), Error) << "the width overflows";
+  EXPECT_NO_THROW(normal({2}, {.mean = 3, .stddev = 0}));
+  EXPECT_THROW(normal({2}, {.mean = 0, .stddev = -1}), Error);
+  EXPECT_THROW(normal({2}, {.mean = 0, .stddev = nan}), Error);
+  EXPECT_THROW(normal({2}, {.mean = inf, .stddev = 1}), Error);
+}
+
 }  // namespace
 }  // namespace starling

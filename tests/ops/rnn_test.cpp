@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "ops/op_checks.h"
@@ -174,6 +175,19 @@ TEST(RecurrentMisuse, WeightsOfOneDirectionAreNotEnoughForTwo) {
   const RnnWeights w{zeros({4, 2}), zeros({4, 1}), {}, {}};
   EXPECT_THROW(lstm(zeros({3, 2, 2}), {&w, 1}, {.bidirectional = true}), Error);
   EXPECT_THROW(lstm(zeros({3, 2, 2}), {}, {}), Error);
+}
+
+TEST(RecurrentMisuse, DropoutThatIsNoProbabilityIsRefused) {
+  const RnnWeights w{zeros({4, 2}), zeros({4, 1}), {}, {}};
+  for (double p : {-0.5, 1.0, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THROW(lstm(zeros({3, 2, 2}), {&w, 1}, {.dropout = p}), Error) << p;
+}
+
+TEST(RecurrentMisuse, CellsAreForTheLstmAlone) {
+  const RnnWeights of_gru{zeros({3, 2}), zeros({3, 1}), {}, {}}, of_rnn{zeros({1, 2}), zeros({1, 1}), {}, {}};
+  EXPECT_NO_THROW(gru(zeros({3, 2, 2}), {&of_gru, 1}, {}));
+  EXPECT_THROW(gru(zeros({3, 2, 2}), {&of_gru, 1}, {.c0 = zeros({1, 2, 1})}), Error);
+  EXPECT_THROW(rnn(zeros({3, 2, 2}), {&of_rnn, 1}, {.c0 = zeros({1, 2, 1})}), Error);
 }
 
 }  // namespace

@@ -127,9 +127,10 @@ TensorList GradNode::backward(std::span<const Tensor> grads) const {
         result.size());
   result.resize(edges_.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
-    if (!result[i].defined() || result[i].shape() == in[i].shape()) continue;
-    fail("[{}] expected the gradient of input {} to be {}, got {}", op_.name, i, to_string(in[i].shape()),
-         to_string(result[i].shape()));
+    if (!result[i].defined()) continue;
+    if (result[i].shape() == in[i].shape() && result[i].dtype() == in[i].dtype()) continue;
+    fail("[{}] expected the gradient of input {} to be {}, got {}", op_.name, i, to_string(in[i].type()),
+         to_string(result[i].type()));
   }
   return result;
 }

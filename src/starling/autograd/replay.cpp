@@ -123,7 +123,13 @@ void Replay::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
                         std::span<const Tensor> targets) {
   const TensorList in = replaced(inputs);
   const TensorList outputs = below_.apply(op, {in.data(), in.size()}, attrs);
-  for (std::size_t i = 0; i < targets.size(); ++i) put(targets[i], outputs[i]);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    put(targets[i], outputs[i]);
+    // Other handles to this memory were written as well.
+    for (auto& [impl, entry] : instead_) {
+      if (same_memory(*impl, *targets[i].impl())) entry.value = outputs[i];
+    }
+  }
 }
 
 int Replay::pin(const Tensor& tensor) {

@@ -67,6 +67,9 @@ void check_call(const Network& net, const Tensor& x, std::span<const RnnWeights>
   const std::size_t directions = o.bidirectional ? 2 : 1;
   check(!weights.empty() && weights.size() % directions == 0,
         "[{}] expected weights of at least one layer, {} for each, got {}", net.who, directions, weights.size());
+  check(o.dropout >= 0 && o.dropout < 1, "[{}] expected dropout in [0, 1), got {}", net.who, o.dropout);
+  check(net.has_cells || !o.c0.defined(), "[{}] expected no c0: only an lstm has cells, got {}", net.who,
+        o.c0.defined() ? to_string(o.c0.type()) : "none");
   for (const auto& w : weights) {
     check(w.w_ih.defined() && w.w_hh.defined() && w.w_hh.rank() == 2, "[{}] expected w_ih and w_hh [gates h, h]",
           net.who);

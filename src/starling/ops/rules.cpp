@@ -1,6 +1,7 @@
 #include "starling/ops/rules.h"
 
 #include "starling/base/error.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/reduce.h"
 #include "starling/ops/shape_ops.h"
 
@@ -10,6 +11,13 @@ void expect_same_dtype(const InferCall& call) {
   for (const auto& type : call.in) {
     check(type.dtype == call.in[0].dtype, "[{}] expected operands of one dtype, got {} and {}", call.op.name,
           name(call.in[0].dtype), name(type.dtype));
+  }
+}
+
+void expect_ordered(const InferCall& call) {
+  for (const auto& type : call.in) {
+    if (type.dtype != DType::u64) continue;
+    fail("[{}] expected floats or integers up to i64, got u64: it is for storage and conversion", call.op.name);
   }
 }
 
@@ -36,6 +44,11 @@ Types infer_broadcast_bool(const InferCall& call) {
   Types types = infer_broadcast(call);
   types[0].dtype = DType::boolean;
   return types;
+}
+
+Types infer_broadcast_ordered(const InferCall& call) {
+  expect_ordered(call);
+  return infer_broadcast(call);
 }
 
 Types infer_same(const InferCall& call) {
@@ -150,6 +163,8 @@ ShardRule shard_kept(const ShardCall& call, int dim, int out) {
   for (auto& to : rule.out) to = Placement::split(out);
   return rule;
 }
+
+Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, DType::f32) : x; }
 
 Tensor sum_to(const Tensor& tensor, const Shape& shape) {
   if (tensor.shape() == shape) return tensor;

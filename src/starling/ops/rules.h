@@ -9,10 +9,13 @@ namespace starling::rules {
 // One dtype, shapes broadcast together: elementwise ops. `result` overrides the output dtype (comparisons give bool).
 Types infer_broadcast(const InferCall& call);
 Types infer_broadcast_bool(const InferCall& call);
-Types infer_same(const InferCall& call);  // every output is like the first input
+Types infer_broadcast_ordered(const InferCall& call);  // all but u64
+Types infer_same(const InferCall& call);               // every output is like the first input
 
 void expect_float(const InferCall& call, int input = 0);
 void expect_same_dtype(const InferCall& call);
+// All but u64: integers are compared and divided as i64, where its upper half would be negative.
+void expect_ordered(const InferCall& call);
 void expect_rank(const InferCall& call, int input, int rank);
 
 // Elementwise: operands are cut alike along the dimension that is split; anything else becomes replicated.
@@ -35,5 +38,8 @@ int split_dim(const ShardCall& call);  // of the first operand that is split, el
 
 // The sum of a gradient over the dimensions that broadcasting stretched.
 Tensor sum_to(const Tensor& tensor, const Shape& shape);
+
+// Halves as f32, anything else as it is: a sum that is divided later must not be rounded, or overflow, in 16 bits.
+Tensor widened(const Tensor& x);
 
 }  // namespace starling::rules

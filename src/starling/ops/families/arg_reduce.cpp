@@ -13,6 +13,7 @@ Tensor argmin(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_o
 namespace {
 
 Types infer_arg(const InferCall& call) {
+  rules::expect_ordered(call);
   const auto& attrs = call.attrs.as<ReduceAttrs>();
   const Shape& shape = call.in[0].shape;
   check(attrs.axes.rank() <= 1, "[{}] expected one axis or none, got {}", call.op.name, to_string(attrs.axes));

@@ -22,6 +22,11 @@ TensorList with_affine(TensorList in, const Tensor& weight, const Tensor& bias, 
 
 // Sums of pieces add up across ranks, so that the mean and the squares around it are those of the whole batch.
 BatchNormResult batch_norm_global(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  using rules::widened;
+  if (is_half(x.dtype())) {
+    const BatchNormResult wide = batch_norm_global(widened(x), widened(weight), widened(bias), eps);
+    return {cast(wide.y, x.dtype()), cast(wide.mean, x.dtype()), cast(wide.var, x.dtype())};
+  }
   const NormView v = norm_view(named_op<"batch_norm_train">(), x.type(), EpsAttrs{eps});
   const double each = 1 / static_cast<double>(v.count());
   Shape axes{0};

@@ -97,6 +97,7 @@ void register_products(OpRegistry& ops) {
   OpDef over = binary("div", "a / b; of integers, the quotient without its fraction.",
                       [](const double* x) { return x[0] / x[1]; }, grad_div, kSavesInputs, {0.3, 2.3});
   over.shard = rules::shard_multiplicative;
+  over.infer = rules::infer_broadcast_ordered;
   over.integer = divide;
   ops.add(over);
 }
@@ -110,12 +111,14 @@ void register_ops_binary(OpRegistry& ops) {
       "maximum", "The larger of a and b; NaN where either is.",
       [](const double* x) { return x[0] >= x[1] || x[0] != x[0] ? x[0] : x[1]; }, grad_maximum, kSavesInputs);
   larger.commutative = true;
+  larger.infer = rules::infer_broadcast_ordered;
   larger.integer = [](const std::int64_t* x) { return x[0] >= x[1] ? x[0] : x[1]; };
   ops.add(larger);
   OpDef smaller = binary(
       "minimum", "The smaller of a and b; NaN where either is.",
       [](const double* x) { return x[0] <= x[1] || x[0] != x[0] ? x[0] : x[1]; }, grad_minimum, kSavesInputs);
   smaller.commutative = true;
+  smaller.infer = rules::infer_broadcast_ordered;
   smaller.integer = [](const std::int64_t* x) { return x[0] <= x[1] ? x[0] : x[1]; };
   ops.add(smaller);
 }

@@ -81,9 +81,14 @@ void register_ops_bitwise(OpRegistry& ops) {
   ops.add(inverse);
   ops.add(bitwise("left_shift", "The bits moved up; by less than 0 or by the width and more: 0.", shift_left, {},
                   {-3, 70}));
-  ops.add(bitwise("right_shift",
-                  "The bits moved down, with the sign; by less than 0 or by the width and more: the sign alone.",
-                  shift_right, {}, {-3, 70}));
+  OpDef down = bitwise("right_shift",
+                       "The bits moved down, with the sign; by less than 0 or by the width and more: the sign alone.",
+                       shift_right, {}, {-3, 70});
+  down.infer = [](const InferCall& call) {
+    rules::expect_ordered(call);
+    return infer_integers(call);
+  };
+  ops.add(down);
 }
 
 }  // namespace starling

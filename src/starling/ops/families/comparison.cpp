@@ -28,7 +28,10 @@ namespace {
 OpDef comparison(std::string name, std::string doc, elementwise::Scalar scalar, elementwise::Integer integer) {
   OpDef op = elementwise::binary(std::move(name), std::move(doc), scalar, nullptr, kSavesNothing);
   op.integer = integer;
-  op.infer = rules::infer_broadcast_bool;
+  op.infer = [](const InferCall& call) {
+    rules::expect_ordered(call);
+    return rules::infer_broadcast_bool(call);
+  };
   op.inplace = -1;
   return op;
 }
@@ -36,6 +39,7 @@ OpDef comparison(std::string name, std::string doc, elementwise::Scalar scalar, 
 // Equality also has vector functions for bools.
 OpDef equality(std::string name, std::string doc, elementwise::Scalar scalar, elementwise::Integer integer) {
   OpDef op = comparison(std::move(name), std::move(doc), scalar, integer);
+  op.infer = rules::infer_broadcast_bool;  // of the same bits, whatever the sign
   op.commutative = true;
   op.cases = [] {
     auto cases = elementwise::cases_of_two({}, {-2, 2.3});

@@ -116,6 +116,11 @@ Tensor with_probabilities(const Tensor& logits, const Tensor& target, const Cros
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
   const double eps = options.label_smoothing;
   if (!(eps >= 0 && eps <= 1)) fail("[cross_entropy] expected label_smoothing in [0, 1], got {}", eps);
+  if (is_half(logits.dtype()) && options.reduction != Reduction::none) {
+    CrossEntropyOptions wide = options;
+    wide.weight = rules::widened(options.weight);
+    return cast(cross_entropy(rules::widened(logits), rules::widened(target), wide), logits.dtype());
+  }
   return is_float(target.dtype()) ? with_probabilities(logits, target, options) : with_labels(logits, target, options);
 }
 

@@ -82,7 +82,10 @@ TensorList grad_fmod(const GradCall& c) {
 OpDef division(std::string name, std::string doc, elementwise::Scalar scalar, elementwise::Integer integer,
                elementwise::Gradient gradient) {
   OpDef op = elementwise::binary(std::move(name), std::move(doc), scalar, std::move(gradient), kSavesInputs);
-  op.infer = elementwise::infer_broadcast_number;
+  op.infer = [](const InferCall& call) {
+    rules::expect_ordered(call);
+    return elementwise::infer_broadcast_number(call);
+  };
   op.integer = integer;
   op.cases = [] {
     auto cases = elementwise::cases_of_two({-7, 7.3}, {0.4, 2.3});

@@ -77,13 +77,23 @@ Types infer_determinant(const InferCall& call) {
   return types;
 }
 
+// The inverse that a derivative is made of; what it refuses is said of the op that is differentiated.
+Tensor inverse_for(const GradCall& c) {
+  try {
+    return inverse(c.in[0]);
+  } catch (const Error& error) {
+    fail("[{}] expected matrices with an inverse: the derivative at a singular one is not supported, got: {}",
+         c.op.name, error.what());
+  }
+}
+
 TensorList grad_determinant(const GradCall& c) {
-  return {mul(as_matrix(mul(c.grads[0], c.out[0])), matrix_transpose(inverse(c.in[0])))};
+  return {mul(as_matrix(mul(c.grads[0], c.out[0])), matrix_transpose(inverse_for(c)))};
 }
 
 TensorList grad_slogdet(const GradCall& c) {
   if (!c.grads[1].defined()) return {Tensor()};
-  return {mul(as_matrix(c.grads[1]), matrix_transpose(inverse(c.in[0])))};
+  return {mul(as_matrix(c.grads[1]), matrix_transpose(inverse_for(c)))};
 }
 
 Types infer_solve(const InferCall& call) {

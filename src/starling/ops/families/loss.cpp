@@ -13,7 +13,26 @@
 
 namespace starling {
 
+namespace {
+
+bool any_half(const Tensor& a, const Tensor& b) { return is_half(a.dtype()) || (b.defined() && is_half(b.dtype())); }
+
+// The options for operands that were made wider.
+LossOptions widened(LossOptions options) {
+  options.weight = rules::widened(options.weight);
+  return options;
+}
+
+DType with_weight(DType dtype, const LossOptions& options) {
+  return options.weight.defined() ? promote(dtype, options.weight.dtype()) : dtype;
+}
+
+}  // namespace
+
 Tensor reduce_loss(const Tensor& losses, const LossOptions& options, const char* who) {
+  if (options.reduction != Reduction::none && any_half(losses, options.weight)) {
+    return cast(reduce_loss(rules::widened(losses), widened(options), who), with_weight(losses.dtype(), options));
+  }
   const Tensor weighted = options.weight.defined() ? mul(losses, options.weight) : losses;
   if (options.reduction == Reduction::none) return weighted;
   if (options.reduction == Reduction::sum) return sum(weighted);
@@ -23,6 +42,10 @@ Tensor reduce_loss(const Tensor& losses, const LossOptions& options, const char*
 }
 
 Tensor mse(const Tensor& prediction, const Tensor& target, const LossOptions& options) {
+  if (options.reduction != Reduction::none && any_half(prediction, target)) {
+    const DType dtype = with_weight(promote(prediction.dtype(), target.dtype()), options);
+    return cast(mse(rules::widened(prediction), rules::widened(target), widened(options)), dtype);
+  }
   if (options.weight.defined() || options.reduction == Reduction::none || !(prediction.type() == target.type())) {
     const Tensor difference = sub(prediction, target);
     return reduce_loss(mul(difference, difference), options, "mse");

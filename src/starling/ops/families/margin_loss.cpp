@@ -73,10 +73,16 @@ TensorList grad_triplet(const GradCall& c) {
   const auto& at = c.attrs.as<TripletAttrs>();
   const DType dtype = c.in[0].dtype();
   const Tensor near = add(sub(c.in[0], c.in[1]), at.eps), far = add(sub(c.in[0], c.in[2]), at.eps);
-  const Tensor dn = sqrt(row_sum(mul(near, near))), df = sqrt(row_sum(mul(far, far)));
-  const Tensor active = cast(greater(add(sub(dn, df), at.margin), scalar(0, dtype)), dtype);
+  const Tensor zero = scalar(0, dtype), one = scalar(1, dtype);
+  const Tensor nn = row_sum(mul(near, near)), ff = row_sum(mul(far, far));
+  const Tensor active = cast(greater(add(sub(sqrt(nn), sqrt(ff)), at.margin), zero), dtype);
   const Tensor g = mul(c.grads[0], active);
-  const Tensor to_near = mul(column(div(g, dn)), near), to_far = mul(column(div(g, df)), far);
+  // A distance of 0 has no direction: its gradient is 0, also when differentiated again.
+  const auto along = [&](const Tensor& apart, const Tensor& squares) {
+    const Tensor length = sqrt(where(equal(squares, zero), one, squares));
+    return mul(column(div(g, length)), apart);
+  };
+  const Tensor to_near = along(near, nn), to_far = along(far, ff);
   return {c.needs(0) ? sub(to_near, to_far) : Tensor(), c.needs(1) ? neg(to_near) : Tensor(),
           c.needs(2) ? to_far : Tensor()};
 }

@@ -1,11 +1,11 @@
 #include "starling/ops/masked.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
+#include "starling/ops/dtype_limits.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/shape_ops.h"
@@ -40,8 +40,7 @@ Types infer_fill(const InferCall& call) {
   expect_mask(call, 0);
   const DType dtype = call.in[1].dtype;
   const double v = call.attrs.as<MaskedFillAttrs>().value;
-  check(is_float(dtype) || (std::floor(v) == v && std::abs(v) <= 9007199254740992.0),
-        "[masked_fill] expected a value that {} holds, got {}", name(dtype), v);
+  check(holds(dtype, v), "[masked_fill] expected a value that {} holds, got {}", name(dtype), v);
   return {TensorType{dtype, broadcast_shapes(call.in[0].shape, call.in[1].shape, "masked_fill")}};
 }
 

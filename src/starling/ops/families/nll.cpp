@@ -41,6 +41,11 @@ Tensor nll(const Tensor& log_probs, const Tensor& labels, const NllOptions& opti
     const Tensor weights = label_weights(options.weight, log_probs, labels, options.ignore_index);
     return neg(mul(label_pick(log_probs, labels, options.ignore_index), weights));
   }
+  if (log_probs.defined() && is_half(log_probs.dtype()) && options.reduction == Reduction::mean) {
+    NllOptions wide = options;
+    wide.weight = rules::widened(options.weight);
+    return cast(nll(rules::widened(log_probs), labels, wide), log_probs.dtype());
+  }
   const OpDef& op = named_op<"nll">();
   const NllAttrs attrs{options.ignore_index};
   const TensorList out = options.weight.defined() ? apply(op, {log_probs, labels, options.weight}, attrs)

@@ -1,11 +1,12 @@
 #include "starling/ops/pad.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/creation.h"
+#include "starling/ops/dtype_limits.h"
 #include "starling/ops/reduce.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
@@ -46,9 +47,8 @@ Types infer_pad(const InferCall& call) {
           to_string(call.in[0]));
     shape[i] += before + after;
   }
-  const bool fits =
-      is_float(call.in[0].dtype) || (std::floor(a.value) == a.value && std::abs(a.value) <= 9007199254740992.0);
-  check(fits, "[pad] expected a value that {} holds, got {}", name(call.in[0].dtype), a.value);
+  check(holds(call.in[0].dtype, a.value), "[pad] expected a value that {} holds, got {}", name(call.in[0].dtype),
+        a.value);
   return {TensorType{call.in[0].dtype, shape}};
 }
 

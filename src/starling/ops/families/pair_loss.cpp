@@ -78,6 +78,12 @@ Types infer_smooth(const InferCall& call) {
   return infer_pair(call);
 }
 
+Types infer_hinge(const InferCall& call) {
+  const double margin = call.attrs.as<HingeAttrs>().margin;
+  check(std::isfinite(margin), "[hinge_loss] expected a finite margin, got {}", margin);
+  return infer_pair(call);
+}
+
 // Gradients of both operands from those of the broadcast shape.
 TensorList fit(const GradCall& c, TensorList grads) {
   for (std::size_t i = 0; i < grads.size(); ++i) {
@@ -280,6 +286,7 @@ void register_likelihoods(OpRegistry& ops) {
       grad_hinge);
   margin.inputs = {"x", "target"};
   margin.attrs = &attr_type<HingeAttrs>();
+  margin.infer = infer_hinge;
   margin.cases = [] { return pair_cases({-2, 2}, {-1, 1}, {HingeAttrs{}, HingeAttrs{0.4}}); };
   ops.add(margin);
 }

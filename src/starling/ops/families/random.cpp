@@ -1,5 +1,7 @@
 #include "starling/ops/random.h"
 
+#include <cmath>
+
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
@@ -82,6 +84,20 @@ Types infer_random(const InferCall& call) {
   return {TensorType{a.dtype, a.shape}};
 }
 
+Types infer_uniform(const InferCall& call) {
+  const auto& a = call.attrs.as<RandomAttrs>();
+  check(a.a <= a.b && std::isfinite(a.b - a.a), "[uniform] expected finite bounds with low ≤ high, got {} and {}", a.a,
+        a.b);
+  return infer_random(call);
+}
+
+Types infer_normal(const InferCall& call) {
+  const auto& a = call.attrs.as<RandomAttrs>();
+  check(std::isfinite(a.a) && a.b >= 0 && std::isfinite(a.b),
+        "[normal] expected a finite mean and a finite stddev of at least 0, got {} and {}", a.a, a.b);
+  return infer_random(call);
+}
+
 Types infer_dropout(const InferCall& call) {
   rules::expect_float(call);
   check_key(call.in[1], call);
@@ -106,12 +122,12 @@ std::vector<OpCase> random_cases() {
           {{kKey}, RandomAttrs{{0}, {}, {}, 1, 0, 1, DType::f64}}};
 }
 
-OpDef random_op(std::string name, std::string doc) {
+OpDef random_op(std::string name, std::string doc, Types (*infer)(const InferCall&)) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"key"},
           .attrs = &attr_type<RandomAttrs>(),
-          .infer = infer_random,
+          .infer = infer,
           .shard = rules::shard_replicated,
           .cases = random_cases,
           .random = true};
@@ -120,8 +136,8 @@ OpDef random_op(std::string name, std::string doc) {
 }  // namespace
 
 void register_ops_random(OpRegistry& ops) {
-  ops.add(random_op("uniform", "Random numbers in [a, b)."));
-  ops.add(random_op("normal", "Random numbers of mean a and standard deviation b."));
+  ops.add(random_op("uniform", "Random numbers in [a, b).", infer_uniform));
+  ops.add(random_op("normal", "Random numbers of mean a and standard deviation b.", infer_normal));
   ops.add({.name = "dropout",
            .doc = "Keeps each element with probability keep, scaled by 1 / keep; the rest are 0.",
            .inputs = {"x", "key"},

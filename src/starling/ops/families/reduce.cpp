@@ -72,6 +72,7 @@ Types infer_sum(const InferCall& call) {
 }
 
 Types infer_extreme(const InferCall& call) {
+  rules::expect_ordered(call);
   const Shape& shape = call.in[0].shape;
   for (auto axis : reduced_axes(call.attrs.as<ReduceAttrs>().axes, shape.rank(), call.op.name.c_str())) {
     check(shape[static_cast<int>(axis)] > 0, "[{}] expected at least one element along axis {}, got {}", call.op.name,

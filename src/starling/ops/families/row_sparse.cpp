@@ -64,7 +64,9 @@ Tensor add_gradients(const Tensor& a, const Tensor& b) {
     return row_sparse(concat(rows), concat(values), a.shape());
   }
   const Tensor both = row_sparse(concat(rows), concat(values), a.shape());
-  return entries < kFew && entries < a.shape()[0] ? both : coalesce(both);
+  if (entries < kFew && entries < a.shape()[0]) return both;
+  // Coalescing has no gradient: what is differentiated again goes on dense.
+  return row_values(both).requires_grad() ? dense(both) : coalesce(both);
 }
 
 void sgd_update_rows(const Tensor& w, const Tensor& v, const Tensor& rows, const Tensor& values, const Tensor& lr,

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/creation.h"
+#include "starling/ops/dtype_limits.h"
 #include "starling/ops/elementwise_def.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
-#include "starling/tensor/dispatch.h"
 
 namespace starling {
 
@@ -83,17 +82,6 @@ void register_where(OpRegistry& ops) {
            .saves = kSavesInputs});
 }
 
-// The least and the largest number of an integer dtype.
-std::pair<double, double> limits_of(DType dtype) {
-  return dispatch(dtype, []<class T>() -> std::pair<double, double> {
-    if constexpr (!std::is_integral_v<T>) return {};
-    if constexpr (std::is_integral_v<T>) {
-      using Limits = std::numeric_limits<T>;
-      return {static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())};
-    }
-  });
-}
-
 void check_bounds(const InferCall& call) {
   const auto& [min, max] = call.attrs.as<ClampAttrs>();
   check(min <= max, "[{}] expected bounds with min ≤ max, got {} and {}", call.op.name, min, max);
@@ -109,6 +97,7 @@ void check_bounds(const InferCall& call) {
 }
 
 Types infer_clamp(const InferCall& call) {
+  rules::expect_ordered(call);
   check_bounds(call);
   return elementwise::infer_number(call);
 }

@@ -32,6 +32,11 @@ using elementwise::bits;
 using elementwise::unary;
 using elementwise::wrap;
 
+Types infer_signed(const InferCall& call) {
+  rules::expect_ordered(call);
+  return elementwise::infer_number(call);
+}
+
 void register_arithmetic(OpRegistry& ops) {
   OpDef negation = unary(
       "neg", "-x", [](const double* x) { return -x[0]; }, [](const GradCall& c) { return TensorList{neg(c.grads[0])}; },
@@ -43,7 +48,7 @@ void register_arithmetic(OpRegistry& ops) {
   OpDef magnitude = unary(
       "abs", "|x|", [](const double* x) { return std::abs(x[0]); },
       [](const GradCall& c) { return TensorList{mul(c.grads[0], sign(c.in[0]))}; }, kSavesInputs);
-  magnitude.infer = elementwise::infer_number;
+  magnitude.infer = infer_signed;
   magnitude.integer = [](const std::int64_t* x) { return x[0] < 0 ? wrap(-bits(x[0])) : x[0]; };
   ops.add(magnitude);
   OpDef signum = unary(
@@ -51,7 +56,7 @@ void register_arithmetic(OpRegistry& ops) {
       [](const double* x) { return x[0] > 0   ? 1.0
                                    : x[0] < 0 ? -1.0
                                               : x[0]; }, nullptr, kSavesNothing);
-  signum.infer = elementwise::infer_number;
+  signum.infer = infer_signed;
   signum.integer = [](const std::int64_t* x) { return std::int64_t{x[0] > 0} - std::int64_t{x[0] < 0}; };
   ops.add(signum);
   OpDef squared = unary(

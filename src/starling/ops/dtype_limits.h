@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "starling/tensor/dispatch.h"
+
+namespace starling {
+
+// The least and the largest number of an integer dtype, as near as a double comes to them.
+inline std::pair<double, double> limits_of(DType dtype) {
+  return dispatch(dtype, []<class T>() -> std::pair<double, double> {
+    if constexpr (!std::is_integral_v<T>) return {};
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      return {static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())};
+    }
+  });
+}
+
+// Whether a number given as an attribute may become an element: any for floats, else whole and within the limits.
+// Integers are computed in i64, so that 2⁶³ is beyond every one of them.
+inline bool holds(DType dtype, double value) {
+  if (is_float(dtype)) return true;
+  const auto [least, most] = limits_of(dtype);
+  return std::floor(value) == value && value >= least && value <= most && value < 0x1p63;
+}
+
+}  // namespace starling
