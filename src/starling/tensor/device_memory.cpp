@@ -1,5 +1,7 @@
 #include "starling/tensor/device_memory.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -10,7 +12,16 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+std::size_t host_memory() {
+  static const std::size_t bytes =
+      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 void* cpu_allocate(std::size_t bytes, int) {
+  // A system that promises more memory than it has would only break the promise later.
+  if (bytes > host_memory())
+    fail("[allocator] expected at most the {} bytes of this machine, got a request for {}", host_memory(), bytes);
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* data = std::aligned_alloc(kAlignment, rounded);
   check(data != nullptr, "[allocator] expected {} bytes of host memory, got none", bytes);

@@ -55,7 +55,8 @@ HWY_INLINE Vec one_minus(Vec y) { return hn::Sub(hn::Set(kTag, 1.0F), y); }
 HWY_INLINE Vec sigmoid_slope(Vec y) { return hn::NegMulAdd(y, y, y); }
 HWY_INLINE Vec tanh_slope(Vec y) { return hn::NegMulAdd(y, y, hn::Set(kTag, 1.0F)); }
 
-// 1 / (1 + e⁻ˣ) for gates: within 4 ulp of it above e⁻⁸⁰, and not less than that. The order of the operands keeps a NaN.
+// 1 / (1 + e⁻ˣ) for gates: within 4 ulp of it above e⁻⁸⁰, and not less than that. The order of the operands keeps a
+// NaN.
 HWY_INLINE Vec gate_sigmoid(Vec x) {
   const Vec t = hn::Max(hn::Set(kTag, -80.0F), hn::Min(hn::Set(kTag, 80.0F), hn::Neg(x)));
   const auto parts = exp_parts(kTag, t);
@@ -74,8 +75,7 @@ struct LstmCell {
     const auto pre = [&](int g) HWY_ATTR {
       return hn::Add(lanes.load(f.gx + at.gates + g * at.hidden), hn::LoadU(kTag, product + g * kLanes));
     };
-    const Vec i = gate_sigmoid(pre(0)), fg = gate_sigmoid(pre(1)), g = tanh_vec(kTag, pre(2)),
-              o = gate_sigmoid(pre(3));
+    const Vec i = gate_sigmoid(pre(0)), fg = gate_sigmoid(pre(1)), g = tanh_vec(kTag, pre(2)), o = gate_sigmoid(pre(3));
     const Vec c = hn::MulAdd(fg, lanes.load(f.cs + at.begin), hn::Mul(i, g));
     float* saved = f.gates + at.saved;
     lanes.store(i, saved);

@@ -9,7 +9,6 @@
 namespace starling {
 namespace {
 
-using recurrent::Sizes;
 using recurrent::begins;
 using recurrent::ends;
 using recurrent::expect_operands;
@@ -30,6 +29,7 @@ using recurrent::sample_weights;
 using recurrent::samples;
 using recurrent::shard_axes;
 using recurrent::sigmoid_bend;
+using recurrent::Sizes;
 using recurrent::sizes_of;
 using recurrent::tanh_bend;
 using recurrent::to_begins;

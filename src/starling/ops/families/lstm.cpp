@@ -8,7 +8,6 @@
 namespace starling {
 namespace {
 
-using recurrent::Sizes;
 using recurrent::begins;
 using recurrent::ends;
 using recurrent::expect_operands;
@@ -29,6 +28,7 @@ using recurrent::sample_weights;
 using recurrent::samples;
 using recurrent::shard_axes;
 using recurrent::sigmoid_bend;
+using recurrent::Sizes;
 using recurrent::sizes_of;
 using recurrent::tanh_bend;
 using recurrent::tanh_slope;

@@ -11,7 +11,6 @@
 namespace starling {
 namespace {
 
-using recurrent::Sizes;
 using recurrent::begins;
 using recurrent::ends;
 using recurrent::expect_operands;
@@ -25,6 +24,7 @@ using recurrent::sample_lengths;
 using recurrent::sample_weights;
 using recurrent::samples;
 using recurrent::shard_axes;
+using recurrent::Sizes;
 using recurrent::sizes_of;
 using recurrent::tanh_bend;
 using recurrent::to_ends;
