@@ -54,19 +54,6 @@ struct Eigh {
 };
 Eigh eigh(const Tensor& a);
 
-struct TriAttrs {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t diagonal = 0;
-  DType dtype = DType::f32;
-  static AttrFields fields() {
-    return {field("rows", &TriAttrs::rows), field("columns", &TriAttrs::columns),
-            field("diagonal", &TriAttrs::diagonal), field("dtype", &TriAttrs::dtype)};
-  }
-};
-// [rows, columns] with 1 where column ≤ row + diagonal, else 0.
-Tensor tri(const TriAttrs& attrs);
-
 // The last two dimensions exchanged.
 Tensor matrix_transpose(const Tensor& a);
 

@@ -2,9 +2,12 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/create.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/linalg.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/shape_ops.h"
+#include "starling/ops/triangular.h"
 
 namespace starling::rules {
 
@@ -38,7 +41,7 @@ Shape matrices(Shape batch, std::int64_t rows, std::int64_t cols) {
 
 Tensor as_matrix(const Tensor& x) { return reshape(x, matrices(x.shape(), 1, 1)); }
 
-Tensor lower_half(std::int64_t n, DType dtype) { return mul(add(tri({n, n, 0, dtype}), tri({n, n, -1, dtype})), 0.5); }
+Tensor lower_half(std::int64_t n, DType dtype) { return sub(tril(full({n, n}, 1, dtype)), mul(eye(n, n, dtype), 0.5)); }
 
 ShardRule shard_matrices(const ShardCall& call) {
   ShardRule rule = shard_replicated(call);

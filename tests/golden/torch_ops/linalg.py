@@ -36,12 +36,6 @@ def _eigh(x, a):
     return [values, vectors * _positive(vectors)]
 
 
-def _tri(x, a):
-    types = {"f64": torch.float64, "f32": torch.float32, "i64": torch.int64}
-    ones = torch.ones(a["rows"], a["columns"], dtype=types[a["dtype"]])
-    return [torch.tril(ones, a["diagonal"])]
-
-
 OPS = {
     "inverse": lambda x, a: [torch.linalg.inv(x[0])],
     "determinant": lambda x, a: [torch.linalg.det(x[0])],
@@ -51,5 +45,4 @@ OPS = {
     "qr": _qr,
     "svd": _svd,
     "eigh": _eigh,
-    "tri": _tri,
 }

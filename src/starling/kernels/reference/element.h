@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "starling/base/half.h"
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/kernel.h"
 #include "starling/tensor/dispatch.h"
 
@@ -45,13 +46,7 @@ void write(DType dtype, void* data, std::int64_t at, V value) {
   dispatch(dtype, [&]<class T>() { static_cast<T*>(data)[at] = convert<T>(value); });
 }
 
-// Runs f with float or double when the dtype is one of them; otherwise there is no such kernel.
-template <class F>
-std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
-  if (dtype == DType::f32) return f.template operator()<float>();
-  if (dtype == DType::f64) return f.template operator()<double>();
-  return nullptr;
-}
+using starling::for_floats;
 
 inline Kernel kernel(Accepts accepts, std::function<std::unique_ptr<Plan>(const PlanRequest&)> plan) {
   return {"reference", accepts, std::move(plan)};

@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/create.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/linalg.h"
 #include "starling/ops/matmul.h"
@@ -38,7 +39,7 @@ Tensor tn(const Tensor& a, const Tensor& b) { return matmul(a, b, {.trans_a = tr
 Tensor nt(const Tensor& a, const Tensor& b) { return matmul(a, b, {.trans_b = true}); }
 Tensor sum_of(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
-Tensor identity(std::int64_t n, DType dtype) { return sub(tri({n, n, 0, dtype}), tri({n, n, -1, dtype})); }
+Tensor identity(std::int64_t n, DType dtype) { return eye(n, n, dtype); }
 
 // Vectors [.., k] that multiply the columns, or the rows, of matrices.
 Tensor as_row(const Tensor& v) {

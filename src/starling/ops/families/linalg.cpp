@@ -41,7 +41,6 @@ Tensor solve(const Tensor& a, const Tensor& b) {
 }
 
 Tensor cholesky(const Tensor& a, const CholeskyAttrs& attrs) { return apply1(named_op<"cholesky">(), {a}, attrs); }
-Tensor tri(const TriAttrs& attrs) { return apply1(named_op<"tri">(), {}, attrs); }
 
 Tensor matrix_transpose(const Tensor& a) {
   Shape order;
@@ -127,12 +126,6 @@ TensorList grad_cholesky(const GradCall& c) {
   return {upper ? matrix_transpose(folded) : folded};
 }
 
-Types infer_tri(const InferCall& call) {
-  const auto& at = call.attrs.as<TriAttrs>();
-  check(at.rows >= 0 && at.columns >= 0, "[tri] expected sizes of 0 or more, got {} and {}", at.rows, at.columns);
-  return {TensorType{at.dtype, {at.rows, at.columns}}};
-}
-
 std::vector<OpCase> square_cases() {
   return {square_case({3, 3}),    square_case({1, 1}),    square_case({2, 2}),       square_case({2, 4, 4}),
           square_case({5, 5}),    square_case({0, 0}),    square_case({0, 3, 3}),    square_case({2, 0, 0}),
@@ -185,22 +178,6 @@ void register_determinants(OpRegistry& ops) {
            .saves = kSavesInputs});
 }
 
-void register_tri(OpRegistry& ops) {
-  ops.add({.name = "tri",
-           .doc = "1 where column ≤ row + diagonal, else 0.",
-           .inputs = {},
-           .attrs = &attr_type<TriAttrs>(),
-           .infer = infer_tri,
-           .shard = rules::shard_replicated,
-           .cases =
-               [] {
-                 return std::vector<OpCase>{{{}, TriAttrs{3, 4, 0, DType::f64}},  {{}, TriAttrs{4, 3, -1, DType::f64}},
-                                            {{}, TriAttrs{2, 5, 2, DType::i64}},  {{}, TriAttrs{0, 5, 2, DType::f64}},
-                                            {{}, TriAttrs{3, 3, -9, DType::f64}}, {{}, TriAttrs{3, 3, 9, DType::f32}}};
-               },
-           .plain = true});
-}
-
 }  // namespace
 
 void register_ops_linalg(OpRegistry& ops) {
@@ -231,7 +208,6 @@ void register_ops_linalg(OpRegistry& ops) {
            .cases = cholesky_cases,
            .saves = kSavesOutputs});
   register_determinants(ops);
-  register_tri(ops);
 }
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/moments.h"
 #include "starling/kernels/cpu/simd/normalize.h"
 #include "starling/kernels/kernel_table.h"
@@ -259,15 +260,6 @@ std::unique_ptr<Plan> plan_squares(const PlanRequest& request) {
   });
 }
 
-template <class F32, class F64>
-auto planner(F32 f32, F64 f64) {
-  return [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
-    if (request.in[0].dtype == DType::f32) return f32(request);
-    if (request.in[0].dtype == DType::f64) return f64(request);
-    return nullptr;
-  };
-}
-
 }  // namespace
 
 void register_cpu_batch_norm(KernelTable& table) {
@@ -275,14 +267,14 @@ void register_cpu_batch_norm(KernelTable& table) {
     table.add(op, DeviceKind::cpu, {"channels", Accepts::contiguous, plan});
   };
   const auto back = [](bool given) {
-    return planner([given](const PlanRequest& r) { return plan_backward<float>(r, given); },
-                   [given](const PlanRequest& r) { return plan_backward<double>(r, given); });
+    return plan_by_float([given](const PlanRequest& r) { return plan_backward<float>(r, given); },
+                         [given](const PlanRequest& r) { return plan_backward<double>(r, given); });
   };
-  add("batch_norm_train", planner(plan_forward<float>, plan_forward<double>));
+  add("batch_norm_train", plan_by_float(plan_forward<float>, plan_forward<double>));
   add("batch_norm_train_backward", back(false));
-  add("batch_norm_infer", planner(plan_infer<float>, plan_infer<double>));
+  add("batch_norm_infer", plan_by_float(plan_infer<float>, plan_infer<double>));
   add("batch_norm_infer_backward", back(true));
-  add("channel_squares", planner(plan_squares<float>, plan_squares<double>));
+  add("channel_squares", plan_by_float(plan_squares<float>, plan_squares<double>));
 }
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/simd/normalize.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/norm_view.h"
@@ -121,24 +122,16 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   });
 }
 
-template <class F32, class F64>
-auto planner(F32 f32, F64 f64) {
-  return [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
-    if (request.in[0].dtype == DType::f32) return f32(request);
-    if (request.in[0].dtype == DType::f64) return f64(request);
-    return nullptr;
-  };
-}
-
 }  // namespace
 
 void register_cpu_group_norm(KernelTable& table) {
   const auto add = [&](const char* op, auto plan) {
     table.add(op, DeviceKind::cpu, {"groups", Accepts::contiguous, plan});
   };
-  for (const char* op : {"group_norm", "instance_norm"}) add(op, planner(plan_forward<float>, plan_forward<double>));
+  for (const char* op : {"group_norm", "instance_norm"})
+    add(op, plan_by_float(plan_forward<float>, plan_forward<double>));
   for (const char* op : {"group_norm_backward", "instance_norm_backward"})
-    add(op, planner(plan_backward<float>, plan_backward<double>));
+    add(op, plan_by_float(plan_backward<float>, plan_backward<double>));
 }
 
 }  // namespace starling

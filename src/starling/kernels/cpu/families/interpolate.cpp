@@ -1,17 +1,11 @@
 #include "starling/ops/interpolate.h"
 
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/pool_windows.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {
 namespace {
-
-template <class F>
-std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
-  if (dtype == DType::f32) return f.template operator()<float>();
-  if (dtype == DType::f64) return f.template operator()<double>();
-  return nullptr;
-}
 
 struct Resize {
   std::int64_t planes = 0, in_h = 0, in_w = 0;

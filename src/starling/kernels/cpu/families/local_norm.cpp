@@ -4,18 +4,12 @@
 #include <vector>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/local_response_norm.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {
 namespace {
-
-template <class F>
-std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
-  if (dtype == DType::f32) return f.template operator()<float>();
-  if (dtype == DType::f64) return f.template operator()<double>();
-  return nullptr;
-}
 
 ChannelWindow channel_window(const Shape& x, std::int64_t before, std::int64_t after) {
   ChannelWindow w{x[0], x[1], 1, before, after};

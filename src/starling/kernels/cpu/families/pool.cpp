@@ -1,5 +1,6 @@
 #include "starling/kernels/cpu/pool.h"
 
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/shape_ops.h"
 
@@ -14,13 +15,6 @@ const std::int32_t* positions(const Launch& launch) { return static_cast<const s
 template <class T>
 T* result(const Launch& launch) {
   return static_cast<T*>(launch.out[0]);
-}
-
-template <class F>
-std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
-  if (dtype == DType::f32) return f.template operator()<float>();
-  if (dtype == DType::f64) return f.template operator()<double>();
-  return nullptr;
 }
 
 template <class Attributes>

@@ -1,17 +1,11 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/vision.h"
 
 namespace starling {
 namespace {
-
-template <class F>
-std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
-  if (dtype == DType::f32) return f.template operator()<float>();
-  if (dtype == DType::f64) return f.template operator()<double>();
-  return nullptr;
-}
 
 struct Regions {
   std::int64_t samples, channels, h, w, boxes;

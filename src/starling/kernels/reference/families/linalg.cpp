@@ -156,17 +156,6 @@ std::unique_ptr<Plan> plan_cholesky(const PlanRequest& request) {
   });
 }
 
-std::unique_ptr<Plan> plan_tri(const PlanRequest& request) {
-  TriAttrs at = request.attrs.as<TriAttrs>();
-  at.diagonal = std::clamp(at.diagonal, -at.rows, at.columns);
-  return make_plan([at](const Launch& launch) {
-    for (std::int64_t i = 0; at.columns > 0 && i < at.rows; ++i) {
-      for (std::int64_t j = 0; j < at.columns; ++j)
-        reference::write<double>(at.dtype, launch.out[0], i * at.columns + j, j <= i + at.diagonal ? 1 : 0);
-    }
-  });
-}
-
 }  // namespace
 
 void register_reference_linalg(KernelTable& table) {
@@ -178,7 +167,6 @@ void register_reference_linalg(KernelTable& table) {
   add("determinant", plan_determinant);
   add("slogdet", plan_determinant);
   add("cholesky", plan_cholesky);
-  add("tri", plan_tri);
 }
 
 }  // namespace starling

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "starling/kernels/kernel.h"
+
+namespace starling {
+
+// Runs f with float or double when the dtype is one of them; otherwise there is no such kernel.
+template <class F>
+std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
+  if (dtype == DType::f32) return f.template operator()<float>();
+  if (dtype == DType::f64) return f.template operator()<double>();
+  return nullptr;
+}
+
+// A kernel's plan function out of those for float and double, by the dtype of the first operand.
+template <class F32, class F64>
+auto plan_by_float(F32 f32, F64 f64) {
+  return [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    if (request.in[0].dtype == DType::f32) return f32(request);
+    if (request.in[0].dtype == DType::f64) return f64(request);
+    return nullptr;
+  };
+}
+
+}  // namespace starling
