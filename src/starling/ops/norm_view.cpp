@@ -80,6 +80,7 @@ NormView norm_view(const OpDef& op, const TensorType& x, const Attrs& attrs) {
       view_channels(v, x.shape);
   }
   check(v.eps >= 0 && v.eps < kInfinity, "[{}] expected eps of at least 0, got {}", op.name, v.eps);
+  check_size(v.stats, size_of(x.dtype), op.name.c_str());  // no channels in very many groups
   check(v.count() > 0 || v.stats.numel() == 0, "[{}] expected at least one element to take statistics of, got {}",
         op.name, to_string(x));
   return v;
