@@ -236,9 +236,7 @@ std::vector<const OpDef*> tested_ops(int shard) {
   return ops;
 }
 
-bool is_graph_only(const OpDef& op) {
-  return op.name == "input" || op.name == "variable" || op.name == "constant" || op.name == "assign";
-}
+bool is_graph_only(const OpDef& op) { return op.stateful; }
 
 TEST(OpChecks, EveryOpHasSampleCalls) {
   for (const auto* op : tested_ops()) {

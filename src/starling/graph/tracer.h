@@ -12,9 +12,19 @@ namespace starling {
 // Turns the ops applied while it is on the interpreter stack into nodes of a graph. Named tensors become variables,
 // lifted by identity; other tensors that exist already become hidden inputs, read at every call, unless marked by
 // constant().
+//
+// A declarative tracer records a graph that will be run by parts (GraphBuilder): captured tensors become constants, a
+// variable is read anew after it was assigned, since the assign may be left out of a run, and variables may be declared
+// without a tensor of their own.
 class Tracer final : public Interpreter {
  public:
-  Tracer();
+  explicit Tracer(bool declarative = false);
+  std::uint64_t id() const { return id_; }
+  Tensor declare(GraphVariable variable, Device device);  // the value it has when a run begins
+  Tensor read(int variable, Device device);               // the value it has here
+  Tensor constant(const Tensor& tensor);                  // a copy of it as it is now
+  int declared(const Tensor& tensor) const;               // which variable this is a read of; -1: none
+  Tensor handle(ValueId id) const { return traced(id, graph_.maker(id).device); }
   Tensor input(const TensorType& type, Device device);
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
@@ -42,6 +52,7 @@ class Tracer final : public Interpreter {
   void annotate(NodeId id, Device device);
 
   std::uint64_t id_;  // distinct for every tracer there ever was
+  bool declarative_;
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted
