@@ -68,6 +68,14 @@ TEST(GraphBuilder, PrintsAndParsesBackWithNamesFirstValuesAndTargets) {
   EXPECT_TRUE(declared);
 }
 
+TEST(GraphBuilder, HoldsAFirstValueOnce) {
+  GraphBuilder b;
+  b.variable("w", full({1000}, 0.5));
+  b.variable("c", from_doubles(std::vector<double>{1, 2}, {2}));
+  const Graph graph = b.finish();
+  EXPECT_EQ(graph.constants.size(), 1u) << print(graph);
+}
+
 TEST(GraphBuilder, RefusesTextWithTwoValuesOfOneName) {
   const std::string text =
       "starling-graph 1\n%0 = input {shape=[2]} : f32[2] \"x\"\n%1 = neg(%0) : f32[2] \"x\"\nreturn\n";

@@ -84,6 +84,27 @@ TEST(SessionQueues, KeepTheOrderOfTheirOpsInOneRun) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].item(), 5.0 - static_cast<double>(i));
 }
 
+// What is only assigned is scheduled as early as it can be: not before the effects that stand before it.
+TEST(SessionQueues, KeepTheOrderAlsoWhereAnAssignWaitsForOne) {
+  auto queue = make_queue("q", 10);
+  GraphBuilder b;
+  const Tensor before = b.variable("before", one_value(-1, DType::i64));
+  const Tensor between = b.variable("between", one_value(-1, DType::i64));
+  const Tensor later = b.variable("later", one_value(-1, DType::i64));
+  b.updates("all", [&] {
+    assign(before, queue_size("q"));
+    enqueue("q", {one_value(1)});
+    assign(between, queue_size("q"));
+    dequeue("q", {{DType::f32, {}}});
+    assign(later, queue_size("q"));
+  });
+  Session s(b.finish(), {.queues = {{"q", queue}}});
+  s.run({}, {}, {"all"});
+  EXPECT_EQ(s.container().value("before").item(), 0);
+  EXPECT_EQ(s.container().value("between").item(), 1);
+  EXPECT_EQ(s.container().value("later").item(), 0);
+}
+
 TEST(SessionQueues, NeverMergeEqualOps) {
   auto queue = make_queue("q", 10);
   for (int i = 0; i < 3; ++i) queue->enqueue({one_value(i)});

@@ -280,6 +280,52 @@ TEST(Session, LetsOptimizersUpdateDeclaredVariables) {
   EXPECT_NEAR(s.container().value("w").to_vector()[0], 0.8 - 0.1 * (0.9 * 2 + 2 * 0.8), 1e-6);
 }
 
+// The gradient of an embedding is a few rows: as an edge it is whole, in an update it stays rows.
+TEST(Session, HasSparseGradientsAsEdgesAndInUpdates) {
+  GraphBuilder b;
+  const Tensor rows = b.placeholder("rows", DType::i64, {3});
+  const Tensor table = b.variable("table", full({4, 2}, 1.0));
+  const Tensor loss = sum(mul(embedding(rows, table), one_value(3)));
+  b.name("gradient", b.gradients(loss, {table})[0]);
+  optim::Sgd opt({table}, {.lr = 0.1});
+  loss.backward();
+  b.updates("train", [&] { opt.step(); });
+  Session s(b.finish());
+  const Tensor at = from_doubles(std::vector<double>{2, 0, 2}, {3}, DType::i64);
+  const Tensor g = s.run({"gradient"}, {{"rows", at}}, {"train"})[0];
+  EXPECT_EQ(g.to_vector(), (std::vector<double>{3, 3, 0, 0, 6, 6, 0, 0}));
+  const auto now = s.container().value("table").to_vector();
+  const std::vector<double> want{0.7, 0.7, 1, 1, 0.4, 0.4, 1, 1};
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(now[i], want[i], 1e-6);
+}
+
+TEST(Session, DrawsOtherNumbersOnceTheGeneratorMovesOn) {
+  manual_seed(4);
+  GraphBuilder b;
+  const Tensor noise = b.name("noise", uniform({8}));
+  b.updates("next", [] { default_generator().next_step(); });
+  Session s(b.finish());
+  const auto first = s.run({noise})[0].to_vector();
+  EXPECT_EQ(s.run({noise})[0].to_vector(), first);
+  EXPECT_EQ(s.run({noise}, {}, {"next"})[0].to_vector(), first) << "the step is taken after the numbers";
+  EXPECT_NE(s.run({noise})[0].to_vector(), first);
+}
+
+TEST(Session, LeavesGradientSlotsOfModulesAsTheyWere) {
+  manual_seed(1);
+  nn::Sequential net = zoo::mlp();
+  GraphBuilder b;
+  const Tensor loss = sum(net(b.placeholder("x", DType::f32, {1, 784})));
+  loss.backward();
+  const Tensor weight = net.parameters()[0];
+  EXPECT_TRUE(weight.grad().defined());
+  b.name("gradient", weight.grad());
+  Session s(b.finish());
+  EXPECT_FALSE(weight.grad().defined()) << "what was built is no value of eager code";
+  EXPECT_EQ(s.run({"gradient"}, {{"x", zeros({1, 784})}})[0].shape(), weight.shape());
+  EXPECT_EQ(s.run({weight})[0].to_vector(), weight.to_vector()) << "and the tensor itself is a handle of its edge";
+}
+
 TEST(Session, AgreesWithAllPassesOff) {
   const Regression r;
   Session on(r.graph), off(r.graph, nullptr, {.disable = {"all"}, .reuse_memory = false});

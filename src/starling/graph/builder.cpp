@@ -60,6 +60,7 @@ Tensor GraphBuilder::declare(const std::string& name, const TensorType& type, Va
 // The first value must not depend on other state: what it reads of it becomes constants.
 ValueId GraphBuilder::own_initial_value(ValueId value) {
   Graph& graph = tracer_->graph();
+  if (stands_alone(graph, value)) return value;
   const Graph part = initial_value(graph, value);
   std::vector<ValueId> made(part.values().size(), -1);
   for (const Node& node : part.nodes()) {

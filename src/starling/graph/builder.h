@@ -25,7 +25,7 @@ namespace starling {
 //
 // Handles of variables stand for the value at the beginning of a run, whatever the run assigns; read() gives the value
 // at its place among the assigns that run. A named tensor that existed before (a module's parameter) is read where it
-// is used: assigns made earlier and part of the run are seen.
+// is used: assigns made earlier and part of the run are seen. Whether a module trains is settled when it is applied.
 class GraphBuilder {
  public:
   GraphBuilder();

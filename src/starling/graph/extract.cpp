@@ -1,5 +1,6 @@
 #include "starling/graph/extract.h"
 
+#include <set>
 #include <unordered_map>
 
 #include "starling/base/error.h"
@@ -173,6 +174,20 @@ class InitialValue {
 
 Graph extract(const Graph& graph, const Extraction& wanted, const Edges& edges) {
   return Extractor(graph, wanted, edges).run();
+}
+
+bool stands_alone(const Graph& graph, ValueId value) {
+  std::set<NodeId> seen;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const NodeId id = graph.value(open.back()).node;
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Node& node = graph.node(id);
+    if (node.op->stateful && !is_op(node, "constant")) return false;
+    for (ValueId in : node.in) open.push_back(in);
+  }
+  return true;
 }
 
 Graph initial_value(const Graph& graph, ValueId value) { return InitialValue(graph).run(value); }

@@ -18,6 +18,9 @@ struct Extraction {
 // assigns before it. Throws naming the placeholder that is needed and not fed.
 Graph extract(const Graph& graph, const Extraction& wanted, const Edges& edges);
 
+// Whether a value is made of constants alone, without state, arguments and effects.
+bool stands_alone(const Graph& graph, ValueId value);
+
 // The value as a graph of its own without inputs: what a variable begins with. Reads of other variables are replaced by
 // what those begin with, or by a copy of their tensor as it is now.
 Graph initial_value(const Graph& graph, ValueId value);
