@@ -18,7 +18,9 @@ namespace starling {
 // without a tensor of their own.
 class Tracer final : public Interpreter {
  public:
-  explicit Tracer(bool declarative = false);
+  Tracer();
+  struct Declarative {};
+  explicit Tracer(Declarative) : Tracer() { declarative_ = true; }
   std::uint64_t id() const { return id_; }
   Tensor declare(GraphVariable variable, Device device);  // the value it has when a run begins
   Tensor read(int variable, Device device);               // the value it has here
@@ -52,7 +54,7 @@ class Tracer final : public Interpreter {
   void annotate(NodeId id, Device device);
 
   std::uint64_t id_;  // distinct for every tracer there ever was
-  bool declarative_;
+  bool declarative_ = false;
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted
