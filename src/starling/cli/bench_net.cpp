@@ -70,6 +70,22 @@ Tensor BenchNet::step() {
   return compiled_.call({arguments, train_ ? 2U : 1U})[0];
 }
 
+std::int64_t BenchNet::program_bytes() const {
+  return eager_ ? 0 : static_cast<std::int64_t>(compiled_.memory_bytes());
+}
+
+std::int64_t BenchNet::variable_bytes() const {
+  std::int64_t bytes = 0;
+  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& named) {
+    for (const auto& [name, tensor] : named)
+      bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+  };
+  add(net_.named_parameters());
+  add(net_.named_buffers());
+  if (train_) add(optimizer_.state());
+  return bytes;
+}
+
 void BenchNet::export_to(const std::filesystem::path& file) const {
   std::vector<NamedTensor> tensors;
   const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& named) {

@@ -38,6 +38,8 @@ class BenchNet {
   Device device() const { return batch_.x.device(); }
   std::int64_t batch() const { return batch_.x.size(0); }
   const CompiledFunction& compiled() const { return compiled_; }
+  std::int64_t program_bytes() const;   // of the compiled step's arena and scratch; 0 if it runs eagerly
+  std::int64_t variable_bytes() const;  // of parameters, buffers and, for training, the optimizer's state
 
   // The batch, the parameters and the buffers as a safetensors file; and back. The metadata "order" and "buffers" hold
   // the names of the latter two in order of declaration.
