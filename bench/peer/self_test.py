@@ -15,7 +15,7 @@ from peer.catalogue import LOSS_TOLERANCE
 
 FAKE = Path(__file__).with_name("fake_starling.py")
 KEYS = {"net", "ours_ms", "peer_ms", "peer_mode", "ratio", "ours_p10_ms", "peer_p10_ms", "batch", "threads", "phase",
-        "torch", "modes", "loss_check"}
+        "torch", "modes", "loss_check", "date", "commit", "others"}
 
 
 def refuse_constant(name: str):
@@ -33,7 +33,7 @@ class Comparison:
             os.environ["FAKE_STARLING_FAULT"] = fault
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                self.code = run(options, [str(python), str(FAKE)], python)
+                self.code = run(options, [str(python), str(FAKE)], {"pytorch": python})
             self.text = printed.getvalue()
             self.lines = [json.loads(line, parse_constant=refuse_constant) for line in file.read_text().splitlines()]
 
