@@ -16,6 +16,7 @@ const std::vector<Pass>& all_passes() {
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
       {"cse", "merge equal nodes", passes::cse},
+      {"rejoin", "lay the gradients of a tensor's pieces side by side instead of adding them up", passes::rejoin},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"fuse", "join elementwise chains into one pass over memory", passes::fuse},

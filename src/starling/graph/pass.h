@@ -33,6 +33,7 @@ Graph partition(const Graph& graph, const PassContext& context);  // global prog
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
+Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
