@@ -260,7 +260,11 @@ TEST(ControlTrace, MakesExplicitOperandsOfWhatABodyReads) {
       [&](std::span<const Tensor> in) {
         const Tensor outer = exp(in[0]);
         return while_loop([](const TensorList& s) { return sum(s[0]) < 3; },
-                          [&](const TensorList& s) { return TensorList{s[0] * weight + table * outer + weight}; },
+                          [&](const TensorList& s) {
+                            const Tensor first = s[0] * weight;
+                            const Tensor second = first + table;
+                            return TensorList{second * outer + weight};
+                          },
                           {in[0]});
       },
       {zeros({3})});

@@ -178,7 +178,7 @@ std::pair<TensorList, TensorList> traced_scan(const std::string& name, const Sca
   };
   TensorList captures;
   const auto bodies = trace_bodies("scan", own, {&function, 1}, captures);
-  const ScanAttrs attrs{.carried = static_cast<std::int64_t>(carry.size()),
+  const ScanLoopAttrs attrs{.carried = static_cast<std::int64_t>(carry.size()),
                         .sliced = static_cast<std::int64_t>(xs.size()),
                         .length = length};
   const TensorList out = apply_scan(attrs, bodies[0], all(joined(joined(carry, xs), captures)));

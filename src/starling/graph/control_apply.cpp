@@ -30,7 +30,7 @@ TensorList apply_again(const Graph& graph, const Node& node, std::span<const Ten
   const auto bodies = bodies_of(graph, node);
   if (is_op(node, "cond")) return apply_cond(bodies[0], bodies[1], in);
   if (is_op(node, "while")) return apply_while(node.attrs.as<WhileAttrs>(), bodies[0], bodies[1], in);
-  if (is_op(node, "scan")) return apply_scan(node.attrs.as<ScanAttrs>(), bodies[0], in);
+  if (is_op(node, "scan")) return apply_scan(node.attrs.as<ScanLoopAttrs>(), bodies[0], in);
   return apply_while_grad(node.attrs.as<WhileGradAttrs>(), bodies[0], bodies[1], bodies[2], in);
 }
 
@@ -48,7 +48,7 @@ TensorList apply_while(WhileAttrs attrs, const BodyPtr& condition, const BodyPtr
   return emit(op, attrs, {condition, save ? saving(*body, attrs.states) : body}, operands);
 }
 
-TensorList apply_scan(ScanAttrs attrs, const BodyPtr& body, std::span<const Tensor> operands) {
+TensorList apply_scan(ScanLoopAttrs attrs, const BodyPtr& body, std::span<const Tensor> operands) {
   static const OpDef& op = named_op<"scan">();
   const bool save = !attrs.saves && wants_record(op, operands);
   attrs.saves |= save;

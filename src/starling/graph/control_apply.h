@@ -15,7 +15,7 @@ using BodyPtr = std::shared_ptr<const Graph>;
 TensorList apply_cond(const BodyPtr& then, const BodyPtr& otherwise, std::span<const Tensor> operands);
 TensorList apply_while(WhileAttrs attrs, const BodyPtr& condition, const BodyPtr& body,
                        std::span<const Tensor> operands);
-TensorList apply_scan(ScanAttrs attrs, const BodyPtr& body, std::span<const Tensor> operands);
+TensorList apply_scan(ScanLoopAttrs attrs, const BodyPtr& body, std::span<const Tensor> operands);
 TensorList apply_while_grad(WhileGradAttrs attrs, const BodyPtr& condition, const BodyPtr& body,
                             const BodyPtr& backward, std::span<const Tensor> operands);
 

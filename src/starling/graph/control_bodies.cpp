@@ -19,9 +19,19 @@ void rename_bodies(Graph& graph, F&& renamed) {
   }
 }
 
+// What a body does, whoever it was written for: its text without scopes.
+std::string meaning(const Graph& body) {
+  Graph plain = body;
+  for (NodeId id = 0; id < plain.size(); ++id) plain.node(id).scope = {};
+  plain.bodies.clear();
+  std::string text = print(plain);
+  for (const auto& inner : body.bodies) text += meaning(*inner);
+  return text;
+}
+
 // Which results of a loop are stacked: those from here on may be dropped. -1: none.
 int first_stacked(const Node& node) {
-  if (is_op(node, "scan")) return static_cast<int>(node.attrs.as<ScanAttrs>().carried);
+  if (is_op(node, "scan")) return static_cast<int>(node.attrs.as<ScanLoopAttrs>().carried);
   if (!is_op(node, "while") || node.attrs.as<WhileAttrs>().max_trips == 0) return -1;
   return static_cast<int>(node.attrs.as<WhileAttrs>().states) + 1;
 }
@@ -73,7 +83,7 @@ void share_equal_bodies(Graph& graph) {
   std::unordered_map<std::string, std::int64_t> first;
   std::vector<std::int64_t> renamed;
   for (std::size_t i = 0; i < graph.bodies.size(); ++i)
-    renamed.push_back(first.try_emplace(print(*graph.bodies[i]), static_cast<std::int64_t>(i)).first->second);
+    renamed.push_back(first.try_emplace(meaning(*graph.bodies[i]), static_cast<std::int64_t>(i)).first->second);
   rename_bodies(graph, [&](std::int64_t index) { return renamed[static_cast<std::size_t>(index)]; });
   drop_unused_bodies(graph);
 }

@@ -222,7 +222,7 @@ class LoopGradient {
 // A scan over the saved states, the other way round; `limit` says how many of them there are, if not all.
 TensorList reverse_scan(const GradCall& c, const LoopGradient& gradient, std::size_t states, std::int64_t length,
                         bool reverse, const Tensor& limit) {
-  ScanAttrs attrs{.carried = gradient.carried(), .sliced = gradient.sliced(), .length = length, .reverse = reverse};
+  ScanLoopAttrs attrs{.carried = gradient.carried(), .sliced = gradient.sliced(), .length = length, .reverse = reverse};
   TensorList operands;
   if (limit.defined()) {
     attrs.limited = true;
@@ -237,7 +237,7 @@ TensorList reverse_scan(const GradCall& c, const LoopGradient& gradient, std::si
 }
 
 TensorList scan_gradient(const GradCall& c) {
-  const auto& a = c.attrs.as<ScanAttrs>();
+  const auto& a = c.attrs.as<ScanLoopAttrs>();
   const LoopParts parts = loop_parts(c.attrs, c.in.size());
   const LoopGradient gradient(c, body_at(graph_of(c), a.body), parts, parts.carried);
   if (gradient.nothing()) return {};

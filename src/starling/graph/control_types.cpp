@@ -50,7 +50,7 @@ class ControlCall {
     return out;
   }
 
-  Types scan(const ScanAttrs& a) const {
+  Types scan(const ScanLoopAttrs& a) const {
     std::size_t at = 0;
     check(a.length > 0, "[scan] expected at least one slice, got {}", a.length);
     if (a.limited) expect_type("the number of trips", in_[at++], kTrip);
@@ -189,7 +189,7 @@ Types infer_node(const Graph& graph, const OpDef& op, std::span<const TensorType
   const ControlCall call(graph, op, in);
   Types out = op.attrs == &attr_type<CondAttrs>()    ? call.cond(attrs.as<CondAttrs>())
               : op.attrs == &attr_type<WhileAttrs>() ? call.loop(attrs.as<WhileAttrs>())
-              : op.attrs == &attr_type<ScanAttrs>()  ? call.scan(attrs.as<ScanAttrs>())
+              : op.attrs == &attr_type<ScanLoopAttrs>()  ? call.scan(attrs.as<ScanLoopAttrs>())
                                                      : call.loop_gradient(attrs.as<WhileGradAttrs>());
   for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
   return out;
@@ -215,7 +215,7 @@ LoopParts loop_parts(const Attrs& attrs, std::size_t operands) {
   if (&attrs.type() == &attr_type<WhileAttrs>()) {
     parts.carried = static_cast<std::size_t>(attrs.as<WhileAttrs>().states);
   } else {
-    const auto& a = attrs.as<ScanAttrs>();
+    const auto& a = attrs.as<ScanLoopAttrs>();
     parts = {a.limited ? std::size_t{1} : 0, static_cast<std::size_t>(a.carried), static_cast<std::size_t>(a.sliced),
              0};
   }

@@ -35,7 +35,7 @@ struct WhileAttrs {
 // (trips i64[] if limited, carry…, xs…, captures…) → the last carry, then what else the body gives, stacked along axis
 // 0. The body takes (trip i64[], carry…, a slice of each of xs, captures…). `length` slices, from the last to the first
 // if reverse; limited: only the first `trips` of them, and zeros in the results of the rest.
-struct ScanAttrs {
+struct ScanLoopAttrs {
   std::int64_t body = -1;
   std::int64_t carried = 0;
   std::int64_t sliced = 0;
@@ -44,10 +44,10 @@ struct ScanAttrs {
   bool limited = false;
   bool saves = false;  // the last of the stacked results are the carries that each trip began with
   static AttrFields fields() {
-    return {field("body", &ScanAttrs::body),       field("carried", &ScanAttrs::carried),
-            field("sliced", &ScanAttrs::sliced),   field("length", &ScanAttrs::length),
-            field("reverse", &ScanAttrs::reverse), field("limited", &ScanAttrs::limited),
-            field("saves", &ScanAttrs::saves)};
+    return {field("body", &ScanLoopAttrs::body),       field("carried", &ScanLoopAttrs::carried),
+            field("sliced", &ScanLoopAttrs::sliced),   field("length", &ScanLoopAttrs::length),
+            field("reverse", &ScanLoopAttrs::reverse), field("limited", &ScanLoopAttrs::limited),
+            field("saves", &ScanLoopAttrs::saves)};
   }
 };
 

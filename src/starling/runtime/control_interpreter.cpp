@@ -76,7 +76,7 @@ TensorList slices(const TensorList& xs, std::int64_t trip) {
   return out;
 }
 
-TensorList run_scan(const ScanAttrs& a, const LoopParts& parts, const Bodies& bodies, const TensorList& in) {
+TensorList run_scan(const ScanLoopAttrs& a, const LoopParts& parts, const Bodies& bodies, const TensorList& in) {
   const auto count = a.limited ? static_cast<std::int64_t>(in[0].item()) : a.length;
   check(count >= 0 && count <= a.length, "[scan] expected 0 to {} trips, got {}", a.length, count);
   TensorList carry = part(in, parts.first_carry(), parts.carried);
@@ -114,7 +114,7 @@ TensorList interpret_control(const Graph& graph, const Node& node, const TensorL
   const Bodies bodies = bodies_of(graph, node);
   if (is_op(node, "cond")) return interpret(*bodies[in[0].item() != 0 ? 0 : 1], {}, all(part(in, 1, in.size() - 1)));
   if (is_op(node, "while")) return run_while(node.attrs.as<WhileAttrs>(), bodies, in);
-  if (is_op(node, "scan")) return run_scan(node.attrs.as<ScanAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
+  if (is_op(node, "scan")) return run_scan(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
   return run_while_grad(node.attrs.as<WhileGradAttrs>(), bodies, in);
 }
 

@@ -145,7 +145,7 @@ class Trips {
 
 class ScanPlan final : public Plan {
  public:
-  ScanPlan(const ScanAttrs& attrs, const LoopParts& parts, const Graph& body, const ExecutableOptions& options)
+  ScanPlan(const ScanLoopAttrs& attrs, const LoopParts& parts, const Graph& body, const ExecutableOptions& options)
       : attrs_(attrs), trips_(body, parts, options) {
     ScratchLayout layout;
     trips_.lay_out(layout);
@@ -174,7 +174,7 @@ class ScanPlan final : public Plan {
     return given;
   }
 
-  ScanAttrs attrs_;
+  ScanLoopAttrs attrs_;
   Trips trips_;
   std::size_t memory_at_ = 0;
 };
@@ -289,7 +289,7 @@ std::unique_ptr<Plan> make_control_plan(const Graph& graph, const Node& node, co
     return std::make_unique<WhilePlan>(node.attrs.as<WhileAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
                                        *bodies[1], options);
   if (is_op(node, "scan"))
-    return std::make_unique<ScanPlan>(node.attrs.as<ScanAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
+    return std::make_unique<ScanPlan>(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
                                       options);
   const auto& a = node.attrs.as<WhileGradAttrs>();
   const auto carried = static_cast<std::size_t>(a.carried), states = static_cast<std::size_t>(a.states);

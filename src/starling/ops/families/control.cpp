@@ -6,7 +6,7 @@ namespace starling {
 
 bool is_control(const OpDef& op) {
   return op.attrs == &attr_type<CondAttrs>() || op.attrs == &attr_type<WhileAttrs>() ||
-         op.attrs == &attr_type<ScanAttrs>() || op.attrs == &attr_type<WhileGradAttrs>();
+         op.attrs == &attr_type<ScanLoopAttrs>() || op.attrs == &attr_type<WhileGradAttrs>();
 }
 
 void fail_beyond_bound(std::int64_t max_trips) {
@@ -39,7 +39,7 @@ void register_ops_control(OpRegistry& ops) {
                   "predicate_captures..."));
   ops.add(control("while", "A body again and again while a condition holds.", attr_type<WhileAttrs>(),
                   "states_captures..."));
-  ops.add(control("scan", "A body for each slice along axis 0, its results stacked.", attr_type<ScanAttrs>(),
+  ops.add(control("scan", "A body for each slice along axis 0, its results stacked.", attr_type<ScanLoopAttrs>(),
                   "carry_xs_captures..."));
   ops.add(control("while_grad", "The gradient of a while without a bound.", attr_type<WhileGradAttrs>(),
                   "carry_states_captures..."));
