@@ -10,6 +10,7 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/strategy/data_parallel.h"
+#include "starling/graph/control.h"
 #include "starling/graph/parser.h"
 #include "starling/graph/printer.h"
 #include "starling/kernels/eager.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +71,11 @@ class Graph {
   std::vector<ValueId> outputs;
   std::vector<GraphVariable> variables;
   std::vector<Tensor> constants;
+
+  // The bodies of control flow, named by their index (see ops/control.h): immutable, and shared by the graphs that
+  // passes make of this one.
+  std::vector<std::shared_ptr<const Graph>> bodies;
+  int add_body(std::shared_ptr<const Graph> body);  // returns its index; one that is there already keeps its own
 
   // Nodes that read each value, in order.
   std::vector<std::vector<NodeId>> users() const;

@@ -17,6 +17,7 @@ const std::vector<Pass>& all_passes() {
       {"prune", "drop nodes that no output or effect needs", passes::prune},
       {"cse", "merge equal nodes", passes::cse},
       {"rejoin", "lay the gradients of a tensor's pieces side by side instead of adding them up", passes::rejoin},
+      {"bodies", "run the passes over the bodies of cond, while and scan", passes::bodies},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"fuse", "join elementwise chains into one pass over memory", passes::fuse},
@@ -44,8 +45,10 @@ void check_names(const std::set<std::string>& disabled) {
 
 }  // namespace
 
-PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled) {
+PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled) {
   check_names(disabled);
+  PassContext context = given;
+  context.disabled = disabled;
   verify(graph, "trace");
   PipelineResult result{graph, {}};
   for (const auto& pass : all_passes()) {

@@ -18,6 +18,7 @@ struct PassContext {
   int shards = 0;                 // > 0: deterministic mode with so many logical shards
   std::string shard_order = "shard";
   int threads = 1;
+  std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
 };
 
 // A rewrite of the graph with one subject. Each can be printed, timed, switched off and tested alone.
@@ -34,6 +35,7 @@ Graph logical_shards(const Graph& graph, const PassContext& context);   // deter
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
 Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
+Graph bodies(const Graph& graph, const PassContext& context);           // all passes over the bodies of control flow
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags

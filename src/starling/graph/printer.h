@@ -15,6 +15,11 @@ namespace starling {
 //   %2 = linear(%0, %1) {activation="relu"} @"mlp/fc1" origin=%0   : f32[64, 512]
 //   assign(%7) {index=0} after=(%5)
 //   return %2
+// The bodies of control flow stand before the nodes, each in the same form:
+//   body 0 {
+//     %0 = input {dtype=i64} : i64[]
+//     return %0
+//   }
 // A node is named by its first output; one without outputs by #k, its place among the nodes.
 std::string print(const Graph& graph);
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <unordered_map>
 
 #include "starling/graph/graph.h"
@@ -15,6 +16,10 @@ namespace starling {
 class Tracer final : public Interpreter {
  public:
   Tracer();
+  // Of a body of control flow (`body_of`: while, …, for messages). Whatever it reads from outside becomes a further
+  // input of the body and is kept in `captures`; assigning is refused.
+  explicit Tracer(std::string_view body_of);
+
   Tensor input(const TensorType& type, Device device);
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
@@ -22,10 +27,21 @@ class Tracer final : public Interpreter {
 
   int pin(const Tensor& tensor) override;
   Tensor pinned(const Tensor& variable, int value) override;
-  void depends_on(const std::shared_ptr<const bool>& flag) override { guards.emplace_back(flag, *flag); }
+  void depends_on(const std::shared_ptr<const bool>& flag) override;
+  Tracer* tracer() override { return this; }
+  std::uint64_t id() const { return id_; }
+  Tracer* outer() const { return outer_ ? outer_->tracer() : nullptr; }  // of a body: the tracer around it
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
   Graph& graph() { return graph_; }
+
+  // Of a body: what it reads from outside, in the order of its last inputs. capture() adds one beforehand.
+  std::vector<Tensor> captures;
+  void capture(const Tensor& tensor) { value_of(tensor); }
+  // Puts back the gradient slots of captured variables that tracing the body has filled; the name of one of them, empty
+  // if there was none. The other refuses that.
+  std::string restore_captured_slots();
+  void expect_no_slots_filled();
 
   // Tensors read at every call after the arguments, in the order of the graph's further inputs.
   std::vector<Tensor> hidden_inputs;
@@ -36,12 +52,15 @@ class Tracer final : public Interpreter {
 
  private:
   ValueId lift(const Tensor& tensor);
+  ValueId lift_capture(const Tensor& tensor);
   const Tensor* variable_sharing(const Tensor& tensor) const;
   int variable_of(const Tensor& tensor);
   Tensor traced(ValueId id, Device device) const;
   void annotate(NodeId id, Device device);
 
   std::uint64_t id_;  // distinct for every tracer there ever was
+  std::string body_of_;
+  Interpreter* outer_ = nullptr;
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted

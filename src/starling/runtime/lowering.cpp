@@ -3,14 +3,22 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/ops/control.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
+#include "starling/runtime/control_plan.h"
 
 namespace starling {
 namespace {
 
 std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+}
+
+std::vector<bool> strided(const std::vector<ArgDesc>& args) {
+  std::vector<bool> which;
+  for (const auto& arg : args) which.push_back(!arg.contiguous());
+  return which;
 }
 
 }  // namespace
@@ -325,8 +333,11 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
   std::vector<ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);
-  Planned planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
-                                {.threads = options_.threads, .reference_only = options_.reference_only});
+  Planned planned = is_control(op)
+                        ? plan_control(graph_, graph_.node(id), exe_->device_, options_)
+                        : plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
+                                      {.threads = options_.threads, .reference_only = options_.reference_only});
+  if (planned.densify.empty()) planned.densify = strided(in_descs);
   const int until = finished_at_[static_cast<std::size_t>(id)];
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (!planned.densify[i]) continue;
