@@ -13,13 +13,23 @@ namespace starling {
 // Turns the ops applied while it is on the interpreter stack into nodes of a graph. Named tensors become variables,
 // lifted by identity; other tensors that exist already become hidden inputs, read at every call, unless marked by
 // constant().
+//
+// A declarative tracer records a graph that will be run by parts (GraphBuilder): captured tensors become constants, a
+// variable is read anew after it was assigned, since the assign may be left out of a run, and variables may be declared
+// without a tensor of their own.
 class Tracer final : public Interpreter {
  public:
-  Tracer();
+  explicit Tracer(bool declarative = false);
   // Of a body of control flow (`body_of`: while, …, for messages). Whatever it reads from outside becomes a further
   // input of the body and is kept in `captures`; assigning is refused.
   explicit Tracer(std::string_view body_of);
 
+  std::uint64_t id() const { return id_; }
+  Tensor declare(GraphVariable variable, Device device);  // the value it has when a run begins
+  Tensor read(int variable, Device device);               // the value it has here
+  Tensor constant(const Tensor& tensor);                  // a copy of it as it is now
+  int declared(const Tensor& tensor) const;               // which variable this is a read of; -1: none
+  Tensor handle(ValueId id) const { return traced(id, graph_.maker(id).device); }
   Tensor input(const TensorType& type, Device device);
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
@@ -61,6 +71,7 @@ class Tracer final : public Interpreter {
   std::uint64_t id_;  // distinct for every tracer there ever was
   std::string body_of_;
   Interpreter* outer_ = nullptr;
+  bool declarative_ = false;
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted
