@@ -17,6 +17,9 @@ class LaneThread;
 struct InstanceOptions {
   Comm* comm = nullptr;
   int rank = 0;
+  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors name
+  // the device and the op, and instructions that wait for other devices are launched one by one.
+  bool part = false;
 };
 
 // The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
@@ -51,6 +54,7 @@ class Instance {
   void resolve();
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_host();
+  void run_part();
   void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_step(const Step& step, void* stream);
   void run_lane(Lane lane);

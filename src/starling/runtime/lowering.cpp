@@ -17,12 +17,18 @@ std::size_t bytes_of(const TensorType& type) {
 
 Device program_device(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (node.device.kind != DeviceKind::cpu) return node.device;
+    if (!node.pinned && node.device.kind != DeviceKind::cpu) return node.device;
   }
   for (const auto& node : graph.nodes()) {
-    if (!node.in.empty()) return node.device;
+    if (!node.pinned && !node.in.empty()) return node.device;
   }
-  return graph.nodes().empty() ? kCpu : graph.nodes()[0].device;
+  for (const auto& node : graph.nodes()) {
+    if (!node.pinned) return node.device;
+  }
+  for (const auto& variable : graph.variables) {
+    if (variable.tensor.defined()) return variable.tensor.device();
+  }
+  return kCpu;
 }
 
 Lowering::Lowering(Graph graph, const ExecutableOptions& options)
@@ -325,8 +331,12 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
   std::vector<ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);
-  Planned planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
-                                {.threads = options_.threads, .reference_only = options_.reference_only});
+  Planned planned;
+  if (options_.own_kernels) planned = options_.own_kernels({op, attrs, in_descs, out_descs, options_.threads});
+  if (!planned.plan) {
+    planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
+                          {.threads = options_.threads, .reference_only = options_.reference_only});
+  }
   const int until = finished_at_[static_cast<std::size_t>(id)];
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (!planned.densify[i]) continue;
