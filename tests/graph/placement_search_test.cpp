@@ -45,8 +45,7 @@ TaskGraph random_tasks(std::mt19937& random, int count, int devices) {
     for (auto& s : seconds) s *= end || alike ? 1.0 : 0.5 * draw(1, 6);
     graph.seconds.push_back(seconds);
     graph.tasks.push_back(task);
-    graph.groups.push_back(
-        {{t}, end ? 0 : -1, "", 0, std::vector<bool>(static_cast<std::size_t>(devices), true)});
+    graph.groups.push_back({{t}, end ? 0 : -1, "", 0, std::vector<bool>(static_cast<std::size_t>(devices), true)});
     if (end) {
       for (int d = 1; d < devices; ++d) graph.groups.back().possible[static_cast<std::size_t>(d)] = false;
     }

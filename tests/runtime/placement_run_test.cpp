@@ -139,11 +139,11 @@ struct RandomProgram {
         case 0: values.push_back(add(a, b)); break;
         case 1: values.push_back(tanh(mul(a, b))); break;
         case 2: values.push_back(matmul(a, w)); break;
-        case 3: values.push_back(matmul(a, transpose(w, 0, 1))); break;
+        case 3: values.push_back(matmul(a, transpose(w))); break;
         case 4: values.push_back(mul(tanh(a), sum(b, {.axes = {1}, .keepdim = true}))); break;
         case 5: values.push_back(dropout(a, 0.3)); break;
-        case 6: assign(w, tanh(add(w, matmul(transpose(a, 0, 1), b)))); break;
-        case 7: values.push_back(add(slice(a, {0, 0}, {3, 8}), slice(b, {3, 0}, {6, 8}))); values.back() = concat({values.back(), values.back()}, 0); break;
+        case 6: assign(w, tanh(add(w, matmul(transpose(a), b)))); break;
+        case 7: values.push_back(concat({narrow(a, 0, 0, 3), narrow(b, 0, 3, 3)}, 0)); break;
         default: values.push_back(reshape(add(reshape(a, {48}), 0.5), {6, 8})); break;
       }
     }
@@ -152,6 +152,192 @@ struct RandomProgram {
     return out;
   }
 };
+
+// The values and variables after three calls, by a strategy.
+std::vector<Tensor> three_calls(unsigned seed, std::shared_ptr<Strategy> strategy,
+                                const std::set<std::string>& disable) {
+  RandomProgram program(seed);
+  CompileOptions options{.disable = disable, .threads = 1, .strategy = std::move(strategy)};
+  CompiledFunction f([&](std::span<const Tensor> in) { return program(in); }, options);
+  std::vector<Tensor> seen;
+  for (int i = 0; i < 3; ++i) {
+    for (const auto& out : f.call({&program.x, 1})) seen.push_back(out);
+  }
+  for (const auto& variable : program.variables) seen.push_back(variable);
+  return seen;
+}
+
+void expect_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(bit_equal(a[i], b[i])) << what << ", value " << i;
+}
+
+// Costs that differ from node to node and device to device, so that the placer spreads the nodes.
+double scattered(const Graph&, NodeId id, const PlacedDevice& device) {
+  const auto hash = static_cast<unsigned>(id * 7919 + device.device.index * 104729) * 2654435761u;
+  return 1e-3 * (1 + (hash >> 16) % 9);
+}
+
+TEST(Placed, RandomProgramsEqualOneDeviceBitForBit) {
+  int transfers = 0;
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    auto options = logical_cpus(2 + static_cast<int>(seed % 2));
+    options.measured = scattered;
+    const auto want = three_calls(seed, nullptr, {"fused_optimizer"});
+    expect_same(three_calls(seed, placed(options), {}), want, "seed " + std::to_string(seed));
+    RandomProgram program(seed);
+    transfers += PlacedFunction([&](std::span<const Tensor> in) { return program(in); }, {&program.x, 1}, options)
+                     .program->placement()
+                     .transfers;
+  }
+  EXPECT_GT(transfers, 100) << "the programs hardly cross devices";
+}
+
+TEST(Placed, RandomConstraintsChangeNothingButThePlace) {
+  for (unsigned seed = 0; seed < 16; ++seed) {
+    auto options = logical_cpus(3);
+    std::mt19937 random(seed);
+    for (int s = 0; s < 4; ++s)
+      options.constraints.push_back({"s" + std::to_string(s), cpu(static_cast<int>(random() % 3))});
+    for (int v = 0; v < 2; ++v)
+      options.constraints.push_back({"var:v" + std::to_string(v), cpu(static_cast<int>(random() % 3))});
+    // Not every program has all of the scopes.
+    RandomProgram program(seed);
+    const Graph graph = trace([&](std::span<const Tensor> in) { return program(in); }, {&program.x, 1}).graph;
+    std::erase_if(options.constraints, [&](const DeviceConstraint& c) {
+      PlacementOptions one = logical_cpus(3);
+      one.constraints = {c};
+      try {
+        find_classes(graph, one);
+        return false;
+      } catch (const Error&) {
+        return true;
+      }
+    });
+    expect_same(three_calls(seed, placed(options), {"all"}), three_calls(seed, nullptr, {"all"}),
+                "seed " + std::to_string(seed));
+  }
+}
+
+TEST(Placed, ATrainingStepOverTwoCpusEqualsThePlainOne) {
+  Bench plain("mlp", 16, DType::f32), split("mlp", 16, DType::f32);
+  auto options = logical_cpus(2);
+  const auto names = plain.net.parameters();
+  const std::string last = names[names.size() - 1].name();
+  options.constraints = {{"var:" + last, cpu(1)}, {"var:" + names[0].name(), cpu(0)}};
+  options.measured = scattered;
+  auto one = compile([&](const Tensor& x, const Tensor& y) { return plain.step(x, y); },
+                     {.disable = {"fused_optimizer"}, .threads = 1});
+  auto two = compile([&](const Tensor& x, const Tensor& y) { return split.step(x, y); },
+                     {.threads = 1, .strategy = placed(options)});
+  for (int step = 0; step < 5; ++step) {
+    const Tensor a = one(plain.x, plain.y), b = two(split.x, split.y);
+    EXPECT_TRUE(bit_equal(a, b)) << "loss of step " << step;
+  }
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_TRUE(bit_equal(names[i], split.net.parameters()[i])) << names[i].name();
+  EXPECT_NE(two.explain().find("cpu:1"), std::string::npos);
+  EXPECT_EQ(two.programs(), 1u);
+}
+
+TEST(Placed, AFailureOnOneDeviceWakesTheOthersAndIsNamed) {
+  auto f = [](std::span<const Tensor> in) {
+    const Tensor a = exp(in[0]);
+    Tensor b;
+    {
+      const DeviceScope there(cpu(1));
+      const NameScope scope("divider");
+      b = div(in[1], in[1]);  // of integers: fails where one is zero
+    }
+    return TensorList{add(a, cast(b, DType::f32))};
+  };
+  const std::int64_t good[] = {1, 2}, bad[] = {1, 0};
+  std::vector<Tensor> in{normal({2}), from_host<std::int64_t>(good, {2})};
+  PlacedFunction placed(f, in, logical_cpus(2));
+  EXPECT_NO_THROW(placed(in));
+  in[1] = from_host<std::int64_t>(bad, {2});
+  const std::string said = message([&] { placed(in); });
+  EXPECT_NE(said.find("cpu:1"), std::string::npos) << said;
+  EXPECT_NE(said.find("div"), std::string::npos) << said;
+  EXPECT_NE(said.find("divider"), std::string::npos) << said;
+  in[1] = from_host<std::int64_t>(good, {2});
+  EXPECT_NO_THROW(placed(in)) << "it can be run again";
+}
+
+TEST(Placed, AFailureAtHomeWakesTheOthersToo) {
+  auto f = [](std::span<const Tensor> in) {
+    const Tensor quotient = cast(div(in[0], in[0]), DType::f32);
+    const DeviceScope there(cpu(1));
+    return TensorList{exp(quotient)};
+  };
+  const std::int64_t bad[] = {1, 0};
+  const Tensor x = from_host<std::int64_t>(bad, {2});
+  auto options = logical_cpus(2);
+  options.constraints = {{"op:div", cpu(0)}, {"op:cast", cpu(0)}};
+  PlacedFunction placed(f, {&x, 1}, options);
+  for (int i = 0; i < 3; ++i) {
+    const std::string said = message([&] { placed({&x, 1}); });
+    EXPECT_NE(said.find("cpu:0 to run div"), std::string::npos) << said;
+  }
+}
+
+TEST(Placed, PartsStayWithinTheMemoryOfTheirDevices) {
+  Bench bench("mlp", 16, DType::f32), plain("mlp", 16, DType::f32);
+  auto f = [&](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; };
+  const std::vector<Tensor> in{bench.x, bench.y};
+  PlacedFunction whole(f, in, logical_cpus(1));
+  const auto all = static_cast<std::int64_t>(whole.program->part_bytes(0));
+  auto options = logical_cpus(2);
+  for (auto& device : options.devices) device.memory_cap = all * 3 / 4;
+  PlacedFunction parts(f, in, options);
+  for (int d = 0; d < 2; ++d) {
+    EXPECT_LE(static_cast<std::int64_t>(parts.program->part_bytes(d)),
+              options.devices[static_cast<std::size_t>(d)].memory_cap);
+    EXPECT_GT(parts.program->part_bytes(d), 0u);
+  }
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return plain.step(x, y); },
+                      {.disable = {"fused_optimizer"}, .threads = 1});
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(bit_equal(parts(in)[0], step(plain.x, plain.y)));
+  for (auto& device : options.devices) device.memory_cap = all / 3;
+  const std::string said = message([&] { PlacedFunction(f, in, options); });
+  EXPECT_NE(said.find("too many"), std::string::npos) << said;
+  EXPECT_NE(said.find("cpu:0"), std::string::npos) << said;
+}
+
+TEST(Placed, ArenasAreAllocatedOnTheirDevices) {
+  auto f = [](std::span<const Tensor> in) {
+    const DeviceScope there(cpu(3));
+    return TensorList{tanh(matmul(exp(in[0]), in[0]))};
+  };
+  const Tensor x = normal({64, 64});
+  auto options = logical_cpus(4);
+  const auto before = allocator(cpu(3)).stats().live_bytes;
+  {
+    const PlacedFunction placed(f, {&x, 1}, options);
+    EXPECT_GT(allocator(cpu(3)).stats().live_bytes, before);
+  }
+  EXPECT_EQ(allocator(cpu(3)).stats().live_bytes, before);
+}
+
+TEST(Placed, DeviceScopesMeanNothingToOneDevice) {
+  auto f = [](const Tensor& x) {
+    const DeviceScope there(cpu(1));
+    return tanh(exp(x));
+  };
+  const Tensor x = normal({7});
+  EXPECT_TRUE(bit_equal(f(x), tanh(exp(x))));
+  auto compiled = compile(f);
+  EXPECT_TRUE(bit_equal(compiled(x), tanh(exp(x))));
+}
+
+TEST(Placed, HomeMustBeAmongTheDevices) {
+  PlacementOptions options;
+  options.devices = {{.device = cpu(1)}, {.device = cpu(2)}};
+  auto f = compile([](const Tensor& x) { return exp(x); }, {.strategy = placed(options)});
+  const std::string said = message([&] { f(zeros({2})); });
+  EXPECT_NE(said.find("cpu:0"), std::string::npos) << said;
+  EXPECT_NE(said.find("cpu:1, cpu:2"), std::string::npos) << said;
+}
 
 }  // namespace
 }  // namespace starling

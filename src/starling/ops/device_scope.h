@@ -6,9 +6,9 @@
 
 namespace starling {
 
-// Ops traced while it lives are to run on the device, and variables first read there are to live there, when the program
-// is placed over several devices (runtime/placed.h). The gradients of those ops follow them. Eager code and programs of
-// one device take no notice.
+// Ops traced while it lives are to run on the device, and variables first read there are to live there, when the
+// program is placed over several devices (runtime/placed.h). The gradients of those ops follow them. Eager code and
+// programs of one device take no notice.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);

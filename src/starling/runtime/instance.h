@@ -17,8 +17,8 @@ class LaneThread;
 struct InstanceOptions {
   Comm* comm = nullptr;
   int rank = 0;
-  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors name
-  // the device and the op, and instructions that wait for other devices are launched one by one.
+  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
+  // name the device and the op, and instructions that wait for other devices are launched one by one.
   bool part = false;
 };
 

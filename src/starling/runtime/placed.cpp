@@ -69,7 +69,8 @@ bool supports(const Graph& graph, NodeId id, const PlacedDevice& device) {
 
 class MultiDeviceProgram final : public PlacedProgram {
  public:
-  MultiDeviceProgram(const Graph& global, const Container& container, const BuildOptions& build, PlacementOptions options)
+  MultiDeviceProgram(const Graph& global, const Container& container, const BuildOptions& build,
+                     PlacementOptions options)
       : build_(build), options_(std::move(options)) {
     share_threads();
     find_home(program_device(global));
@@ -136,8 +137,8 @@ void MultiDeviceProgram::find_home(Device device) {
   std::string names;
   for (std::size_t d = 0; d < options_.devices.size(); ++d) {
     for (std::size_t e = 0; e < d; ++e) {
-      check(options_.devices[e].device != options_.devices[d].device, "[placed] expected distinct devices, got {} twice",
-            to_string(options_.devices[d].device));
+      check(options_.devices[e].device != options_.devices[d].device,
+            "[placed] expected distinct devices, got {} twice", to_string(options_.devices[d].device));
     }
     names += (d ? ", " : "") + to_string(options_.devices[d].device);
     if (options_.devices[d].device == device) home_ = static_cast<int>(d);
@@ -201,8 +202,8 @@ void MultiDeviceProgram::check_caps() const {
     const auto cap = options_.devices[d].memory_cap, bytes = parts_[d].bytes();
     if (cap == 0 || bytes <= cap) continue;
     const Executable& exe = parts_[d].instance->executable();
-    fail("[placed] expected at most {} bytes on {}, got {} ({} of variables, {} of values, {} of scratch): {} too many", cap,
-         to_string(options_.devices[d].device), bytes, parts_[d].variable_bytes, exe.arena_bytes(),
+    fail("[placed] expected at most {} bytes on {}, got {} ({} of variables, {} of values, {} of scratch): {} too many",
+         cap, to_string(options_.devices[d].device), bytes, parts_[d].variable_bytes, exe.arena_bytes(),
          exe.scratch_bytes(Lane::compute), bytes - cap);
   }
 }
@@ -228,18 +229,17 @@ Part MultiDeviceProgram::build_part(int device, GraphPart& cut, const Container&
     own.set(variable.name, mirror.copy);
     part.mirrors.push_back(std::move(mirror));
   }
-  auto executable = Executable::build(
-      std::move(cut.graph),
-      {.threads = where.threads,
-       .reuse_memory = build_.reuse_memory,
-       .reference_only = build_.reference_only,
-       .own_kernels = [this, where](const PlanRequest& request) { return transfers_->plan(request, where.device); }});
+  auto executable = Executable::build(std::move(cut.graph), {.threads = where.threads,
+                                                             .reuse_memory = build_.reuse_memory,
+                                                             .reference_only = build_.reference_only,
+                                                             .own_kernels = [this, where](const PlanRequest& request) {
+                                                               return transfers_->plan(request, where.device);
+                                                             }});
   for (int assigned : executable->assigned()) {
     const auto& name = executable->graph().variables[at(assigned)].name;
     for (auto& mirror : part.mirrors) mirror.written |= mirror.copy.name() == name;
   }
-  part.instance =
-      std::make_unique<Instance>(std::move(executable), own, InstanceOptions{.rank = device, .part = true});
+  part.instance = std::make_unique<Instance>(std::move(executable), own, InstanceOptions{.rank = device, .part = true});
   return part;
 }
 
@@ -304,7 +304,8 @@ class Placed final : public Strategy {
  public:
   explicit Placed(PlacementOptions options) : options_(std::move(options)) {}
   std::string name() const override { return fmt::format("placed({} devices)", options_.devices.size()); }
-  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override {
+  std::unique_ptr<Program> build(const Graph& global, const Container& container,
+                                 const BuildOptions& options) override {
     return build_placed(global, container, options, options_);
   }
 

@@ -21,7 +21,7 @@ class PlacedProgram : public Program {
  public:
   virtual const DevicePlacement& placement() const = 0;
   virtual int parts() const = 0;
-  virtual const Graph& part(int device) const = 0;  // by position in the options
+  virtual const Graph& part(int device) const = 0;       // by position in the options
   virtual std::size_t part_bytes(int device) const = 0;  // variables, arena and scratch
 };
 std::unique_ptr<PlacedProgram> build_placed(const Graph& global, const Container& container,

@@ -42,10 +42,8 @@ std::unique_ptr<Plan> Transfers::plan_send(const PlanRequest& request) const {
   const bool has_data = !request.in.empty();
   check(!has_data || request.in[0].contiguous(), "[send] expected dense memory, got strides {}",
         has_data ? to_string(request.in[0].strides) : "");
-  return make_plan([has_data, rendezvous = rendezvous_.get(),
-                    to = slot(request.attrs.as<SendAttrs>().key)](const Launch& launch) {
-    rendezvous->publish(to, has_data ? launch.in[0] : nullptr);
-  });
+  return make_plan([has_data, rendezvous = rendezvous_.get(), to = slot(request.attrs.as<SendAttrs>().key)](
+                       const Launch& launch) { rendezvous->publish(to, has_data ? launch.in[0] : nullptr); });
 }
 
 std::unique_ptr<Plan> Transfers::plan_recv(const PlanRequest& request, Device device) const {

@@ -115,7 +115,9 @@ class Finder {
   }
 
   [[noreturn]] void contradict(NodeId id, const Wish& a, const Wish& b) const {
-    const auto name = [&](const Wish& w) { return to_string(options_.devices[static_cast<std::size_t>(w.device)].device); };
+    const auto name = [&](const Wish& w) {
+      return to_string(options_.devices[static_cast<std::size_t>(w.device)].device);
+    };
     fail("[placement] expected constraints that can all be met, got {} asked for both on {} (by {}) and on {} (by {})",
          shown(graph_, id), name(a), a.text, name(b), b.text);
   }

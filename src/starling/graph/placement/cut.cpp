@@ -144,9 +144,9 @@ class Cutter {
 
   Symbol key(const Sent& sent, int to) const {
     const Node& node = graph_.node(sent.first);
-    return Symbol(sent.second < 0 ? fmt::format("#{}>{}", sent.first, to_string(device(to)))
-                                  : fmt::format("%{}>{}", node.out[static_cast<std::size_t>(sent.second)],
-                                                to_string(device(to))));
+    return Symbol(sent.second < 0
+                      ? fmt::format("#{}>{}", sent.first, to_string(device(to)))
+                      : fmt::format("%{}>{}", node.out[static_cast<std::size_t>(sent.second)], to_string(device(to))));
   }
 
   void send(const Sent& sent) {

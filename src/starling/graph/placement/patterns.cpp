@@ -53,6 +53,13 @@ bool names_node(std::string_view pattern, const Graph& graph, const Node& node) 
   return covers(pattern, node.scope.str());
 }
 
+std::string scope_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!of_variable(node)) return node.scope.str();
+  const std::string path = path_of_variable(variable_name(graph, node));
+  return path.substr(0, path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+}
+
 std::string shown(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (of_variable(node)) return fmt::format("{} '{}'", node.op->name, variable_name(graph, node));

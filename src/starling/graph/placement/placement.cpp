@@ -53,9 +53,10 @@ class Placer {
     }
     if (bytes <= room) return;
     std::string caps;
-    for (int d = 0; d < tasks_.devices; ++d) caps += fmt::format("{}{} on {}", d ? ", " : "", tasks_.caps[at(d)], name(d));
-    fail("[placement] expected variables within the memory of all devices ({} bytes: {}), got {} bytes: {} too many", room,
-         caps, bytes, bytes - room);
+    for (int d = 0; d < tasks_.devices; ++d)
+      caps += fmt::format("{}{} on {}", d ? ", " : "", tasks_.caps[at(d)], name(d));
+    fail("[placement] expected variables within the memory of all devices ({} bytes: {}), got {} bytes: {} too many",
+         room, caps, bytes, bytes - room);
   }
 
   template <class Which>
@@ -86,7 +87,9 @@ class Placer {
     for (int d = 0; d < tasks_.devices; ++d) {
       const auto cap = tasks_.caps[at(d)], peak = simulated.peak[at(d)];
       if (cap == 0 || peak <= cap) continue;
-      const auto here = [&](const TaskGroup& group) { return chosen[static_cast<std::size_t>(&group - tasks_.groups.data())] == d; };
+      const auto here = [&](const TaskGroup& group) {
+        return chosen[static_cast<std::size_t>(&group - tasks_.groups.data())] == d;
+      };
       const std::string held = variables_of(here);
       text += fmt::format("{}{} bytes on {} ({} allowed, {} too many{})", text.empty() ? "" : "; ", peak, name(d), cap,
                           peak - cap, held.empty() ? "" : "; variables " + held);
@@ -101,7 +104,7 @@ class Placer {
       if (task.node < 0 || tasks_.groups[at(task.group)].device >= 0) continue;
       const Node& node = graph_.node(task.node);
       const bool follows = node.scope.empty() && node.origin >= 0;
-      const std::string& scope = follows ? graph_.node(node.origin).scope.str() : node.scope.str();
+      const std::string scope = follows ? graph_.node(node.origin).scope.str() : scope_of(graph_, task.node);
       if (scope.empty()) continue;
       auto& list = by_scope[scope];
       if (list.empty() || list.back() != task.group) list.push_back(task.group);
@@ -136,10 +139,12 @@ class Placer {
   PlacedStep step(const Job& job) const {
     if (!job.receives) return {tasks_.tasks[at(job.id)].node, -1, PlacedStep::Kind::run, job.start, job.finish, 0};
     const TaskValue& value = tasks_.values[at(job.id)];
-    return {tasks_.tasks[at(value.task)].node, value.output, PlacedStep::Kind::receive, job.start, job.finish, value.bytes};
+    return {
+        tasks_.tasks[at(value.task)].node, value.output, PlacedStep::Kind::receive, job.start, job.finish, value.bytes};
   }
 
-  void add_releases(DevicePlacement& placement, const std::vector<int>& released, const std::vector<int>& chosen) const {
+  void add_releases(DevicePlacement& placement, const std::vector<int>& released,
+                    const std::vector<int>& chosen) const {
     std::vector<std::vector<std::vector<int>>> at_position(placement.steps.size());
     for (std::size_t d = 0; d < placement.steps.size(); ++d) at_position[d].resize(placement.steps[d].size() + 1);
     for (std::size_t v = 0; v < released.size(); ++v) {
@@ -198,17 +203,17 @@ std::string explain(const Graph& graph, const DevicePlacement& placement, const 
     for (const auto& s : placement.steps[d]) {
       if (s.node < 0 || s.kind == PlacedStep::Kind::release) continue;
       const std::string what = (s.kind == PlacedStep::Kind::receive ? "recv " : "") + shown(graph, s.node);
-      text += fmt::format("{:40} {:8} {:10.3f} {:10.3f} {:12}\n", what, name(d), s.start * 1e3, s.finish * 1e3, s.bytes_in);
+      text +=
+          fmt::format("{:40} {:8} {:10.3f} {:10.3f} {:12}\n", what, name(d), s.start * 1e3, s.finish * 1e3, s.bytes_in);
     }
   }
   text += fmt::format("predicted {:.3f} ms with {} transfers\n", placement.makespan * 1e3, placement.transfers);
   for (std::size_t d = 0; d < placement.steps.size(); ++d) {
     const auto cap = options.devices[d].memory_cap;
-    text += fmt::format("  {:8} busy {:.3f} ms ({:.0f} %), peak {} bytes of which variables {}{}\n", name(d),
-                        placement.busy[d] * 1e3,
-                        placement.makespan > 0 ? 100 * placement.busy[d] / placement.makespan : 0.0,
-                        placement.peak_bytes[d], placement.variable_bytes[d],
-                        cap > 0 ? fmt::format(", allowed {}", cap) : "");
+    text += fmt::format(
+        "  {:8} busy {:.3f} ms ({:.0f} %), peak {} bytes of which variables {}{}\n", name(d), placement.busy[d] * 1e3,
+        placement.makespan > 0 ? 100 * placement.busy[d] / placement.makespan : 0.0, placement.peak_bytes[d],
+        placement.variable_bytes[d], cap > 0 ? fmt::format(", allowed {}", cap) : "");
   }
   return text;
 }

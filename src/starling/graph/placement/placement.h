@@ -11,10 +11,10 @@ namespace starling {
 // One device that a graph may be placed on. The speeds are what its predicted times are made of.
 struct PlacedDevice {
   Device device;
-  int threads = 0;                // 0: its share of the program's
-  std::int64_t memory_cap = 0;    // bytes of variables, values and scratch; 0: none
-  double flops_per_second = 0;    // 0: by its kind and threads
-  double bytes_per_second = 0;    // of its own memory
+  int threads = 0;              // 0: its share of the program's
+  std::int64_t memory_cap = 0;  // bytes of variables, values and scratch; 0: none
+  double flops_per_second = 0;  // 0: by its kind and threads
+  double bytes_per_second = 0;  // of its own memory
 };
 
 // What a tensor takes from one device to another.
@@ -43,7 +43,8 @@ struct PlacementOptions {
   std::function<double(const Graph&, NodeId, const PlacedDevice&)> measured = nullptr;
 };
 
-// Which constraint each node of a graph is under: 0 for none. All nodes of a class share a device, the one given if any.
+// Which constraint each node of a graph is under: 0 for none. All nodes of a class share a device, the one given if
+// any.
 struct ConstraintClass {
   int device = -1;    // position in PlacementOptions::devices, -1: any
   std::string asked;  // by whom: "'net/fc1' on cpu:1"
@@ -53,8 +54,8 @@ struct ConstraintClasses {
   std::vector<ConstraintClass> classes{1};
 };
 
-// Finds the nodes that constraints, colocations and device scopes name. Throws where a pattern names nothing, a device is
-// not among those given, or two constraints contradict each other.
+// Finds the nodes that constraints, colocations and device scopes name. Throws where a pattern names nothing, a device
+// is not among those given, or two constraints contradict each other.
 ConstraintClasses find_classes(const Graph& graph, const PlacementOptions& options);
 
 // What is fixed besides the constraints. `supports` says whether a device has a kernel for a node; empty: all have all.
@@ -64,8 +65,8 @@ struct PlacementFacts {
   std::vector<std::int64_t> reserved = {};  // bytes of each cap that must stay free of values
 };
 
-// One thing a device does, in its order: it runs a node, receives a value made elsewhere, or learns that a value it sent
-// has been taken by all.
+// One thing a device does, in its order: it runs a node, receives a value made elsewhere, or learns that a value it
+// sent has been taken by all.
 struct PlacedStep {
   enum class Kind : std::uint8_t { run, receive, release };
   NodeId node = -1;  // the node that runs, or that makes the value; -1: the end, where results are wanted

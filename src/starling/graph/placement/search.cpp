@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <random>
 
 namespace starling {
 namespace {
@@ -212,10 +213,31 @@ class LocalSearch {
       best = placed_;
       best_score = score_;
     }
+    shake(best, best_score);
     return best;
   }
 
  private:
+  // Moves a few groups at random and climbs again from there: out of the hollows that single moves do not leave. Until
+  // the memory suffices, and a few times more.
+  void shake(std::vector<int>& best, Score& best_score) {
+    constexpr int kTimes = 6, kMostTimes = 60;
+    std::mt19937 random(1);  // the same graph is always placed alike
+    for (int time = 0; time < kMostTimes && left_ > 0 && movable_.size() > 1; ++time) {
+      if (time >= kTimes && best_score.over == 0) return;
+      placed_ = best;
+      for (std::size_t moved = 0; moved < 2 + movable_.size() / 4; ++moved) {
+        const int g = movable_[random() % movable_.size()], d = static_cast<int>(random() % at(graph_.devices));
+        if (may(g, d)) placed_[at(g)] = d;
+      }
+      score_ = score(placed_);
+      climb();
+      if (!score_.better_than(best_score)) continue;
+      best = placed_;
+      best_score = score_;
+    }
+  }
+
   Score score(const std::vector<int>& placed) {
     --left_;
     const Simulated simulated = simulator_.schedule(placed);

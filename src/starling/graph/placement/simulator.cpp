@@ -162,8 +162,8 @@ Simulated Simulator::schedule(const std::vector<int>& device_of_group) const {
     }
     Job job = queue.ready.top().job;
     queue.ready.pop();
-    const double seconds = job.receives ? graph_.transfer_seconds(graph_.values[at(job.id)])
-                                        : graph_.seconds[at(job.id)][at(device)];
+    const double seconds =
+        job.receives ? graph_.transfer_seconds(graph_.values[at(job.id)]) : graph_.seconds[at(job.id)][at(device)];
     job.start = start;
     job.finish = queue.free = start + seconds;
     made.jobs[at(device)].push_back(job);
@@ -335,7 +335,8 @@ Simulated Simulator::delay_receipts(const Simulated& from, const std::vector<int
                                      [&](const Job& job) { return job.receives && job.id == receipt.id; });
       auto first = here + 1;
       const auto& users = graph_.values[at(receipt.id)].users;
-      while (first != order.end() && (first->receives || std::find(users.begin(), users.end(), first->id) == users.end()))
+      while (first != order.end() &&
+             (first->receives || std::find(users.begin(), users.end(), first->id) == users.end()))
         ++first;
       const auto from_position = here - order.begin(), to_position = first - order.begin() - 1;
       if (to_position == from_position) continue;

@@ -22,8 +22,8 @@ struct Simulated {
   std::int64_t over = 0;           // bytes beyond the caps, all devices together
 };
 
-// Runs a placed task graph in thought. A device does one thing at a time; sending costs nothing, the receiver copies the
-// value when it comes to the receipt, and there is one receipt for all readers of a value on a device.
+// Runs a placed task graph in thought. A device does one thing at a time; sending costs nothing, the receiver copies
+// the value when it comes to the receipt, and there is one receipt for all readers of a value on a device.
 class Simulator {
  public:
   explicit Simulator(const TaskGraph& graph);

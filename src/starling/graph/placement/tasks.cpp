@@ -186,11 +186,49 @@ class Maker {
       const Node& node = graph_.node(id);
       if (is_op(node, "variable") || is_op(node, "assign"))
         share(first_of_variable[static_cast<std::size_t>(source_index(node))], id);
-      const int own = classes_.of_node[static_cast<std::size_t>(id)];
-      // Where an argument lies is its caller's choice.
-      if (own > 0 && !is_op(node, "input")) share(first_of_class[static_cast<std::size_t>(own)], id);
-      if (node.out.empty() || views_.base[static_cast<std::size_t>(node.out[0])] == node.out[0]) continue;
-      join_view(id, users);
+      const int own = class_of(id);
+      if (own > 0) share(first_of_class[static_cast<std::size_t>(own)], id);
+      if (is_view(id)) join_view(id, users);
+    }
+    join_updates();
+  }
+
+  bool is_view(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return !node.out.empty() && views_.base[static_cast<std::size_t>(node.out[0])] != node.out[0];
+  }
+
+  // Where an argument lies is its caller's choice, and a view is where its base is: constraints do not bind them.
+  int class_of(NodeId id) const {
+    if (is_op(graph_.node(id), "input") || is_view(id)) return 0;
+    return classes_.of_node[static_cast<std::size_t>(id)];
+  }
+
+  // An update runs where the variable lives that it reads and writes, unless somebody wants it elsewhere: so optimizer
+  // state comes to its parameter.
+  void join_updates() {
+    std::vector<int> fixed(graph_.nodes().size() + 1, -1);  // device of each set
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (task_of(id) < 0) continue;
+      int device = classes_.classes[static_cast<std::size_t>(class_of(id))].device;
+      if (const int given = given_device(graph_.node(id)); given >= 0) device = given;
+      if (device >= 0) fixed[static_cast<std::size_t>(sets_.find(id))] = device;
+    }
+    std::vector<NodeId> read(graph_.variables.size(), -1);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (is_op(node, "variable")) read[static_cast<std::size_t>(source_index(node))] = id;
+      if (!is_op(node, "assign") || task_of(id) < 0) continue;
+      const NodeId update = graph_.value(node.in[0]).node;
+      const NodeId variable = read[static_cast<std::size_t>(source_index(node))];
+      if (task_of(update) < 0 || variable < 0 || is_source(graph_.node(update))) continue;
+      const auto& operands = graph_.node(update).in;
+      const bool reads = std::find(operands.begin(), operands.end(), graph_.node(variable).out[0]) != operands.end();
+      if (!reads) continue;
+      const int a = fixed[static_cast<std::size_t>(sets_.find(update))];
+      const int b = fixed[static_cast<std::size_t>(sets_.find(id))];
+      if (a >= 0 && b >= 0 && a != b) continue;
+      fixed[static_cast<std::size_t>(sets_.join(update, id))] = std::max(a, b);
     }
   }
 
@@ -198,7 +236,8 @@ class Maker {
   void join_view(NodeId id, const std::vector<std::vector<NodeId>>& users) {
     const Node& node = graph_.node(id);
     const int base = value_of(node.in[0]);
-    if (base >= 0) sets_.join(id, made_.tasks[static_cast<std::size_t>(made_.values[static_cast<std::size_t>(base)].task)].node);
+    if (base >= 0)
+      sets_.join(id, made_.tasks[static_cast<std::size_t>(made_.values[static_cast<std::size_t>(base)].task)].node);
     if (views_.dense[static_cast<std::size_t>(node.out[0])]) return;
     for (NodeId user : users[static_cast<std::size_t>(node.out[0])]) {
       if (task_of(user) >= 0) sets_.join(id, user);
@@ -233,8 +272,8 @@ class Maker {
 
   void fix(int group, NodeId id, NodeId& by) {
     const Node& node = graph_.node(id);
-    const ConstraintClass& wish = classes_.classes[static_cast<std::size_t>(classes_.of_node[static_cast<std::size_t>(id)])];
-    int device = is_op(node, "input") ? -1 : wish.device;
+    const ConstraintClass& wish = classes_.classes[static_cast<std::size_t>(class_of(id))];
+    int device = wish.device;
     std::string asked = wish.asked;
     if (const int given = given_device(node); given >= 0) {
       device = given;
@@ -243,8 +282,10 @@ class Maker {
     if (device < 0) return;
     TaskGroup& g = made_.groups[static_cast<std::size_t>(group)];
     if (g.device >= 0 && g.device != device) {
-      fail("[placement] expected nodes that share a device to be asked for on one, got {} on {} (by {}) and {} on {} (by {})",
-           shown(graph_, by), name(g.device), g.asked, shown(graph_, id), name(device), asked);
+      fail(
+          "[placement] expected nodes that share a device to be asked for on one, got {} on {} (by {}) and {} on {} "
+          "(by {})",
+          shown(graph_, by), name(g.device), g.asked, shown(graph_, id), name(device), asked);
     }
     if (g.device >= 0) return;
     g.device = device;

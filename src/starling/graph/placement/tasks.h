@@ -10,36 +10,36 @@ namespace starling {
 // The graph as a placer sees it: work, what each piece of work waits for, and which pieces go together.
 // Constants, and views that move nothing, are no work: every device that reads them has its own.
 struct Task {
-  NodeId node = -1;            // -1: the end of the program, where the results are wanted
+  NodeId node = -1;  // -1: the end of the program, where the results are wanted
   int group = -1;
-  std::vector<int> in;         // values, each once
-  std::vector<int> out;        // values
-  std::vector<int> before;     // tasks that come earlier if they run on the same device
+  std::vector<int> in;          // values, each once
+  std::vector<int> out;         // values
+  std::vector<int> before;      // tasks that come earlier if they run on the same device
   bool reuses_operand = false;  // a result may take the memory of an operand that dies here
 };
 
 struct TaskValue {
-  int task = -1;             // that makes it
-  int output = -1;           // of the node; -1: no data, only that the task has ended
-  std::int64_t bytes = 0;    // that a transfer moves
-  std::int64_t memory = 0;   // that it takes where it is made: none for variables, arguments and results
-  std::vector<int> users;    // tasks
+  int task = -1;            // that makes it
+  int output = -1;          // of the node; -1: no data, only that the task has ended
+  std::int64_t bytes = 0;   // that a transfer moves
+  std::int64_t memory = 0;  // that it takes where it is made: none for variables, arguments and results
+  std::vector<int> users;   // tasks
 };
 
 // Tasks that share a device.
 struct TaskGroup {
   std::vector<int> tasks;
-  int device = -1;              // fixed
-  std::string asked;            // by whom
-  std::int64_t variables = 0;   // bytes that stay on the device
-  std::vector<bool> possible;   // by device
+  int device = -1;             // fixed
+  std::string asked;           // by whom
+  std::int64_t variables = 0;  // bytes that stay on the device
+  std::vector<bool> possible;  // by device
 };
 
 struct TaskGraph {
   std::vector<Task> tasks;  // in an order in which they may run
   std::vector<TaskValue> values;
   std::vector<TaskGroup> groups;
-  std::vector<int> task_of_node;  // -1: none
+  std::vector<int> task_of_node;             // -1: none
   std::vector<std::vector<double>> seconds;  // of each task on each device
   int devices = 0;
   int home = 0;
