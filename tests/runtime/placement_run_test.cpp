@@ -237,6 +237,7 @@ TEST(Placed, ATrainingStepOverTwoCpusEqualsThePlainOne) {
   for (std::size_t i = 0; i < names.size(); ++i)
     EXPECT_TRUE(bit_equal(names[i], split.net.parameters()[i])) << names[i].name();
   EXPECT_NE(two.explain().find("cpu:1"), std::string::npos);
+  EXPECT_EQ(two.explain().find("with 0 transfers"), std::string::npos);
   EXPECT_EQ(two.programs(), 1u);
 }
 
@@ -328,6 +329,19 @@ TEST(Placed, DeviceScopesMeanNothingToOneDevice) {
   EXPECT_TRUE(bit_equal(f(x), tanh(exp(x))));
   auto compiled = compile(f);
   EXPECT_TRUE(bit_equal(compiled(x), tanh(exp(x))));
+}
+
+TEST(Placed, ADeviceWithoutKernelsGetsNothingUnlessAskedFor) {
+  auto options = logical_cpus(1);
+  options.devices.push_back({.device = {DeviceKind::cuda, 0}});
+  const Tensor x = normal({4});
+  auto f = [](std::span<const Tensor> in) { return TensorList{sort(delay(in[0], 0.1)).values}; };
+  PlacedFunction placed(f, {&x, 1}, options);
+  EXPECT_EQ(placed.count("send"), 0);
+  placed({&x, 1});
+  options.constraints = {{"op:delay", {DeviceKind::cuda, 0}}};
+  const std::string said = message([&] { PlacedFunction(f, {&x, 1}, options); });
+  EXPECT_NE(said.find("delay on cuda:0"), std::string::npos) << said;
 }
 
 TEST(Placed, HomeMustBeAmongTheDevices) {
