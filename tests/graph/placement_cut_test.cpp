@@ -103,10 +103,8 @@ TaskGraph late_reader(double own_seconds, double copy_seconds) {
                  {2, 2, {1}, {2}, {}, false},  // more of it, with much memory
                  {3, 3, {0, 2}, {3}, {}, false},
                  {-1, 4, {3}, {}, {}, false}};
-  graph.values = {{0, 0, 1'000'000, 1'000'000, {3}},
-                  {1, 0, 3'000'000, 3'000'000, {2}},
-                  {2, 0, 8, 8, {3}},
-                  {3, 0, 0, 0, {4}}};
+  graph.values = {
+      {0, 0, 1'000'000, 1'000'000, {3}}, {1, 0, 3'000'000, 3'000'000, {2}}, {2, 0, 8, 8, {3}}, {3, 0, 0, 0, {4}}};
   graph.seconds = {{1e-3, 1e-3}, {own_seconds, own_seconds}, {own_seconds, own_seconds}, {1e-3, 1e-3}, {0, 0}};
   for (int t = 0; t < 5; ++t) graph.groups.push_back({{t}, -1, "", 0, {true, true}});
   return graph;

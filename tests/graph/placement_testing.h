@@ -17,7 +17,8 @@ inline PlacementOptions cpus(int count) {
   return options;
 }
 
-inline DevicePlacement placed_on(const Graph& graph, const PlacementOptions& options, const PlacementFacts& facts = {}) {
+inline DevicePlacement placed_on(const Graph& graph, const PlacementOptions& options,
+                                 const PlacementFacts& facts = {}) {
   return place(graph, find_classes(graph, options), options, facts);
 }
 

@@ -183,7 +183,7 @@ TEST(Placed, RandomProgramsEqualOneDeviceBitForBit) {
   for (unsigned seed = 0; seed < 24; ++seed) {
     auto options = logical_cpus(2 + static_cast<int>(seed % 2));
     options.measured = scattered;
-    const auto want = three_calls(seed, nullptr, {"fused_optimizer"});
+    const auto want = three_calls(seed, nullptr, {});
     expect_same(three_calls(seed, placed(options), {}), want, "seed " + std::to_string(seed));
     RandomProgram program(seed);
     transfers += PlacedFunction([&](std::span<const Tensor> in) { return program(in); }, {&program.x, 1}, options)
@@ -226,8 +226,7 @@ TEST(Placed, ATrainingStepOverTwoCpusEqualsThePlainOne) {
   const std::string last = names[names.size() - 1].name();
   options.constraints = {{"var:" + last, cpu(1)}, {"var:" + names[0].name(), cpu(0)}};
   options.measured = scattered;
-  auto one = compile([&](const Tensor& x, const Tensor& y) { return plain.step(x, y); },
-                     {.disable = {"fused_optimizer"}, .threads = 1});
+  auto one = compile([&](const Tensor& x, const Tensor& y) { return plain.step(x, y); }, {.threads = 1});
   auto two = compile([&](const Tensor& x, const Tensor& y) { return split.step(x, y); },
                      {.threads = 1, .strategy = placed(options)});
   for (int step = 0; step < 5; ++step) {

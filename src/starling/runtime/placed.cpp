@@ -5,57 +5,20 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/graph/placement/cut.h"
-#include "starling/graph/placement/patterns.h"
-#include "starling/graph/placement/tasks.h"
-#include "starling/runtime/instance.h"
-#include "starling/runtime/lane_thread.h"
-#include "starling/runtime/transfers.h"
+#include "starling/runtime/placed_part.h"
 
 namespace starling {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// A variable that lies on the host and is used on a device of another kind.
-struct Mirror {
-  Tensor original;
-  Tensor copy;
-  bool written = false;
-  std::uint32_t version = 0;  // of the original when both last agreed
-
-  void refresh() {
-    const auto now = original.impl()->storage->version();
-    if (now == version) return;
-    copy_into(copy, original);
-    version = now;
-  }
-  void give_back() {
-    if (!written) return;
-    copy_into(original, copy);
-    version = original.impl()->storage->version();
-  }
-};
-
-// What one device runs.
-struct Part {
-  std::unique_ptr<Instance> instance;
-  std::unique_ptr<LaneThread> thread;  // none for the home device, which the caller's thread serves
-  std::vector<int> input_indices;
-  std::vector<Tensor> inputs;
-  std::vector<Tensor> outputs;
-  std::vector<Mirror> mirrors;
-  std::int64_t variable_bytes = 0;
-
-  std::int64_t bytes() const { return variable_bytes + static_cast<std::int64_t>(instance->memory_bytes()); }
-};
-
-// Which device has a kernel for a node: on the CPU the table says, elsewhere dtypes count too.
+// Which device has a kernel for a node: on the CPU the table says, elsewhere dtypes count too. What is in no table is
+// made by the lowering, for the CPU.
 bool supports(const Graph& graph, NodeId id, const PlacedDevice& device) {
   const Node& node = graph.node(id);
   const DeviceKind kind = device.device.kind;
-  if (kind == DeviceKind::null || node.op->view) return true;
+  if (kind == DeviceKind::null || kind == DeviceKind::cpu || node.op->view) return true;
   if (kernel_table().find(*node.op, kind).empty()) return false;
-  if (kind == DeviceKind::cpu) return true;
   std::vector<ArgDesc> in, out;
   for (ValueId value : node.in) in.push_back(dense(graph.value(value).type));
   for (ValueId value : node.out) out.push_back(dense(graph.value(value).type));
@@ -108,10 +71,9 @@ class MultiDeviceProgram final : public PlacedProgram {
   ConstraintClasses pass(const Graph& global);
   void fit(const Container& container, const ConstraintClasses& classes);
   void build_parts(const Container& container);
-  Part build_part(int device, GraphPart& cut, const Container& container) const;
   void check_caps() const;
   void start_threads();
-  void run_part(Part& part);
+  void run_part(PlacedPart& part);
 
   BuildOptions build_;
   PlacementOptions options_;
@@ -121,7 +83,7 @@ class MultiDeviceProgram final : public PlacedProgram {
   Graph graph_;
   DevicePlacement placement_;
   std::unique_ptr<Transfers> transfers_;
-  std::vector<Part> parts_;
+  std::vector<PlacedPart> parts_;
 };
 
 void MultiDeviceProgram::share_threads() {
@@ -201,10 +163,9 @@ void MultiDeviceProgram::check_caps() const {
   for (std::size_t d = 0; d < parts_.size(); ++d) {
     const auto cap = options_.devices[d].memory_cap, bytes = parts_[d].bytes();
     if (cap == 0 || bytes <= cap) continue;
-    const Executable& exe = parts_[d].instance->executable();
-    fail("[placed] expected at most {} bytes on {}, got {} ({} of variables, {} of values, {} of scratch): {} too many",
-         cap, to_string(options_.devices[d].device), bytes, parts_[d].variable_bytes, exe.arena_bytes(),
-         exe.scratch_bytes(Lane::compute), bytes - cap);
+    fail("[placed] expected at most {} bytes on {}, got {} ({} of variables, {} of values and scratch): {} too many",
+         cap, to_string(options_.devices[d].device), bytes, parts_[d].variable_bytes,
+         parts_[d].instance->memory_bytes(), bytes - cap);
   }
 }
 
@@ -212,35 +173,10 @@ void MultiDeviceProgram::build_parts(const Container& container) {
   parts_.clear();
   auto cuts = cut(graph_, placement_, options_, home_);
   transfers_ = std::make_unique<Transfers>(cuts);
-  for (std::size_t d = 0; d < cuts.size(); ++d) parts_.push_back(build_part(static_cast<int>(d), cuts[d], container));
-}
-
-Part MultiDeviceProgram::build_part(int device, GraphPart& cut, const Container& container) const {
-  const PlacedDevice& where = options_.devices[at(device)];
-  Part part;
-  part.input_indices = std::move(cut.inputs);
-  Container own = container;
-  for (const auto& variable : cut.graph.variables) {
-    part.variable_bytes += bytes_of(variable.type);
-    const Tensor& original = container.get(variable.name);
-    if (original.device().kind == where.device.kind || where.device.kind == DeviceKind::null) continue;
-    Mirror mirror{original, to(original, where.device), false, original.impl()->storage->version()};
-    mirror.copy.set_name(variable.name);
-    own.set(variable.name, mirror.copy);
-    part.mirrors.push_back(std::move(mirror));
+  for (std::size_t d = 0; d < cuts.size(); ++d) {
+    parts_.push_back(
+        build_part(std::move(cuts[d]), options_.devices[d], static_cast<int>(d), container, *transfers_, build_));
   }
-  auto executable = Executable::build(std::move(cut.graph), {.threads = where.threads,
-                                                             .reuse_memory = build_.reuse_memory,
-                                                             .reference_only = build_.reference_only,
-                                                             .own_kernels = [this, where](const PlanRequest& request) {
-                                                               return transfers_->plan(request, where.device);
-                                                             }});
-  for (int assigned : executable->assigned()) {
-    const auto& name = executable->graph().variables[at(assigned)].name;
-    for (auto& mirror : part.mirrors) mirror.written |= mirror.copy.name() == name;
-  }
-  part.instance = std::make_unique<Instance>(std::move(executable), own, InstanceOptions{.rank = device, .part = true});
-  return part;
 }
 
 void MultiDeviceProgram::start_threads() {
@@ -251,11 +187,9 @@ void MultiDeviceProgram::start_threads() {
   }
 }
 
-void MultiDeviceProgram::run_part(Part& part) {
+void MultiDeviceProgram::run_part(PlacedPart& part) {
   try {
-    for (auto& mirror : part.mirrors) mirror.refresh();
-    part.instance->run(part.inputs, part.outputs);
-    for (auto& mirror : part.mirrors) mirror.give_back();
+    part.run();
   } catch (const std::exception& error) {
     transfers_->rendezvous().cancel(error.what());
     throw;

@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/placement/tasks.h"
+#include "starling/graph/rewriter.h"
 #include "starling/graph/verifier.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
@@ -42,6 +43,7 @@ class Cutter {
 
   GraphPart part(int d) {
     made_ = {};
+    made_.graph = skeleton();
     device_ = d;
     values_.assign(graph_.values().size(), -1);
     nodes_.assign(graph_.nodes().size(), -1);
@@ -61,6 +63,15 @@ class Cutter {
     order_inputs();
     verify(made_.graph, "the cut for " + to_string(device(d)));
     return std::move(made_);
+  }
+
+  // What a graph has besides nodes goes along, but for variables and constants, which are found as they are used.
+  Graph skeleton() const {
+    Rewriter rewriter(graph_);
+    Graph empty = rewriter.to();
+    empty.variables.clear();
+    empty.constants.clear();
+    return empty;
   }
 
   // The local value of one of the whole graph: views and constants that go along are made at their first use.

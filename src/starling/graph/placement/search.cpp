@@ -185,7 +185,7 @@ class LocalSearch {
  public:
   LocalSearch(const TaskGraph& graph, const Simulator& simulator, const std::vector<std::vector<int>>& clusters)
       : graph_(graph), simulator_(simulator), clusters_(clusters) {
-    constexpr int kMostWork = 4'000'000;  // simulated tasks
+    constexpr int kMostWork = 2'000'000;  // simulated tasks
     left_ = std::clamp(kMostWork / static_cast<int>(graph.tasks.size()), 60, 20'000);
     for (std::size_t g = 0; g < graph.groups.size(); ++g) {
       if (std::count(graph.groups[g].possible.begin(), graph.groups[g].possible.end(), true) > 1)
