@@ -36,12 +36,14 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   const Device device = like.device;
   const NodeId origin = like.origin;
   const Lane lane = like.lane;
+  const bool pinned = like.pinned;
   const NodeId id = add(op, in, attrs);
   Node& made = node(id);
   made.scope = scope;
   made.device = device;
   made.origin = origin;
   made.lane = lane;
+  made.pinned = pinned;
   return id;
 }
 

@@ -36,8 +36,9 @@ struct Node {
   SmallVector<ValueId, 2> out;
   SmallVector<NodeId, 2> after;  // control edges: nodes that must have run before
   Device device;
-  Symbol scope;        // where in the model it was applied
-  NodeId origin = -1;  // gradient and update nodes: the forward node they came from
+  bool pinned = false;  // the device was asked for, it does not follow from the operands
+  Symbol scope;         // where in the model it was applied
+  NodeId origin = -1;   // gradient and update nodes: the forward node they came from
   Lane lane = Lane::compute;
 };
 

@@ -263,6 +263,7 @@ class Parser {
     }
     if (at_.take("lane=")) graph_.node(id).lane = lane();
     if (at_.take("device=")) graph_.node(id).device = device();
+    graph_.node(id).pinned = at_.take("pinned");
   }
 
   Lane lane() {

@@ -51,7 +51,8 @@ std::string placing(const Graph& graph, const Node& node) {
   if (!node.after.empty())
     out += " after=(" + joined(node.after, [&](NodeId id) { return node_name(graph, id); }) + ")";
   if (node.lane != Lane::compute) out += " lane=" + std::string(name(node.lane));
-  if (node.device != Device{}) out += " device=" + to_string(node.device);
+  if (node.device != Device{} || node.pinned) out += " device=" + to_string(node.device);
+  if (node.pinned) out += " pinned";
   return out;
 }
 

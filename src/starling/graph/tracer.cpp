@@ -5,6 +5,7 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/ops/call_site.h"
+#include "starling/ops/device_scope.h"
 #include "starling/ops/loop_scope.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/row_sparse.h"
@@ -155,7 +156,9 @@ ValueId Tracer::value_of(const Tensor& tensor) {
   const auto [it, fresh] = current_.try_emplace(tensor.impl(), -1);
   if (fresh) {
     it->second = lift(tensor);
-    graph_.node(graph_.value(it->second).node).device = tensor.device();
+    Node& node = graph_.node(graph_.value(it->second).node);
+    if (!node.pinned) node.device = tensor.device();
+    if (is_op(node, "variable")) pin_to_scope(node);
   }
   return it->second;
 }
@@ -186,6 +189,14 @@ void Tracer::annotate(NodeId id, Device device) {
   if (origin >= 0 && !outer_) node.origin = graph_.value(origin).node;
 }
 
+// The device of the scope is a wish for when the program is placed: the stand-ins keep the device of their operands.
+void Tracer::pin_to_scope(Node& node) {
+  const auto device = current_device();
+  if (!device) return;
+  node.device = *device;
+  node.pinned = true;
+}
+
 TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
   if (op.measure) {
     const std::string site = CallSite::current();
@@ -203,6 +214,7 @@ TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const 
   }
   const NodeId id = graph_.add(op, {in.data(), in.size()}, attrs);
   annotate(id, device);
+  pin_to_scope(graph_.node(id));
   TensorList out;
   for (ValueId value : graph_.node(id).out) out.push_back(traced(value, device));
   return out;

@@ -67,6 +67,7 @@ class Tracer final : public Interpreter {
   int variable_of(const Tensor& tensor);
   Tensor traced(ValueId id, Device device) const;
   void annotate(NodeId id, Device device);
+  static void pin_to_scope(Node& node);
 
   std::uint64_t id_;  // distinct for every tracer there ever was
   std::string body_of_;

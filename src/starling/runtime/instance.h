@@ -19,6 +19,9 @@ struct InstanceOptions {
   Comm* comm = nullptr;
   int rank = 0;
   const Resources* resources = nullptr;  // what ops use by name; outlives the instance
+  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
+  // name the device and the op, and instructions that wait for other devices are launched one by one.
+  bool part = false;
 };
 
 // The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
@@ -54,6 +57,7 @@ class Instance {
   const Plan* bound(const Plan& plan);
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_host();
+  void run_part();
   void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_step(const Step& step, void* stream);
   void run_lane(Lane lane);
