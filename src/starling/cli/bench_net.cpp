@@ -1,5 +1,6 @@
 #include "starling/cli/bench_net.h"
 
+#include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
 #include "starling/data/safetensors.h"
@@ -54,8 +55,7 @@ BenchNet::BenchNet(const BenchOptions& options)
       x_(make_x(options)),
       y_(make_y(options, x_.size(0))),
       optimizer_(net_.parameters(), kSgd),
-      compiled_([this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); },
-                {.disable = {options.disable.begin(), options.disable.end()}, .threads = options.threads}) {
+      compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()}, .threads = options.threads}) {
   default_generator().to(x_.device());  // steps advance it where they run
 }
 
@@ -64,10 +64,35 @@ TensorList BenchNet::body(const Tensor& x, const Tensor& y) {
     const NoGrad no_grad;
     return {net_(x)};
   }
-  const Tensor loss = cross_entropy(net_(x), y);
-  loss.backward();
+  const Tensor error = loss(x, y);
+  error.backward();
   optimizer_.step();
-  return {loss};
+  return {error};
+}
+
+Tensor BenchNet::loss(const Tensor& x, const Tensor& y) { return cross_entropy(net_(x), y); }
+
+TraceFn BenchNet::function() {
+  return [this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); };
+}
+
+TraceFn BenchNet::gradients() {
+  return [this](std::span<const Tensor> in) {
+    const Tensor error = loss(in[0], in[1]);
+    TensorList all{error};
+    for (const auto& gradient : starling::gradients({&error, 1}, net_.parameters())) all.push_back(gradient);
+    return all;
+  };
+}
+
+std::vector<Tensor> BenchNet::arguments() const {
+  return train_ ? std::vector<Tensor>{x_, y_} : std::vector<Tensor>{x_};
+}
+
+std::vector<std::string> BenchNet::gradient_names() const {
+  std::vector<std::string> names{"loss"};
+  for (const auto& parameter : net_.parameters()) names.push_back("grad " + parameter.name());
+  return names;
 }
 
 Tensor BenchNet::step() {

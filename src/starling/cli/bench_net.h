@@ -35,7 +35,14 @@ class BenchNet {
   Tensor step();  // the logits, or the loss before the update
   Device device() const { return x_.device(); }
   std::int64_t batch() const { return x_.size(0); }
-  const CompiledFunction& compiled() const { return compiled_; }
+  CompiledFunction& compiled() { return compiled_; }
+
+  // The step as a function, what it is called with, and beside it one that gives loss and gradients and updates
+  // nothing.
+  TraceFn function();
+  TraceFn gradients();
+  std::vector<Tensor> arguments() const;
+  std::vector<std::string> gradient_names() const;  // of its results: "loss", then "grad <parameter>"
 
   // The batch and the parameters, in order of declaration (in the metadata: "order"), as a safetensors file; and back.
   void export_to(const std::filesystem::path& file) const;
@@ -43,6 +50,7 @@ class BenchNet {
 
  private:
   TensorList body(const Tensor& x, const Tensor& y);
+  Tensor loss(const Tensor& x, const Tensor& y);
 
   bool train_;
   bool eager_;
