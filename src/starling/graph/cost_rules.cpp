@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "starling/base/error.h"
 #include "starling/ops/attention.h"
@@ -37,18 +38,21 @@ bool activated(const CostCall& call) {
   return field != nullptr && !call.attrs.get<Symbol>(*field).empty();
 }
 
-// Product of the sizes of a window, whatever its number of dimensions.
+// Product of the sizes of a window; one size stands for all dimensions.
 double window(const CostCall& call) {
   const AttrField* field = call.attrs.find("kernel");
   if (field == nullptr) return 1;
-  double product = 1;
-  if (field->kind == AttrKind::integer) product = static_cast<double>(call.attrs.get<std::int64_t>(*field));
+  std::vector<double> sizes;
+  if (field->kind == AttrKind::integer) sizes.push_back(static_cast<double>(call.attrs.get<std::int64_t>(*field)));
   if (field->kind == AttrKind::pair) {
-    for (auto v : call.attrs.get<Pair>(*field)) product *= static_cast<double>(v);
+    for (auto v : call.attrs.get<Pair>(*field)) sizes.push_back(static_cast<double>(v));
   }
   if (field->kind == AttrKind::ints) {
-    for (auto v : call.attrs.get<Shape>(*field)) product *= static_cast<double>(v);
+    for (auto v : call.attrs.get<Shape>(*field)) sizes.push_back(static_cast<double>(v));
   }
+  if (sizes.size() == 1) return std::pow(sizes[0], std::max(1, call.in[0].shape.rank() - 2));
+  double product = 1;
+  for (double v : sizes) product *= v;
   return product;
 }
 

@@ -25,7 +25,7 @@ Cost cost_of_instruction(const Graph& graph, const Instruction& instruction) {
 // Walks over the instructions and keeps, for every buffer of the arena, the value that lies in it now.
 class Timeline {
  public:
-  explicit Timeline(const Executable& executable) : exe_(executable) {}
+  Timeline(const Executable& executable, const GraphNames& names) : exe_(executable), names_(names) {}
 
   MemoryTimeline run() {
     const auto count = static_cast<int>(exe_.instructions().size());
@@ -69,7 +69,7 @@ class Timeline {
     const Graph& graph = exe_.graph();
     const Node& node = graph.node(instruction.node);
     ArenaValue value{.op = instruction.op,
-                     .scope = shown_scope(graph, instruction.node),
+                     .scope = names_.scope(instruction.node),
                      .bytes = static_cast<std::size_t>(place.bytes),
                      .first = position,
                      .last = until};
@@ -101,6 +101,7 @@ class Timeline {
   }
 
   const Executable& exe_;
+  const GraphNames& names_;
   std::map<int, std::size_t> holds_;  // buffer → its newest value
   MemoryTimeline made_;
 };
@@ -125,18 +126,20 @@ std::vector<ArenaValue> MemoryTimeline::alive_at(int instruction) const {
 std::shared_ptr<const ProgramProfile> profile_of(const Executable& executable) {
   auto profile = std::make_shared<ProgramProfile>();
   const Graph& graph = executable.graph();
+  const GraphNames names(graph);
   double doubles = 0, all = 0;
   for (const auto& instruction : executable.instructions()) {
     const Node& node = graph.node(instruction.node);
-    profile->instructions.push_back({instruction.op, instruction.kernel, shown_scope(graph, instruction.node), to_string(node.device),
-                                     instruction.lane, instruction.node, cost_of_instruction(graph, instruction)});
+    profile->instructions.push_back({instruction.op, instruction.kernel, names.scope(instruction.node),
+                                     to_string(node.device), instruction.lane, instruction.node,
+                                     cost_of_instruction(graph, instruction)});
     const double flops = profile->instructions.back().cost.flops;
     all += flops;
     if (!node.in.empty() && graph.value(node.in[0]).type.dtype == DType::f64) doubles += flops;
   }
   if (doubles > all / 2) profile->dtype = DType::f64;
   profile->threads = executable.threads();
-  profile->memory = Timeline(executable).run();
+  profile->memory = Timeline(executable, names).run();
   return profile;
 }
 

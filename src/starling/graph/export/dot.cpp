@@ -29,8 +29,8 @@ struct Box {
 
 class DotWriter {
  public:
-  explicit DotWriter(const Graph& graph) : graph_(graph) {
-    for (NodeId id = 0; id < graph.size(); ++id) box_of(shown_scope(graph, id)).nodes.push_back(id);
+  explicit DotWriter(const Graph& graph) : graph_(graph), names_(graph) {
+    for (NodeId id = 0; id < graph.size(); ++id) box_of(names_.scope(id)).nodes.push_back(id);
   }
 
   std::string run(const std::string& title) {
@@ -86,14 +86,14 @@ class DotWriter {
 
   std::string node(NodeId id) const {
     const Node& node = graph_.node(id);
-    std::string label = shown_name(graph_, id);
+    std::string label = names_.name(id);
     if (const auto attributes = shown_attributes(node, kMostAttributes); !attributes.empty())
       label += "\n" + attributes;
     std::string style = is_op(node, "assign") || is_source(node) ? "filled" : "rounded,filled";
     if (node.lane == Lane::comm) style += ",dashed";
     return fmt::format("n{} [label={}, shape={}, style=\"{}\", fillcolor=\"{}\", tooltip={}];", id, label_text(label),
                        form(node), style, device_colour(node.device),
-                       quoted(fmt::format("{} on {}", shown_scope(graph_, id), to_string(node.device))));
+                       quoted(fmt::format("{} on {}", names_.scope(id), to_string(node.device))));
   }
 
   // Line breaks are Graphviz's own escape, so they are put in after quoting.
@@ -131,6 +131,7 @@ class DotWriter {
   }
 
   const Graph& graph_;
+  GraphNames names_;
   Box top_;
   std::string text_;
 };

@@ -1,6 +1,7 @@
 #include "starling/graph/export/naming.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,30 +26,70 @@ std::string cleaned(std::string text) {
 
 }  // namespace
 
-std::string shown_scope(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  if (is_op(node, "variable") || is_op(node, "assign")) {
-    std::string path = variable_name(graph, node);
-    const auto end = path.rfind('.');
-    if (end == std::string::npos) return "";
-    path.resize(end);
-    std::replace(path.begin(), path.end(), '.', '/');
-    return path;
+namespace {
+
+// The module a variable belongs to, and its name there: the longest beginning of its name that is a scope.
+std::pair<std::string, std::string> module_and_name(const std::string& variable,
+                                                    const std::unordered_set<std::string>& scopes) {
+  std::string path = variable;
+  std::replace(path.begin(), path.end(), '.', '/');
+  for (auto end = path.rfind('/'); end != std::string::npos && end > 0; end = path.rfind('/', end - 1)) {
+    if (scopes.contains(path.substr(0, end))) return {path.substr(0, end), variable.substr(end + 1)};
   }
-  if (!node.scope.empty()) return node.scope.str();
-  if (node.origin < 0) return "";
+  return {"", variable};
+}
+
+std::string in_update(const std::string& module) { return module.empty() ? "update" : "update/" + module; }
+
+std::string scope_of(const Graph& graph, const Node& node) {
+  if (!node.scope.empty() || node.origin < 0) return node.scope.str();
   const std::string& from = graph.node(node.origin).scope.str();
   return from.empty() ? "gradients" : "gradients/" + from;
 }
 
-std::string shown_name(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  const auto last_part = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
-  if (is_op(node, "variable")) return last_part(variable_name(graph, node));
-  if (is_op(node, "assign")) return "assign " + last_part(variable_name(graph, node));
+std::string plain_name(const Node& node) {
   if (is_op(node, "input")) return fmt::format("input {}", source_index(node));
   if (is_op(node, "constant")) return fmt::format("constant {}", source_index(node));
   return node.op->name;
+}
+
+}  // namespace
+
+GraphNames::GraphNames(const Graph& graph) {
+  std::unordered_set<std::string> scopes;
+  std::vector<bool> read_in_scope(graph.values().size(), false);
+  for (const auto& node : graph.nodes()) {
+    if (node.scope.empty()) continue;
+    scopes.insert(node.scope.str());
+    for (ValueId in : node.in) read_in_scope[static_cast<std::size_t>(in)] = true;
+  }
+  const auto users = graph.users();
+  // The module of all that a node's results are assigned to; nothing where they are read otherwise.
+  const auto updated = [&](const Node& node) -> std::optional<std::string> {
+    std::optional<std::string> module;
+    for (ValueId out : node.out) {
+      for (NodeId user : users[static_cast<std::size_t>(out)]) {
+        if (!is_op(graph.node(user), "assign")) return std::nullopt;
+        const auto here = module_and_name(variable_name(graph, graph.node(user)), scopes).first;
+        module = !module || *module == here ? here : "";
+      }
+    }
+    return module;
+  };
+  for (const auto& node : graph.nodes()) {
+    const bool written = is_op(node, "assign");
+    if (!written && !is_op(node, "variable")) {
+      scopes_.push_back(scope_of(graph, node));
+      names_.push_back(plain_name(node));
+      if (!scopes_.back().empty() || is_source(node)) continue;
+      if (const auto module = updated(node)) scopes_.back() = in_update(*module);
+      continue;
+    }
+    const auto [module, rest] = module_and_name(variable_name(graph, node), scopes);
+    const bool forward = !written && read_in_scope[static_cast<std::size_t>(node.out[0])];
+    scopes_.push_back(forward ? module : in_update(module));
+    names_.push_back(written ? "assign " + rest : rest);
+  }
 }
 
 std::string shown_attributes(const Node& node, std::size_t most) {
@@ -67,18 +108,19 @@ std::string_view device_colour(Device device) {
 }
 
 std::vector<std::string> unique_paths(const Graph& graph) {
+  const GraphNames names(graph);
   std::vector<std::string> paths;
   std::unordered_map<std::string, int> counts;
   std::unordered_set<std::string> taken;
   // A path that is also a box would be two things at once.
   for (NodeId id = 0; id < graph.size(); ++id) {
-    std::string scope = cleaned(shown_scope(graph, id));
+    std::string scope = cleaned(names.scope(id));
     for (; !scope.empty(); scope.resize(scope.rfind('/') == std::string::npos ? 0 : scope.rfind('/')))
       taken.insert(scope);
   }
   for (NodeId id = 0; id < graph.size(); ++id) {
-    const std::string scope = cleaned(shown_scope(graph, id));
-    const std::string plain = (scope.empty() ? "" : scope + "/") + cleaned(shown_name(graph, id));
+    const std::string scope = cleaned(names.scope(id));
+    const std::string plain = (scope.empty() ? "" : scope + "/") + cleaned(names.name(id));
     std::string path = plain;
     for (int& count = counts[plain]; !taken.insert(path).second;) path = fmt::format("{}_{}", plain, ++count);
     paths.push_back(std::move(path));

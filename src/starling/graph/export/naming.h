@@ -10,12 +10,20 @@ namespace starling {
 
 // What all pictures of a graph agree on.
 
-// The box a node stands in: its scope; "gradients/<scope>" for what came from a forward node; the module of a variable
-// ("conv1" of "conv1.weight"). Empty: none.
-std::string shown_scope(const Graph& graph, NodeId id);
+// scope: the box a node stands in: where it was applied; "gradients/<scope>" for what came from a forward node; the
+// module of a variable that is read there ("conv1" of "conv1.weight"); "update" or "update/<module>" for assigns, for
+// nodes that make nothing but what is assigned, and for variables that only those read. Empty: none.
+// name: the rest of a variable's name, "input 0", or the op's name.
+class GraphNames {
+ public:
+  explicit GraphNames(const Graph& graph);
+  const std::string& scope(NodeId id) const { return scopes_[static_cast<std::size_t>(id)]; }
+  const std::string& name(NodeId id) const { return names_[static_cast<std::size_t>(id)]; }
 
-// The last part of a variable's name, "input 0", or the op's name.
-std::string shown_name(const Graph& graph, NodeId id);
+ private:
+  std::vector<std::string> scopes_;
+  std::vector<std::string> names_;
+};
 
 // Attributes on one line of at most so many characters.
 std::string shown_attributes(const Node& node, std::size_t most);

@@ -29,7 +29,7 @@ struct Drawn {
 
 class SvgWriter {
  public:
-  explicit SvgWriter(const Graph& graph) : graph_(graph) {
+  explicit SvgWriter(const Graph& graph) : graph_(graph), names_(graph) {
     for (NodeId id = 0; id < graph.size(); ++id) drawn_.push_back(of_node(id));
     for (NodeId id = 0; id < graph.size(); ++id) {
       for (ValueId in : graph.node(id).in) edge(graph.value(in).node, id, to_string(graph.value(in).type));
@@ -74,13 +74,13 @@ class SvgWriter {
 
   Drawn of_node(NodeId id) const {
     const Node& node = graph_.node(id);
-    Drawn made{{cut(shown_name(graph_, id))}, "", std::string(device_colour(node.device)), kind_of(node)};
+    Drawn made{{cut(names_.name(id))}, "", std::string(device_colour(node.device)), kind_of(node)};
     if (const auto attributes = shown_attributes(node, kMostLetters); !attributes.empty())
       made.lines.push_back(attributes);
     std::string types;
     for (ValueId out : node.out) types += (types.empty() ? "" : ", ") + to_string(graph_.value(out).type);
     if (!types.empty()) made.lines.push_back(cut(types));
-    const std::string scope = shown_scope(graph_, id);
+    const std::string scope = names_.scope(id);
     if (!scope.empty()) made.lines.push_back(cut("@" + scope));
     made.tooltip = fmt::format("{} {} {}\n{}\non {}, lane {}", node.op->name, scope, node.attrs.print(), types,
                                to_string(node.device), name(node.lane));
@@ -164,6 +164,7 @@ class SvgWriter {
   }
 
   const Graph& graph_;
+  GraphNames names_;
   std::vector<Drawn> drawn_;
   std::vector<LayoutBox> boxes_;
   std::vector<LayoutEdge> edges_;
