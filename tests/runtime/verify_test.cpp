@@ -56,6 +56,25 @@ TEST(Verify, AHealthyStepPassesAndListsLossParametersAndTheirState) {
   EXPECT_TRUE(has("fc1.weight.velocity"));
 }
 
+TEST(Verify, EveryNetworkOfTheZooPasses) {
+  for (const auto& [name, known] : zoo::nets()) {
+    if (known.small.batch == 0) continue;
+    manual_seed(5);
+    nn::Sequential net = known.make(known.small.options);
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
+    const zoo::Batch batch = zoo::random_batch(known, known.small);
+    const Tensor arguments[] = {batch.x, batch.y};
+    const auto step = [&](std::span<const Tensor> in) {
+      const Tensor loss = zoo::loss(net(in[0]), in[1]);
+      loss.backward();
+      optimizer.step();
+      return TensorList{loss};
+    };
+    const VerifyReport report = verify_step(step, arguments);
+    EXPECT_TRUE(report.ok()) << name << "\n" << report.print();
+  }
+}
+
 TEST(Verify, InF64EagerCompiledAndFp64AreTheSameTo1e11) {
   Bench bench("sae_small", 2, DType::f64);
   const Tensor arguments[] = {bench.x, bench.y};

@@ -10,6 +10,7 @@
 
 #include "starling/base/file.h"
 #include "starling/base/parallel.h"
+#include "starling/cli/bench_memory.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/cli.h"
 #include "starling/graph/pass.h"
@@ -70,23 +71,35 @@ Timing time_steps(BenchNet& net, double seconds) {
   return {percentile(times, 0.5), percentile(times, 0.1), static_cast<std::int64_t>(times.size()) * slice};
 }
 
-void print_timing(const Options& options, const BenchNet& net, const Timing& timing, std::int64_t peak_bytes) {
+double megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+void print_timing(const Options& options, const BenchNet& net, const Timing& timing, const BenchMemory& memory) {
   const double samples_per_s = static_cast<double>(net.batch()) / timing.step_ms * 1e3;
   if (options.json) {
-    const nlohmann::ordered_json json = {{"net", options.net},       {"batch", net.batch()},
-                                         {"threads", num_threads()}, {"device", options.device},
-                                         {"dtype", options.dtype},   {"phase", options.phase},
-                                         {"mode", options.mode},     {"step_ms", timing.step_ms},
-                                         {"p10_ms", timing.p10_ms},  {"samples_per_s", samples_per_s},
-                                         {"peak_bytes", peak_bytes}};
+    const nlohmann::ordered_json json = {{"net", options.net},
+                                         {"batch", net.batch()},
+                                         {"threads", num_threads()},
+                                         {"device", options.device},
+                                         {"dtype", options.dtype},
+                                         {"phase", options.phase},
+                                         {"mode", options.mode},
+                                         {"step_ms", timing.step_ms},
+                                         {"p10_ms", timing.p10_ms},
+                                         {"samples_per_s", samples_per_s},
+                                         {"peak_bytes", memory.peak},
+                                         {"program_bytes", memory.program},
+                                         {"variable_bytes", memory.variables},
+                                         {"rss_bytes", memory.rss}};
     fmt::print("{}\n", json.dump());
     return;
   }
   fmt::print(
-      "{} {} {}, batch {}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s, peak {:.1f} "
-      "MB\n",
+      "{} {} {}, batch {}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s\n"
+      "memory: peak {:.1f} MB, arena and scratch {:.1f} MB, variables {:.1f} MB, process at most {:.1f} MB above its "
+      "start\n",
       options.net, options.mode, options.phase, net.batch(), num_threads(), options.device, options.dtype,
-      timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, static_cast<double>(peak_bytes) / 1e6);
+      timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, megabytes(memory.peak), megabytes(memory.program),
+      megabytes(memory.variables), megabytes(memory.rss));
 }
 
 void print_losses(const Options& options, BenchNet& net) {
@@ -147,6 +160,7 @@ int run(const Options& options) {
   }
   check_options(options);
   const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
+  const MemoryWatch watch;
   BenchNet net(options);
   if (!options.import_file.empty()) net.import_from(options.import_file);
   if (!options.export_file.empty()) net.export_to(options.export_file);
@@ -166,10 +180,9 @@ int run(const Options& options) {
     std::cout << net.compiled().graph() << net.compiled().explain();
     return kOk;
   }
-  Allocator& memory = allocator(net.device());
-  memory.reset_peak();
+  allocator(net.device()).reset_peak();
   const Timing timing = time_steps(net, options.seconds);
-  print_timing(options, net, timing, memory.stats().peak_bytes);
+  print_timing(options, net, timing, watch.since(net));
   return kOk;
 }
 

@@ -12,7 +12,6 @@
 #include "starling/base/parallel.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/cli.h"
-#include "starling/ops/loss.h"
 #include "starling/ops/random.h"
 #include "starling/train/job.h"
 #include "starling/train/job_data.h"
@@ -60,13 +59,13 @@ class JobStep {
   Subject subject() {
     Subject made;
     made.step = [this](std::span<const Tensor> in) {
-      const Tensor loss = cross_entropy(net_(in[0]), in[1]);
+      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
       loss.backward();
       optimizer_.step();
       return TensorList{loss};
     };
     made.gradients = [this](std::span<const Tensor> in) {
-      const Tensor loss = cross_entropy(net_(in[0]), in[1]);
+      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
       TensorList all{loss};
       for (const auto& gradient : gradients({&loss, 1}, net_.parameters())) all.push_back(gradient);
       return all;
