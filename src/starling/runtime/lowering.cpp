@@ -21,6 +21,16 @@ std::vector<bool> strided(const std::vector<ArgDesc>& args) {
   return which;
 }
 
+// From the first to the last element of an operand.
+std::int64_t spanned_bytes(const ArgDesc& desc) {
+  std::int64_t last = 0;
+  for (int i = 0; i < desc.shape.rank(); ++i) {
+    if (desc.shape[i] == 0) return 0;
+    if (desc.strides[i] > 0) last += (desc.shape[i] - 1) * desc.strides[i];
+  }
+  return (last + 1) * static_cast<std::int64_t>(size_of(desc.dtype));
+}
+
 }  // namespace
 
 Device program_device(const Graph& graph) {
@@ -375,6 +385,7 @@ Place Lowering::place(const Location& location) const {
   Place place = memory_[static_cast<std::size_t>(location.memory)].place;
   if (place.kind == Place::Kind::arena) place.index = location.memory;
   place.offset = location.offset;
+  place.bytes = spanned_bytes(location.desc);
   return place;
 }
 
