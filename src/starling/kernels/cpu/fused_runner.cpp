@@ -249,11 +249,14 @@ class FusedWorker {
       if (value.place == Place::output && !streamed_[v]) at_[v] = output(v, col);
     }
     for (const auto& call : sweep.calls) {
-      run_call(call, n);
+      call.run.empty() ? run_call(call, n) : run_steps(call, n);
       const auto v = static_cast<std::size_t>(call.out);
       if (streamed_[v]) stream_bytes(at_[v], output(v, col), n * s_.values[v].bytes);
     }
-    for (int f : sweep.folds) fold_block(s_.folds[static_cast<std::size_t>(f)], col, n);
+    for (int f : sweep.folds) {
+      const auto& fold = s_.folds[static_cast<std::size_t>(f)];
+      if (!fold.on_the_way || !r_.long_rows_) fold_block(fold, col, n);
+    }
   }
 
   std::byte* output(std::size_t v, std::int64_t col) const {
@@ -282,6 +285,30 @@ class FusedWorker {
     spread(out, static_cast<const std::byte*>(in[0]), bytes, 1, n, 0, mask ? 0 : bytes);
   }
 
+  void run_steps(const FusedSchedule::Call& call, std::int64_t n) const {
+    RunStep steps[kMostRunSteps];
+    for (std::size_t s = 0; s < call.run.size(); ++s) {
+      const auto [op, operand] = call.run[s];
+      const auto v = static_cast<std::size_t>(operand);
+      steps[s] = {op, operand >= 0 && scalar_[v], operand >= 0 ? at_[v] : nullptr};
+    }
+    const auto first = static_cast<std::size_t>(call.in[0]);
+    const bool folds = call.fold >= 0 && r_.long_rows_;
+    void* out = call.stores || !folds ? at_[static_cast<std::size_t>(call.out)] : nullptr;
+    const auto* fold = folds ? &s_.folds[static_cast<std::size_t>(call.fold)] : nullptr;
+    const double made = call.run_fn({at_[first], scalar_[first], steps, static_cast<int>(call.run.size()), out, n,
+                                     folds, folds ? fold->op : FoldOp::sum});
+    if (!folds) return;
+    double* total = row_total(*fold);
+    *total = fold->fns.join(*total, made);
+  }
+
+  // Where a reduction over columns of the row at hand adds up.
+  double* row_total(const FusedSchedule::Fold& fold) const {
+    const auto i = static_cast<std::size_t>(fold.reduction);
+    return r_.totals_[i] < 0 ? row_totals(fold) : totals(i) + kept_[i];
+  }
+
   double* row_totals(const FusedSchedule::Fold& fold) const {
     return reinterpret_cast<double*>(scratch_ + r_.row_totals_) + fold.reduction * kBlock;
   }
@@ -293,7 +320,7 @@ class FusedWorker {
     const bool direct = r_.totals_[i] < 0;
     const std::int64_t step = direct ? 1 : reduction.strides.empty() ? 0 : reduction.strides.back();
     if (reduction.over_cols) {
-      double* total = direct ? row_totals(fold) : totals(i) + kept_[i];
+      double* total = row_total(fold);
       if (r_.long_rows_)
         *total = fold.fns.join(*total, fold.fns.run(x, n));
       else

@@ -29,6 +29,8 @@ class Scheduler {
     note_readers();
     sink();
     if (!emit()) return std::nullopt;
+    note_later();
+    for (auto& sweep : made_.sweeps) join_runs(sweep);
     give_slots();
     return std::move(made_);
   }
@@ -140,7 +142,8 @@ class Scheduler {
         const bool f64 = type(v).dtype == DType::f64;
         const double scale = step.op->name == "mean" ? 1 / reduction.count : 1.0;
         made_.sweeps[static_cast<std::size_t>(reads_in(v))].folds.push_back(static_cast<int>(made_.folds.size()));
-        made_.folds.push_back({r, step.in[0], fold_fns(fold_op(step.op->name), f64), scale, f64});
+        made_.folds.push_back(
+            {r, step.in[0], fold_fns(fold_op(step.op->name), f64), scale, f64, fold_op(step.op->name)});
         continue;
       }
       FusedSchedule::Call call{.out = v};
@@ -166,13 +169,85 @@ class Scheduler {
     return call.fn != nullptr;
   }
 
+  void note_later() {
+    for (int v = program_.operands; v < end(); ++v) {
+      if (value(v).place != Place::temporary) continue;
+      for_readers(v, [&](int user) { value(v).later = value(v).later || reads_in(user) > sweep(v); });
+    }
+  }
+
+  // Cheap calls whose result nobody but the next cheap one reads become one with it.
+  void join_runs(FusedSchedule::Sweep& sweep) {
+    std::vector<FusedSchedule::Call> joined;
+    for (auto& call : sweep.calls) {
+      const int before = run_before(joined, call);
+      FusedSchedule::Call made = call;
+      if (before >= 0) {
+        made = std::move(joined[static_cast<std::size_t>(before)]);
+        joined.erase(joined.begin() + before);
+        made.run.push_back(run_step(call, made.out));
+        made.out = call.out;
+      } else if (can_run(call)) {
+        made.run.push_back(run_step(call, call.in[0]));
+      }
+      joined.push_back(std::move(made));
+    }
+    for (auto& call : joined) end_run(call, sweep);
+    sweep.calls = std::move(joined);
+  }
+
+  bool can_run(const FusedSchedule::Call& call) const {
+    const FusedStep& step = program_.step(call.out);
+    if (!call.fn || !run_op(step.op->name, 0) || !is_float(type(call.out).dtype)) return false;
+    const bool twice = call.in[0] == call.in[1];
+    return !twice || step.op->name == "mul";
+  }
+
+  FusedSchedule::Step run_step(const FusedSchedule::Call& call, int from) const {
+    const FusedStep& step = program_.step(call.out);
+    if (call.in[0] == call.in[1]) return {RunOp::square, -1};
+    const int place = call.in[0] == from ? 0 : 1;
+    return {*run_op(step.op->name, place), call.in[static_cast<std::size_t>(1 - place)]};
+  }
+
+  // Which of the calls so far ends in a value that is read by this one alone.
+  int run_before(const std::vector<FusedSchedule::Call>& joined, const FusedSchedule::Call& call) {
+    if (!can_run(call)) return -1;
+    for (std::size_t c = joined.size(); c-- > 0;) {
+      const auto& other = joined[c];
+      const bool reads = other.out == call.in[0] || other.out == call.in[1];
+      if (!reads || other.run.empty() || other.run.size() >= kMostRunSteps || value(other.out).output >= 0) continue;
+      int readers = 0;
+      for_readers(other.out, [&](int) { ++readers; });
+      if (readers == 1 && !value(other.out).later) return static_cast<int>(c);
+    }
+    return -1;
+  }
+
+  // A run of one step that nothing is gained by stays a plain call; others take a reduction of their result along.
+  void end_run(FusedSchedule::Call& call, const FusedSchedule::Sweep& sweep) {
+    if (call.run.empty()) return;
+    int readers = 0;
+    for_readers(call.out, [&](int) { ++readers; });
+    for (int f : sweep.folds) {
+      auto& fold = made_.folds[static_cast<std::size_t>(f)];
+      const auto& reduction = grid_.reductions[static_cast<std::size_t>(fold.reduction)];
+      if (call.fold >= 0 || fold.in != call.out || fold.op == FoldOp::prod || !reduction.over_cols) continue;
+      call.fold = f;
+      fold.on_the_way = true;
+      call.stores = value(call.out).output >= 0 || readers > 1;
+    }
+    if (call.run.size() == 1 && call.fold < 0) return call.run.clear();
+    call.in = {call.in[0], -1, -1};
+    call.run_fn = run_fn(type(call.out).dtype == DType::f64);
+  }
+
   // Temporaries are given again once their value is no longer read; buffers keep a value for later sweeps.
   void give_slots() {
     for (int v = program_.operands; v < end(); ++v) {
       auto& of = value(v);
       if (of.place == Place::row) of.slot = of.output >= 0 ? -1 : made_.rows++;
       if (of.place != Place::temporary) continue;
-      for_readers(v, [&](int user) { of.later = of.later || reads_in(user) > sweep(v); });
       if (of.output >= 0) of.place = Place::output;
       if (of.output >= 0 || !of.later) continue;
       of.place = Place::buffer;
@@ -184,8 +259,8 @@ class Scheduler {
   void give_temporaries(const FusedSchedule::Sweep& sweep) {
     std::vector<int> free, last(made_.values.size(), -1);
     for (std::size_t c = 0; c < sweep.calls.size(); ++c) {
-      for (int in : sweep.calls[c].in) {
-        if (in >= 0) last[static_cast<std::size_t>(in)] = static_cast<int>(c);
+      for (std::size_t v = 0; v < last.size(); ++v) {
+        if (sweep.calls[c].reads(static_cast<int>(v))) last[v] = static_cast<int>(c);
       }
     }
     for (int f : sweep.folds)
@@ -217,6 +292,11 @@ class Scheduler {
 };
 
 }  // namespace
+
+bool FusedSchedule::Call::reads(int value) const {
+  const auto reads_it = [&](const Step& step) { return step.operand == value; };
+  return std::find(in.begin(), in.end(), value) != in.end() || std::any_of(run.begin(), run.end(), reads_it);
+}
 
 bool FusedSchedule::has_row_calls() const {
   return std::any_of(sweeps.begin(), sweeps.end(), [](const Sweep& sweep) { return !sweep.row_calls.empty(); });

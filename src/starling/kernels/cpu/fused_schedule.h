@@ -7,6 +7,7 @@
 #include "starling/kernels/cpu/fused_grid.h"
 #include "starling/kernels/cpu/simd/block.h"
 #include "starling/kernels/cpu/simd/fused_fold.h"
+#include "starling/kernels/cpu/simd/fused_run.h"
 
 namespace starling {
 
@@ -27,12 +28,23 @@ struct FusedSchedule {
     bool read_row = false;   // operands: by steps on rows
     bool later = false;      // by a later sweep than the one that makes it
   };
-  // A call of a vector function; without one the value is spread or copied.
+  // A call of a vector function; without one the value is spread or copied. With `run` it is several cheap steps in
+  // registers, from the first of `in` on, each with another value or none (-1); the last may be folded on the way.
+  struct Step {
+    RunOp op{};
+    int operand = -1;
+  };
   struct Call {
     BlockFn fn = nullptr;
     std::array<int, 3> in{-1, -1, -1};  // values
     int out = 0;
     std::array<double, 2> params{};
+    std::vector<Step> run{};
+    int fold = -1;       // of `folds`, made on the way where rows are long
+    bool stores = true;  // someone else reads the result
+    RunFn run_fn = nullptr;
+
+    bool reads(int value) const;
   };
   struct Fold {
     int reduction = 0;  // of the grid
@@ -40,6 +52,8 @@ struct FusedSchedule {
     FoldFns fns{};
     double scale = 1;
     bool f64 = false;
+    FoldOp op = FoldOp::sum;
+    bool on_the_way = false;  // by a run, where rows are long
   };
   struct Sweep {
     std::vector<Call> calls{};
