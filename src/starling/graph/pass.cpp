@@ -15,6 +15,8 @@ const std::vector<Pass>& all_passes() {
        passes::logical_shards},
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
+      {"fold", "compute what depends on constants only", passes::fold},
+      {"simplify", "drop identities, join views, casts and scales", passes::simplify},
       {"cse", "merge equal nodes", passes::cse},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},

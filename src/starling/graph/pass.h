@@ -32,6 +32,8 @@ namespace passes {
 Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
+Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
+Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
