@@ -429,23 +429,16 @@ return %9, %12, %14, %15
 )");
 }
 
-TEST(Simplify, ScalesTheSmallFactorOfALargeProduct) {
+TEST(Simplify, DropsDropoutOfNothingAndNoOther) {
   EXPECT_EQ(simplified(R"(
-    %q = input {index=4, shape=[50, 2]}
-    %k = input {index=5, shape=[50, 2]}
-    %s = matmul(%q, %k) {trans_b=true}
-    %c = full {value=0.5}
-    %y = mul(%s, %c)
-    %p = softmax(%y)
-    return %p)"),
+    %key = input {index=4, shape=[2], dtype=i64}
+    %a = dropout(%x, %key) {keep=1}
+    %b = dropout(%x, %key) {keep=0.5}
+    return %a, %b)"),
             R"(
 %4 = input 4
-%5 = input 5
-%6 = full {value=0.5}
-%7 = mul(%4, %6)
-%8 = matmul(%7, %5) {trans_b=true}
-%9 = softmax(%8)
-return %9
+%5 = dropout(%0, %4)
+return %0, %5
 )");
 }
 
@@ -469,16 +462,6 @@ TEST(Simplify, KeepsWhatTheRunMustFollow) {
   expect_kept("%z = full\n%y = add(%x, %z) after=(%row)\nreturn %y");
   expect_kept("%y = identity(%x) device=cuda:0\nreturn %y");
   expect_kept("%s = sum(%x) {axes=[1]}\n%y = sum(%s)\nreturn %y, %s");
-}
-
-TEST(Simplify, ScalesTheResultOfAProductThatFusesWithWhatReadsIt) {
-  expect_kept(R"(
-    %q = input {index=4, shape=[50, 2]}
-    %s = matmul(%q, %q) {trans_b=true}
-    %c = full {value=0.5}
-    %y = mul(%s, %c)
-    %e = exp(%y)
-    return %e)");
 }
 
 }  // namespace

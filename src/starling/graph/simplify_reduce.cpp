@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "starling/graph/simplify_rules.h"
-#include "starling/ops/matmul.h"
 #include "starling/ops/reduce.h"
 
 namespace starling {
@@ -70,29 +67,6 @@ ValueId of_broadcast(Site& site) {
   return is_sum ? site.emit("mul", {reduced, site.scalar(times, site.out().dtype)}) : reduced;
 }
 
-// A scale behind a product goes to its smaller factor when that is much smaller than the result and nobody could join
-// the scaling of the result to other work of elements.
-ValueId scaled_product(Site& site) {
-  for (const std::size_t at : {std::size_t{1}, std::size_t{0}}) {
-    const auto number = site.number(site.in(at));
-    const ValueId other = site.in(1 - at);
-    const Node& product = site.maker(other);
-    if (!number || !is_op(product, "matmul") || !product.after.empty() || !site.dies(1 - at) || site.feeds_elements())
-      continue;
-    // A factor so scaled neither overflows nor vanishes.
-    if (std::abs(*number) > 1 || std::abs(*number) < 0x1p-20) continue;
-    if (!is_float(site.out().dtype) || site.type(other).shape != site.out().shape) continue;
-    const ValueId a = product.in[0], b = product.in[1];
-    const auto size = [&](ValueId id) { return site.type(id).shape.numel(); };
-    const bool first = size(a) <= size(b);
-    if (4 * std::min(size(a), size(b)) > site.out().shape.numel()) continue;
-    const Attrs attrs = product.attrs;
-    const ValueId scaled = site.emit("mul", {first ? a : b, site.scalar(*number, site.out().dtype)});
-    return first ? site.emit("matmul", {scaled, b}, attrs) : site.emit("matmul", {a, scaled}, attrs);
-  }
-  return kNoRewrite;
-}
-
 constexpr SimplifyRule kRules[] = {
     {"sum", "sum over ones", over_ones},
     {"sum", "sum(sum(x))", join_reductions},
@@ -105,7 +79,6 @@ constexpr SimplifyRule kRules[] = {
     {"min", "min over ones", over_ones},
     {"min", "min(min(x))", join_reductions},
     {"min", "min(broadcast_to(x))", of_broadcast},
-    {"mul", "matmul(a, b) * c", scaled_product},
 };
 
 }  // namespace

@@ -27,13 +27,6 @@ bool Site::dies(std::size_t i) const {
   return users_[static_cast<std::size_t>(old)].size() == 1;
 }
 
-bool Site::feeds_elements() const {
-  for (NodeId user : users_[static_cast<std::size_t>(node().out[0])]) {
-    if (rewriter_.from().node(user).op->elementwise()) return true;
-  }
-  return false;
-}
-
 ValueId Site::emit(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
   return rewriter_.to().node(rewriter_.emit(op, in, attrs, id_)).out[0];
 }

@@ -27,7 +27,6 @@ class Site {
   // Whether the operand, alone read here in the graph as it was, need not be kept: rules that would otherwise compute
   // twice ask.
   bool dies(std::size_t i) const;
-  bool feeds_elements() const;  // whether an elementwise op reads the result, which fusion could join it with
 
   // New nodes in the place of this one.
   ValueId emit(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs = {});

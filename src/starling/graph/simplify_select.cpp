@@ -5,6 +5,7 @@
 #include "starling/graph/simplify_rules.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/masked.h"
+#include "starling/ops/random.h"
 
 namespace starling {
 namespace {
@@ -23,6 +24,8 @@ ValueId masked_fill_known(Site& site) {
   return site.emit("full", {},
                    FullAttrs{site.out().shape, site.node().attrs.as<MaskedFillAttrs>().value, site.out().dtype});
 }
+
+ValueId drop_nothing(Site& site) { return site.node().attrs.as<DropoutAttrs>().keep == 1 ? site.in(0) : kNoRewrite; }
 
 // Ops whose operands broadcast by themselves.
 bool broadcasts(const OpDef& op) {
@@ -65,6 +68,7 @@ ValueId stretched_operands(Site& site) {
 constexpr SimplifyRule kRules[] = {
     {"where", "where(known, a, b)", where_known},
     {"masked_fill", "masked_fill(x, known)", masked_fill_known},
+    {"dropout", "dropout of nothing", drop_nothing},
     {"", "op(broadcast_to(x), y)", stretched_operands},
 };
 
