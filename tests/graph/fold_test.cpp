@@ -21,6 +21,22 @@ TEST(Fold, ComputesWhatDependsOnConstantsOnly) {
   EXPECT_EQ(graph.constants[0].to_vector(), (std::vector<double>{-11, -22, -33}));
 }
 
+TEST(Fold, MakesDenseConstantsOfViews) {
+  const Graph graph = after(passes::fold, graph_of(R"(
+    constant 0 f32[2] {1, 2}
+    %a = constant {shape=[2]}
+    %b = broadcast_to(%a) {shape=[2, 2]}
+    %t = transpose(%b)
+    return %b, %t)"));
+  ASSERT_EQ(graph.constants.size(), 2u);
+  for (const auto& constant : graph.constants) EXPECT_TRUE(constant.contiguous());
+  const auto value = [&](std::size_t i) {
+    return graph.constants[static_cast<std::size_t>(source_index(graph.maker(graph.outputs[i])))].to_vector();
+  };
+  EXPECT_EQ(value(0), (std::vector<double>{1, 2, 1, 2}));
+  EXPECT_EQ(value(1), (std::vector<double>{1, 1, 2, 2}));
+}
+
 TEST(Fold, LetsGoOfConstantsThatNobodyReadsAnyMore) {
   const Graph graph = after(passes::fold, graph_of(R"(
     constant 0 f32[3] {1, 2, 3}

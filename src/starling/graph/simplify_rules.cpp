@@ -27,6 +27,12 @@ bool Site::dies(std::size_t i) const {
   return users_[static_cast<std::size_t>(old)].size() == 1;
 }
 
+std::vector<const Node*> Site::readers(std::size_t i) const {
+  std::vector<const Node*> found;
+  for (NodeId user : users_[static_cast<std::size_t>(node().in[i])]) found.push_back(&rewriter_.from().node(user));
+  return found;
+}
+
 ValueId Site::emit(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
   return rewriter_.to().node(rewriter_.emit(op, in, attrs, id_)).out[0];
 }

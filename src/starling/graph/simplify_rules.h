@@ -27,6 +27,8 @@ class Site {
   // Whether the operand, alone read here in the graph as it was, need not be kept: rules that would otherwise compute
   // twice ask.
   bool dies(std::size_t i) const;
+  // The nodes that read the operand in the graph as it was.
+  std::vector<const Node*> readers(std::size_t i) const;
 
   // New nodes in the place of this one.
   ValueId emit(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs = {});
@@ -57,5 +59,6 @@ std::span<const SimplifyRule> select_rules();      // conditions that are known,
 std::span<const SimplifyRule> view_rules();        // reshapes, transposes, broadcasts, casts
 std::span<const SimplifyRule> piece_rules();       // slices, pads, concats
 std::span<const SimplifyRule> reduce_rules();      // sums of broadcasts, reductions of reductions
+std::span<const SimplifyRule> softmax_rules();     // logarithms of probabilities
 
 }  // namespace starling

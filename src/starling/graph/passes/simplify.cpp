@@ -16,7 +16,8 @@ constexpr int kMostRounds = 8;
 class RuleTable {
  public:
   RuleTable() {
-    for (const auto rules : {arithmetic_rules(), select_rules(), view_rules(), piece_rules(), reduce_rules()}) {
+    for (const auto rules :
+         {arithmetic_rules(), select_rules(), view_rules(), piece_rules(), reduce_rules(), softmax_rules()}) {
       for (const auto& rule : rules) add(rule);
     }
   }
