@@ -34,9 +34,14 @@ namespace passes {
 Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
+Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
+Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
 Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
 Graph bodies(const Graph& graph, const PassContext& context);           // all passes over the bodies of control flow
+Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without the scores
+Graph cross_entropy(const Graph& graph, const PassContext& context);    // log-probabilities at labels, without the rest
+Graph scales(const Graph& graph, const PassContext& context);           // scales of products to their smaller factor
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
