@@ -39,7 +39,6 @@ class Tracer final : public Interpreter {
   Tensor pinned(const Tensor& variable, int value) override;
   void depends_on(const std::shared_ptr<const bool>& flag) override;
   Tracer* tracer() override { return this; }
-  std::uint64_t id() const { return id_; }
   Tracer* outer() const { return outer_ ? outer_->tracer() : nullptr; }  // of a body: the tracer around it
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
