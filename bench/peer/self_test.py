@@ -15,7 +15,7 @@ from peer.catalogue import LOSS_TOLERANCE
 
 FAKE = Path(__file__).with_name("fake_starling.py")
 KEYS = {"net", "ours_ms", "peer_ms", "peer_mode", "ratio", "ours_p10_ms", "peer_p10_ms", "batch", "threads", "phase",
-        "torch", "modes", "loss_check"}
+        "torch", "modes", "loss_check", "date", "commit", "others"}
 
 
 def refuse_constant(name: str):
@@ -28,12 +28,12 @@ class Comparison:
     def __init__(self, run, python, fault="", nets=("mlp",), modes=("eager",), phase="train"):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "lines.jsonl"
-            options = SimpleNamespace(nets=list(nets), threads=1, phase=phase, rounds=2, seconds=0.2,
+            options = SimpleNamespace(nets=list(nets), batch=0, threads=1, phase=phase, rounds=2, seconds=0.2,
                                       modes=list(modes), json=str(file))
             os.environ["FAKE_STARLING_FAULT"] = fault
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                self.code = run(options, [str(python), str(FAKE)], python)
+                self.code = run(options, [str(python), str(FAKE)], {"pytorch": python})
             self.text = printed.getvalue()
             self.lines = [json.loads(line, parse_constant=refuse_constant) for line in file.read_text().splitlines()]
 

@@ -1,10 +1,11 @@
 #include "starling/graph/graph.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include "starling/base/error.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/printer.h"
-#include "starling/ops/apply.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
 
@@ -16,7 +17,7 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   Types types;
   types.reserve(in.size());
   for (ValueId id : in) types.push_back(value(id).type);
-  const Types out = infer(op, {types.data(), types.size()}, attrs);
+  const Types out = infer_node(*this, op, {types.data(), types.size()}, attrs);
   const NodeId id = size();
   Node node;
   node.op = &op;
@@ -35,12 +36,14 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   const Device device = like.device;
   const NodeId origin = like.origin;
   const Lane lane = like.lane;
+  const bool pinned = like.pinned;
   const NodeId id = add(op, in, attrs);
   Node& made = node(id);
   made.scope = scope;
   made.device = device;
   made.origin = origin;
   made.lane = lane;
+  made.pinned = pinned;
   return id;
 }
 
@@ -75,6 +78,13 @@ ValueId Graph::read(int variable) {
   static const OpDef& op = find_op("variable");
   const auto index = static_cast<std::size_t>(variable);
   return node(add(op, {}, source_attrs(index, variables[index].type))).out[0];
+}
+
+int Graph::add_body(std::shared_ptr<const Graph> body) {
+  const auto known = std::find(bodies.begin(), bodies.end(), body);
+  if (known != bodies.end()) return static_cast<int>(known - bodies.begin());
+  bodies.push_back(std::move(body));
+  return static_cast<int>(bodies.size()) - 1;
 }
 
 std::vector<std::vector<NodeId>> Graph::users() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <map>
 #include <span>
 #include <string>
@@ -35,8 +36,9 @@ struct Node {
   SmallVector<ValueId, 2> out;
   SmallVector<NodeId, 2> after;  // control edges: nodes that must have run before
   Device device;
-  Symbol scope;        // where in the model it was applied
-  NodeId origin = -1;  // gradient and update nodes: the forward node they came from
+  bool pinned = false;  // the device was asked for, it does not follow from the operands
+  Symbol scope;         // where in the model it was applied
+  NodeId origin = -1;   // gradient and update nodes: the forward node they came from
   Lane lane = Lane::compute;
 };
 
@@ -79,6 +81,11 @@ class Graph {
   std::map<std::string, std::vector<NodeId>> targets;
   // The tracer whose tensors are handles of this graph's values; 0: there are none (parsed, rewritten).
   std::uint64_t tracer = 0;
+
+  // The bodies of control flow, named by their index (see ops/control.h): immutable, and shared by the graphs that
+  // passes make of this one.
+  std::vector<std::shared_ptr<const Graph>> bodies;
+  int add_body(std::shared_ptr<const Graph> body);  // returns its index; one that is there already keeps its own
 
   // Nodes that read each value, in order.
   std::vector<std::vector<NodeId>> users() const;

@@ -17,6 +17,11 @@ namespace starling {
 //   init 0 %9
 //   target "train" (#8, #12)
 //   return %2
+// The bodies of control flow stand before the nodes, each in the same form:
+//   body 0 {
+//     %0 = input {dtype=i64} : i64[]
+//     return %0
+//   }
 // A value that has a name shows it after its type: `: f32[64, 512] "hidden"`. `init` says which value a variable begins
 // with, `target` which nodes a run may be asked for by name.
 // A node is named by its first output; one without outputs by #k, its place among the nodes.

@@ -8,6 +8,7 @@ Rewriter::Rewriter(const Graph& from)
     : from_(from), values_(from.values().size(), -1), nodes_(from.nodes().size(), -1) {
   to_.variables = from.variables;
   to_.constants = from.constants;
+  to_.bodies = from.bodies;
 }
 
 ValueId Rewriter::map(ValueId old) const {

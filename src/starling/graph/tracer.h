@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <unordered_map>
 
 #include "starling/graph/graph.h"
@@ -21,6 +22,10 @@ class Tracer final : public Interpreter {
   Tracer();
   struct Declarative {};
   explicit Tracer(Declarative) : Tracer() { declarative_ = true; }
+  // Of a body of control flow (`body_of`: while, …, for messages). Whatever it reads from outside becomes a further
+  // input of the body and is kept in `captures`; assigning is refused.
+  explicit Tracer(std::string_view body_of);
+
   std::uint64_t id() const { return id_; }
   Tensor declare(GraphVariable variable, Device device);  // the value it has when a run begins
   Tensor read(int variable, Device device);               // the value it has here
@@ -34,10 +39,20 @@ class Tracer final : public Interpreter {
 
   int pin(const Tensor& tensor) override;
   Tensor pinned(const Tensor& variable, int value) override;
-  void depends_on(const std::shared_ptr<const bool>& flag) override { guards.emplace_back(flag, *flag); }
+  void depends_on(const std::shared_ptr<const bool>& flag) override;
+  Tracer* tracer() override { return this; }
+  Tracer* outer() const { return outer_ ? outer_->tracer() : nullptr; }  // of a body: the tracer around it
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
   Graph& graph() { return graph_; }
+
+  // Of a body: what it reads from outside, in the order of its last inputs. capture() adds one beforehand.
+  std::vector<Tensor> captures;
+  void capture(const Tensor& tensor) { value_of(tensor); }
+  // Puts back the gradient slots of captured variables that tracing the body has filled; the name of one of them, empty
+  // if there was none. The other refuses that.
+  std::string restore_captured_slots();
+  void expect_no_slots_filled();
 
   // Tensors read at every call after the arguments, in the order of the graph's further inputs.
   std::vector<Tensor> hidden_inputs;
@@ -48,12 +63,16 @@ class Tracer final : public Interpreter {
 
  private:
   ValueId lift(const Tensor& tensor);
+  ValueId lift_capture(const Tensor& tensor);
   const Tensor* variable_sharing(const Tensor& tensor) const;
   int variable_of(const Tensor& tensor);
   Tensor traced(ValueId id, Device device) const;
   void annotate(NodeId id, Device device);
+  static void pin_to_scope(Node& node);
 
   std::uint64_t id_;  // distinct for every tracer there ever was
+  std::string body_of_;
+  Interpreter* outer_ = nullptr;
   bool declarative_ = false;
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
+#include "starling/graph/control_types.h"
 
 namespace starling {
 namespace {
@@ -14,6 +14,7 @@ class Verifier {
   Verifier(const Graph& graph, std::string_view stage) : graph_(graph), stage_(stage) {}
 
   void run() {
+    for (std::size_t i = 0; i < graph_.bodies.size(); ++i) check_body(i);
     for (node_ = 0; node_ < graph_.size(); ++node_) {
       const Node& node = graph_.node(node_);
       check_op(node);
@@ -43,6 +44,16 @@ class Verifier {
   }
 
   bool is_value(ValueId id) const { return id >= 0 && id < static_cast<ValueId>(graph_.values().size()); }
+
+  // A body is a graph like any other that reads nothing but its inputs and constants, and writes nothing.
+  void check_body(std::size_t index) const {
+    check(graph_.bodies[index] != nullptr, "[verify] after {}: expected body {} to be a graph, got none", stage_,
+          index);
+    const Graph& body = *graph_.bodies[index];
+    check(body.variables.empty(), "[verify] after {}: expected body {} to have no variables, got '{}'", stage_, index,
+          body.variables.empty() ? "" : body.variables[0].name);
+    verify(body, fmt::format("{}, in body {}", stage_, index));
+  }
 
   void check_op(const Node& node) const {
     rule(node.op != nullptr, "an op, got none");
@@ -81,7 +92,7 @@ class Verifier {
 
   Types inferred(const Node& node, const Types& in) const {
     try {
-      return infer(*node.op, {in.data(), in.size()}, node.attrs);
+      return infer_node(graph_, *node.op, {in.data(), in.size()}, node.attrs);
     } catch (const Error& error) {
       fail("[verify] after {}: node {}{}: expected operands that infer, got: {}", stage_, node_, described(),
            error.what());

@@ -19,6 +19,9 @@ struct InstanceOptions {
   Comm* comm = nullptr;
   int rank = 0;
   const Resources* resources = nullptr;  // what ops use by name; outlives the instance
+  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
+  // name the device and the op, and instructions that wait for other devices are launched one by one.
+  bool part = false;
 };
 
 // The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
@@ -37,7 +40,8 @@ class Instance {
 
   const Executable& executable() const { return *executable_; }
   const std::vector<Tensor>& variables() const { return variables_; }
-  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  // Null: none. Programs of a device that runs on its own are not measured: the host only sees their launch.
+  void set_profiler(Profiler* profiler);
   std::size_t memory_bytes() const;
 
  private:
@@ -54,6 +58,7 @@ class Instance {
   const Plan* bound(const Plan& plan);
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_host();
+  void run_part();
   void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_step(const Step& step, void* stream);
   void run_lane(Lane lane);
@@ -74,6 +79,7 @@ class Instance {
   std::atomic<bool> failed_{false};
   std::unique_ptr<LaneThread> comm_lane_;
   Profiler* profiler_ = nullptr;
+  const ProgramProfile* profile_ = nullptr;  // of this program, kept by the profiler
   std::vector<void*> replay_key_;
   std::vector<std::pair<std::vector<void*>, std::unique_ptr<Replay>>> replays_;
 };
