@@ -181,6 +181,19 @@ TEST(SessionQueues, RefuseToRunOutsideOfASession) {
   EXPECT_TRUE(holds(error_of([] { enqueue("q", {one_value(1)}); }), "[enqueue] expected to run in a session"));
 }
 
+TEST(SessionQueues, RefuseToRunInABody) {
+  GraphBuilder b;
+  const Tensor due = b.placeholder("due", DType::boolean, {});
+  const auto none = [&] { return TensorList{full({}, 0.0, DType::i64)}; };
+  b.name("put", cond(
+                    due, [&] { return TensorList{enqueue("q", {one_value(1)})}; }, none)[0]);
+  Session s(b.finish(), {.queues = {{"q", make_queue("q", 2)}}});
+  EXPECT_TRUE(holds(error_of([&] {
+                      s.run({"put"}, {{"due", one_value(1, DType::boolean)}});
+                    }),
+                    "body of control flow"));
+}
+
 TEST(SessionQueues, RefuseBadAttributes) {
   const auto infer_types = [](const std::string& types, std::int64_t n) {
     return error_of([&] { parse_types(types, "dequeue"), dequeue_many("q", n, parse_types(types, "dequeue")); });

@@ -86,6 +86,21 @@ TEST_F(SavedTensors, AreSeenAsTheyWereBeforeTheRunsAssigns) {
   EXPECT_EQ(restore(file(), "n", n.type()).item(), 2);
 }
 
+TEST_F(SavedTensors, AreWrittenInABranchOnlyWhenItIsTaken) {
+  GraphBuilder b;
+  const Tensor n = b.variable("n", one_value(1));
+  const Tensor due = b.placeholder("due", DType::boolean, {});
+  b.updates("maybe", [&] {
+    cond(
+        due, [&] { return TensorList{save(file(), {n})}; }, [&] { return TensorList{full({}, 0.0, DType::i64)}; });
+  });
+  Session s(b.finish());
+  s.run({}, {{"due", one_value(0, DType::boolean)}}, {"maybe"});
+  EXPECT_FALSE(fs::exists(file()));
+  s.run({}, {{"due", one_value(1, DType::boolean)}}, {"maybe"});
+  EXPECT_TRUE(fs::exists(file()));
+}
+
 TEST_F(SavedTensors, AreNumberedByAStep) {
   GraphBuilder b;
   const Tensor step = b.placeholder("step", DType::i64, {});

@@ -326,6 +326,29 @@ TEST(Session, LeavesGradientSlotsOfModulesAsTheyWere) {
   EXPECT_EQ(s.run({weight})[0].to_vector(), weight.to_vector()) << "and the tensor itself is a handle of its edge";
 }
 
+// Loops and branches are nodes of built graphs too, also from text, and so are their gradients.
+TEST(Session, RunsControlFlow) {
+  GraphBuilder b;
+  const Tensor x = b.placeholder("x", DType::f32, {});
+  const Tensor w = b.variable("w", one_value(2));
+  const TensorList state =
+      while_loop([&](const TensorList& s) { return less(s[0], one_value(100)); },
+                 [&](const TensorList& s) { return TensorList{mul(s[0], w)}; }, {x}, {.max_trips = 20});
+  b.name("y", state[0]);
+  b.name("dx", b.gradients(state[0], {x})[0]);
+  b.name("sign", cond(
+                     less(x, one_value(0)), [&] { return TensorList{neg(w)}; }, [&] { return TensorList{w}; })[0]);
+  const Graph graph = b.finish();
+  Session built(graph), read(parse_graph(print(graph)));
+  for (Session* s : {&built, &read}) {
+    const TensorList got = s->run({"y", "dx", "sign"}, {{"x", one_value(3)}});
+    EXPECT_EQ(got[0].item(), 192);
+    EXPECT_EQ(got[1].item(), 64);
+    EXPECT_EQ(got[2].item(), 2);
+    EXPECT_EQ(s->run({"sign"}, {{"x", one_value(-3)}, {"w", one_value(5)}})[0].item(), -5);
+  }
+}
+
 TEST(Session, AgreesWithAllPassesOff) {
   const Regression r;
   Session on(r.graph), off(r.graph, nullptr, {.disable = {"all"}, .reuse_memory = false});

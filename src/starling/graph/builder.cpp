@@ -2,6 +2,7 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/extract.h"
 #include "starling/graph/verifier.h"
 #include "starling/ops/row_sparse.h"
@@ -156,7 +157,7 @@ Target GraphBuilder::updates(const std::string& name, const std::function<void()
   f();
   std::vector<NodeId> nodes;
   for (NodeId id = first; id < graph.size(); ++id) {
-    if (graph.node(id).op->stateful && !is_source(graph.node(id))) nodes.push_back(id);
+    if (has_effects(graph, graph.node(id))) nodes.push_back(id);
   }
   check(!nodes.empty(), "[graph] expected target '{}' to have effects, got none", name);
   return made_target(name, std::move(nodes));

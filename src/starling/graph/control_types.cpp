@@ -187,10 +187,10 @@ Types infer_node(const Graph& graph, const OpDef& op, std::span<const TensorType
   check(!in.empty(), "[{}] expected operands, got none", op.name);
   if (&attrs.type() != op.attrs) fail("[{}] expected its own attributes, got others", op.name);
   const ControlCall call(graph, op, in);
-  Types out = op.attrs == &attr_type<CondAttrs>()    ? call.cond(attrs.as<CondAttrs>())
-              : op.attrs == &attr_type<WhileAttrs>() ? call.loop(attrs.as<WhileAttrs>())
-              : op.attrs == &attr_type<ScanLoopAttrs>()  ? call.scan(attrs.as<ScanLoopAttrs>())
-                                                     : call.loop_gradient(attrs.as<WhileGradAttrs>());
+  Types out = op.attrs == &attr_type<CondAttrs>()       ? call.cond(attrs.as<CondAttrs>())
+              : op.attrs == &attr_type<WhileAttrs>()    ? call.loop(attrs.as<WhileAttrs>())
+              : op.attrs == &attr_type<ScanLoopAttrs>() ? call.scan(attrs.as<ScanLoopAttrs>())
+                                                        : call.loop_gradient(attrs.as<WhileGradAttrs>());
   for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
   return out;
 }
@@ -198,6 +198,8 @@ Types infer_node(const Graph& graph, const OpDef& op, std::span<const TensorType
 bool has_effects(const Graph& graph, const Node& node) {
   return any_node(graph, node, [](const Node& n) { return (n.op->stateful && !is_source(n)) || n.op->comm; });
 }
+
+bool acts_outside(const Graph& graph, const Node& node) { return any_node(graph, node, has_effect); }
 
 bool draws_random(const Graph& graph, const Node& node) {
   return any_node(graph, node, [](const Node& n) { return n.op->random; });

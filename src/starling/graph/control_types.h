@@ -13,6 +13,8 @@ Types infer_node(const Graph& graph, const OpDef& op, std::span<const TensorType
 // Whether a node does more than make its results, or draws random numbers, itself or in a body at any depth.
 bool has_effects(const Graph& graph, const Node& node);
 bool draws_random(const Graph& graph, const Node& node);
+// Whether it acts on what is not in the graph (queues, files): such nodes keep their order.
+bool acts_outside(const Graph& graph, const Node& node);
 
 // The bodies that a node names, in the order of its attributes.
 std::vector<std::shared_ptr<const Graph>> bodies_of(const Graph& graph, const Node& node);

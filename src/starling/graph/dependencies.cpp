@@ -1,5 +1,7 @@
 #include "starling/graph/dependencies.h"
 
+#include "starling/graph/control_types.h"
+
 namespace starling {
 namespace {
 
@@ -17,7 +19,7 @@ class Dependencies {
       for (ValueId in : node.in) need(id, graph_.value(in).node);
       for (NodeId other : node.after) need(id, other);
       if (node.op->comm) need(id, std::exchange(last_comm_, id));
-      if (has_effect(node)) need(id, std::exchange(last_effect_, id));
+      if (acts_outside(graph_, node)) need(id, std::exchange(last_effect_, id));
       note_reads(id);
       if (is_op(node, "assign")) assign(id);
     }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "starling/base/error.h"
+#include "starling/graph/control_types.h"
 #include "starling/ops/state.h"
 
 namespace starling {
@@ -17,7 +18,9 @@ class Extractor {
         edges_(edges),
         needed_(from.nodes().size(), false),
         values_(from.values().size(), -1),
-        nodes_(from.nodes().size(), -1) {}
+        nodes_(from.nodes().size(), -1) {
+    to_.bodies = from.bodies;
+  }
 
   Graph run() {
     for (ValueId id : wanted_.feeds) feed(id);
@@ -120,7 +123,9 @@ class Extractor {
 // Copies what a value is made of, depth first; `made` remembers what there is already.
 class InitialValue {
  public:
-  explicit InitialValue(const Graph& from) : from_(from), values_(from.values().size(), -1) {}
+  explicit InitialValue(const Graph& from) : from_(from), values_(from.values().size(), -1) {
+    to_.bodies = from.bodies;
+  }
 
   Graph run(ValueId value) {
     to_.outputs = {at(value)};
@@ -135,8 +140,8 @@ class InitialValue {
     if (is_source(node)) return made = source(node);
     SmallVector<ValueId, 4> in;
     for (ValueId operand : node.in) in.push_back(at(operand));
-    check(!node.op->stateful, "[graph] expected the first value of a variable to be made of values alone, got {}",
-          node.op->name);
+    check(!has_effects(from_, node),
+          "[graph] expected the first value of a variable to be made of values alone, got {}", node.op->name);
     const NodeId copy = to_.add(*node.op, {in.data(), in.size()}, node.attrs, node);
     to_.node(copy).origin = -1;
     for (std::size_t i = 0; i < node.out.size(); ++i)
@@ -184,7 +189,7 @@ bool stands_alone(const Graph& graph, ValueId value) {
     open.pop_back();
     if (!seen.insert(id).second) continue;
     const Node& node = graph.node(id);
-    if (node.op->stateful && !is_op(node, "constant")) return false;
+    if ((is_source(node) && !is_op(node, "constant")) || has_effects(graph, node)) return false;
     for (ValueId in : node.in) open.push_back(in);
   }
   return true;

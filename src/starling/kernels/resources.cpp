@@ -24,7 +24,10 @@ TensorQueue& Resources::queue(const std::string& name, const std::vector<TensorT
 }
 
 void ResourcePlan::run(const Launch&) const {
-  fail("[{}] expected to run in a session, which has queues by name, got a call outside of one", op_);
+  fail(
+      "[{}] expected to run in a session, which has queues by name, got a call outside of one or in a body of control "
+      "flow",
+      op_);
 }
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 #include <queue>
 #include <tuple>
 
+#include "starling/graph/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 
@@ -16,7 +17,7 @@ class Order {
     for (NodeId id = 0; id < graph.size(); ++id) {
       for (ValueId in : graph.node(id).in) edge(graph.value(in).node, id);
       for (NodeId other : graph.node(id).after) edge(other, id);
-      if (has_effect(graph.node(id))) {
+      if (acts_outside(graph, graph.node(id))) {
         if (last_effect >= 0) edge(last_effect, id);
         last_effect = id;
       }
