@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "starling/nn/normalize.h"
 #include "starling/nn/residual.h"
@@ -22,11 +23,13 @@ constexpr Kind kKinds[] = {
 };
 constexpr std::int64_t kExpansion = 4;  // of a bottleneck's output over its width
 
-// A convolution that keeps the size (divided by the stride) and its batch norm.
+// A convolution that keeps the size (divided by the stride) and its batch norm. Weights begin as He et al. have them,
+// so that gradients keep their size on the way back.
 void add_conv(Sequential& to, const std::string& number, const nn::Conv2dOptions& conv) {
   nn::Conv2dOptions o = conv;
   o.padding = o.kernel / 2;
   o.bias = false;
+  o.stddev = std::sqrt(2 / static_cast<double>(o.out * o.kernel * o.kernel));
   to.add("conv" + number, nn::Conv2d(o)).add("norm" + number, nn::BatchNorm2d({.channels = o.out}));
 }
 
