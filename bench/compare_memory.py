@@ -4,8 +4,8 @@ network was made, ours from `starling bench`, theirs in their leanest modes (eag
 
     bench/compare_memory.py --nets alexnet,resnet50 --threads 2 --json memory.jsonl
 
-A share of 70 % means that we need 70 MB where PyTorch's leanest mode needs 100. Beside it stands what our program plans:
-arena and scratch, and the variables. Exit codes: 0 all measured, 1 a network failed, 2 wrong usage, 3 no PyTorch.
+A share of 70 % means that we need 70 MB where PyTorch's leanest mode needs 100. Beside it stands what our program
+plans: arena and scratch, and the variables. Exit codes: 0 all measured, 1 a network failed, 2 wrong usage, 3 no PyTorch.
 """
 
 import argparse
@@ -37,8 +37,8 @@ def peer_memory(python: Path, net, mode: str, threads: int) -> dict:
 def our_memory(starling: Starling, net) -> dict:
     """Of the few steps that `starling bench` takes when it may measure for no time at all."""
     keys = ["rss_bytes", "program_bytes", "variable_bytes", "peak_bytes"]
-    line = starling.json_line(net, "--threads", starling.threads, "--phase", "train", "--mode", "compiled", "--seconds", 0,
-                              keys=keys)
+    line = starling.json_line(net, "--threads", starling.threads, "--phase", "train", "--mode", "compiled",
+                              "--seconds", 0, keys=keys)
     return {key: line[key] for key in keys}
 
 
@@ -46,8 +46,8 @@ def compare(net, starling: Starling, python: Path) -> dict:
     ours = our_memory(starling, net)
     theirs = {mode: peer_memory(python, net, mode, starling.threads) for mode in modes_for(net, MODES)}
     leanest = min(theirs, key=lambda mode: theirs[mode]["peak_bytes"])
-    return {"net": net.name, "batch": net.batch, "threads": starling.threads, "phase": "train", "dtype": "f32", **stamp(),
-            **{f"ours_{key}": value for key, value in ours.items()},
+    return {"net": net.name, "batch": net.batch, "threads": starling.threads, "phase": "train", "dtype": "f32",
+            **stamp(), **{f"ours_{key}": value for key, value in ours.items()},
             "peer_bytes": theirs[leanest]["peak_bytes"], "peer_mode": leanest,
             "peer_modes": {mode: told["peak_bytes"] for mode, told in theirs.items()},
             "memory_share": ours["rss_bytes"] / theirs[leanest]["peak_bytes"], "torch": theirs[leanest]["torch"]}
@@ -57,8 +57,8 @@ def row(line: dict) -> str:
     ours, program, variables, peer = (line[key] / 1e6 for key in (
         "ours_rss_bytes", "ours_program_bytes", "ours_variable_bytes", "peer_bytes"))
     modes = ", ".join(f"{mode} {peak / 1e6:.0f}" for mode, peak in line["peer_modes"].items())
-    return (f"{line['net']:<12} {line['batch']:>5} {line['threads']:>3} {ours:>9.1f} {program:>11.1f} {variables:>13.1f} "
-            f"{peer:>9.1f} {line['memory_share']:>6.0%}  {line['peer_mode']} (of {modes})")
+    return (f"{line['net']:<12} {line['batch']:>5} {line['threads']:>3} {ours:>9.1f} {program:>11.1f} "
+            f"{variables:>13.1f} {peer:>9.1f} {line['memory_share']:>6.0%}  {line['peer_mode']} (of {modes})")
 
 
 def parse_arguments():

@@ -1,7 +1,7 @@
 """PyTorch's memory for one training step: `python -m peer.memory_worker NET MODE THREADS BATCH` prints one JSON line.
 
-The leanest it has: gradients freed as soon as they are used (set_to_none), the fused optimizer. The peak is the process's
-own high-water mark of physical memory, above what it had once PyTorch was loaded and warm.
+The leanest it has: gradients freed as soon as they are used (set_to_none), the fused optimizer. The peak is the
+process's own high-water mark of physical memory, above what it had once PyTorch was loaded and warm.
 """
 
 import json
@@ -21,8 +21,8 @@ def status_bytes(key: str) -> int:
 
 
 def warm_up() -> None:
-    """One tiny step through the layers that networks have: threads are there and the libraries' code is in memory before
-    the baseline is taken, so that only what the network itself needs counts."""
+    """One tiny step through the layers that networks have: threads are there and the libraries' code is in memory
+    before the baseline is taken, so that only what the network itself needs counts."""
     model = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(2),
         torch.nn.Linear(9, 16), torch.nn.LayerNorm(16), torch.nn.GELU(), torch.nn.LSTM(16, 16))
