@@ -187,10 +187,10 @@ Types infer_node(const Graph& graph, const OpDef& op, std::span<const TensorType
   check(!in.empty(), "[{}] expected operands, got none", op.name);
   if (&attrs.type() != op.attrs) fail("[{}] expected its own attributes, got others", op.name);
   const ControlCall call(graph, op, in);
-  Types out = op.attrs == &attr_type<CondAttrs>()    ? call.cond(attrs.as<CondAttrs>())
-              : op.attrs == &attr_type<WhileAttrs>() ? call.loop(attrs.as<WhileAttrs>())
-              : op.attrs == &attr_type<ScanLoopAttrs>()  ? call.scan(attrs.as<ScanLoopAttrs>())
-                                                     : call.loop_gradient(attrs.as<WhileGradAttrs>());
+  Types out = op.attrs == &attr_type<CondAttrs>()       ? call.cond(attrs.as<CondAttrs>())
+              : op.attrs == &attr_type<WhileAttrs>()    ? call.loop(attrs.as<WhileAttrs>())
+              : op.attrs == &attr_type<ScanLoopAttrs>() ? call.scan(attrs.as<ScanLoopAttrs>())
+                                                        : call.loop_gradient(attrs.as<WhileGradAttrs>());
   for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
   return out;
 }
