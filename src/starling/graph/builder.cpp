@@ -9,7 +9,7 @@
 
 namespace starling {
 
-GraphBuilder::GraphBuilder() : tracer_(std::make_unique<Tracer>(true)) {
+GraphBuilder::GraphBuilder() : tracer_(std::make_unique<Tracer>(Tracer::Declarative{})) {
   tracer_->graph().tracer = tracer_->id();
   scope_.emplace(*tracer_);
   sites_.emplace();

@@ -14,7 +14,7 @@
 
 namespace starling {
 
-Tracer::Tracer(bool declarative) : declarative_(declarative) {
+Tracer::Tracer() {
   static std::atomic<std::uint64_t> serial{0};
   id_ = ++serial;
 }

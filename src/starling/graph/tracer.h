@@ -21,7 +21,9 @@ struct BodyHistory;
 // without a tensor of their own.
 class Tracer final : public Interpreter {
  public:
-  explicit Tracer(bool declarative = false);
+  Tracer();
+  struct Declarative {};
+  explicit Tracer(Declarative) : Tracer() { declarative_ = true; }
   // Of a body of control flow (`body_of`: while, …, for messages). Whatever it reads from outside becomes a further
   // input of the body and is kept in `captures`; assigning is refused.
   explicit Tracer(std::string_view body_of);
