@@ -55,6 +55,10 @@ struct TaskGraph {
 TaskGraph make_tasks(const Graph& graph, const ConstraintClasses& classes, const PlacementOptions& options,
                      const PlacementFacts& facts);
 
+// The second half of the work: who goes together, and where groups may go.
+void group_tasks(TaskGraph& tasks, const Graph& graph, const ConstraintClasses& classes,
+                 const PlacementOptions& options, const PlacementFacts& facts);
+
 // Which values are views that move nothing, and the value whose memory they share (itself where it is none).
 struct FreeViews {
   std::vector<ValueId> base;
@@ -65,6 +69,9 @@ FreeViews find_free_views(const Graph& graph);
 // Nodes that every device which reads them has for itself: constants, and views of one operand that are as large as it
 // or not dense.
 bool is_copied_along(const Graph& graph, const FreeViews& views, NodeId id);
+
+// The node whose result an operand is once such views are seen through; -1: a constant.
+NodeId maker_of(const Graph& graph, const FreeViews& views, ValueId id);
 
 double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& device, const PlacementOptions& options);
 std::int64_t bytes_of(const TensorType& type);
