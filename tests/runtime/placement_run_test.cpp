@@ -304,6 +304,19 @@ TEST(Placed, PartsStayWithinTheMemoryOfTheirDevices) {
   EXPECT_NE(said.find("cpu:0"), std::string::npos) << said;
 }
 
+TEST(Placed, PredictedPeaksAreNearWhatThePartsTake) {
+  Bench bench("mlp", 64, DType::f32);
+  auto f = [&](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; };
+  const std::vector<Tensor> in{bench.x, bench.y};
+  auto options = logical_cpus(2);
+  options.constraints = {{"var:" + bench.net.parameters()[0].name(), cpu(1)}};
+  const PlacedFunction placed(f, in, options);
+  for (int d = 0; d < 2; ++d) {
+    const auto predicted = static_cast<double>(placed.program->placement().peak_bytes[static_cast<std::size_t>(d)]);
+    EXPECT_NEAR(static_cast<double>(placed.program->part_bytes(d)), predicted, 0.35 * predicted) << "cpu:" << d;
+  }
+}
+
 TEST(Placed, ArenasAreAllocatedOnTheirDevices) {
   auto f = [](std::span<const Tensor> in) {
     const DeviceScope there(cpu(3));

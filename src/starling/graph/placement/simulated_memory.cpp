@@ -81,7 +81,8 @@ void Simulator::measure_memory(Simulated& simulated, const Placed& given) const 
       l = std::max(l, placed.task[at(user)]);
     }
     const int home = placed.of(value.task), made = placed.task[at(value.task)];
-    live(home, made, std::max({made, last[at(home)], release[v]}), value.memory);
+    const auto sent = release[v] >= 0 ? value.sent_memory : 0;
+    live(home, made, std::max({made, last[at(home)], release[v]}), value.memory + sent);
     for (int d = 0; d < graph_.devices; ++d) {
       const int taken = placed.received[at(placed.receipt(static_cast<int>(v), d))];
       if (taken >= 0) live(d, taken, std::max(taken, last[at(d)]), value.bytes);

@@ -54,7 +54,7 @@ class Maker {
     int& news = news_of_[static_cast<std::size_t>(id)];
     if (news < 0) {
       news = static_cast<int>(made_.values.size());
-      made_.values.push_back({task_of(id), -1, 0, 0, {}});
+      made_.values.push_back({task_of(id), -1, 0, 0, {}, 0});
       made_.tasks[static_cast<std::size_t>(task_of(id))].out.push_back(news);
     }
     return news;
@@ -84,7 +84,7 @@ class Maker {
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       value_of_[static_cast<std::size_t>(node.out[i])] = static_cast<int>(made_.values.size());
       made_.tasks[static_cast<std::size_t>(task)].out.push_back(static_cast<int>(made_.values.size()));
-      made_.values.push_back({task, static_cast<int>(i), bytes_of(graph_.value(node.out[i]).type), 0, {}});
+      made_.values.push_back({task, static_cast<int>(i), bytes_of(graph_.value(node.out[i]).type), 0, {}, 0});
     }
     auto& seconds = made_.seconds.emplace_back();
     for (const auto& device : options_.devices) seconds.push_back(estimated_seconds(graph_, id, device, options_));
@@ -123,6 +123,10 @@ class Maker {
   // Arguments and results are the caller's memory, variables are counted once, updated ones are written in place.
   void size_values() {
     const auto users = graph_.users();
+    std::vector<bool> changes(graph_.variables.size());
+    for (const Node& node : graph_.nodes()) {
+      if (is_op(node, "assign")) changes[static_cast<std::size_t>(source_index(node))] = true;
+    }
     for (auto& value : made_.values) {
       if (value.output < 0) continue;
       const Node& node = graph_.node(made_.tasks[static_cast<std::size_t>(value.task)].node);
@@ -131,6 +135,8 @@ class Maker {
       bool assigned = false;
       for (NodeId user : users[static_cast<std::size_t>(id)]) assigned |= is_op(graph_.node(user), "assign");
       if (!is_source(node) && !view && !assigned) value.memory = value.bytes;
+      if (is_op(node, "variable") && changes[static_cast<std::size_t>(source_index(node))])
+        value.sent_memory = value.bytes;
     }
   }
 

@@ -19,11 +19,12 @@ struct Task {
 };
 
 struct TaskValue {
-  int task = -1;            // that makes it
-  int output = -1;          // of the node; -1: no data, only that the task has ended
-  std::int64_t bytes = 0;   // that a transfer moves
-  std::int64_t memory = 0;  // that it takes where it is made: none for variables, arguments and results
-  std::vector<int> users;   // tasks
+  int task = -1;                 // that makes it
+  int output = -1;               // of the node; -1: no data, only that the task has ended
+  std::int64_t bytes = 0;        // that a transfer moves
+  std::int64_t memory = 0;       // that it takes where it is made: none for variables, arguments and results
+  std::vector<int> users;        // tasks
+  std::int64_t sent_memory = 0;  // that it takes there besides where it is sent: a copy of a variable that gets another
 };
 
 // Tasks that share a device.
