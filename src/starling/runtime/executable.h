@@ -19,6 +19,7 @@ struct Place {
   Kind kind = Kind::arena;
   int index = 0;  // which input, variable, …; for the arena: which buffer (resolved into `offset` once planned)
   std::int64_t offset = 0;  // in bytes
+  std::int64_t bytes = 0;   // that the operand spans from there
 };
 
 // A kernel call: all decided. `wait` counts the instructions of the other lane that must be done before it starts.

@@ -13,6 +13,16 @@ std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
 
+// From the first to the last element of an operand.
+std::int64_t spanned_bytes(const ArgDesc& desc) {
+  std::int64_t last = 0;
+  for (int i = 0; i < desc.shape.rank(); ++i) {
+    if (desc.shape[i] == 0) return 0;
+    if (desc.strides[i] > 0) last += (desc.shape[i] - 1) * desc.strides[i];
+  }
+  return (last + 1) * static_cast<std::int64_t>(size_of(desc.dtype));
+}
+
 }  // namespace
 
 Device program_device(const Graph& graph) {
@@ -362,6 +372,7 @@ Place Lowering::place(const Location& location) const {
   Place place = memory_[static_cast<std::size_t>(location.memory)].place;
   if (place.kind == Place::Kind::arena) place.index = location.memory;
   place.offset = location.offset;
+  place.bytes = spanned_bytes(location.desc);
   return place;
 }
 
