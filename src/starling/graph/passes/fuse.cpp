@@ -47,7 +47,7 @@ class ProgramBuilder {
     for (std::size_t m = 0; m < group_.members.size(); ++m) add_step(m);
     read_unstretched();
     for (ValueId id : group_.outputs) add_output(id);
-    drop_unread();
+    drop_stretches();
     return std::move(made_);
   }
 
@@ -126,9 +126,11 @@ class ProgramBuilder {
     made_.text.dropped.push_back(lost);
   }
 
-  void drop_unread() {
+  // Those that nobody reads any more.
+  void drop_stretches() {
     FusedProgram& text = made_.text;
     for (std::size_t s = text.steps.size(); s-- > 0;) {
+      if (!text.steps[s].stretches()) continue;
       const int number = text.operands + static_cast<int>(s);
       const auto reads = [&](const FusedStep& step) { return std::ranges::find(step.in, number) != step.in.end(); };
       if (std::ranges::any_of(text.steps, reads) || std::ranges::find(text.outputs, number) != text.outputs.end())
