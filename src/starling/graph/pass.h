@@ -34,6 +34,7 @@ Graph logical_shards(const Graph& graph, const PassContext& context);   // deter
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
+Graph norm_activation(const Graph& graph, const PassContext& context);  // normalisation, residual, relu into one
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one
