@@ -24,6 +24,7 @@ const std::vector<Pass>& all_passes() {
        passes::cross_entropy},
       {"scales", "scale the smaller factor instead of a large product", passes::scales},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
+      {"fold_batch_norm", "move normalisation by given statistics into the weights before it", passes::fold_batch_norm},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"fuse", "join elementwise chains into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
