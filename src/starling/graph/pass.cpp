@@ -26,6 +26,7 @@ const std::vector<Pass>& all_passes() {
        passes::cross_entropy},
       {"scales", "scale the smaller factor instead of a large product", passes::scales},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
+      {"fold_batch_norm", "move normalisation by given statistics into the weights before it", passes::fold_batch_norm},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"norm_activation", "join batch normalisations with the residual and relu behind them, and their gradients",
        passes::norm_activation},
