@@ -60,7 +60,8 @@ def read_file(file: Path) -> list:
             key = json.dumps(line, sort_keys=True)
             if key not in seen:
                 seen.add(key)
-                found.append((parse_date(line["date"]) if line.get("date") else date, line.get("commit") or commit, line))
+                own = parse_date(line["date"]) if line.get("date") else date
+                found.append((own, line.get("commit") or commit, line))
     return found
 
 

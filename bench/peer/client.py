@@ -44,7 +44,10 @@ class Peer:
         return reply
 
     def close(self) -> None:
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended by itself, with a command unread
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -103,8 +103,10 @@ TaskGraph late_reader(double own_seconds, double copy_seconds) {
                  {2, 2, {1}, {2}, {}, false},  // more of it, with much memory
                  {3, 3, {0, 2}, {3}, {}, false},
                  {-1, 4, {3}, {}, {}, false}};
-  graph.values = {
-      {0, 0, 1'000'000, 1'000'000, {3}}, {1, 0, 3'000'000, 3'000'000, {2}}, {2, 0, 8, 8, {3}}, {3, 0, 0, 0, {4}}};
+  graph.values = {{0, 0, 1'000'000, 1'000'000, {3}, 0},
+                  {1, 0, 3'000'000, 3'000'000, {2}, 0},
+                  {2, 0, 8, 8, {3}, 0},
+                  {3, 0, 0, 0, {4}, 0}};
   graph.seconds = {{1e-3, 1e-3}, {own_seconds, own_seconds}, {own_seconds, own_seconds}, {1e-3, 1e-3}, {0, 0}};
   for (int t = 0; t < 5; ++t) graph.groups.push_back({{t}, -1, "", 0, {true, true}});
   return graph;
@@ -135,7 +137,7 @@ TEST(PlacementReceipts, StayEarlyWhereWaitingWouldCostTime) {
   TaskGraph graph = late_reader(1e-3, 5e-3);
   // The own work of 1 now waits for something slow on 0 that runs after the value was made.
   graph.tasks.insert(graph.tasks.begin() + 1, {4, 5, {}, {4}, {0}, false});
-  graph.values.push_back({1, 0, 0, 0, {2}});
+  graph.values.push_back({1, 0, 0, 0, {2}, 0});
   for (auto& value : graph.values) {
     if (&value == &graph.values.back() || &value == &graph.values[0]) continue;
     ++value.task;

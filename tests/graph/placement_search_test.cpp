@@ -39,7 +39,7 @@ TaskGraph random_tasks(std::mt19937& random, int count, int devices) {
     if (!end) {
       task.out.push_back(t);
       const auto bytes = draw(0, heavy);
-      graph.values.push_back({t, 0, bytes, bytes, {}});
+      graph.values.push_back({t, 0, bytes, bytes, {}, 0});
     }
     std::vector<double> seconds(static_cast<std::size_t>(devices), end ? 0.0 : 1e-3 * draw(1, 10));
     for (auto& s : seconds) s *= end || alike ? 1.0 : 0.5 * draw(1, 6);

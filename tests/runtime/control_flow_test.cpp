@@ -1,4 +1,8 @@
+#include <thread>
+
 #include "runtime/control_testing.h"
+#include "starling/runtime/executable.h"
+#include "starling/runtime/instance.h"
 
 namespace starling {
 namespace {
@@ -294,6 +298,50 @@ TEST(Control, DrawsOtherNumbersInEveryTripTheSameEagerAndCompiled) {
   }
   std::sort(noise.begin(), noise.end());
   EXPECT_EQ(std::adjacent_find(noise.begin(), noise.end()), noise.end()) << "drawn twice";
+}
+
+TEST(Control, IsRefusedByNameOnDevicesWhereItDoesNotRun) {
+  const std::vector<Tensor> in{number(4)};
+  const auto f = [](std::span<const Tensor> x) {
+    return while_loop([](const TensorList& s) { return s[0] < 9; },
+                      [](const TensorList& s) { return TensorList{s[0] * 2.0}; }, {x[0]});
+  };
+  Graph graph = trace(f, in).graph;
+  for (NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::cuda, 0};
+  EXPECT_EQ(message_of([&] { Executable::build(graph, {}); }),
+            "[while] expected a program on the CPU, where control flow runs, got one on cuda:0");
+  for (NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::null, 0};
+  EXPECT_GT(Executable::build(graph, {})->instructions().size(), 0u) << "shapes alone can be planned";
+}
+
+// Plans hold no memory of their own: instances over one executable run at the same time.
+TEST(Control, RunsInSeveralInstancesAtOnce) {
+  const auto f = [](std::span<const Tensor> in) {
+    return grad_all([](std::span<const Tensor> x) {
+      return sum(while_loop([&](const TensorList& s) { return sum(s[0]) < 40; },
+                            [&](const TensorList& s) { return TensorList{s[0] * 1.05 + sin(x[0]) + 1.1}; }, {x[0]})[0]);
+    })(in);
+  };
+  const std::vector<Tensor> like{zeros({5}, DType::f64)};
+  const Graph graph = run_passes(trace(f, like).graph, {}, {}).graph;
+  const auto executable = Executable::build(graph, {.threads = 1});
+  std::vector<std::string> wrong(3);
+  std::vector<std::thread> threads;
+  for (std::size_t k = 0; k < wrong.size(); ++k) {
+    threads.emplace_back([&, k] {
+      Instance instance(executable, {});
+      const Tensor x = full({5}, 0.1 * static_cast<double>(k + 1), DType::f64);
+      const Tensor expected = f({&x, 1})[0], got = empty({5}, DType::f64);
+      for (int run = 0; run < 50; ++run) {
+        instance.run({&x, 1}, {&got, 1});
+        for (std::size_t i = 0; i < 5; ++i) {
+          if (std::abs(got.to_vector()[i] - expected.to_vector()[i]) > 1e-9) wrong[k] = "differs";
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& what : wrong) EXPECT_EQ(what, "");
 }
 
 }  // namespace

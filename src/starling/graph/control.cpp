@@ -179,8 +179,8 @@ std::pair<TensorList, TensorList> traced_scan(const std::string& name, const Sca
   TensorList captures;
   const auto bodies = trace_bodies("scan", own, {&function, 1}, captures);
   const ScanLoopAttrs attrs{.carried = static_cast<std::int64_t>(carry.size()),
-                        .sliced = static_cast<std::int64_t>(xs.size()),
-                        .length = length};
+                            .sliced = static_cast<std::int64_t>(xs.size()),
+                            .length = length};
   const TensorList out = apply_scan(attrs, bodies[0], all(joined(joined(carry, xs), captures)));
   return {first_of(out, carry.size()), first_of(rest_of(out, carry.size()), results)};
 }

@@ -14,8 +14,8 @@ namespace starling {
 // In a body:
 //  - nothing is assigned: return the new value as a result and assign that;
 //  - random calls draw other numbers in every trip, the same eager and compiled;
-//  - gradients are taken with grad(), vjp() and their like (autograd/transforms.h), not by backward();
-//  - a body is traced as it would run without recording, so what it keeps from its stand-ins is worth nothing outside.
+//  - gradients are taken with grad(), gradients() and their like, not by backward();
+//  - detach(), custom functions and hooks mean what they mean anywhere.
 
 using Branch = std::function<TensorList()>;
 using LoopCondition = std::function<Tensor(const TensorList& state)>;

@@ -10,10 +10,10 @@
 #include "starling/ops/creation.h"
 #include "starling/ops/row_sparse.h"
 
-// Reverse mode through control flow. The gradient of a body is found once, by running the tape over its graph; the
-// gradient of cond is then a cond of such bodies, that of a scan, or of a while with a bound, a scan the other way over
-// the states saved by the forward one. They are differentiable again like any other. Inner values of a body are
-// computed anew.
+// Reverse mode through control flow. The gradient of a body is found once, by the tape, and is a body again, which
+// computes the inner values anew. The gradient of cond is then a cond of such bodies; that of a scan, or of a while
+// with a bound, a scan the other way over the states that the forward one has saved. They are differentiable like any
+// other.
 
 namespace starling {
 namespace {
@@ -25,24 +25,31 @@ std::span<const Tensor> all(const TensorList& list) { return {list.data(), list.
 void append(TensorList& list, std::span<const Tensor> more) {
   for (const auto& tensor : more) list.push_back(tensor);
 }
-void append(Types& types, std::span<const Tensor> of) {
-  for (const auto& tensor : of) types.push_back(tensor.type());
-}
 
 Tensor zeros_for(const Tensor& like) { return full(like.shape(), 0.0, like.dtype()); }
 
-// The bodies named by a recorded call: its attributes are of the tracer that it was applied in, which may be one around
-// the current one.
-const Graph& graph_of(const GradCall& c) {
+// The tracer that a recorded call was applied in: the current one, or one around it.
+const Tracer& tracer_of(const GradCall& c) {
   check(!c.out.empty(), "[{}] expected results to differentiate, got none", c.op.name);
   const std::uint64_t id = c.out[0].impl()->tracer;
   for (Tracer* tracer = current_interpreter().tracer(); tracer; tracer = tracer->outer()) {
-    if (tracer->id() == id) return tracer->graph();
+    if (tracer->id() == id) return *tracer;
   }
   fail("[{}] expected to be differentiated in the trace that it is part of, got one that has ended", c.op.name);
 }
 
-BodyPtr body_at(const Graph& graph, std::int64_t index) { return graph.bodies[static_cast<std::size_t>(index)]; }
+std::shared_ptr<const Graph> graph_at(const GradCall& c, std::int64_t index) {
+  return tracer_of(c).graph().bodies[static_cast<std::size_t>(index)];
+}
+
+// A body of a recorded call, and how it was traced. `own`: how many of its inputs are no captures.
+Body body_of(const GradCall& c, std::int64_t index, std::size_t own) {
+  const Tracer& tracer = tracer_of(c);
+  Body body{graph_at(c, index)};
+  const auto known = tracer.histories.find(body.graph.get());
+  body.history = known != tracer.histories.end() ? known->second : replayed(*body.graph, c.op.name, own);
+  return body;
+}
 
 // The places in [from, from + count) of operands that are floats and whose gradients are wanted.
 Indices wanted_in(const GradCall& c, std::size_t from, std::size_t count) {
@@ -68,25 +75,76 @@ TensorList picked(std::span<const Tensor> from, const Indices& indices) {
   return list;
 }
 
-// The gradients of a body's outputs, given for some of them, with respect to some of its inputs; zeros where nothing
-// flows. To be called while the backward body is traced, on its stand-ins.
-TensorList pull_back(const Graph& body, TensorList inputs, const Indices& wanted, const Indices& seeded,
-                     std::span<const Tensor> seeds) {
-  const GradMode on(true);
-  const auto floor = next_grad_sequence();
-  TensorList leaves;
-  for (std::size_t i : wanted) {
-    inputs[i] = inputs[i].detach();
-    inputs[i].set_requires_grad();
-    leaves.push_back(inputs[i]);
+// The gradient of a body, traced on in a copy of its tracer. It takes what the body takes and more, and may capture
+// more.
+class BackwardTrace {
+ public:
+  explicit BackwardTrace(const Body& body)
+      : create_graph_(grad_enabled()),
+        from_(*body.history),
+        made_(std::make_shared<BodyHistory>(*body.history)),
+        captured_(made_->tracer.captures.size()) {
+    made_->tracer.set_outer(current_interpreter());
   }
-  const TensorList outputs = apply_body(body, all(inputs));
-  TensorList used;
-  for (std::size_t i : seeded) used.push_back(outputs[i]);
-  TensorList found = gradients_since(floor, all(used), all(leaves), seeds, {.allow_unused = true});
-  for (std::size_t i = 0; i < found.size(); ++i) found[i] = found[i].defined() ? dense(found[i]) : zeros_for(leaves[i]);
-  return found;
-}
+
+  TensorList inputs(const Types& types) {
+    TensorList made;
+    for (const auto& type : types) {
+      made.push_back(made_->tracer.input(type, kCpu));
+      if (create_graph_ && is_float(type.dtype)) made.back().set_requires_grad();
+    }
+    return made;
+  }
+
+  // The gradients of some outputs of the body, given, with respect to some of its inputs; zeros where nothing flows.
+  TensorList pull(const Indices& seeded, std::span<const Tensor> seeds, const TensorList& wanted) {
+    const InterpreterScope scope(made_->tracer);
+    TensorList used;
+    for (std::size_t i : seeded) used.push_back(from_.outputs[i]);
+    TensorList found = gradients_since(from_.floor, all(used), all(wanted), seeds,
+                                       {.create_graph = create_graph_, .allow_unused = true});
+    for (std::size_t i = 0; i < found.size(); ++i)
+      found[i] = found[i].defined() ? dense(found[i]) : zeros_for(wanted[i]);
+    return found;
+  }
+
+  TensorList sums(const TensorList& a, std::span<const Tensor> b) {
+    const InterpreterScope scope(made_->tracer);
+    TensorList made;
+    for (std::size_t i = 0; i < a.size(); ++i) made.push_back(add(a[i], b[i]));
+    return made;
+  }
+
+  // What was captured on the way back, for the first time; and what another body has, so that both take the same.
+  TensorList new_captures() const {
+    const auto& all = made_->tracer.captures;
+    return TensorList(std::span<const Tensor>(all.data() + captured_, all.size() - captured_));
+  }
+  void capture(const TensorList& tensors) {
+    for (const auto& tensor : tensors) made_->tracer.capture(tensor);
+  }
+
+  // `captures`: further inputs that go before the body's captures, as such.
+  Body finish(TensorList own, TensorList captures, TensorList outputs) {
+    made_->tracer.expect_no_slots_filled();
+    made_->own = std::move(own);
+    append(captures, all(from_.captures));
+    append(captures, all(new_captures()));
+    made_->captures = std::move(captures);
+    made_->outputs = std::move(outputs);
+    Body body = finished(made_);
+    if (!create_graph_) body.history = nullptr;
+    return body;
+  }
+
+  const BodyHistory& from() const { return from_; }
+
+ private:
+  bool create_graph_;
+  const BodyHistory& from_;
+  std::shared_ptr<BodyHistory> made_;
+  std::size_t captured_;
+};
 
 TensorList sublist(const TensorList& list, std::size_t from, std::size_t count) {
   return TensorList(std::span<const Tensor>(list.data() + from, count));
@@ -96,30 +154,33 @@ TensorList sublist(const TensorList& list, std::size_t from, std::size_t count) 
 
 TensorList cond_gradient(const GradCall& c) {
   const auto& a = c.attrs.as<CondAttrs>();
-  const Graph& graph = graph_of(c);
   const auto captures = c.in.subspan(1);
   const Indices wanted = wanted_in(c, 1, captures.size());
   const Indices arrived = arrived_in(c, 0, c.grads.size());
   if (wanted.empty() || arrived.empty()) return {};
   const TensorList seeds = picked(c.grads, arrived);
-  Types own;
-  append(own, captures);
-  append(own, all(seeds));
-  const auto backward_of = [&](std::int64_t index) -> BodyFn {
-    return [&, body = body_at(graph, index)](const TensorList& in) {
-      const TensorList given = sublist(in, captures.size(), seeds.size());
-      return pull_back(*body, sublist(in, 0, captures.size()), wanted, arrived, all(given));
-    };
-  };
-  const BodyFn branches[] = {backward_of(a.then), backward_of(a.otherwise)};
-  TensorList none;
-  const auto bodies = trace_bodies("cond", own, branches, none);
+  const Body bodies[] = {body_of(c, a.then, 0), body_of(c, a.otherwise, 0)};
+  std::vector<BackwardTrace> traces;
+  traces.reserve(2);
+  TensorList given[2], found[2], captured;
+  for (std::size_t k = 0; k < 2; ++k) {
+    BackwardTrace& trace = traces.emplace_back(bodies[k]);
+    trace.capture(captured);
+    given[k] = trace.inputs(types_of(all(seeds)));
+    TensorList inputs;
+    for (std::size_t i : wanted) inputs.push_back(trace.from().captures[i]);
+    found[k] = trace.pull(arrived, all(given[k]), inputs);
+    captured = trace.new_captures();
+  }
+  traces[0].capture(captured);
+  const Body then = traces[0].finish({}, given[0], found[0]), otherwise = traces[1].finish({}, given[1], found[1]);
   TensorList operands{c.in[0]};
-  append(operands, captures);
   append(operands, all(seeds));
-  const TensorList found = apply_cond(bodies[0], bodies[1], all(operands));
+  append(operands, captures);
+  append(operands, all(captured));
+  const TensorList made = apply_cond(then, otherwise, all(operands));
   TensorList result(c.in.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) result[1 + wanted[i]] = found[i];
+  for (std::size_t i = 0; i < wanted.size(); ++i) result[1 + wanted[i]] = made[i];
   return result;
 }
 
@@ -130,7 +191,7 @@ TensorList cond_gradient(const GradCall& c) {
 class LoopGradient {
  public:
   // `stacked`: where the stacked results begin among all.
-  LoopGradient(const GradCall& c, BodyPtr body, LoopParts parts, std::size_t stacked)
+  LoopGradient(const GradCall& c, Body body, LoopParts parts, std::size_t stacked)
       : c_(c), body_(std::move(body)), parts_(parts), stacked_(stacked) {
     for (std::size_t i = 0; i < parts.carried; ++i) {
       if (is_float(state(i).dtype())) floats_.push_back(i);
@@ -146,18 +207,32 @@ class LoopGradient {
   std::int64_t sliced() const { return static_cast<std::int64_t>(parts_.carried + parts_.sliced + results_.size()); }
 
   // (trip, gradients of states, sums for captures, states, xs, gradients of results, captures) → the next gradients and
-  // sums, the gradients of xs.
-  BodyPtr backward() const {
-    Types own{TensorType{DType::i64, {}}};
-    for (std::size_t i : floats_) own.push_back(state(i).type());
-    for (std::size_t i : captures_) own.push_back(capture(i).type());
-    for (std::size_t i = 1; i <= parts_.carried + parts_.sliced; ++i)
-      own.push_back(body_->value(body_->inputs[i]).type);
-    for (std::size_t i : results_) own.push_back(body_->value(body_->outputs[parts_.carried + i]).type);
-    append(own, captures());
-    const BodyFn function = [this](const TensorList& in) { return step(in); };
-    TensorList none;
-    return trace_bodies(c_.op.name, own, {&function, 1}, none)[0];
+  // sums, the gradients of xs. What it captures besides is added to captures().
+  Body backward() {
+    BackwardTrace trace(body_);
+    const BodyHistory& from = trace.from();
+    TensorList wanted;
+    for (std::size_t i : floats_) wanted.push_back(from.own[1 + i]);
+    for (std::size_t i : captures_) wanted.push_back(from.captures[i]);
+    for (std::size_t i : xs_) wanted.push_back(from.own[1 + parts_.carried + i]);
+    const TensorList carry = trace.inputs(types_of(all(sublist(wanted, 0, floats_.size() + captures_.size()))));
+    Types slices;
+    for (std::size_t i : results_) slices.push_back(from.outputs[parts_.carried + i].type());
+    const TensorList results = trace.inputs(slices);
+    Indices seeded = floats_;
+    for (std::size_t i : results_) seeded.push_back(parts_.carried + i);
+    TensorList given = sublist(carry, 0, floats_.size());
+    append(given, all(results));
+    TensorList found = trace.pull(seeded, all(given), wanted);
+    const TensorList sums = trace.sums(sublist(carry, floats_.size(), captures_.size()),
+                                       all(sublist(found, floats_.size(), captures_.size())));
+    for (std::size_t i = 0; i < sums.size(); ++i) found[floats_.size() + i] = sums[i];
+    TensorList own{from.own[0]};
+    append(own, all(carry));
+    append(own, all(sublist(from.own, 1, parts_.carried + parts_.sliced)));
+    append(own, all(results));
+    captured_ = trace.new_captures();
+    return trace.finish(own, {}, found);
   }
 
   // The carry that the reverse loop begins with.
@@ -180,48 +255,38 @@ class LoopGradient {
     return result;
   }
 
-  std::span<const Tensor> captures() const { return c_.in.subspan(parts_.first_capture()); }
+  TensorList captures() const {
+    TensorList list(c_.in.subspan(parts_.first_capture()));
+    append(list, all(captured_));
+    return list;
+  }
   std::span<const Tensor> xs() const { return c_.in.subspan(parts_.first_slice(), parts_.sliced); }
 
  private:
   const Tensor& state(std::size_t i) const { return c_.in[parts_.first_carry() + i]; }
   const Tensor& capture(std::size_t i) const { return c_.in[parts_.first_capture() + i]; }
 
-  TensorList step(const TensorList& in) const {
-    std::size_t at = 1;
-    const auto take = [&](std::size_t count) {
-      at += count;
-      return sublist(in, at - count, count);
-    };
-    const TensorList states = take(floats_.size()), sums = take(captures_.size());
-    const TensorList again = take(parts_.carried + parts_.sliced), results = take(results_.size());
-    TensorList inputs{in[0]};
-    append(inputs, all(again));
-    append(inputs, all(take(parts_.captures)));
-    Indices wanted, seeded;
-    for (std::size_t i : floats_) wanted.push_back(1 + i);
-    for (std::size_t i : captures_) wanted.push_back(1 + parts_.carried + parts_.sliced + i);
-    for (std::size_t i : xs_) wanted.push_back(1 + parts_.carried + i);
-    for (std::size_t i : floats_) seeded.push_back(i);
-    for (std::size_t i : results_) seeded.push_back(parts_.carried + i);
-    TensorList seeds = states;
-    append(seeds, all(results));
-    TensorList found = pull_back(*body_, inputs, wanted, seeded, all(seeds));
-    for (std::size_t i = 0; i < sums.size(); ++i) found[floats_.size() + i] = add(sums[i], found[floats_.size() + i]);
-    return found;
-  }
-
   const GradCall& c_;
-  BodyPtr body_;
+  Body body_;
   LoopParts parts_;
   std::size_t stacked_;
   Indices floats_, captures_, xs_, results_;  // float states, wanted captures and xs, stacked results with a gradient
   bool nothing_ = false;
+  TensorList captured_;
 };
 
+// A body that takes the last `more` operands as well, and does not read them.
+Body widened(std::shared_ptr<const Graph> body, const TensorList& operands, std::size_t more) {
+  if (more == 0) return {std::move(body)};
+  auto graph = std::make_shared<Graph>(*body);
+  for (std::size_t i = operands.size() - more; i < operands.size(); ++i) graph->add_input(operands[i].type());
+  return {std::move(graph)};
+}
+
 // A scan over the saved states, the other way round; `limit` says how many of them there are, if not all.
-TensorList reverse_scan(const GradCall& c, const LoopGradient& gradient, std::size_t states, std::int64_t length,
+TensorList reverse_scan(const GradCall& c, LoopGradient& gradient, std::size_t states, std::int64_t length,
                         bool reverse, const Tensor& limit) {
+  const Body backward = gradient.backward();
   ScanLoopAttrs attrs{.carried = gradient.carried(), .sliced = gradient.sliced(), .length = length, .reverse = reverse};
   TensorList operands;
   if (limit.defined()) {
@@ -232,31 +297,38 @@ TensorList reverse_scan(const GradCall& c, const LoopGradient& gradient, std::si
   append(operands, c.out.subspan(c.out.size() - states));
   append(operands, gradient.xs());
   append(operands, all(gradient.result_gradients()));
-  append(operands, gradient.captures());
-  return gradient.distributed(apply_scan(attrs, gradient.backward(), all(operands)));
+  append(operands, all(gradient.captures()));
+  return gradient.distributed(apply_scan(attrs, backward, all(operands)));
 }
 
 TensorList scan_gradient(const GradCall& c) {
   const auto& a = c.attrs.as<ScanLoopAttrs>();
   const LoopParts parts = loop_parts(c.attrs, c.in.size());
-  const LoopGradient gradient(c, body_at(graph_of(c), a.body), parts, parts.carried);
+  check(a.saves, "[scan] expected a scan that saves its carries to be differentiated, got one that does not");
+  LoopGradient gradient(c, body_of(c, a.body, 1 + parts.carried + parts.sliced), parts, parts.carried);
   if (gradient.nothing()) return {};
   return reverse_scan(c, gradient, parts.carried, a.length, !a.reverse, a.limited ? c.in[0] : Tensor());
 }
 
 TensorList while_gradient(const GradCall& c) {
   const auto& a = c.attrs.as<WhileAttrs>();
-  const Graph& graph = graph_of(c);
   const LoopParts parts = loop_parts(c.attrs, c.in.size());
   const bool bounded = a.max_trips > 0;
-  const LoopGradient gradient(c, body_at(graph, a.body), parts, parts.carried + (bounded ? 1 : 0));
+  check(a.saves == bounded,
+        "[while] expected a loop that saves its states to be differentiated, got one that does not");
+  const std::size_t own = 1 + parts.carried;
+  LoopGradient gradient(c, body_of(c, a.body, own), parts, parts.carried + (bounded ? 1 : 0));
   if (gradient.nothing()) return {};
   if (bounded) return reverse_scan(c, gradient, parts.carried, a.max_trips, true, c.out[parts.carried].detach());
-  TensorList operands = gradient.seeds();
-  append(operands, c.in);  // the states it began with, the captures
+  const Body backward = gradient.backward();
   const WhileGradAttrs attrs{.carried = gradient.carried(), .states = a.states};
-  return gradient.distributed(
-      apply_while_grad(attrs, body_at(graph, a.condition), body_at(graph, a.body), gradient.backward(), all(operands)));
+  TensorList operands = gradient.seeds();
+  append(operands, c.in.subspan(0, parts.carried));  // the states it began with
+  append(operands, all(gradient.captures()));
+  // All three bodies take the same captures, so the first two get those of the backward one as well.
+  const std::size_t more = gradient.captures().size() - parts.captures;
+  return gradient.distributed(apply_while_grad(attrs, widened(graph_at(c, a.condition), operands, more),
+                                               widened(graph_at(c, a.body), operands, more), backward, all(operands)));
 }
 
 }  // namespace

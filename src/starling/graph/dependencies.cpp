@@ -1,5 +1,8 @@
 #include "starling/graph/dependencies.h"
 
+#include <functional>
+#include <queue>
+
 #include "starling/graph/control_types.h"
 
 namespace starling {
@@ -76,5 +79,31 @@ class Dependencies {
 }  // namespace
 
 std::vector<std::vector<NodeId>> dependencies(const Graph& graph) { return Dependencies(graph).run(); }
+
+std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before, const std::vector<NodeId>& place) {
+  std::vector<std::vector<NodeId>> next(place.size());
+  std::vector<int> waits(place.size());
+  for (std::size_t id = 0; id < place.size(); ++id) {
+    for (NodeId first : before[id]) {
+      const NodeId from = place[static_cast<std::size_t>(first)], to = place[id];
+      if (from == to) continue;
+      next[static_cast<std::size_t>(from)].push_back(to);
+      ++waits[static_cast<std::size_t>(to)];
+    }
+  }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (std::size_t id = 0; id < place.size(); ++id) {
+    if (place[id] == static_cast<NodeId>(id) && waits[id] == 0) ready.push(static_cast<NodeId>(id));
+  }
+  std::vector<NodeId> order;
+  while (!ready.empty()) {
+    order.push_back(ready.top());
+    ready.pop();
+    for (NodeId id : next[static_cast<std::size_t>(order.back())]) {
+      if (--waits[static_cast<std::size_t>(id)] == 0) ready.push(id);
+    }
+  }
+  return order;
+}
 
 }  // namespace starling

@@ -38,6 +38,19 @@ bool is_pure(const Node& node) {
   return !op.stateful && !op.random && !op.comm && !op.measure && node.after.empty() && node.lane == Lane::compute;
 }
 
+bool may_be_read_later(const Graph& graph, ValueId id, NodeId from, NodeId to) {
+  while (graph.maker(id).op->view) id = graph.maker(id).in[0];
+  const Node& source = graph.maker(id);
+  if (!is_op(source, "variable")) return true;
+  for (NodeId at = from; at < graph.size(); ++at) {
+    const Node& node = graph.node(at);
+    if (!is_op(node, "assign") || source_index(node) != source_index(source)) continue;
+    // The new value may be laid into the variable where it is made.
+    if (at < to || graph.value(node.in[0]).node <= to) return false;
+  }
+  return true;
+}
+
 Uses::Uses(const Graph& graph) : graph_(graph), users_(graph.users()), is_output_(graph.values().size()) {
   for (ValueId id : graph.outputs) is_output_[static_cast<std::size_t>(id)] = true;
 }

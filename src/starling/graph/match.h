@@ -15,6 +15,10 @@ std::optional<double> uniform_value(const Graph& graph, ValueId id);
 // Nodes that only compute: no state, no randomness, no communication, no control edges.
 bool is_pure(const Node& node);
 
+// Whether a node that reads the value may move from one place to a later one: not past what overwrites a variable that
+// the value, or what it is a view of, lies in.
+bool may_be_read_later(const Graph& graph, ValueId id, NodeId from, NodeId to);
+
 // Who reads the values of a graph.
 class Uses {
  public:

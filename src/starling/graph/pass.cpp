@@ -26,8 +26,11 @@ const std::vector<Pass>& all_passes() {
        passes::cross_entropy},
       {"scales", "scale the smaller factor instead of a large product", passes::scales},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
+      {"fold_batch_norm", "move normalisation by given statistics into the weights before it", passes::fold_batch_norm},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
-      {"fuse", "join elementwise chains into one pass over memory", passes::fuse},
+      {"norm_activation", "join batch normalisations with the residual and relu behind them, and their gradients",
+       passes::norm_activation},
+      {"fuse", "join elementwise chains, broadcasts and reductions into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
       {"schedule", "choose order and lanes, so that communication hides behind compute", passes::schedule},
   };

@@ -42,7 +42,9 @@ Graph bodies(const Graph& graph, const PassContext& context);           // all p
 Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without the scores
 Graph cross_entropy(const Graph& graph, const PassContext& context);    // log-probabilities at labels, without the rest
 Graph scales(const Graph& graph, const PassContext& context);           // scales of products to their smaller factor
+Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // given statistics into weights and biases
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
+Graph norm_activation(const Graph& graph, const PassContext& context);  // normalisation, residual, relu into one
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one

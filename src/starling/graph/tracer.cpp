@@ -102,7 +102,22 @@ const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
   return nullptr;
 }
 
+namespace {
+
+// One value by two handles: both are results of the same recorded call.
+bool same_result(const Tensor& a, const Tensor& b) {
+  const auto &x = a.impl()->extra, &y = b.impl()->extra;
+  return x && y && x->node && x->node == y->node && x->output == y->output;
+}
+
+}  // namespace
+
 ValueId Tracer::lift_capture(const Tensor& tensor) {
+  for (const auto& known : captures) {
+    if (!same_result(known, tensor)) continue;
+    kept_.push_back(tensor);
+    return current_.at(known.impl());  // as another input its gradient would be found twice
+  }
   captures.push_back(tensor);
   if (!tensor.traced() && tensor.is_variable()) slots_before.emplace(tensor.impl(), tensor.grad());
   return graph_.add_input(tensor.type());

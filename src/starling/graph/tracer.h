@@ -10,9 +10,11 @@
 
 namespace starling {
 
+struct BodyHistory;
+
 // Turns the ops applied while it is on the interpreter stack into nodes of a graph. Named tensors become variables,
 // lifted by identity; other tensors that exist already become hidden inputs, read at every call, unless marked by
-// constant().
+// constant(). A copy of a tracer goes on from there by itself; values traced before are values of both.
 //
 // A declarative tracer records a graph that will be run by parts (GraphBuilder): captured tensors become constants, a
 // variable is read anew after it was assigned, since the assign may be left out of a run, and variables may be declared
@@ -42,9 +44,14 @@ class Tracer final : public Interpreter {
   void depends_on(const std::shared_ptr<const bool>& flag) override;
   Tracer* tracer() override { return this; }
   Tracer* outer() const { return outer_ ? outer_->tracer() : nullptr; }  // of a body: the tracer around it
+  void set_outer(Interpreter& outer) { outer_ = &outer; }                // a copy that goes on with a body elsewhere
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+
+  // How the bodies that nodes of this graph name were traced, as far as gradients may be wanted.
+  std::unordered_map<const Graph*, std::shared_ptr<const BodyHistory>> histories;
 
   // Of a body: what it reads from outside, in the order of its last inputs. capture() adds one beforehand.
   std::vector<Tensor> captures;
@@ -77,6 +84,7 @@ class Tracer final : public Interpreter {
   Graph graph_;
   std::unordered_map<const TensorImpl*, int> variables_;
   std::unordered_map<const TensorImpl*, ValueId> current_;  // newest value of what was lifted
+  std::vector<Tensor> kept_;                                // further handles of captures, which `current_` names
 };
 
 struct Trace {

@@ -114,7 +114,8 @@ TensorList interpret_control(const Graph& graph, const Node& node, const TensorL
   const Bodies bodies = bodies_of(graph, node);
   if (is_op(node, "cond")) return interpret(*bodies[in[0].item() != 0 ? 0 : 1], {}, all(part(in, 1, in.size() - 1)));
   if (is_op(node, "while")) return run_while(node.attrs.as<WhileAttrs>(), bodies, in);
-  if (is_op(node, "scan")) return run_scan(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
+  if (is_op(node, "scan"))
+    return run_scan(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
   return run_while_grad(node.attrs.as<WhileGradAttrs>(), bodies, in);
 }
 

@@ -44,24 +44,15 @@ class Attention {
 
   NodeId maker(ValueId id) const { return graph_.value(id).node; }
 
-  // The product of the scores moves to where y is made: not past what overwrites a variable that it reads in place.
-  bool stays(ValueId id, NodeId from, NodeId to) const {
-    while (graph_.maker(id).op->view) id = graph_.maker(id).in[0];
-    if (!is_op(graph_.maker(id), "variable")) return true;
-    for (NodeId at = from; at < to; ++at) {
-      const Node& node = graph_.node(at);
-      if (is_op(node, "assign") && source_index(node) == source_index(graph_.maker(id))) return false;
-    }
-    return true;
-  }
-
   void plan(const AttentionMatch& match) {
     const NodeId y = maker(match.y);
     NodeId first = match.backward_at;
     for (const auto& gradient : match.gradients)
       first = first < 0 ? maker(gradient.value) : std::min(first, maker(gradient.value));
     if (first >= 0 && first < y) return;
-    if (!stays(match.q.value, match.scores, y) || !stays(match.k.value, match.scores, y)) return;
+    for (const ValueId factor : {match.q.value, match.k.value}) {
+      if (!may_be_read_later(graph_, factor, match.scores, y)) return;
+    }
     planned_.push_back(std::make_unique<Planned>(Planned{match}));
     Planned& made = *planned_.back();
     forward_at_[y] = &made;

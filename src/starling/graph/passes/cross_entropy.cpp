@@ -46,14 +46,10 @@ class CrossEntropy {
     ValueId sum = -1, lse = -1, weights = -1, picked = -1;
   };
 
-  // The logits are read later than they were: not where an assign might overwrite them.
-  bool in_variable(ValueId id) const {
-    while (graph_.maker(id).op->view) id = graph_.maker(id).in[0];
-    return is_op(graph_.maker(id), "variable");
-  }
-
   void plan(const CrossEntropyMatch& match) {
-    if (in_variable(match.logits)) return;
+    for (const auto& reader : match.readers) {
+      if (!may_be_read_later(graph_, match.logits, graph_.value(match.logits).node, reader.node)) return;
+    }
     planned_.push_back(std::make_unique<Planned>(Planned{match}));
     for (std::size_t i = 0; i < match.readers.size(); ++i)
       reader_at_[match.readers[i].node] = {planned_.back().get(), i};
@@ -120,7 +116,9 @@ class CrossEntropy {
         return name(node.out[0], shape.numel() == p.match.rows
                                      ? shaped(picked(p), shape)
                                      : emit("sum", {shaped(picked(p), reader.kept)}, node.attrs));
-      case Reader::Kind::nll: name(node.out[0], p.sum); return name(node.out[1], emit("sum", {p.weights}, ReduceAttrs{}));
+      case Reader::Kind::nll:
+        name(node.out[0], p.sum);
+        return name(node.out[1], emit("sum", {p.weights}, ReduceAttrs{}));
       case Reader::Kind::backward: return name(node.out[0], shaped(gradient(p, reader.rows), shape));
     }
   }

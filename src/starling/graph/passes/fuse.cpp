@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 
 #include "starling/graph/dependencies.h"
@@ -47,7 +46,7 @@ class ProgramBuilder {
     for (std::size_t m = 0; m < group_.members.size(); ++m) add_step(m);
     read_unstretched();
     for (ValueId id : group_.outputs) add_output(id);
-    drop_unread();
+    drop_stretches();
     return std::move(made_);
   }
 
@@ -126,9 +125,11 @@ class ProgramBuilder {
     made_.text.dropped.push_back(lost);
   }
 
-  void drop_unread() {
+  // Those that nobody reads any more.
+  void drop_stretches() {
     FusedProgram& text = made_.text;
     for (std::size_t s = text.steps.size(); s-- > 0;) {
+      if (!text.steps[s].stretches()) continue;
       const int number = text.operands + static_cast<int>(s);
       const auto reads = [&](const FusedStep& step) { return std::ranges::find(step.in, number) != step.in.end(); };
       if (std::ranges::any_of(text.steps, reads) || std::ranges::find(text.outputs, number) != text.outputs.end())
@@ -163,36 +164,15 @@ class Fuser {
   }
 
  private:
-  // The node that a group stands at: its first.
-  NodeId place(NodeId id) const {
-    const int group = found_.group_of[static_cast<std::size_t>(id)];
-    return group < 0 ? id : found_.groups[static_cast<std::size_t>(group)].members.front();
-  }
-
-  // Places in an order in which they may run, as close to the old one as can be.
+  // A group stands at its first node.
   std::vector<NodeId> order() const {
-    std::vector<std::vector<NodeId>> next(graph_.nodes().size());
-    std::vector<int> waits(graph_.nodes().size());
+    std::vector<NodeId> place(graph_.nodes().size());
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      for (NodeId first : before_[static_cast<std::size_t>(id)]) {
-        if (place(first) == place(id)) continue;
-        next[static_cast<std::size_t>(place(first))].push_back(place(id));
-        ++waits[static_cast<std::size_t>(place(id))];
-      }
+      const int group = found_.group_of[static_cast<std::size_t>(id)];
+      place[static_cast<std::size_t>(id)] =
+          group < 0 ? id : found_.groups[static_cast<std::size_t>(group)].members.front();
     }
-    std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (place(id) == id && waits[static_cast<std::size_t>(id)] == 0) ready.push(id);
-    }
-    std::vector<NodeId> order;
-    while (!ready.empty()) {
-      order.push_back(ready.top());
-      ready.pop();
-      for (NodeId id : next[static_cast<std::size_t>(order.back())]) {
-        if (--waits[static_cast<std::size_t>(id)] == 0) ready.push(id);
-      }
-    }
-    return order;
+    return grouped_order(before_, place);
   }
 
   const TensorType& type(ValueId id) { return rewriter_.to().value(id).type; }

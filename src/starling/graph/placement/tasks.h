@@ -19,11 +19,12 @@ struct Task {
 };
 
 struct TaskValue {
-  int task = -1;            // that makes it
-  int output = -1;          // of the node; -1: no data, only that the task has ended
-  std::int64_t bytes = 0;   // that a transfer moves
-  std::int64_t memory = 0;  // that it takes where it is made: none for variables, arguments and results
-  std::vector<int> users;   // tasks
+  int task = -1;                 // that makes it
+  int output = -1;               // of the node; -1: no data, only that the task has ended
+  std::int64_t bytes = 0;        // that a transfer moves
+  std::int64_t memory = 0;       // that it takes where it is made: none for variables, arguments and results
+  std::vector<int> users;        // tasks
+  std::int64_t sent_memory = 0;  // that it takes there besides where it is sent: a copy of a variable that gets another
 };
 
 // Tasks that share a device.
@@ -55,6 +56,10 @@ struct TaskGraph {
 TaskGraph make_tasks(const Graph& graph, const ConstraintClasses& classes, const PlacementOptions& options,
                      const PlacementFacts& facts);
 
+// The second half of the work: who goes together, and where groups may go.
+void group_tasks(TaskGraph& tasks, const Graph& graph, const ConstraintClasses& classes,
+                 const PlacementOptions& options, const PlacementFacts& facts);
+
 // Which values are views that move nothing, and the value whose memory they share (itself where it is none).
 struct FreeViews {
   std::vector<ValueId> base;
@@ -65,6 +70,9 @@ FreeViews find_free_views(const Graph& graph);
 // Nodes that every device which reads them has for itself: constants, and views of one operand that are as large as it
 // or not dense.
 bool is_copied_along(const Graph& graph, const FreeViews& views, NodeId id);
+
+// The node whose result an operand is once such views are seen through; -1: a constant.
+NodeId maker_of(const Graph& graph, const FreeViews& views, ValueId id);
 
 double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& device, const PlacementOptions& options);
 std::int64_t bytes_of(const TensorType& type);
