@@ -77,6 +77,33 @@ TEST(Allocations, ADataParallelStepMakesNoneOfOursEither) {
   EXPECT_EQ(count(run, 200).ours, 0);
 }
 
+// A training step through a scan with a cond and a bounded while inside, their gradients included.
+TEST(Allocations, ControlFlowOfStaticLengthMakesNoneOfOurs) {
+  Tensor w = full({16, 16}, 0.1);
+  w.set_requires_grad();
+  w.set_name("w");
+  optim::Sgd opt({w}, {.lr = 0.01});
+  auto step = compile([&](const Tensor& h, const Tensor& x) {
+    const auto cell = [&](const TensorList& c, const TensorList& slice) {
+      const TensorList s =
+          while_loop([](const TensorList& state) { return sum(state[0]) < 8; },
+                     [&](const TensorList& state) { return TensorList{matmul(state[0], w) + slice[0] + 0.5}; }, c,
+                     {.max_trips = 50});
+      return std::pair{cond(
+                           sum(s[0]) > 20, [&] { return TensorList{s[0] * 0.1}; }, [&] { return s; }),
+                       TensorList{}};
+    };
+    const Tensor loss = mean(square(scan(cell, {h}, {x}).first[0]));
+    loss.backward();
+    opt.step();
+    return loss;
+  });
+  const Tensor h = zeros({4, 16}), x = full({6, 4, 16}, 0.1);
+  const auto run = [&] { step(h, x); };
+  count(run, 3);
+  EXPECT_EQ(count(run, 50).ours, 0);
+}
+
 TEST(Allocations, AStepPlacedOverTwoDevicesMakesNoneOfOursEither) {
   Bench bench("mlp", 8, DType::f32);
   const Device other{DeviceKind::cpu, 1};

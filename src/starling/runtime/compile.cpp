@@ -69,6 +69,7 @@ struct CompiledFunction::State {
 };
 
 CompiledFunction::CompiledFunction(TraceFn f, CompileOptions options) : state_(std::make_unique<State>()) {
+  check(options.cache > 0, "[compile] expected a cache of at least one program, got {}", options.cache);
   state_->f = std::move(f);
   state_->strategy = options.strategy ? options.strategy : std::make_shared<SingleStrategy>();
   state_->options = std::move(options);

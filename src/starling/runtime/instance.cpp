@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/kernels/resources.h"
 #include "starling/runtime/lane_thread.h"
 #include "starling/runtime/rendezvous.h"
 #include "starling/tensor/device_memory.h"
@@ -85,8 +86,15 @@ void Instance::resolve() {
     void** out = next;
     for (const auto& place : instruction.out) settle(place);
     steps_[static_cast<std::size_t>(instruction.lane)].push_back(
-        {instruction.plan.get(), in, out, instruction.wait, &instruction});
+        {bound(*instruction.plan), in, out, instruction.wait, &instruction});
   }
+}
+
+const Plan* Instance::bound(const Plan& plan) {
+  const auto* open = options_.resources ? dynamic_cast<const ResourcePlan*>(&plan) : nullptr;
+  if (!open) return &plan;
+  own_plans_.push_back(open->bind(*options_.resources));
+  return own_plans_.back().get();
 }
 
 void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
