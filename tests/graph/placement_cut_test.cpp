@@ -175,6 +175,15 @@ TEST(PlacementSimulator, CountsOneReceiptForAllReadersAndKeepsSentValuesUntilTak
   EXPECT_EQ(released[1], -1) << "never sent";
 }
 
+TEST(PlacementCut, DelaysAreNotFolded) {
+  const char* const text = R"(
+    constant 0 f32[3] {1, 2, 3}
+    %a = constant {shape=[3]}
+    %b = delay(%a) {milliseconds=1}
+    return %b)";
+  expect_unchanged_by(passes::fold, text);
+}
+
 TEST(PlacementExplain, ListsNodesWithDeviceTimesAndBytes) {
   auto options = cpus(2);
   options.constraints = {{"op:tanh", logical_cpu(1)}};

@@ -121,7 +121,8 @@ ConstraintClasses MultiDeviceProgram::pass(const Graph& global) {
   for (NodeId id = 0; id < marked.size(); ++id) {
     Node& node = marked.node(id);
     node.pinned = false;
-    node.device = {options_.devices[at(home_)].device.kind, static_cast<std::uint8_t>(classes.of_node[at(id)])};
+    const int own = classes.of_node[at(id)], asked = classes.classes[at(own)].device;
+    node.device = {options_.devices[at(asked < 0 ? home_ : asked)].device.kind, static_cast<std::uint8_t>(own)};
   }
   auto disable = build_.disable;
   disable.insert("fused_optimizer");

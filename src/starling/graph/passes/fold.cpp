@@ -91,6 +91,7 @@ class Folder {
     if (is_op(node, "constant")) return node.after.empty() && graph_.value(node.out[0]).type.shape.numel() == 1;
     if (!is_pure(node) || node.out.empty() || node.device.kind != DeviceKind::cpu) return false;
     if (node.in.empty()) return is_creation(node) && !is_op(node, "full");
+    if (is_op(node, "delay")) return false;  // the time it takes is what it is for
     for (ValueId in : node.in) {
       if (!known(rewriter_.map(in)) || graph_.maker(in).device != node.device) return false;
     }

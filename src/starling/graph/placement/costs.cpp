@@ -1,39 +1,11 @@
 #include <algorithm>
-#include <cmath>
 
+#include "starling/graph/cost.h"
 #include "starling/graph/placement/tasks.h"
 #include "starling/ops/transfer.h"
 
 namespace starling {
 namespace {
-
-double elements(const Graph& graph, ValueId id) { return static_cast<double>(graph.value(id).type.shape.numel()); }
-
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
-// Multiply-adds count 2. Products: √(mk · kn · mn) = mkn. Convolutions: the larger operands against the weights.
-double flops(const Graph& graph, const Node& node) {
-  double in = 0, out = 0;
-  for (ValueId id : node.in) in = std::max(in, elements(graph, id));
-  for (ValueId id : node.out) out = std::max(out, elements(graph, id));
-  const std::string& name = node.op->name;
-  const bool product = contains(name, "matmul") || contains(name, "linear") || contains(name, "conv") ||
-                       contains(name, "attention") || contains(name, "lstm") || contains(name, "gru");
-  if (!product || node.in.size() < 2) return std::max(in, out);
-  std::vector<double> sizes;
-  for (ValueId id : node.in) sizes.push_back(elements(graph, id));
-  for (ValueId id : node.out) sizes.push_back(elements(graph, id));
-  std::sort(sizes.begin(), sizes.end(), std::greater<>());
-  sizes.resize(std::max<std::size_t>(sizes.size(), 3), 1.0);
-  return 2 * std::sqrt(sizes[0] * sizes[1] * sizes[2]);
-}
-
-double bytes_moved(const Graph& graph, const Node& node) {
-  double bytes = 0;
-  for (ValueId id : node.in) bytes += static_cast<double>(bytes_of(graph.value(id).type));
-  for (ValueId id : node.out) bytes += static_cast<double>(bytes_of(graph.value(id).type));
-  return bytes;
-}
 
 struct Speed {
   double flops;
@@ -62,9 +34,10 @@ double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& devi
     if (seconds >= 0) return seconds;
   }
   if (is_op(node, "delay")) return node.attrs.as<DelayAttrs>().milliseconds / 1e3;
-  if (is_op(node, "assign") || node.op->view) return 0;
+  const Cost cost = cost_of(graph, id);
+  if (cost.flops == 0 && cost.bytes() == 0) return 0;  // views and assigns
   const Speed speed = speed_of(device);
-  return options.seconds_per_op + std::max(flops(graph, node) / speed.flops, bytes_moved(graph, node) / speed.bytes);
+  return options.seconds_per_op + std::max(cost.flops / speed.flops, cost.bytes() / speed.bytes);
 }
 
 }  // namespace starling

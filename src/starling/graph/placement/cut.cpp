@@ -147,7 +147,9 @@ class Cutter {
   std::int64_t local_variable(std::int64_t index) {
     int& known = variables_[static_cast<std::size_t>(index)];
     if (known < 0) {
-      known = made_.graph.add_variable(graph_.variables[static_cast<std::size_t>(index)]);
+      GraphVariable variable = graph_.variables[static_cast<std::size_t>(index)];
+      variable.init = -1;  // it has a value by now
+      known = made_.graph.add_variable(std::move(variable));
       made_.variables.push_back(static_cast<int>(index));
     }
     return known;
