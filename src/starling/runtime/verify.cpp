@@ -1,7 +1,7 @@
 #include "starling/runtime/verify.h"
 
 #include <algorithm>
-#include <limits>
+#include <tuple>
 
 #include "starling/base/error.h"
 #include "starling/runtime/verify_run.h"
@@ -115,9 +115,12 @@ bool VerifyReport::ok() const {
 
 std::string VerifyReport::print(std::size_t most_rows) const {
   std::vector<VerifyRow> shown = rows;
+  const auto badness = [](const VerifyRow& row) {
+    return std::tuple(row.differs, row.doubtful, row.compiled_eager, row.eager_fp64);
+  };
   if (shown.size() > most_rows)
     std::stable_sort(shown.begin(), shown.end(),
-                     [](const VerifyRow& a, const VerifyRow& b) { return a.compiled_eager > b.compiled_eager; });
+                     [&](const VerifyRow& a, const VerifyRow& b) { return badness(a) > badness(b); });
   std::string text =
       fmt::format("{:<40} {:>15} {:>12} {:>14}\n", "relative L2", "compiled-eager", "eager-fp64", "compiled-fp64");
   for (std::size_t i = 0; i < std::min(shown.size(), most_rows); ++i) {
@@ -125,7 +128,7 @@ std::string VerifyReport::print(std::size_t most_rows) const {
     text += fmt::format("{:<40} {:>15.2e} {:>12.2e} {:>14.2e}  {}\n", row.name, row.compiled_eager, row.eager_fp64,
                         row.compiled_fp64, verdict(row));
   }
-  if (shown.size() > most_rows) text += fmt::format("and {} more, all nearer\n", shown.size() - most_rows);
+  if (shown.size() > most_rows) text += fmt::format("and {} more, none worse\n", shown.size() - most_rows);
   text += fmt::format("tolerance {:.1e} (compiled-eager), {:.1e} (eager-fp64)\n", tolerance, fp64_tolerance);
   if (!fault.stage.empty()) {
     text += fmt::format("first wrong after: {} ({} differs by {:.2e})\n", fault.stage, fault.row, fault.distance);
