@@ -20,6 +20,7 @@ class Dependencies {
       for (ValueId in : node.in) need(id, graph_.value(in).node);
       for (NodeId other : node.after) need(id, other);
       if (node.op->comm) need(id, std::exchange(last_comm_, id));
+      if (has_effect(node)) need(id, std::exchange(last_effect_, id));
       note_reads(id);
       if (is_op(node, "assign")) assign(id);
     }
@@ -70,6 +71,7 @@ class Dependencies {
   std::vector<int> variable_;  // whose memory a value lies in, -1: its own
   std::vector<State> state_;
   NodeId last_comm_ = -1;
+  NodeId last_effect_ = -1;
 };
 
 }  // namespace
