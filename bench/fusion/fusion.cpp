@@ -84,6 +84,7 @@ struct Chain {
   std::string name;
   Case fused, apart;
 
+  explicit Chain(const std::string& title) : name(title) {}
   Chain(const std::string& title, const char* text, const std::vector<Tensor>& in, int pieces) : name(title) {
     const FusedProgram program = FusedProgram::parse(text);
     for (int piece = 0; piece < pieces; ++piece) {
@@ -165,6 +166,60 @@ std::vector<Chain> chains(const Options& options) {
   return made;
 }
 
+// An op and the ops that it stands for, on the same operands: what is given is named by number, results follow.
+struct Apart {
+  const char* op;
+  std::vector<int> in;
+};
+Chain one_of(const std::string& name, const char* op, const std::vector<Tensor>& in, const std::vector<Apart>& apart) {
+  Chain made(name);
+  const auto body = [](const char* title, const std::vector<Tensor>& given, double* bytes, TensorList& out) {
+    const OpDef& found = find_op(title);
+    const Attrs attrs = Attrs::defaults(*found.attrs);
+    const Types types = types_of(given);
+    for (const auto& type : infer(found, {types.data(), types.size()}, attrs))
+      out.push_back(empty(type.shape, type.dtype));
+    for (const auto& t : given) *bytes += bytes_of(t);
+    for (const auto& t : out) *bytes += bytes_of(t);
+    return [=, &found] { current_interpreter().apply_into(found, given, attrs, {out.data(), out.size()}); };
+  };
+  TensorList unused;
+  made.fused.body.push_back(body(op, in, &made.fused.bytes, unused));
+  std::vector<Tensor> values = in;
+  std::vector<std::function<void()>> calls;
+  for (const auto& [title, numbers] : apart) {
+    std::vector<Tensor> given;
+    for (int i : numbers) given.push_back(values[static_cast<std::size_t>(i)]);
+    TensorList out;
+    calls.emplace_back(body(title, given, &made.apart.bytes, out));
+    for (const auto& t : out) values.push_back(t);
+  }
+  made.apart.body.push_back([=] {
+    for (const auto& call : calls) call();
+  });
+  return made;
+}
+
+// Normalisations of resnet18 with a batch of 32.
+void add_norms(std::vector<Chain>& chains, const Options& options) {
+  for (const Shape& shape :
+       {Shape{32, 64, 56, 56}, Shape{32, 128, 28, 28}, Shape{32, 256, 14, 14}, Shape{32, 512, 7, 7}}) {
+    const auto drawn = [](const Shape& s) { return uniform(s, {.low = 0.5, .high = 2}); };
+    const Tensor x = drawn(shape), r = drawn(shape), dy = drawn(shape), w = drawn({shape[1]}), b = drawn({shape[1]});
+    const auto add = [&](const std::string& name, const char* op, const std::vector<Tensor>& in,
+                         const std::vector<Apart>& apart) {
+      const std::string title = name + " " + to_string(shape);
+      if (options.only.empty() || title.find(options.only) != std::string::npos)
+        chains.push_back(one_of(title, op, in, apart));
+    };
+    add("norm, relu", "batch_norm_relu", {x, w, b}, {{"batch_norm_train", {0, 1, 2}}, {"relu", {3}}});
+    add("norm, residual, relu", "batch_norm_relu", {x, w, b, r},
+        {{"batch_norm_train", {0, 1, 2}}, {"add", {4, 3}}, {"relu", {7}}});
+    add("norm and relu backward", "batch_norm_relu_backward", {dy, r, x, b, w, w},
+        {{"relu_backward", {0, 1}}, {"batch_norm_train_backward", {6, 2, 3, 4, 5}}});
+  }
+}
+
 // The faster of the library's copy and of threads that call memcpy.
 std::vector<Case> copies(const Tensor& x, const Tensor& y, int pieces) {
   std::vector<Case> made{{"copy", 2 * kBytes}, {"memcpy", 2 * kBytes}};
@@ -211,6 +266,7 @@ int main(int argc, char** argv) {
   const Tensor x = uniform({kCount}, {}), y = uniform({kCount}, {});
   auto plain = copies(x, y, options.pieces);
   auto made = chains(options);
+  add_norms(made, options);
   std::vector<Case*> all;
   for (auto& c : plain) all.push_back(&c);
   for (auto& c : made) all.push_back(&c.fused), all.push_back(&c.apart);
