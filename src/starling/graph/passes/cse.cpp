@@ -3,8 +3,11 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "starling/graph/control_bodies.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/control.h"
 
 namespace starling::passes {
 namespace {
@@ -52,7 +55,8 @@ struct Hash {
   }
 };
 
-bool mergeable(const Node& node) {
+bool mergeable(const Graph& graph, const Node& node) {
+  if (is_control(*node.op)) return node.after.empty() && !has_effects(graph, node) && !draws_random(graph, node);
   if (!node.after.empty() || node.op->random || node.op->comm) return false;
   return !node.op->stateful || is_op(node, "variable") || is_op(node, "constant");
 }
@@ -65,7 +69,7 @@ class Merger {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (is_op(node, "assign")) ++assigned_[static_cast<std::size_t>(source_index(node))];
-      if (mergeable(node))
+      if (mergeable(graph_, node))
         merge(id);
       else
         rewriter_.copy(id);
@@ -111,6 +115,11 @@ class Merger {
 
 }  // namespace
 
-Graph cse(const Graph& graph, const PassContext&) { return Merger(graph).run(); }
+Graph cse(const Graph& graph, const PassContext&) {
+  if (graph.bodies.empty()) return Merger(graph).run();
+  Graph shared = graph;
+  share_equal_bodies(shared);
+  return Merger(shared).run();
+}
 
 }  // namespace starling::passes

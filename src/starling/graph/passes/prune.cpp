@@ -1,5 +1,8 @@
+#include "starling/graph/control_bodies.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/control.h"
 #include "starling/ops/state.h"
 
 namespace starling::passes {
@@ -7,8 +10,9 @@ namespace {
 
 // Arguments keep their places whether they are read or not. A collective without readers may go: every rank drops the
 // same.
-bool is_root(const Node& node) {
-  return is_op(node, "assign") || is_op(node, "input") || (node.op->stateful && !is_source(node));
+bool is_root(const Graph& graph, const Node& node) {
+  if (is_op(node, "assign") || is_op(node, "input")) return true;
+  return is_control(*node.op) ? has_effects(graph, node) : node.op->stateful && !is_source(node);
 }
 
 std::vector<bool> needed_nodes(const Graph& graph) {
@@ -17,7 +21,7 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   for (ValueId id : graph.outputs) need(graph.value(id).node);
   for (NodeId id = graph.size() - 1; id >= 0; --id) {
     const Node& node = graph.node(id);
-    if (is_root(node)) need(id);
+    if (is_root(graph, node)) need(id);
     if (!needed[static_cast<std::size_t>(id)]) continue;
     for (ValueId in : node.in) need(graph.value(in).node);
     for (NodeId before : node.after) need(before);
@@ -51,9 +55,10 @@ Graph prune(const Graph& graph, const PassContext&) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (needed[static_cast<std::size_t>(id)]) rewriter.copy(id);
   }
-  Graph pruned = rewriter.finish();
-  drop_unread_constants(pruned);
-  return pruned;
+  Graph made = trim_loops(rewriter.finish());
+  drop_unused_bodies(made);
+  drop_unread_constants(made);
+  return made;
 }
 
 }  // namespace starling::passes
