@@ -131,5 +131,122 @@ TEST(Epilogues, DoNotMoveAProductPastAnAssignOfItsFactor) {
     return)");
 }
 
+TEST(Epilogues, TurnRowsThatAreAddedIntoBiases) {
+  EXPECT_EQ(shown_after(passes::epilogues, R"(
+    %x = input {shape=[3, 4]}
+    %w = input {index=1, shape=[4, 5]}
+    %b = input {index=2, shape=[5]}
+    %p = matmul(%x, %w)
+    %u = add(%b, %p)
+    %y = tanh(%u)
+    %v = input {index=3, shape=[5, 4]}
+    %q = matmul(%x, %v) {trans_b=true}
+    %z = add(%q, %b)
+    return %y, %z)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = transpose(%1) {order=[1, 0]}
+%4 = linear(%0, %3, %2) {activation="tanh"}
+%5 = input 3
+%6 = linear(%0, %5, %2)
+return %4, %6
+)");
+}
+
+TEST(Epilogues, TurnNumbersOfChannelsThatAreAddedIntoBiases) {
+  EXPECT_EQ(shown_after(passes::epilogues, R"(
+    %x = input {shape=[1, 2, 4, 4]}
+    %w = input {index=1, shape=[3, 2, 3, 3]}
+    %b = input {index=2, shape=[3, 1, 1]}
+    %c = conv2d(%x, %w)
+    %u = add(%c, %b)
+    %y = relu(%u)
+    return %y)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = reshape(%2) {shape=[3]}
+%4 = conv2d(%0, %1, %3) {activation="relu"}
+return %4
+)");
+}
+
+TEST(Epilogues, LeaveSumsThatAreNoBias) {
+  const std::string head = "%x = input {shape=[3, 4]}\n%w = input {index=1, shape=[4, 5]}\n%p = matmul(%x, %w)\n";
+  expect_unchanged_by(passes::epilogues, head + "%b = input {index=2, shape=[3, 1]}\n%y = add(%p, %b)\nreturn %y");
+  expect_unchanged_by(passes::epilogues, head + "%b = input {index=2, shape=[5]}\n%y = add(%p, %b)\nreturn %y, %p");
+}
+
+const std::string kLarge = R"(
+    %x = input {shape=[8192, 64]}
+    %w = input {index=1, shape=[512, 64]}
+    %b = input {index=2, shape=[512]}
+    %r = input {index=3, shape=[8192, 512]}
+    %u = linear(%x, %w, %b)
+)";
+
+TEST(Epilogues, EndLinearMapsWithResidualsAndAnyActivation) {
+  EXPECT_EQ(shown_after(passes::epilogues, kLarge + R"(
+    %s = add(%r, %u)
+    %y = silu(%s)
+    %v = linear(%x, %w)
+    %z = leaky_relu(%v) {slope=0.2}
+    %t = linear(%x, %w)
+    %a = add(%t, %r)
+    return %y, %z, %a)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = input 3
+%4 = linear_ends(%0, %1, %2, %3) {biased=true, residual=true, activation="silu"}
+%5 = linear_ends(%0, %1) {activation="leaky_relu", parameter=0.2}
+%6 = linear_ends(%0, %1, %3) {residual=true}
+return %4, %5, %6
+)");
+}
+
+TEST(Epilogues, KeepTheValueBeforeAnActivationForItsGradient) {
+  EXPECT_EQ(shown_after(passes::epilogues, kLarge + R"(
+    %y = gelu(%u)
+    %d = gelu_backward(%r, %u)
+    return %y, %d)"),
+            R"(
+%0 = input 0
+%1 = input 1
+%2 = input 2
+%3 = input 3
+%4, %5 = linear_ends(%0, %1, %2) {biased=true, activation="gelu", keep=true}
+%6 = gelu_backward(%3, %5)
+return %4, %6
+)");
+}
+
+TEST(Epilogues, LeaveLinearMapsThatAreSmallOrReadBeforeTheirActivation) {
+  expect_unchanged_by(passes::epilogues, R"(
+    %x = input {shape=[3, 4]}
+    %w = input {index=1, shape=[5, 4]}
+    %u = linear(%x, %w)
+    %y = gelu(%u)
+    return %y)");
+  expect_unchanged_by(passes::epilogues, kLarge + "%e = exp(%u)\n%y = gelu(%u)\nreturn %y, %e, %r");
+  expect_unchanged_by(passes::epilogues, kLarge + "%y = square(%u)\nreturn %y, %r");
+}
+
+TEST(Epilogues, DoNotCarryALinearMapPastAnAssignOfItsWeight) {
+  expect_unchanged_by(passes::epilogues, R"(
+    variable 0 "w" f32[512, 64]
+    %x = input {shape=[8192, 64]}
+    %n = input {index=1, shape=[512, 64]}
+    %w = variable {shape=[512, 64]}
+    %u = linear(%x, %w)
+    assign(%n)
+    %y = gelu(%u)
+    return %y)");
+}
+
 }  // namespace
 }  // namespace starling

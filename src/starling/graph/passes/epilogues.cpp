@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "starling/graph/pass.h"
+#include "starling/graph/product_ends.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/conv.h"
 #include "starling/ops/matmul.h"
@@ -157,6 +158,12 @@ class Epilogues {
 
 }  // namespace
 
-Graph epilogues(const Graph& graph, const PassContext&) { return Epilogues(graph).run(); }
+// Biases first, so that activations find their map; what those three activations leave ends maps as any other op.
+Graph epilogues(const Graph& graph, const PassContext& context) {
+  bool changed = false;
+  Graph biased = join_biases(graph, changed);
+  if (changed) biased = prune(biased, context);
+  return join_linear_ends(Epilogues(biased).run());
+}
 
 }  // namespace starling::passes
