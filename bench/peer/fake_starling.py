@@ -16,27 +16,31 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from peer import modes, nets
-from peer.catalogue import NETS
+from peer.catalogue import NETS, with_batch
 
 FAULT = os.environ.get("FAKE_STARLING_FAULT", "")
 STEP_MS = 0.5
+RSS_BYTES = 5_000_000
 
 
-def export(net: str, file: str) -> None:
+def export(net: str, batch: int, file: str) -> None:
     torch.manual_seed(1)
-    tensors = {name: value.detach().clone() for name, value in nets.build(net).named_parameters()}
-    order = ",".join(tensors)
+    model = nets.build(net)
+    tensors = {name: value.detach().clone() for name, value in model.named_parameters()}
+    buffers = {name: value.clone() for name, value in model.named_buffers() if value.is_floating_point()}
+    metadata = {"order": ",".join(tensors), "buffers": ",".join(buffers)}
+    tensors.update(buffers)
     if FAULT == "shapes":
         tensors["0.weight"] = tensors["0.weight"][1:].contiguous()
-    tensors["input.x"], tensors["input.y"] = nets.random_batch(net)
-    save_file(tensors, file, metadata={"order": order})
+    tensors["input.x"], tensors["input.y"] = nets.random_batch(with_batch(net, batch))
+    save_file(tensors, file, metadata=metadata)
 
 
 def losses(net: str, file: str, steps: int) -> list:
     with safe_open(file, framework="pt") as f:
         tensors = {name: f.get_tensor(name) for name in f.keys()}
-        order = f.metadata()["order"].split(",")
-    model, x, y = nets.load_exported(net, tensors, order)
+        metadata = f.metadata()
+    model, x, y = nets.load_exported(net, tensors, metadata)
     step = modes.train_variants("eager", NETS[net].is_cnn, lambda: model, x, y)["contiguous+fused"]
     values = [step().item() for _ in range(steps)]
     if FAULT == "losses":
@@ -50,7 +54,8 @@ def timing(options) -> dict:
     threads = options.threads + (FAULT == "threads")
     return {"net": options.net, "batch": options.batch, "threads": threads, "device": options.device,
             "dtype": options.dtype, "phase": options.phase, "mode": options.mode, "step_ms": STEP_MS,
-            "p10_ms": STEP_MS * 0.9, "samples_per_s": options.batch / STEP_MS * 1e3, "peak_bytes": 1 << 20}
+            "p10_ms": STEP_MS * 0.9, "samples_per_s": options.batch / STEP_MS * 1e3, "peak_bytes": 1 << 20,
+            "rss_bytes": RSS_BYTES, "program_bytes": 1 << 19, "variable_bytes": 1 << 18}
 
 
 def parse_arguments():
@@ -70,7 +75,7 @@ def main() -> None:
     if FAULT == "crash":
         sys.exit("fake starling: asked to crash")
     if options.export:
-        export(options.net, options.export)
+        export(options.net, options.batch, options.export)
     elif FAULT == "garbage":
         print("no JSON here")
     elif imported:

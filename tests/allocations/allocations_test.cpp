@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/step_testing.h"
+#include "starling/runtime/placed.h"
 
 // Counts every allocation of the process: operator new is ours, what reaches malloc otherwise belongs to the libraries.
 // Sanitizers bring their own malloc, so this program is not built with them.
@@ -101,6 +102,18 @@ TEST(Allocations, ControlFlowOfStaticLengthMakesNoneOfOurs) {
   const auto run = [&] { step(h, x); };
   count(run, 3);
   EXPECT_EQ(count(run, 50).ours, 0);
+}
+
+TEST(Allocations, AStepPlacedOverTwoDevicesMakesNoneOfOursEither) {
+  Bench bench("mlp", 8, DType::f32);
+  const Device other{DeviceKind::cpu, 1};
+  PlacementOptions options{.devices = {{.device = kCpu, .threads = 1}, {.device = other, .threads = 1}}};
+  options.constraints = {{"var:" + bench.net.parameters()[0].name(), other}};
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
+                      {.threads = 1, .strategy = placed(options)});
+  const auto run = [&] { step(bench.x, bench.y); };
+  count(run, 20);
+  EXPECT_EQ(count(run, 200).ours, 0);
 }
 
 TEST(Allocations, TheCountersCount) {

@@ -238,10 +238,7 @@ std::vector<const OpDef*> tested_ops(int shard) {
 }
 
 // Control flow has bodies, which only a graph holds: tests/runtime/control_*_test.cpp.
-bool is_graph_only(const OpDef& op) {
-  if (is_control(op)) return true;
-  return op.name == "input" || op.name == "variable" || op.name == "constant" || op.name == "assign";
-}
+bool is_graph_only(const OpDef& op) { return op.stateful || is_control(op); }
 
 TEST(OpChecks, EveryOpHasSampleCalls) {
   for (const auto* op : tested_ops()) {

@@ -25,7 +25,7 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   node.in = SmallVector<ValueId, 4>(in);
   for (std::size_t i = 0; i < out.size(); ++i) {
     node.out.push_back(static_cast<ValueId>(values_.size()));
-    values_.push_back({out[i], id, static_cast<int>(i), {}});
+    values_.push_back({out[i], id, static_cast<int>(i), {}, {}});
   }
   nodes_.push_back(std::move(node));
   return id;
@@ -36,12 +36,14 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   const Device device = like.device;
   const NodeId origin = like.origin;
   const Lane lane = like.lane;
+  const bool pinned = like.pinned;
   const NodeId id = add(op, in, attrs);
   Node& made = node(id);
   made.scope = scope;
   made.device = device;
   made.origin = origin;
   made.lane = lane;
+  made.pinned = pinned;
   return id;
 }
 
@@ -99,6 +101,8 @@ std::vector<std::vector<NodeId>> Graph::users() const {
 bool is_op(const Node& node, std::string_view name) { return node.op->name == name; }
 
 bool is_source(const Node& node) { return node.op->attrs == &attr_type<SourceAttrs>(); }
+
+bool has_effect(const Node& node) { return node.op->stateful && !is_source(node) && !is_op(node, "assign"); }
 
 std::int64_t source_index(const Node& node) {
   if (is_source(node)) return node.attrs.as<SourceAttrs>().index;

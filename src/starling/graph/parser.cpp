@@ -75,6 +75,8 @@ class Parser {
     if (first == "variable") return variable();
     if (first == "constant") return constant();
     if (first == "body") return body();
+    if (first == "init") return init();
+    if (first == "target") return target();
     call(first, {});
   }
 
@@ -87,6 +89,26 @@ class Parser {
     next_index(graph_.variables.size(), "variable");
     std::string name = at_.quoted();
     graph_.add_variable({std::move(name), type(), {}});
+  }
+
+  void init() {
+    const auto index = at_.integer(0, kMostIndex);
+    const auto count = static_cast<std::int64_t>(graph_.variables.size());
+    if (index >= count) at_.error("expected the index of one of {} variables, got {}", count, index);
+    auto& variable = graph_.variables[static_cast<std::size_t>(index)];
+    if (variable.init >= 0) at_.error("expected one first value of variable {}, got a second", index);
+    variable.init = value();
+  }
+
+  void target() {
+    const std::string name = at_.quoted();
+    const auto [it, fresh] = graph_.targets.try_emplace(name);
+    if (!fresh) at_.error("expected a new target, got '{}' again", name);
+    at_.expect("(");
+    while (!at_.take(")")) {
+      if (!it->second.empty()) at_.expect(",");
+      it->second.push_back(node_ref());
+    }
   }
 
   TensorType type() {
@@ -241,6 +263,7 @@ class Parser {
     }
     if (at_.take("lane=")) graph_.node(id).lane = lane();
     if (at_.take("device=")) graph_.node(id).device = device();
+    graph_.node(id).pinned = at_.take("pinned");
   }
 
   Lane lane() {
@@ -271,10 +294,12 @@ class Parser {
   void result_type(Value& value) {
     const TensorType given = type();
     if (given != value.type) at_.error("expected {} as inferred, got {}", to_string(value.type), to_string(given));
-    if (!at_.take("<")) return;
-    do value.spec.push_back(placement());
-    while (at_.take(","));
-    at_.expect(">");
+    if (at_.take("<")) {
+      do value.spec.push_back(placement());
+      while (at_.take(","));
+      at_.expect(">");
+    }
+    if (at_.peek("\"")) value.name = Symbol(at_.quoted());
   }
 
   Placement placement() {

@@ -15,11 +15,22 @@ const std::vector<Pass>& all_passes() {
        passes::logical_shards},
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
+      {"fold", "compute what depends on constants only", passes::fold},
+      {"simplify", "drop identities, join views, casts and scales", passes::simplify},
       {"cse", "merge equal nodes", passes::cse},
+      {"rejoin", "lay the gradients of a tensor's pieces side by side instead of adding them up", passes::rejoin},
       {"bodies", "run the passes over the bodies of cond, while and scan", passes::bodies},
+      {"attention", "replace attention spelt out by one that stores no scores, forward and backward",
+       passes::attention},
+      {"cross_entropy", "replace log-probabilities at labels by the loss of logits, forward and backward",
+       passes::cross_entropy},
+      {"scales", "scale the smaller factor instead of a large product", passes::scales},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
+      {"fold_batch_norm", "move normalisation by given statistics into the weights before it", passes::fold_batch_norm},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
-      {"fuse", "join elementwise chains into one pass over memory", passes::fuse},
+      {"norm_activation", "join batch normalisations with the residual and relu behind them, and their gradients",
+       passes::norm_activation},
+      {"fuse", "join elementwise chains, broadcasts and reductions into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
       {"schedule", "choose order and lanes, so that communication hides behind compute", passes::schedule},
   };
@@ -31,9 +42,9 @@ namespace {
 // Without these a distributed program would be wrong, not only slower.
 bool required(std::string_view name) { return name == "partition" || name == "logical_shards"; }
 
-void check_names(const std::set<std::string>& disabled) {
+void check_names(const std::set<std::string>& disabled, std::span<const Pass> passes) {
   std::vector<std::string> known{"all"};
-  for (const auto& pass : all_passes()) known.emplace_back(pass.name);
+  for (const auto& pass : passes) known.emplace_back(pass.name);
   for (const auto& name : disabled) {
     const bool found = std::find(known.begin(), known.end(), name) != known.end();
     const auto close = nearest(name, known);
@@ -42,23 +53,30 @@ void check_names(const std::set<std::string>& disabled) {
   }
 }
 
+template <class F>
+double milliseconds_of(F&& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
-PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled) {
-  check_names(disabled);
+PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled,
+                          std::span<const Pass> passes) {
+  check_names(disabled, passes);
   PassContext context = given;
   context.disabled = disabled;
   verify(graph, "trace");
   PipelineResult result{graph, {}};
-  for (const auto& pass : all_passes()) {
-    PassReport report{std::string(pass.name), 0, result.graph.size(), result.graph.size(), false};
+  for (const auto& pass : passes) {
+    PassReport report{
+        .name = std::string(pass.name), .nodes_before = result.graph.size(), .nodes_after = result.graph.size()};
     report.skipped = !required(pass.name) && (disabled.contains("all") || disabled.contains(report.name));
     if (!report.skipped) {
-      const auto start = std::chrono::steady_clock::now();
-      result.graph = pass.run(result.graph, context);
-      report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      report.milliseconds = milliseconds_of([&] { result.graph = pass.run(result.graph, context); });
       report.nodes_after = result.graph.size();
-      verify(result.graph, pass.name);
+      report.verify_ms = milliseconds_of([&] { verify(result.graph, pass.name); });
     }
     result.reports.push_back(std::move(report));
   }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +34,17 @@ namespace passes {
 Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
+Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
+Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
+Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
 Graph bodies(const Graph& graph, const PassContext& context);           // all passes over the bodies of control flow
+Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without the scores
+Graph cross_entropy(const Graph& graph, const PassContext& context);    // log-probabilities at labels, without the rest
+Graph scales(const Graph& graph, const PassContext& context);           // scales of products to their smaller factor
+Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // given statistics into weights and biases
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
+Graph norm_activation(const Graph& graph, const PassContext& context);  // normalisation, residual, relu into one
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one
@@ -46,7 +55,8 @@ const std::vector<Pass>& all_passes();  // in the order they run
 
 struct PassReport {
   std::string name;
-  double milliseconds = 0;
+  double milliseconds = 0;  // of the pass itself
+  double verify_ms = 0;     // of the check after it
   int nodes_before = 0;
   int nodes_after = 0;
   bool skipped = false;
@@ -57,7 +67,9 @@ struct PipelineResult {
   std::vector<PassReport> reports;
 };
 
-// Runs every pass that is not in `disabled`, verifying after each. `required` passes (partition) run regardless.
-PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled);
+// Runs every pass that is not in `disabled`, verifying after each. `required` passes (partition) run regardless. Tests
+// and bisections give a list of their own.
+PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
+                          std::span<const Pass> passes = all_passes());
 
 }  // namespace starling

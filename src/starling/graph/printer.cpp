@@ -51,7 +51,8 @@ std::string placing(const Graph& graph, const Node& node) {
   if (!node.after.empty())
     out += " after=(" + joined(node.after, [&](NodeId id) { return node_name(graph, id); }) + ")";
   if (node.lane != Lane::compute) out += " lane=" + std::string(name(node.lane));
-  if (node.device != Device{}) out += " device=" + to_string(node.device);
+  if (node.device != Device{} || node.pinned) out += " device=" + to_string(node.device);
+  if (node.pinned) out += " pinned";
   return out;
 }
 
@@ -65,6 +66,7 @@ std::string head(const Graph& graph, const Node& node) {
 std::string type_and_spec(const Value& value) {
   std::string out = to_string(value.type);
   if (!value.spec.empty()) out += "<" + joined(value.spec, [](Placement p) { return to_string(p); }) + ">";
+  if (!value.name.empty()) out += " " + quoted(value.name.str());
   return out;
 }
 
@@ -83,6 +85,18 @@ std::string constant_line(std::size_t index, const Tensor& tensor) {
   const std::string out = fmt::format("constant {} {}", index, to_string(tensor.type()));
   // The null device holds shapes only.
   return tensor.device().kind == DeviceKind::null ? out + " null\n" : out + " {" + literals(tensor) + "}\n";
+}
+
+// What a graph that runs by parts has besides: first values of variables, groups of nodes to run.
+std::string ends(const Graph& graph) {
+  std::string out;
+  for (std::size_t i = 0; i < graph.variables.size(); ++i) {
+    if (graph.variables[i].init >= 0) out += fmt::format("init {} {}\n", i, value_name(graph.variables[i].init));
+  }
+  for (const auto& [name, nodes] : graph.targets) {
+    out += "target " + quoted(name) + " (" + joined(nodes, [&](NodeId id) { return node_name(graph, id); }) + ")\n";
+  }
+  return out;
 }
 
 std::string return_line(const Graph& graph) {
@@ -134,7 +148,7 @@ std::string contents(const Graph& graph) {
     const auto types = joined(node.out, [&](ValueId v) { return type_and_spec(graph.value(v)); });
     out += node.out.empty() ? text + "\n" : fmt::format("{:<{}} : {}\n", text, width, types);
   }
-  return out + return_line(graph);
+  return out + ends(graph) + return_line(graph);
 }
 
 }  // namespace

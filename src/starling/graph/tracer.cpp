@@ -5,6 +5,7 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/ops/call_site.h"
+#include "starling/ops/device_scope.h"
 #include "starling/ops/loop_scope.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/row_sparse.h"
@@ -41,6 +42,42 @@ Tensor Tracer::input(const TensorType& type, Device device) {
   return traced(id, device);
 }
 
+namespace {
+
+// Memory of its own: what a graph holds does not change with what the caller does afterwards.
+Tensor copied(const Tensor& tensor) {
+  check(tensor.contiguous(),
+        "[graph] expected a dense tensor to hold as a constant, got {} with strides {}: densify it",
+        to_string(tensor.type()), to_string(tensor.strides()));
+  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  copy_into(copy, tensor);
+  return copy;
+}
+
+}  // namespace
+
+Tensor Tracer::read(int variable, Device device) {
+  const ValueId id = graph_.read(variable);
+  graph_.node(graph_.value(id).node).device = device;
+  return traced(id, device);
+}
+
+Tensor Tracer::declare(GraphVariable variable, Device device) {
+  return read(graph_.add_variable(std::move(variable)), device);
+}
+
+Tensor Tracer::constant(const Tensor& tensor) {
+  const ValueId id = graph_.add_constant(copied(tensor));
+  graph_.node(graph_.value(id).node).device = tensor.device();
+  return traced(id, tensor.device());
+}
+
+int Tracer::declared(const Tensor& tensor) const {
+  if (!declarative_ || !tensor.traced() || tensor.impl()->tracer != id_) return -1;
+  const Node& maker = graph_.maker(tensor.impl()->value);
+  return is_op(maker, "variable") ? static_cast<int>(source_index(maker)) : -1;
+}
+
 int Tracer::variable_of(const Tensor& tensor) {
   const auto [it, fresh] = variables_.try_emplace(tensor.impl(), 0);
   if (fresh) {
@@ -52,14 +89,15 @@ int Tracer::variable_of(const Tensor& tensor) {
 
 void Tracer::restore_slots() {
   for (const auto& variable : graph_.variables) {
-    if (variable.tensor.grad().traced()) variable.tensor.set_grad(slots_before.at(variable.tensor.impl()));
+    if (variable.tensor.defined() && variable.tensor.grad().traced())
+      variable.tensor.set_grad(slots_before.at(variable.tensor.impl()));
   }
 }
 
 // A variable that lies in the same memory as a tensor that is none: a view of it, or the same by another handle.
 const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
   for (const auto& variable : graph_.variables) {
-    if (variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
+    if (variable.tensor.defined() && variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
   }
   return nullptr;
 }
@@ -118,7 +156,8 @@ ValueId Tracer::lift(const Tensor& tensor) {
           variable->name());
     return value_of(*variable);
   }
-  hidden_inputs.push_back(tensor);
+  hidden_inputs.push_back(tensor);  // declarative: kept for its identity only
+  if (declarative_) return graph_.add_constant(copied(tensor));
   return graph_.add_input(tensor.type());
 }
 
@@ -132,7 +171,9 @@ ValueId Tracer::value_of(const Tensor& tensor) {
   const auto [it, fresh] = current_.try_emplace(tensor.impl(), -1);
   if (fresh) {
     it->second = lift(tensor);
-    graph_.node(graph_.value(it->second).node).device = tensor.device();
+    Node& node = graph_.node(graph_.value(it->second).node);
+    if (!node.pinned) node.device = tensor.device();
+    if (is_op(node, "variable")) pin_to_scope(node);
   }
   return it->second;
 }
@@ -163,6 +204,14 @@ void Tracer::annotate(NodeId id, Device device) {
   if (origin >= 0 && !outer_) node.origin = graph_.value(origin).node;
 }
 
+// The device of the scope is a wish for when the program is placed: the stand-ins keep the device of their operands.
+void Tracer::pin_to_scope(Node& node) {
+  const auto device = current_device();
+  if (!device) return;
+  node.device = *device;
+  node.pinned = true;
+}
+
 TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
   if (op.measure) {
     const std::string site = CallSite::current();
@@ -180,6 +229,7 @@ TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const 
   }
   const NodeId id = graph_.add(op, {in.data(), in.size()}, attrs);
   annotate(id, device);
+  pin_to_scope(graph_.node(id));
   TensorList out;
   for (ValueId value : graph_.node(id).out) out.push_back(traced(value, device));
   return out;
@@ -195,6 +245,7 @@ void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
           body_of_, target.name().empty() ? to_string(target.type()) : "variable '" + target.name() + "'");
   }
   for (const auto& target : targets) {
+    if (declared(target) >= 0) continue;
     check(!target.traced(),
           "[compile] expected a variable to assign, got a traced value (in-place on a traced value is refused)");
     check(target.is_variable(),
@@ -206,9 +257,14 @@ void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
     check(out[i].type() == targets[i].type(), "[{}] expected to assign {}, got {}", op.name,
           to_string(targets[i].type()), to_string(out[i].type()));
     const ValueId value = out[i].impl()->value;
-    const NodeId id = graph_.add(assign_op, {&value, 1}, AssignAttrs{variable_of(targets[i])});
+    const int variable = declared(targets[i]);
+    const NodeId id =
+        graph_.add(assign_op, {&value, 1}, AssignAttrs{variable >= 0 ? variable : variable_of(targets[i])});
     annotate(id, targets[i].device());
-    current_[targets[i].impl()] = value;
+    if (declarative_)
+      current_.erase(targets[i].impl());
+    else
+      current_[targets[i].impl()] = value;
   }
 }
 

@@ -1,5 +1,7 @@
 #include "starling/graph/verifier.h"
 
+#include <set>
+
 #include "starling/base/error.h"
 #include "starling/graph/control_types.h"
 
@@ -23,6 +25,8 @@ class Verifier {
       if (is_op(node, "assign")) check_assign(node);
     }
     check_values();
+    check_names();
+    check_inits();
     check_ends();
   }
 
@@ -136,6 +140,28 @@ class Verifier {
                         graph_.maker(id).out[static_cast<std::size_t>(value.output)] == id;
       check(made, "[verify] after {}: expected %{} to be output {} of node {}, which does not make it", stage_, id,
             value.output, value.node);
+    }
+  }
+
+  void check_names() const {
+    std::set<std::string_view> seen;
+    for (const Value& value : graph_.values()) {
+      check(value.name.empty() || seen.insert(value.name.str()).second,
+            "[verify] after {}: expected one value named '{}', got two", stage_, value.name.str());
+    }
+    for (const auto& [name, nodes] : graph_.targets) {
+      for (NodeId id : nodes)
+        check(id >= 0 && id < graph_.size(), "[verify] after {}: expected target '{}' of nodes that exist, got node {}",
+              stage_, name, id);
+    }
+  }
+
+  void check_inits() const {
+    for (const auto& variable : graph_.variables) {
+      if (variable.init == -1) continue;
+      check(is_value(variable.init) && graph_.value(variable.init).type == variable.type,
+            "[verify] after {}: expected variable '{}' to begin with a value of {}, got %{}", stage_, variable.name,
+            to_string(variable.type), variable.init);
     }
   }
 

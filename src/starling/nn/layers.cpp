@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "starling/base/error.h"
+#include "starling/ops/activation.h"
 #include "starling/ops/conv.h"
 #include "starling/ops/matmul.h"
 #include "starling/ops/random.h"
+#include "starling/ops/reduce.h"
 #include "starling/ops/shape_ops.h"
 #include "starling/ops/unary.h"
 
@@ -32,7 +34,8 @@ Conv2d::Conv2d(const Conv2dOptions& o) : options_(o) {
         "[Conv2d] expected sizes of at least 1 and groups that divide in, got in {}, out {}, kernel {}, groups {}",
         o.in, o.out, o.kernel, o.groups);
   const std::int64_t fan_in = o.in / o.groups * o.kernel * o.kernel;
-  weight_ = &add_parameter("weight", begin({o.out, o.in / o.groups, o.kernel, o.kernel}, fan_in));
+  const Shape shape{o.out, o.in / o.groups, o.kernel, o.kernel};
+  weight_ = &add_parameter("weight", o.stddev > 0 ? normal(shape, {.stddev = o.stddev}) : begin(shape, fan_in));
   if (o.bias) bias_ = &add_parameter("bias", begin({o.out}, fan_in));
 }
 
@@ -54,5 +57,13 @@ Tensor Flatten::forward(const Tensor& x) { return flatten(x); }
 Tensor Relu::forward(const Tensor& x) { return relu(x); }
 Tensor Tanh::forward(const Tensor& x) { return tanh(x); }
 Tensor Sigmoid::forward(const Tensor& x) { return sigmoid(x); }
+Tensor Gelu::forward(const Tensor& x) { return gelu(x); }
+
+Tensor GlobalAvgPool::forward(const Tensor& x) {
+  check(x.rank() >= 3, "[GlobalAvgPool] expected x [n, c, ...] with places to average, got {}", to_string(x.type()));
+  Shape axes;
+  for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
+  return mean(x, {.axes = axes});
+}
 
 }  // namespace starling::nn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct Place {
   Kind kind = Kind::arena;
   int index = 0;  // which input, variable, …; for the arena: which buffer (resolved into `offset` once planned)
   std::int64_t offset = 0;  // in bytes
+  std::int64_t bytes = 0;   // that the operand spans from there
 };
 
 // A kernel call: all decided. `wait` counts the instructions of the other lane that must be done before it starts.
@@ -36,6 +38,8 @@ struct ExecutableOptions {
   int threads = 1;
   bool reuse_memory = true;  // off: every value has memory of its own, which tests and debuggers like
   bool reference_only = false;
+  // Kernels of this program alone, asked before the table's; no plan: those of the table.
+  std::function<Planned(const PlanRequest&)> own_kernels = nullptr;
 };
 
 // A compiled graph: immutable, shared by the instances that run it. Static shapes, one device.

@@ -21,16 +21,32 @@ std::vector<bool> strided(const std::vector<ArgDesc>& args) {
   return which;
 }
 
+// From the first to the last element of an operand.
+std::int64_t spanned_bytes(const ArgDesc& desc) {
+  std::int64_t last = 0;
+  for (int i = 0; i < desc.shape.rank(); ++i) {
+    if (desc.shape[i] == 0) return 0;
+    if (desc.strides[i] > 0) last += (desc.shape[i] - 1) * desc.strides[i];
+  }
+  return (last + 1) * static_cast<std::int64_t>(size_of(desc.dtype));
+}
+
 }  // namespace
 
 Device program_device(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (node.device.kind != DeviceKind::cpu) return node.device;
+    if (!node.pinned && node.device.kind != DeviceKind::cpu) return node.device;
   }
   for (const auto& node : graph.nodes()) {
-    if (!node.in.empty()) return node.device;
+    if (!node.pinned && !node.in.empty()) return node.device;
   }
-  return graph.nodes().empty() ? kCpu : graph.nodes()[0].device;
+  for (const auto& node : graph.nodes()) {
+    if (!node.pinned) return node.device;
+  }
+  for (const auto& variable : graph.variables) {
+    if (variable.tensor.defined()) return variable.tensor.device();
+  }
+  return kCpu;
 }
 
 Lowering::Lowering(Graph graph, const ExecutableOptions& options)
@@ -333,10 +349,16 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
   std::vector<ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);
-  Planned planned = is_control(op)
-                        ? plan_control(graph_, graph_.node(id), exe_->device_, options_)
-                        : plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
-                                      {.threads = options_.threads, .reference_only = options_.reference_only});
+  Planned planned;
+  if (is_control(op)) {
+    planned = plan_control(graph_, graph_.node(id), exe_->device_, options_);
+  } else if (options_.own_kernels) {
+    planned = options_.own_kernels({op, attrs, in_descs, out_descs, options_.threads});
+  }
+  if (!planned.plan) {
+    planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
+                          {.threads = options_.threads, .reference_only = options_.reference_only});
+  }
   if (planned.densify.empty()) planned.densify = strided(in_descs);
   const int until = finished_at_[static_cast<std::size_t>(id)];
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -363,6 +385,7 @@ Place Lowering::place(const Location& location) const {
   Place place = memory_[static_cast<std::size_t>(location.memory)].place;
   if (place.kind == Place::Kind::arena) place.index = location.memory;
   place.offset = location.offset;
+  place.bytes = spanned_bytes(location.desc);
   return place;
 }
 

@@ -1,5 +1,7 @@
 #include "starling/runtime/program.h"
 
+#include <chrono>
+
 #include "starling/base/parallel.h"
 #include "starling/runtime/instance.h"
 
@@ -12,9 +14,9 @@ class SingleProgram final : public Program {
     PipelineResult passed = run_passes(global, {}, options.disable);
     reports_ = std::move(passed.reports);
     const int threads = options.threads > 0 ? options.threads : num_threads();
-    auto executable = Executable::build(
+    auto executable = lower(
         std::move(passed.graph),
-        {.threads = threads, .reuse_memory = options.reuse_memory, .reference_only = options.reference_only});
+        {.threads = threads, .reuse_memory = options.reuse_memory, .reference_only = options.reference_only}, reports_);
     instance_ = std::make_unique<Instance>(std::move(executable), container);
   }
 
@@ -25,6 +27,7 @@ class SingleProgram final : public Program {
   std::string explain() const override { return describe(reports_) + instance_->executable().explain(); }
   void set_profiler(Profiler* profiler) override { instance_->set_profiler(profiler); }
   std::size_t memory_bytes() const override { return instance_->memory_bytes(); }
+  std::vector<PassReport> reports() const override { return reports_; }
 
  private:
   std::vector<PassReport> reports_;
@@ -38,13 +41,28 @@ std::unique_ptr<Program> SingleStrategy::build(const Graph& global, const Contai
   return std::make_unique<SingleProgram>(global, container, options);
 }
 
+std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
+                                        std::vector<PassReport>& reports) {
+  PassReport report{.name = "lower", .nodes_before = graph.size()};
+  const auto start = std::chrono::steady_clock::now();
+  auto made = Executable::build(std::move(graph), options);
+  report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  report.nodes_after = static_cast<int>(made->instructions().size());
+  reports.push_back(std::move(report));
+  return made;
+}
+
 std::string describe(const std::vector<PassReport>& reports) {
-  std::string text = "pass               ms  nodes\n";
+  std::string text = fmt::format("{:16} {:>8} {:>10}  nodes\n", "pass", "ms", "verify ms");
+  double all = 0, verified = 0;
   for (const auto& r : reports) {
-    text += r.skipped ? fmt::format("{:16}  off  {}\n", r.name, r.nodes_before)
-                      : fmt::format("{:16} {:4.2f}  {} -> {}\n", r.name, r.milliseconds, r.nodes_before, r.nodes_after);
+    all += r.milliseconds;
+    verified += r.verify_ms;
+    text += r.skipped ? fmt::format("{:16} {:>8} {:>10}  {}\n", r.name, "off", "", r.nodes_before)
+                      : fmt::format("{:16} {:8.2f} {:10.2f}  {} -> {}\n", r.name, r.milliseconds, r.verify_ms,
+                                    r.nodes_before, r.nodes_after);
   }
-  return text;
+  return text + fmt::format("{:16} {:8.2f} {:10.2f}\n", "all", all, verified);
 }
 
 }  // namespace starling

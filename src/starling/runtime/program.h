@@ -29,7 +29,8 @@ class Program {
   virtual const Graph& graph() const = 0;  // after all passes (of rank 0)
   virtual std::string explain() const = 0;
   virtual void set_profiler(Profiler* profiler) = 0;
-  virtual std::size_t memory_bytes() const = 0;  // arenas and scratch of all ranks here
+  virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all ranks here
+  virtual std::vector<PassReport> reports() const { return {}; }  // of the passes and of lowering (of rank 0)
 };
 
 // Where, when, what and by which route ranks exchange: it makes a program of a traced, global graph.
@@ -47,6 +48,10 @@ class SingleStrategy final : public Strategy {
   std::string name() const override { return "single"; }
   std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
 };
+
+// Executable::build, with how long it took as a further row "lower": from nodes to instructions.
+std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
+                                        std::vector<PassReport>& reports);
 
 std::string describe(const std::vector<PassReport>& reports);  // the table of passes that explain() begins with
 

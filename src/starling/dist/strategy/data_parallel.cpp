@@ -115,6 +115,8 @@ class DataParallelProgram final : public Program {
     return text + describe(reports_) + ranks_[0].instance->executable().explain();
   }
 
+  std::vector<PassReport> reports() const override { return reports_; }
+
   void set_profiler(Profiler* profiler) override {
     for (auto& rank : ranks_) rank.instance->set_profiler(profiler);
   }
@@ -245,10 +247,11 @@ std::unique_ptr<Program> DataParallel::build(const Graph& global, const Containe
                         .shard_order = options_.shard_order,
                         .threads = threads};
     PipelineResult passed = run_passes(global, context, build.disable);
-    if (r == 0) reports = passed.reports;
-    auto executable = Executable::build(
-        std::move(passed.graph),
-        {.threads = threads, .reuse_memory = build.reuse_memory, .reference_only = build.reference_only});
+    auto executable =
+        lower(std::move(passed.graph),
+              {.threads = threads, .reuse_memory = build.reuse_memory, .reference_only = build.reference_only},
+              passed.reports);
+    if (r == 0) reports = std::move(passed.reports);
     Rank rank;
     rank.comm = std::move(comms[static_cast<std::size_t>(r)]);
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);

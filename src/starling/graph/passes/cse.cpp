@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 #include "starling/graph/control_bodies.h"
@@ -10,6 +12,9 @@
 namespace starling::passes {
 namespace {
 
+// Constants larger than this are the same only if they are the same tensor.
+constexpr std::size_t kMostCompared = 4096;
+
 // What two nodes must share to be one: reads of a variable also the number of assigns before them.
 struct Computation {
   const OpDef* op;
@@ -18,8 +23,29 @@ struct Computation {
   Device device;
   Lane lane;
   int epoch;
-  friend bool operator==(const Computation&, const Computation&) = default;
 };
+
+// Equal numbers may still differ in their sign: 0 and -0.
+bool same_signs(const Attrs& a, const Attrs& b) {
+  for (const auto& field : a.type().fields) {
+    if (field.kind != AttrKind::real) continue;
+    if (std::signbit(a.get<double>(field)) != std::signbit(b.get<double>(field))) return false;
+  }
+  return true;
+}
+
+bool operator==(const Computation& a, const Computation& b) {
+  return a.op == b.op && a.in == b.in && a.device == b.device && a.lane == b.lane && a.epoch == b.epoch &&
+         a.attrs == b.attrs && same_signs(a.attrs, b.attrs);
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (same(a, b)) return true;
+  const auto bytes = static_cast<std::size_t>(a.numel()) * size_of(a.dtype());
+  if (!(a.type() == b.type()) || a.device() != b.device() || a.device().kind != DeviceKind::cpu) return false;
+  if (bytes > kMostCompared || !a.contiguous() || !b.contiguous()) return false;
+  return bytes == 0 || std::memcmp(a.raw(), b.raw(), bytes) == 0;
+}
 
 struct Hash {
   std::size_t operator()(const Computation& c) const {
@@ -56,7 +82,18 @@ class Merger {
     auto in = rewriter_.map({node.in.data(), node.in.size()});
     if (node.op->commutative) std::sort(in.begin(), in.end());
     const int epoch = is_op(node, "variable") ? assigned_[static_cast<std::size_t>(source_index(node))] : 0;
-    return {node.op, node.attrs, in, node.device, node.lane, epoch};
+    Attrs attrs = node.attrs;
+    if (is_op(node, "constant")) attrs.get<std::int64_t>(*attrs.find("index")) = first_like(source_index(node));
+    return {node.op, attrs, in, node.device, node.lane, epoch};
+  }
+
+  // The first constant with the same contents.
+  std::int64_t first_like(std::int64_t index) const {
+    const auto& constants = graph_.constants;
+    for (std::int64_t i = 0; i < index; ++i) {
+      if (same_bytes(constants[static_cast<std::size_t>(i)], constants[static_cast<std::size_t>(index)])) return i;
+    }
+    return index;
   }
 
   void merge(NodeId id) {

@@ -3,6 +3,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/control.h"
+#include "starling/ops/state.h"
 
 namespace starling::passes {
 namespace {
@@ -28,6 +29,24 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   return needed;
 }
 
+// Constants that nobody reads any more are let go; the others move up.
+void drop_unread_constants(Graph& graph) {
+  std::vector<std::int64_t> moved(graph.constants.size(), -1);
+  std::vector<Tensor> kept;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!is_op(graph.node(id), "constant")) continue;
+    const auto index = static_cast<std::size_t>(source_index(graph.node(id)));
+    if (moved[index] < 0) {
+      moved[index] = static_cast<std::int64_t>(kept.size());
+      kept.push_back(graph.constants[index]);
+    }
+    SourceAttrs attrs = graph.node(id).attrs.as<SourceAttrs>();
+    attrs.index = moved[index];
+    graph.node(id).attrs = attrs;
+  }
+  graph.constants = std::move(kept);
+}
+
 }  // namespace
 
 Graph prune(const Graph& graph, const PassContext&) {
@@ -38,6 +57,7 @@ Graph prune(const Graph& graph, const PassContext&) {
   }
   Graph made = trim_loops(rewriter.finish());
   drop_unused_bodies(made);
+  drop_unread_constants(made);
   return made;
 }
 
