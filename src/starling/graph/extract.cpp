@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "starling/base/error.h"
+#include "starling/graph/control_bodies.h"
 #include "starling/ops/state.h"
 
 namespace starling {
@@ -17,7 +18,9 @@ class Extractor {
         edges_(edges),
         needed_(from.nodes().size(), false),
         values_(from.values().size(), -1),
-        nodes_(from.nodes().size(), -1) {}
+        nodes_(from.nodes().size(), -1) {
+    to_.bodies = from.bodies;
+  }
 
   Graph run() {
     for (ValueId id : wanted_.feeds) feed(id);
@@ -27,6 +30,7 @@ class Extractor {
       if (needed_[static_cast<std::size_t>(id)]) copy(id);
     }
     for (ValueId id : wanted_.fetches) to_.outputs.push_back(values_[static_cast<std::size_t>(id)]);
+    drop_unused_bodies(to_);
     return std::move(to_);
   }
 
@@ -120,10 +124,13 @@ class Extractor {
 // Copies what a value is made of, depth first; `made` remembers what there is already.
 class InitialValue {
  public:
-  explicit InitialValue(const Graph& from) : from_(from), values_(from.values().size(), -1) {}
+  explicit InitialValue(const Graph& from) : from_(from), values_(from.values().size(), -1) {
+    to_.bodies = from.bodies;
+  }
 
   Graph run(ValueId value) {
     to_.outputs = {at(value)};
+    drop_unused_bodies(to_);
     return std::move(to_);
   }
 
