@@ -3,6 +3,7 @@
 #include "starling/graph/control.h"
 #include "starling/graph/parser.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/precision.h"
 #include "starling/graph/printer.h"
 #include "starling/graph/tracer.h"
 #include "starling/graph/verifier.h"
@@ -214,6 +215,14 @@ TEST(ControlPasses, GoIntoBodiesAtEveryDepth) {
   EXPECT_LT(innermost(all), innermost(off));
   EXPECT_EQ(innermost(off), innermost(graph));
   EXPECT_EQ(innermost(run_passes(graph, {}, {"all"}).graph), innermost(graph));
+}
+
+TEST(ControlPasses, BodiesGoAlongWhereFloatsBecomeDoubles) {
+  const auto f = [](std::span<const Tensor> in) { return TensorList{doubled_until(in[0], 9)}; };
+  const Graph wide = in_double(traced(f, {zeros({3})}));
+  verify(wide, "in_double");
+  EXPECT_EQ(wide.value(wide.outputs[0]).type.dtype, DType::f64);
+  EXPECT_EQ(wide.bodies[1]->value(wide.bodies[1]->outputs[0]).type.dtype, DType::f64);
 }
 
 TEST(ControlPasses, PartitionWantsWholeOperands) {

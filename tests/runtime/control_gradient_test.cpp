@@ -1,10 +1,12 @@
 #include "runtime/control_testing.h"
+#include "starling/graph/control_apply.h"
 
 namespace starling {
 namespace {
 
 using testing::check_gradient;
 using testing::everywhere;
+using testing::Loss;
 using testing::message_of;
 using testing::number;
 using testing::numbers;
@@ -269,7 +271,8 @@ TEST(ControlGradient, OfALoopInARegionThatIsRecomputedAndOfSuchARegionInALoop) {
   for (std::int64_t max_trips : {0, 50}) {
     check_gradient(
         [&](std::span<const Tensor> in) {
-          return sum(sin(recompute([&](const Tensor& x) { return loop(sin(x), in[1], max_trips) * 2.0; }, in[0])));
+          return sum(
+              sin(recompute([=, w = in[1]](const Tensor& x) { return loop(sin(x), w, max_trips) * 2.0; }, in[0])));
         },
         {numbers({0.2, 0.5}, {2}), numbers({0.7, -0.4}, {2})});
   }
@@ -277,7 +280,7 @@ TEST(ControlGradient, OfALoopInARegionThatIsRecomputedAndOfSuchARegionInALoop) {
       [](std::span<const Tensor> in) {
         return sum(while_loop([](const TensorList& s) { return sum(s[0]) < 5; },
                               [&](const TensorList& s) {
-                                const auto inner = [&](const Tensor& x) { return x * 1.2 + square(in[1]); };
+                                const auto inner = [w = in[1]](const Tensor& x) { return x * 1.2 + square(w); };
                                 return TensorList{recompute(inner, s[0])};
                               },
                               {in[0]}, {.max_trips = 30})[0]);
@@ -324,6 +327,20 @@ TEST(ControlGradient, StopsAtDetachAndObeysCustomFunctionsAndHooksInsideABody) {
     const TensorList found = everywhere([&](std::span<const Tensor> x) { return gradient(x); }, in);
     const TensorList other = grad_all([&](std::span<const Tensor> x) { return loss(x) * 2.0; })(in);
     EXPECT_NEAR(other[0].to_vector()[0], 2 * found[0].to_vector()[0], 1e-9);
+  }
+}
+
+// Bodies that nobody traced here have no tape: their nodes are applied again.
+TEST(ControlGradient, OfAGraphThatWasReadFromText) {
+  const auto f = [](std::span<const Tensor> in) { return nested(in[0], in[1], {.max_trips = 40}); };
+  const auto unbounded = [](std::span<const Tensor> in) { return nested(in[0], in[1], {}); };
+  const std::vector<Tensor> in{numbers({0.2, 0.5, 0.1}, {3}), numbers({0.7, -0.4, 1.1}, {3})};
+  for (const Loss& loss : {Loss(f), Loss(unbounded)}) {
+    const Graph graph = parse_graph(print(
+        no_grad([&] { return trace([&](std::span<const Tensor> x) { return TensorList{loss(x)}; }, in).graph; })));
+    const auto again = grad_all([&](std::span<const Tensor> x) { return apply_body(graph, x)[0]; });
+    CompiledFunction compiled([&](std::span<const Tensor> x) { return again(x); }, {});
+    testing::expect_close(compiled.call(in), grad_all(loss)(in), 1e-11, "read from text");
   }
 }
 

@@ -3,7 +3,7 @@
 #include "starling/autograd/autograd.h"
 #include "starling/autograd/grad_node.h"
 #include "starling/base/error.h"
-#include "starling/graph/body_trace.h"
+#include "starling/graph/backward_trace.h"
 #include "starling/graph/control_types.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/binary.h"
@@ -74,77 +74,6 @@ TensorList picked(std::span<const Tensor> from, const Indices& indices) {
   for (std::size_t i : indices) list.push_back(dense(from[i]));
   return list;
 }
-
-// The gradient of a body, traced on in a copy of its tracer. It takes what the body takes and more, and may capture
-// more.
-class BackwardTrace {
- public:
-  explicit BackwardTrace(const Body& body)
-      : create_graph_(grad_enabled()),
-        from_(*body.history),
-        made_(std::make_shared<BodyHistory>(*body.history)),
-        captured_(made_->tracer.captures.size()) {
-    made_->tracer.set_outer(current_interpreter());
-  }
-
-  TensorList inputs(const Types& types) {
-    TensorList made;
-    for (const auto& type : types) {
-      made.push_back(made_->tracer.input(type, kCpu));
-      if (create_graph_ && is_float(type.dtype)) made.back().set_requires_grad();
-    }
-    return made;
-  }
-
-  // The gradients of some outputs of the body, given, with respect to some of its inputs; zeros where nothing flows.
-  TensorList pull(const Indices& seeded, std::span<const Tensor> seeds, const TensorList& wanted) {
-    const InterpreterScope scope(made_->tracer);
-    TensorList used;
-    for (std::size_t i : seeded) used.push_back(from_.outputs[i]);
-    TensorList found = gradients_since(from_.floor, all(used), all(wanted), seeds,
-                                       {.create_graph = create_graph_, .allow_unused = true});
-    for (std::size_t i = 0; i < found.size(); ++i)
-      found[i] = found[i].defined() ? dense(found[i]) : zeros_for(wanted[i]);
-    return found;
-  }
-
-  TensorList sums(const TensorList& a, std::span<const Tensor> b) {
-    const InterpreterScope scope(made_->tracer);
-    TensorList made;
-    for (std::size_t i = 0; i < a.size(); ++i) made.push_back(add(a[i], b[i]));
-    return made;
-  }
-
-  // What was captured on the way back, for the first time; and what another body has, so that both take the same.
-  TensorList new_captures() const {
-    const auto& all = made_->tracer.captures;
-    return TensorList(std::span<const Tensor>(all.data() + captured_, all.size() - captured_));
-  }
-  void capture(const TensorList& tensors) {
-    for (const auto& tensor : tensors) made_->tracer.capture(tensor);
-  }
-
-  // `captures`: further inputs that go before the body's captures, as such.
-  Body finish(TensorList own, TensorList captures, TensorList outputs) {
-    made_->tracer.expect_no_slots_filled();
-    made_->own = std::move(own);
-    append(captures, all(from_.captures));
-    append(captures, all(new_captures()));
-    made_->captures = std::move(captures);
-    made_->outputs = std::move(outputs);
-    Body body = finished(made_);
-    if (!create_graph_) body.history = nullptr;
-    return body;
-  }
-
-  const BodyHistory& from() const { return from_; }
-
- private:
-  bool create_graph_;
-  const BodyHistory& from_;
-  std::shared_ptr<BodyHistory> made_;
-  std::size_t captured_;
-};
 
 TensorList sublist(const TensorList& list, std::size_t from, std::size_t count) {
   return TensorList(std::span<const Tensor>(list.data() + from, count));
@@ -224,8 +153,9 @@ class LoopGradient {
     TensorList given = sublist(carry, 0, floats_.size());
     append(given, all(results));
     TensorList found = trace.pull(seeded, all(given), wanted);
-    const TensorList sums = trace.sums(sublist(carry, floats_.size(), captures_.size()),
-                                       all(sublist(found, floats_.size(), captures_.size())));
+    const TensorList sums_before = sublist(carry, floats_.size(), captures_.size());
+    const TensorList terms = sublist(found, floats_.size(), captures_.size());
+    const TensorList sums = trace.sums(all(sums_before), all(terms));
     for (std::size_t i = 0; i < sums.size(); ++i) found[floats_.size() + i] = sums[i];
     TensorList own{from.own[0]};
     append(own, all(carry));

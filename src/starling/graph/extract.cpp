@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "starling/base/error.h"
-#include "starling/graph/control_types.h"
+#include "starling/graph/control_bodies.h"
 #include "starling/ops/state.h"
 
 namespace starling {
@@ -30,6 +30,7 @@ class Extractor {
       if (needed_[static_cast<std::size_t>(id)]) copy(id);
     }
     for (ValueId id : wanted_.fetches) to_.outputs.push_back(values_[static_cast<std::size_t>(id)]);
+    drop_unused_bodies(to_);
     return std::move(to_);
   }
 
@@ -129,6 +130,7 @@ class InitialValue {
 
   Graph run(ValueId value) {
     to_.outputs = {at(value)};
+    drop_unused_bodies(to_);
     return std::move(to_);
   }
 
