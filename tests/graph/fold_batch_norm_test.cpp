@@ -76,5 +76,15 @@ TEST(FoldBatchNorm, LeavesWhatIsReadAgainOrActivatedOrSmallerThanItsWeights) {
     return %n)");
 }
 
+TEST(FoldBatchNorm, LeavesANormalisationThatAResidualJoins) {
+  const std::string body = kHead + R"(
+    %r = input {index=6, shape=[2, 4, 6, 6]}
+    %c = conv2d(%x, %w)
+    %n = batch_norm_infer(%c, %m, %v)
+    %s = add(%n, %r)
+    return %s)";
+  expect_unchanged_by(passes::fold_batch_norm, body);
+}
+
 }  // namespace
 }  // namespace starling

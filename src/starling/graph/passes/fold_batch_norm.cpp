@@ -29,10 +29,21 @@ class BatchNorms {
  private:
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
 
+  // A residual that is added next joins the normalisation in one pass over the images, which is no worse. Of two
+  // normalisations that are added the first is folded, the other joins it.
+  bool joins_residual(NodeId id) const {
+    const ValueId y = graph_.node(id).out[0];
+    const NodeId sum = uses_.only(y);
+    if (sum < 0 || !is_op(graph_.node(sum), "add")) return false;
+    const Node& node = graph_.node(sum);
+    const ValueId other = node.in[node.in[0] == y ? 1 : 0];
+    return !is_op(graph_.maker(other), "batch_norm_infer") || graph_.value(other).node < id;
+  }
+
   // The convolution or linear map that this normalises alone, if scaling its weights is less work; -1 otherwise.
   NodeId producer_of(NodeId id) const {
     const Node& norm = graph_.node(id);
-    if (!is_op(norm, "batch_norm_infer") || !is_pure(norm)) return -1;
+    if (!is_op(norm, "batch_norm_infer") || !is_pure(norm) || joins_residual(id)) return -1;
     const ValueId x = norm.in[0];
     const NodeId producer = graph_.value(x).node;
     const Node& made = graph_.node(producer);
