@@ -12,10 +12,14 @@ namespace {
 class Order {
  public:
   explicit Order(const Graph& graph) : graph_(graph), before_(graph.nodes().size()) {
-    NodeId last_comm = -1;
+    NodeId last_comm = -1, last_effect = -1;
     for (NodeId id = 0; id < graph.size(); ++id) {
       for (ValueId in : graph.node(id).in) edge(graph.value(in).node, id);
       for (NodeId other : graph.node(id).after) edge(other, id);
+      if (has_effect(graph.node(id))) {
+        if (last_effect >= 0) edge(last_effect, id);
+        last_effect = id;
+      }
       // All ranks make their collectives in one order, whatever else differs between them.
       if (!graph.node(id).op->comm) continue;
       if (last_comm >= 0) edge(last_comm, id);
