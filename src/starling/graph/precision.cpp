@@ -1,5 +1,7 @@
 #include "starling/graph/precision.h"
 
+#include <memory>
+
 #include "starling/base/error.h"
 #include "starling/ops/registry.h"
 
@@ -19,6 +21,7 @@ class Doubling {
       const Tensor host = to(constant, kCpu);
       to_.constants.push_back(is_float(host.dtype()) ? from_doubles(host.to_vector(), host.shape(), DType::f64) : host);
     }
+    for (const auto& body : from_.bodies) to_.bodies.push_back(std::make_shared<const Graph>(in_double(*body)));
     for (NodeId id = 0; id < from_.size(); ++id) node(id);
     for (ValueId id : from_.inputs) to_.inputs.push_back(value(id));
     for (ValueId id : from_.outputs) to_.outputs.push_back(value(id));
