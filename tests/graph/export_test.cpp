@@ -88,6 +88,25 @@ TEST(Svg, DrawsEveryNodeOnceWithItsTypesAndEscapesWhatIsMarkup) {
   EXPECT_EQ(count(svg, "<title>"), count(svg, "</title>"));
 }
 
+TEST(Svg, DrawsManyAssignsOfOneUpdateAsOneBox) {
+  std::string variables, reads, in, out, assigns;
+  for (int i = 0; i < 12; ++i) {
+    variables += fmt::format("variable {} \"w{}\" f32[3]\n", i, i);
+    reads += fmt::format("%{} = variable {{index={}, shape=[3]}}\n", i, i);
+    in += fmt::format("%{}, ", i);
+    out += fmt::format("{}%u{}", i % 12 ? ", " : "", i);
+    if (i < 6) assigns += fmt::format("assign(%u{}) {{index={}}}\n", i, i);
+  }
+  // Six weights, six velocities; six gradients are the velocities once more.
+  const std::string gradients = "%6, %7, %8, %9, %10, %11, ";
+  const Graph graph = graph_of(variables + reads + "%lr = input\n" + out + " = sgd_update_many(" + in + gradients +
+                               "%lr)\n" + assigns + "return\n");
+  const std::string svg = to_svg(graph);
+  EXPECT_EQ(count(svg, "<g class=\"n\""), 4U) << svg;  // variables, learning rate, update, assigns
+  EXPECT_NE(svg.find(">6 assigns<"), std::string::npos);
+  EXPECT_NE(svg.find(">12 variables<"), std::string::npos);
+}
+
 TEST(LayeredLayout, BoxesNeverOverlapAndEdgesLeadDown) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {

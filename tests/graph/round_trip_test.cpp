@@ -178,8 +178,7 @@ TEST(RoundTrip, AnotherVersionOfTheTextIsRefusedByName) {
     return "no error";
   };
   EXPECT_EQ(print(Graph()).find("starling-graph 1\n"), 0U);
-  EXPECT_NE(error_of("starling-graph 7\nreturn\n").find("line 1: expected version 1, got 7"),
-            std::string::npos)
+  EXPECT_NE(error_of("starling-graph 7\nreturn\n").find("line 1: expected version 1, got 7"), std::string::npos)
       << error_of("starling-graph 7\nreturn\n");
   EXPECT_NE(error_of("return\n").find("starling-graph"), std::string::npos);
 }

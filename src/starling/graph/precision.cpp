@@ -1,5 +1,7 @@
 #include "starling/graph/precision.h"
 
+#include <memory>
+
 #include "starling/base/error.h"
 #include "starling/ops/registry.h"
 

@@ -118,7 +118,9 @@ class Layering {
 
   void pack(const std::vector<int>& ids) {
     for (std::size_t i = 0; i < ids.size(); ++i)
-      item(ids[i]).x = i == 0 ? item(ids[i]).width / 2 : item(ids[i - 1]).x + apart(ids[i - 1], ids[i]);
+      item(ids[i]).x = i == 0 ? 0 : item(ids[i - 1]).x + apart(ids[i - 1], ids[i]);
+    const double centre = ids.empty() ? 0 : item(ids.back()).x / 2;
+    for (int id : ids) item(id).x -= centre;
   }
 
   // The positions nearest to the wanted ones that keep order and distances: neighbours that would come too close are
@@ -152,7 +154,13 @@ class Layering {
     for (int step = 0; step < count; ++step) {
       const auto& ids = layer(down ? step : count - 1 - step);
       std::vector<double> wanted;
-      for (int id : ids) wanted.push_back(middle(down ? item(id).above : item(id).below, item(id).x));
+      for (int id : ids) {
+        // Both sides, or deep graphs would drift away to one.
+        const double x = item(id).x;
+        wanted.push_back(
+            (middle(item(id).above, middle(item(id).below, x)) + middle(item(id).below, middle(item(id).above, x))) /
+            2);
+      }
       settle(ids, wanted);
     }
   }

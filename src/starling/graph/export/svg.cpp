@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "starling/base/error.h"
 #include "starling/graph/export/layered_layout.h"
@@ -16,6 +17,7 @@ constexpr double kLine = 14;
 constexpr double kPad = 6;
 constexpr double kMargin = 24;
 constexpr std::size_t kMostLetters = 44;
+constexpr std::size_t kBundle = 5;  // assigns or variables that are drawn as one
 
 std::string cut(std::string text) {
   if (text.size() > kMostLetters) text = text.substr(0, kMostLetters - 3) + "...";
@@ -29,11 +31,27 @@ struct Drawn {
 
 class SvgWriter {
  public:
-  explicit SvgWriter(const Graph& graph) : graph_(graph), names_(graph) {
-    for (NodeId id = 0; id < graph.size(); ++id) drawn_.push_back(of_node(id));
+  explicit SvgWriter(const Graph& graph) : graph_(graph), names_(graph), users_(graph.users()) {
+    std::map<std::pair<std::string, NodeId>, std::vector<NodeId>> bundles;
     for (NodeId id = 0; id < graph.size(); ++id) {
-      for (ValueId in : graph.node(id).in) edge(graph.value(in).node, id, to_string(graph.value(in).type));
-      for (NodeId first : graph.node(id).after) edge(first, id, "runs before");
+      if (const NodeId with = partner(id); with >= 0) bundles[{graph.node(id).op->name, with}].push_back(id);
+    }
+    std::erase_if(bundles, [](const auto& one) { return one.second.size() < kBundle; });
+    box_of_.assign(static_cast<std::size_t>(graph.size()), -1);
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const auto bundle = bundles.find({graph.node(id).op->name, partner(id)});
+      if (bundle == bundles.end()) {
+        box_of_[static_cast<std::size_t>(id)] = static_cast<int>(drawn_.size());
+        drawn_.push_back(of_node(id));
+      } else if (bundle->second.front() == id) {
+        for (NodeId member : bundle->second)
+          box_of_[static_cast<std::size_t>(member)] = static_cast<int>(drawn_.size());
+        drawn_.push_back(of_bundle(bundle->second));
+      }
+    }
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      for (ValueId in : graph.node(id).in) edge(graph.value(in).node, box(id), to_string(graph.value(in).type));
+      for (NodeId first : graph.node(id).after) edge(first, box(id), "runs before");
     }
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
       const Value& value = graph.value(graph.outputs[i]);
@@ -62,9 +80,36 @@ class SvgWriter {
   }
 
  private:
-  void edge(int from, int to, std::string text) {
-    edges_.push_back({from, to});
+  int box(NodeId id) const { return box_of_[static_cast<std::size_t>(id)]; }
+
+  void edge(NodeId from, int to, std::string text) {
+    if (!known_.emplace(box(from), to).second) return;
+    edges_.push_back({box(from), to});
     edge_texts_.push_back(std::move(text));
+  }
+
+  // Assigns of one update, and variables that one node alone reads, are drawn as one box where there are many: a joined
+  // update of a deep network would make rows of hundreds. The node they hang on; -1: none.
+  NodeId partner(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (is_op(node, "assign") && node.after.empty()) return graph_.value(node.in[0]).node;
+    if (!is_op(node, "variable")) return -1;
+    const auto& readers = users_[static_cast<std::size_t>(node.out[0])];
+    return readers.size() == 1 ? readers[0] : -1;
+  }
+
+  Drawn of_bundle(const std::vector<NodeId>& members) const {
+    const Node& first = graph_.node(members.front());
+    Drawn made{{fmt::format("{} {}s", members.size(), first.op->name)},
+               "",
+               std::string(device_colour(first.device)),
+               kind_of(first)};
+    for (NodeId id : members)
+      made.tooltip += graph_.variables[static_cast<std::size_t>(source_index(graph_.node(id)))].name + "\n";
+    std::string some = made.tooltip.substr(0, made.tooltip.size() - 1);
+    std::replace(some.begin(), some.end(), '\n', ' ');
+    made.lines.push_back(cut(some));
+    return made;
   }
 
   static std::string kind_of(const Node& node) {
@@ -165,6 +210,9 @@ class SvgWriter {
 
   const Graph& graph_;
   GraphNames names_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<int> box_of_;  // of each node
+  std::set<std::pair<int, int>> known_;
   std::vector<Drawn> drawn_;
   std::vector<LayoutBox> boxes_;
   std::vector<LayoutEdge> edges_;
