@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <sstream>
 
 #include "runtime/step_testing.h"
 #include "starling/autograd/autograd.h"
@@ -30,6 +31,15 @@ int nodes_of(const Graph& graph, bool fused) {
   return count;
 }
 
+// Chains that only the reference kernel runs would be slower than their ops.
+bool runs_fast(const CompiledFunction& compiled) {
+  std::istringstream lines(compiled.explain());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" fused ") != std::string::npos && line.find(" reference ") != std::string::npos) return false;
+  }
+  return true;
+}
+
 Tensor drawn(const Shape& shape, DType dtype = DType::f32) {
   return uniform(shape, {.low = -2, .high = 2, .dtype = dtype});
 }
@@ -41,6 +51,8 @@ void expect_one_node(const F& f, const Tensor& x) {
   EXPECT_LE(relative_l2(got, want), x.dtype() == DType::f32 ? 1e-5 : 1e-12);
   EXPECT_EQ(nodes_of(compiled.graph(), true), 1) << print(compiled.graph());
   EXPECT_EQ(nodes_of(compiled.graph(), false), 0) << print(compiled.graph());
+  EXPECT_NE(compiled.explain().find(" fused "), std::string::npos);
+  EXPECT_TRUE(runs_fast(compiled)) << compiled.explain();
 }
 
 Tensor softmax_by_hand(const Tensor& x) {
@@ -164,6 +176,7 @@ TEST(Fusion, OfRandomChainsEqualsEagerAndLeavesFewNodes) {
               << "seed " << seed << " output " << o << "\n"
               << print(compiled.graph());
       }
+      EXPECT_TRUE(runs_fast(compiled)) << compiled.explain();
       before += nodes_of(compiled.traced_graph(), false);
       after += nodes_of(compiled.graph(), true) + nodes_of(compiled.graph(), false);
     }
@@ -200,6 +213,7 @@ TEST(Fusion, OfRandomChainsHasTheGradientsOfEager) {
     const TensorList got = compiled(a, b, c);
     for (std::size_t o = 0; o < got.size(); ++o)
       ASSERT_LE(relative_l2(got[o], want[o]), dtype == DType::f32 ? 2e-5 : 1e-11) << "seed " << seed;
+    EXPECT_TRUE(runs_fast(compiled)) << compiled.explain();
     before += nodes_of(compiled.traced_graph(), false);
     after += nodes_of(compiled.graph(), true) + nodes_of(compiled.graph(), false);
   }

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kMostValues = 30;  // operands and steps of a group: what stays in L1 together
+constexpr std::size_t kMostValues = 48;  // operands and steps of a group, of which few are alive at once
 constexpr std::size_t kMostOutputs = 8;
 // Steps from the sources of the graph between members: joining far ones would hold values for long. Counted in depth,
 // not in place, so that groups are the same whatever stands between the nodes (other logical shards).
