@@ -1,5 +1,7 @@
 #include "starling/graph/dependencies.h"
 
+#include <utility>
+
 namespace starling {
 namespace {
 
@@ -17,6 +19,7 @@ class Dependencies {
       for (ValueId in : node.in) need(id, graph_.value(in).node);
       for (NodeId other : node.after) need(id, other);
       if (node.op->comm) need(id, std::exchange(last_comm_, id));
+      if (node.op->stateful && !is_source(node) && !is_op(node, "assign")) need(id, std::exchange(last_effect_, id));
       note_reads(id);
       if (is_op(node, "assign")) assign(id);
     }
@@ -59,6 +62,7 @@ class Dependencies {
       if (reader < maker) need(maker, reader);
     }
     need(id, state.assigned);
+    if (state.assigned < maker) need(maker, state.assigned);
     state.assigned = id;
   }
 
@@ -67,6 +71,7 @@ class Dependencies {
   std::vector<int> variable_;  // whose memory a value lies in, -1: its own
   std::vector<State> state_;
   NodeId last_comm_ = -1;
+  NodeId last_effect_ = -1;
 };
 
 }  // namespace

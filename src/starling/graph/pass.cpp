@@ -17,10 +17,12 @@ const std::vector<Pass>& all_passes() {
       {"prune", "drop nodes that no output or effect needs", passes::prune},
       {"cse", "merge equal nodes", passes::cse},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
+      {"smaller_masks", "take the mask of relu from what was pooled, so that the whole is not kept", passes::smaller_masks},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"fuse", "join elementwise chains into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
       {"schedule", "choose order and lanes, so that communication hides behind compute", passes::schedule},
+      {"rematerialise", "compute values again instead of keeping them, where memory is bounded", passes::rematerialise},
   };
   return list;
 }

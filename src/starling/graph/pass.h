@@ -18,6 +18,8 @@ struct PassContext {
   int shards = 0;                 // > 0: deterministic mode with so many logical shards
   std::string shard_order = "shard";
   int threads = 1;
+  int branches = 1;               // compute lanes that independent branches may go to
+  std::size_t memory_budget = 0;  // > 0: bytes that values may take at once, else they are computed again
 };
 
 // A rewrite of the graph with one subject. Each can be printed, timed, switched off and tested alone.
@@ -33,11 +35,13 @@ Graph partition(const Graph& graph, const PassContext& context);  // global prog
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
+Graph smaller_masks(const Graph& graph, const PassContext& context);    // backward reads what was pooled, not all of it
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one
 Graph schedule(const Graph& graph, const PassContext& context);         // order and lanes
+Graph rematerialise(const Graph& graph, const PassContext& context);    // computes again what does not fit in memory
 }  // namespace passes
 
 const std::vector<Pass>& all_passes();  // in the order they run

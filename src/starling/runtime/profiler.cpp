@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "starling/graph/graph.h"
+
 namespace starling {
 
 Profiler::Profiler(std::size_t capacity) : capacity_(capacity) { events_.reserve(capacity); }
@@ -29,12 +31,11 @@ void Profiler::clear() {
 std::string Profiler::chrome_trace() const {
   std::scoped_lock lock(mutex_);
   nlohmann::json trace{{"displayTimeUnit", "ns"}, {"dropped", dropped_}, {"traceEvents", nlohmann::json::array()}};
-  constexpr const char* lanes[] = {"compute", "comm"};
   for (const auto& e : events_) {
     trace["traceEvents"].push_back({{"name", e.name},
                                     {"ph", "X"},
                                     {"pid", e.rank},
-                                    {"tid", lanes[e.lane]},
+                                    {"tid", name(static_cast<Lane>(e.lane))},
                                     {"ts", static_cast<double>(e.begin_ns) / 1e3},
                                     {"dur", static_cast<double>(e.end_ns - e.begin_ns) / 1e3},
                                     {"args", {{"kernel", e.kernel}}}});
