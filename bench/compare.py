@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from peer import environment, table
-from peer.catalogue import MODES, NETS, modes_for
+from peer.catalogue import MODES, NETS, modes_for, with_batch
 from peer.client import PeerError
 from peer.comparison import compare
 from peer.ours import Starling, StarlingError
@@ -45,6 +45,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nets", type=names(list(NETS)), default=["mlp", "sae_small", "sae_big", "lenet"])
     parser.add_argument("--threads", type=positive(int), default=1)
+    parser.add_argument("--batch", type=positive(int), default=0, help="samples in a batch (default: as published)")
     parser.add_argument("--phase", choices=["forward", "train"], default="train")
     parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--seconds", type=positive(float), default=2.0, help="length of one slice")
@@ -66,7 +67,7 @@ def run(options, command: list, python: Path) -> int:
     print(table.HEADER)
     for name in options.nets:
         try:
-            line = compare(NETS[name], Starling(command, options.threads), python, options)
+            line = compare(with_batch(name, options.batch), Starling(command, options.threads), python, options)
         except (PeerError, StarlingError) as error:
             print(f"{name:<12} FAILED: {error}", flush=True)
             failed = True

@@ -20,10 +20,11 @@ def environment_for(threads: int) -> dict:
 class Peer:
     """A persistent worker, one per mode, so that torch.compile's warm-up is paid once."""
 
-    def __init__(self, python: Path, net: str, mode: str, phase: str, threads: int):
+    def __init__(self, python: Path, net, mode: str, phase: str, threads: int):
         self.mode = mode
         self.process = subprocess.Popen(
-            [str(python), "-m", "peer.worker", net, mode, phase, str(threads)], cwd=BENCH, text=True,
+            [str(python), "-m", "peer.worker", net.name, mode, phase, str(threads), str(net.batch)],
+            cwd=BENCH, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_for(threads))
 
     def ask(self, do: str, **arguments) -> dict:

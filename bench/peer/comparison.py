@@ -72,7 +72,7 @@ def compare(net, starling, python, options) -> dict:
     peers = []
     try:
         for mode in modes_for(net, options.modes):
-            peers.append(Peer(python, net.name, mode, options.phase, options.threads))
+            peers.append(Peer(python, net, mode, options.phase, options.threads))
         line["loss_check"] = check_losses(net, starling, peers[0])
         if not line["loss_check"]["ok"]:
             return {**line, "ours_ms": None, "peer_ms": None, "peer_mode": None, "ratio": None}

@@ -16,27 +16,30 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from peer import modes, nets
-from peer.catalogue import NETS
+from peer.catalogue import NETS, with_batch
 
 FAULT = os.environ.get("FAKE_STARLING_FAULT", "")
 STEP_MS = 0.5
 
 
-def export(net: str, file: str) -> None:
+def export(net: str, batch: int, file: str) -> None:
     torch.manual_seed(1)
-    tensors = {name: value.detach().clone() for name, value in nets.build(net).named_parameters()}
-    order = ",".join(tensors)
+    model = nets.build(net)
+    tensors = {name: value.detach().clone() for name, value in model.named_parameters()}
+    buffers = {name: value.clone() for name, value in model.named_buffers() if value.is_floating_point()}
+    metadata = {"order": ",".join(tensors), "buffers": ",".join(buffers)}
+    tensors.update(buffers)
     if FAULT == "shapes":
         tensors["0.weight"] = tensors["0.weight"][1:].contiguous()
-    tensors["input.x"], tensors["input.y"] = nets.random_batch(net)
-    save_file(tensors, file, metadata={"order": order})
+    tensors["input.x"], tensors["input.y"] = nets.random_batch(with_batch(net, batch))
+    save_file(tensors, file, metadata=metadata)
 
 
 def losses(net: str, file: str, steps: int) -> list:
     with safe_open(file, framework="pt") as f:
         tensors = {name: f.get_tensor(name) for name in f.keys()}
-        order = f.metadata()["order"].split(",")
-    model, x, y = nets.load_exported(net, tensors, order)
+        metadata = f.metadata()
+    model, x, y = nets.load_exported(net, tensors, metadata)
     step = modes.train_variants("eager", NETS[net].is_cnn, lambda: model, x, y)["contiguous+fused"]
     values = [step().item() for _ in range(steps)]
     if FAULT == "losses":
@@ -70,7 +73,7 @@ def main() -> None:
     if FAULT == "crash":
         sys.exit("fake starling: asked to crash")
     if options.export:
-        export(options.net, options.export)
+        export(options.net, options.batch, options.export)
     elif FAULT == "garbage":
         print("no JSON here")
     elif imported:

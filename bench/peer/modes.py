@@ -1,8 +1,8 @@
 """The ways PyTorch can run one step: a mode is a set of variants (memory format × optimizer form)."""
 
 import torch
-import torch.nn.functional as F
 
+from peer import nets
 from peer.catalogue import LEARNING_RATE, MOMENTUM
 
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
@@ -50,7 +50,7 @@ def train_variants(mode: str, is_cnn: bool, make_model, x, y) -> dict:
         model, placed_x = placed(make_model(), x, memory_format)
 
         def loss_of(x, y, model=model):
-            return F.cross_entropy(model(x), y)
+            return nets.loss(model(x), y)
 
         loss_of = torch.compile(loss_of) if mode == "compile" else loss_of
         for form, optimizer_step in optimizers_of(mode, model).items():

@@ -28,7 +28,7 @@ class Comparison:
     def __init__(self, run, python, fault="", nets=("mlp",), modes=("eager",), phase="train"):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "lines.jsonl"
-            options = SimpleNamespace(nets=list(nets), threads=1, phase=phase, rounds=2, seconds=0.2,
+            options = SimpleNamespace(nets=list(nets), batch=0, threads=1, phase=phase, rounds=2, seconds=0.2,
                                       modes=list(modes), json=str(file))
             os.environ["FAKE_STARLING_FAULT"] = fault
             printed = io.StringIO()

@@ -1,4 +1,4 @@
-"""One peer mode in one process: `python -m peer.worker NET MODE PHASE THREADS`, commands as JSON lines on stdin.
+"""One peer mode in one process: `python -m peer.worker NET MODE PHASE THREADS BATCH`, commands as JSON lines on stdin.
 
 {"do": "losses", "file": F} → {"losses": [...]}    the losses of 20 steps from the weights and batch in F
 {"do": "prepare"}           → {"variant": V, ...}  compiles, tries every variant, keeps the fastest
@@ -15,7 +15,7 @@ import torch
 from safetensors import safe_open
 
 from peer import clock, modes, nets
-from peer.catalogue import LOSS_STEPS, NETS
+from peer.catalogue import LOSS_STEPS, with_batch
 
 TRIAL_PASSES = 3
 TRIAL_SECONDS = 0.3
@@ -23,23 +23,23 @@ SETTLE_SECONDS = 0.3
 
 
 class Worker:
-    def __init__(self, net: str, mode: str, phase: str):
-        self.net, self.mode, self.phase = NETS[net], mode, phase
+    def __init__(self, net, mode: str, phase: str):
+        self.net, self.mode, self.phase = net, mode, phase
         self.step = None
 
     def losses(self, file: str) -> dict:
         with safe_open(file, framework="pt") as f:
             tensors = {name: f.get_tensor(name) for name in f.keys()}
-            order = f.metadata()["order"].split(",")
-        _, x, y = nets.load_exported(self.net.name, tensors, order)
+            metadata = f.metadata()
+        _, x, y = nets.load_exported(self.net.name, tensors, metadata)
         variants = modes.train_variants(
-            self.mode, self.net.is_cnn, lambda: nets.load_exported(self.net.name, tensors, order)[0], x, y)
+            self.mode, self.net.is_cnn, lambda: nets.load_exported(self.net.name, tensors, metadata)[0], x, y)
         step = next(iter(variants.values()))
         return {"losses": [step().item() for _ in range(LOSS_STEPS)]}
 
     def prepare(self) -> dict:
         torch.manual_seed(0)
-        x, y = nets.random_batch(self.net.name)
+        x, y = nets.random_batch(self.net)
         make = lambda: nets.build(self.net.name)
         if self.phase == "train":
             variants = modes.train_variants(self.mode, self.net.is_cnn, make, x, y)
@@ -67,11 +67,11 @@ class Worker:
 
 
 def main() -> None:
-    net, mode, phase, threads = sys.argv[1:5]
+    net, mode, phase, threads, batch = sys.argv[1:6]
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever libraries print goes to stderr, so that stdout carries replies only
     torch.set_num_threads(int(threads))
-    worker = Worker(net, mode, phase)
+    worker = Worker(with_batch(net, int(batch)), mode, phase)
     for line in sys.stdin:
         command = json.loads(line)
         action = getattr(worker, command.pop("do"))

@@ -8,46 +8,7 @@ namespace starling {
 namespace {
 
 using testing::Bench;
-using testing::bit_equal;
 using testing::relative_l2;
-
-class CompiledNet : public ::testing::TestWithParam<const char*> {};
-
-void expect_gradients_close(const char* name, DType dtype, double tolerance) {
-  Bench eager(name, 16, dtype), compiled(name, 16, dtype);
-  const TensorList expected = eager.gradients_of(eager.x, eager.y);
-  auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.gradients_of(x, y); });
-  const TensorList got = step(compiled.x, compiled.y);
-  ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << "gradient " << i;
-}
-
-TEST_P(CompiledNet, HasTheGradientsOfEagerInF32) { expect_gradients_close(GetParam(), DType::f32, 1e-5); }
-
-TEST_P(CompiledNet, HasTheGradientsOfEagerInF64) { expect_gradients_close(GetParam(), DType::f64, 1e-11); }
-
-TEST_P(CompiledNet, IsBitEqualToEagerWithAllPassesOff) {
-  Bench eager(GetParam(), 8, DType::f32), compiled(GetParam(), 8, DType::f32);
-  auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.step(x, y); }, {.disable = {"all"}});
-  for (int i = 0; i < 3; ++i) {
-    const Tensor a = eager.step(eager.x, eager.y);
-    const Tensor b = step(compiled.x, compiled.y);
-    EXPECT_EQ(a.item(), b.item()) << "step " << i;
-  }
-  const auto pa = eager.net.parameters(), pb = compiled.net.parameters();
-  for (std::size_t i = 0; i < pa.size(); ++i) EXPECT_TRUE(bit_equal(pa[i], pb[i])) << pa[i].name();
-}
-
-TEST_P(CompiledNet, FollowsEagerOverTwentySteps) {
-  Bench eager(GetParam(), 16, DType::f32), compiled(GetParam(), 16, DType::f32);
-  auto step = compile([&](const Tensor& x, const Tensor& y) { return compiled.step(x, y); });
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_NEAR(eager.step(eager.x, eager.y).item(), step(compiled.x, compiled.y).item(), 1e-3) << "step " << i;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Zoo, CompiledNet, ::testing::Values("mlp", "sae_small", "sae_big", "lenet"));
 
 TEST(Compile, EachPassAloneChangesNothing) {
   for (const auto& pass : all_passes()) {

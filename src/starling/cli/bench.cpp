@@ -135,7 +135,7 @@ int run(const Options& options) {
 void add_bench(CLI::App& app, Command& chosen) {
   auto* command = app.add_subcommand("bench", "Measures a forward pass or a training step of a network");
   auto o = std::make_shared<Options>();
-  command->add_option("net", o->net, "Name of a network");
+  command->add_option("net,--net", o->net, "Name of a network");
   command->add_flag("--list", o->list, "Lists the networks");
   command->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
       ->check(CLI::Range(0, 1 << 20));

@@ -5,15 +5,19 @@
 #include "starling/data/safetensors.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
 #include "starling/ops/random.h"
-#include "starling/zoo/zoo.h"
 
 namespace starling::cli {
 namespace {
 
 constexpr optim::SgdOptions kSgd{.lr = 0.01, .momentum = 0.9};
 constexpr std::int64_t kSeed = 1;
+
+zoo::Setting setting_of(const BenchOptions& options) {
+  zoo::Setting setting = zoo::published(zoo::find(options.net));
+  if (options.batch > 0) setting.batch = options.batch;
+  return setting;
+}
 
 nn::Sequential make_net(const BenchOptions& options) {
   const auto dtype = parse_dtype(options.dtype);
@@ -23,26 +27,17 @@ nn::Sequential make_net(const BenchOptions& options) {
   if (!device) throw UsageError("[bench] expected a device (cpu, cuda), got '" + options.device + "'");
   const zoo::Net& known = as_usage([&]() -> const zoo::Net& { return zoo::find(options.net); });
   manual_seed(kSeed);
-  nn::Sequential net = known.make({.classes = known.classes, .dropout = false});
+  nn::Sequential net = known.make(setting_of(options).options);
   net.to(*dtype);
   net.to(*device);
+  net.train(options.phase == "train");
   return net;
 }
 
-Tensor make_x(const BenchOptions& options) {
-  const zoo::Net& net = zoo::find(options.net);
-  Shape shape = net.sample;
-  shape.insert(0, options.batch > 0 ? options.batch : net.batch);
-  const Tensor x = normal(shape, {.dtype = *parse_dtype(options.dtype)});
-  return to(x, *parse_device(options.device));
-}
-
-Tensor make_y(const BenchOptions& options, std::int64_t batch) {
-  const std::int64_t classes = zoo::find(options.net).classes;
-  Tensor y = empty({batch}, DType::i64);
-  // Spread over the classes in no order that follows the samples.
-  for (std::int64_t i = 0; i < batch; ++i) y.data<std::int64_t>()[i] = (i * 7919 + 13) % classes;
-  return to(y, *parse_device(options.device));
+zoo::Batch make_batch(const BenchOptions& options) {
+  const zoo::Batch batch = zoo::random_batch(zoo::find(options.net), setting_of(options), *parse_dtype(options.dtype));
+  const Device device = *parse_device(options.device);
+  return {to(batch.x, device), to(batch.y, device)};
 }
 
 }  // namespace
@@ -51,12 +46,11 @@ BenchNet::BenchNet(const BenchOptions& options)
     : train_(options.phase == "train"),
       eager_(options.mode == "eager"),
       net_(make_net(options)),
-      x_(make_x(options)),
-      y_(make_y(options, x_.size(0))),
+      batch_(make_batch(options)),
       optimizer_(net_.parameters(), kSgd),
       compiled_([this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); },
                 {.disable = {options.disable.begin(), options.disable.end()}, .threads = options.threads}) {
-  default_generator().to(x_.device());  // steps advance it where they run
+  default_generator().to(batch_.x.device());  // steps advance it where they run
 }
 
 TensorList BenchNet::body(const Tensor& x, const Tensor& y) {
@@ -64,28 +58,32 @@ TensorList BenchNet::body(const Tensor& x, const Tensor& y) {
     const NoGrad no_grad;
     return {net_(x)};
   }
-  const Tensor loss = cross_entropy(net_(x), y);
+  const Tensor loss = zoo::loss(net_(x), y);
   loss.backward();
   optimizer_.step();
   return {loss};
 }
 
 Tensor BenchNet::step() {
-  if (eager_) return body(x_, y_)[0];
-  const Tensor arguments[] = {x_, y_};
+  if (eager_) return body(batch_.x, batch_.y)[0];
+  const Tensor arguments[] = {batch_.x, batch_.y};
   return compiled_.call({arguments, train_ ? 2U : 1U})[0];
 }
 
 void BenchNet::export_to(const std::filesystem::path& file) const {
   std::vector<NamedTensor> tensors;
-  std::string order;
-  for (auto& [name, tensor] : net_.named_parameters()) {
-    tensors.push_back({name, tensor});
-    order += (order.empty() ? "" : ",") + name;
-  }
-  tensors.push_back({"input.x", x_});
-  tensors.push_back({"input.y", y_});
-  write_safetensors(file, tensors, {{"order", order}}).value();
+  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& named) {
+    std::string order;
+    for (const auto& [name, tensor] : named) {
+      tensors.push_back({name, tensor});
+      order += (order.empty() ? "" : ",") + name;
+    }
+    return order;
+  };
+  const std::string order = add(net_.named_parameters()), buffers = add(net_.named_buffers());
+  tensors.push_back({"input.x", batch_.x});
+  tensors.push_back({"input.y", batch_.y});
+  write_safetensors(file, tensors, {{"order", order}, {"buffers", buffers}}).value();
 }
 
 void BenchNet::import_from(const std::filesystem::path& file) {
@@ -98,8 +96,9 @@ void BenchNet::import_from(const std::filesystem::path& file) {
     copy_into(into, to(cast(from, into.dtype()), into.device()));
   };
   for (auto& [name, tensor] : net_.named_parameters()) load(name, tensor);
-  load("input.x", x_);
-  load("input.y", y_);
+  for (auto& [name, tensor] : net_.named_buffers()) load(name, tensor);
+  load("input.x", batch_.x);
+  load("input.y", batch_.y);
 }
 
 }  // namespace starling::cli

@@ -9,6 +9,7 @@
 #include "starling/nn/module.h"
 #include "starling/optim/sgd.h"
 #include "starling/runtime/compile.h"
+#include "starling/zoo/zoo.h"
 
 namespace starling::cli {
 
@@ -24,7 +25,8 @@ struct BenchOptions {
   std::vector<std::string> disable;
 };
 
-// A network, one batch, and the step that is measured: a forward pass to the logits, or a training step with SGD. The
+// A network, one batch, and the step that is measured: a forward pass to the logits in eval mode,
+// or a training step with SGD. The
 // default random generator is seeded, so the numbers are the same every time.
 class BenchNet {
  public:
@@ -33,11 +35,12 @@ class BenchNet {
   BenchNet& operator=(const BenchNet&) = delete;
 
   Tensor step();  // the logits, or the loss before the update
-  Device device() const { return x_.device(); }
-  std::int64_t batch() const { return x_.size(0); }
+  Device device() const { return batch_.x.device(); }
+  std::int64_t batch() const { return batch_.x.size(0); }
   const CompiledFunction& compiled() const { return compiled_; }
 
-  // The batch and the parameters, in order of declaration (in the metadata: "order"), as a safetensors file; and back.
+  // The batch, the parameters and the buffers as a safetensors file; and back. The metadata "order" and "buffers" hold
+  // the names of the latter two in order of declaration.
   void export_to(const std::filesystem::path& file) const;
   void import_from(const std::filesystem::path& file);
 
@@ -47,7 +50,7 @@ class BenchNet {
   bool train_;
   bool eager_;
   nn::Sequential net_;
-  Tensor x_, y_;
+  zoo::Batch batch_;
   optim::Sgd optimizer_;
   CompiledFunction compiled_;
 };

@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "starling/base/error.h"
+#include "starling/ops/activation.h"
 #include "starling/ops/conv.h"
 #include "starling/ops/matmul.h"
 #include "starling/ops/random.h"
+#include "starling/ops/reduce.h"
 #include "starling/ops/shape_ops.h"
 #include "starling/ops/unary.h"
 
@@ -54,5 +56,13 @@ Tensor Flatten::forward(const Tensor& x) { return flatten(x); }
 Tensor Relu::forward(const Tensor& x) { return relu(x); }
 Tensor Tanh::forward(const Tensor& x) { return tanh(x); }
 Tensor Sigmoid::forward(const Tensor& x) { return sigmoid(x); }
+Tensor Gelu::forward(const Tensor& x) { return gelu(x); }
+
+Tensor GlobalAvgPool::forward(const Tensor& x) {
+  check(x.rank() >= 3, "[GlobalAvgPool] expected x [n, c, ...] with places to average, got {}", to_string(x.type()));
+  Shape axes;
+  for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
+  return mean(x, {.axes = axes});
+}
 
 }  // namespace starling::nn

@@ -78,6 +78,12 @@ class AvgPool2d : public Module {
   PoolOptions options_;
 };
 
+// The mean of every channel: [n, c, ...] → [n, c].
+class GlobalAvgPool : public Module {
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {}
@@ -104,6 +110,10 @@ class Tanh : public Module {
   Tensor forward(const Tensor& x) override;
 };
 class Sigmoid : public Module {
+ protected:
+  Tensor forward(const Tensor& x) override;
+};
+class Gelu : public Module {
  protected:
   Tensor forward(const Tensor& x) override;
 };

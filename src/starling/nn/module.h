@@ -10,8 +10,9 @@
 
 namespace starling::nn {
 
-// A part of a network: named parameters, named submodules, and what it does to a tensor. Calling it pushes its name on
-// the scope path, so that graphs and random numbers know where they are.
+// A part of a network: named parameters, buffers (state that no gradient reaches, such as running statistics), named
+// submodules, and what it does to a tensor. Calling it pushes its name on the scope path, so that graphs and random
+// numbers know where they are.
 class Module {
  public:
   virtual ~Module() = default;
@@ -22,23 +23,27 @@ class Module {
   std::vector<Tensor> parameters() const;
   std::vector<std::pair<std::string, Tensor>> named_parameters() const;
   std::int64_t parameter_count() const;
+  std::vector<Tensor> buffers() const;  // in the same order; a checkpoint needs both
+  std::vector<std::pair<std::string, Tensor>> named_buffers() const;
 
   void train(bool on = true);  // dropout and the like are active
   void eval() { train(false); }
   bool training() const;  // compiled functions that ask are traced anew when it changes
 
-  // Moves or converts every parameter, which stays the same tensor; optimizers are to be made afterwards, since their
-  // state does not follow.
+  // Moves or converts every parameter and buffer, which stays the same tensor; optimizers are to be made afterwards,
+  // since their state does not follow. Buffers of integers keep their dtype.
   void to(Device device);
   void to(DType dtype);
 
   const std::string& name() const { return name_; }
-  void set_name(const std::string& path);  // renames parameters and submodules below it
+  void set_name(const std::string& path);  // renames parameters, buffers and submodules below it
 
  protected:
   virtual Tensor forward(const Tensor& x) = 0;
 
+  // The addresses stay while others are added.
   Tensor& add_parameter(std::string name, Tensor value);
+  Tensor& add_buffer(std::string name, Tensor value);
   template <class M>
   std::shared_ptr<M> add_module(std::string name, std::shared_ptr<M> module) {
     children_.emplace_back(std::move(name), module);
@@ -47,15 +52,19 @@ class Module {
   }
 
  private:
-  struct Parameter {
+  struct Entry {
     std::string name;
-    std::shared_ptr<Tensor> tensor;  // its address stays while others are added
+    std::shared_ptr<Tensor> tensor;
   };
+  using Entries = std::vector<Entry> Module::*;
+  Tensor& add_entry(Entries entries, std::string name, Tensor value);
+  void collect(Entries entries, std::vector<std::pair<std::string, Tensor>>& into) const;
   void replace(const std::function<Tensor(const Tensor&)>& change);
 
   std::string name_;
   std::shared_ptr<bool> training_ = std::make_shared<bool>(true);
-  std::vector<Parameter> parameters_;
+  std::vector<Entry> parameters_;
+  std::vector<Entry> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
 };
 

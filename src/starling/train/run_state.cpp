@@ -64,6 +64,7 @@ RunState parse_state(const Checkpoint& checkpoint) {
 std::vector<NamedTensor> run_tensors(const nn::Module& net, const optim::Sgd& optimizer) {
   std::vector<NamedTensor> all;
   for (auto& [name, tensor] : net.named_parameters()) all.push_back({name, tensor});
+  for (auto& [name, tensor] : net.named_buffers()) all.push_back({name, tensor});
   for (auto& [name, tensor] : optimizer.state()) all.push_back({name, tensor});
   all.push_back({"rng", default_generator().key()});
   return all;

@@ -1,9 +1,19 @@
-#include "starling/zoo/zoo.h"
+#include "starling/zoo/width.h"
 
 namespace starling {
 namespace {
 
-nn::Sequential alexnet_like(const zoo::NetOptions& options, const std::int64_t (&filters)[5]) {
+// What the first convolution and the three poolings leave of an image's height.
+std::int64_t left_of(std::int64_t image) {
+  std::int64_t size = (image + 2 * 2 - 11) / 4 + 1;
+  for (int pool = 0; pool < 3; ++pool) size = (size - 3) / 2 + 1;
+  return size;
+}
+
+nn::Sequential alexnet_like(const zoo::NetOptions& options, const std::int64_t (&published)[5]) {
+  const std::int64_t left = left_of(zoo::or_published(options.image, 224)), dense = zoo::scaled(4096, options);
+  std::int64_t filters[5];
+  for (int i = 0; i < 5; ++i) filters[i] = zoo::scaled(published[i], options);
   nn::Sequential net;
   const nn::MaxPool2d pool({.kernel = 3, .stride = 2});
   net.add("conv1", nn::Conv2d({.in = 3, .out = filters[0], .kernel = 11, .stride = 4, .padding = 2}))
@@ -21,11 +31,11 @@ nn::Sequential alexnet_like(const zoo::NetOptions& options, const std::int64_t (
       .add("pool5", pool)
       .add("flatten", nn::Flatten());
   if (options.dropout) net.add("drop6", nn::Dropout(0.5));
-  net.add("fc6", nn::Linear({.in = filters[4] * 6 * 6, .out = 4096})).add("relu6", nn::Relu());
+  net.add("fc6", nn::Linear({.in = filters[4] * left * left, .out = dense})).add("relu6", nn::Relu());
   if (options.dropout) net.add("drop7", nn::Dropout(0.5));
-  net.add("fc7", nn::Linear({.in = 4096, .out = 4096}))
+  net.add("fc7", nn::Linear({.in = dense, .out = dense}))
       .add("relu7", nn::Relu())
-      .add("fc8", nn::Linear({.in = 4096, .out = options.classes}));
+      .add("fc8", nn::Linear({.in = dense, .out = options.classes}));
   return net;
 }
 
@@ -41,10 +51,11 @@ nn::Sequential zoo::alexnet_owt(const NetOptions& options) {
 
 void register_zoo_alexnet(zoo::Table& table) {
   const Shape image{3, 224, 224};
-  table["alexnet"] = {"AlexNet in one column.", image, 1000, 64,
-                      [](const zoo::NetOptions& o) { return zoo::alexnet(o); }};
-  table["alexnet_owt"] = {"AlexNet as in \"one weird trick\", without dropout.", image, 1000, 128,
-                          [](const zoo::NetOptions& o) { return zoo::alexnet_owt(o); }};
+  const zoo::Setting small{{.dropout = false, .width = 0.125, .image = 64}, {3, 64, 64}, 4};
+  table["alexnet"] = {
+      "AlexNet in one column.", image, 1000, 64, [](const zoo::NetOptions& o) { return zoo::alexnet(o); }, small};
+  table["alexnet_owt"] = {"AlexNet as in \"one weird trick\", without dropout.",        image, 1000, 128,
+                          [](const zoo::NetOptions& o) { return zoo::alexnet_owt(o); }, small};
 }
 
 }  // namespace starling

@@ -25,12 +25,21 @@ nn::Sequential zoo::sae_big(const NetOptions& o) { return stack<nn::Sigmoid>({78
 
 void register_zoo_dense(zoo::Table& table) {
   const Shape pixels{784};
-  table["mlp"] = {"Dense 784-512-512-10 with relu.", pixels, 10, 64,
-                  [](const zoo::NetOptions& o) { return zoo::mlp(o); }};
-  table["sae_small"] = {"Dense 784-400-200-100-10 with sigmoid.", pixels, 10, 64,
-                        [](const zoo::NetOptions& o) { return zoo::sae_small(o); }};
-  table["sae_big"] = {"Dense 784-800-1000-2000-10 with sigmoid.", pixels, 10, 64,
-                      [](const zoo::NetOptions& o) { return zoo::sae_big(o); }};
+  const zoo::Setting small{{}, pixels, 16};
+  table["mlp"] = {
+      "Dense 784-512-512-10 with relu.", pixels, 10, 64, [](const zoo::NetOptions& o) { return zoo::mlp(o); }, small};
+  table["sae_small"] = {"Dense 784-400-200-100-10 with sigmoid.",
+                        pixels,
+                        10,
+                        64,
+                        [](const zoo::NetOptions& o) { return zoo::sae_small(o); },
+                        small};
+  table["sae_big"] = {"Dense 784-800-1000-2000-10 with sigmoid.",
+                      pixels,
+                      10,
+                      64,
+                      [](const zoo::NetOptions& o) { return zoo::sae_big(o); },
+                      small};
 }
 
 }  // namespace starling

@@ -22,7 +22,8 @@ void register_zoo_lenet(zoo::Table& table) {
                     {1, 28, 28},
                     10,
                     64,
-                    [](const zoo::NetOptions& o) { return zoo::lenet(o); }};
+                    [](const zoo::NetOptions& o) { return zoo::lenet(o); },
+                    {{}, {1, 28, 28}, 16}};
 }
 
 }  // namespace starling

@@ -1,0 +1,14 @@
+#include "starling/nn/residual.h"
+
+#include "starling/ops/binary.h"
+
+namespace starling::nn {
+
+Residual::Residual(Sequential body, Sequential shortcut)
+    : body_(add_module("body", std::make_shared<Sequential>(std::move(body)))) {
+  if (shortcut.size() > 0) shortcut_ = add_module("shortcut", std::make_shared<Sequential>(std::move(shortcut)));
+}
+
+Tensor Residual::forward(const Tensor& x) { return add((*body_)(x), shortcut_ ? (*shortcut_)(x) : x); }
+
+}  // namespace starling::nn

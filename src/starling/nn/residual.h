@@ -1,0 +1,20 @@
+#pragma once
+
+#include "starling/nn/module.h"
+
+namespace starling::nn {
+
+// x → body(x) + shortcut(x); an empty shortcut is the identity. Parameters of the body come first.
+class Residual : public Module {
+ public:
+  explicit Residual(Sequential body, Sequential shortcut = {});
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  std::shared_ptr<Sequential> body_;
+  std::shared_ptr<Sequential> shortcut_;  // null: the identity
+};
+
+}  // namespace starling::nn
