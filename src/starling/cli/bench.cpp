@@ -29,6 +29,7 @@ struct Options : BenchOptions {
   bool json = false;
   bool list = false;
   bool explain = false;
+  bool memory = false;
 };
 
 struct Timing {
@@ -123,6 +124,11 @@ int run(const Options& options) {
     std::cout << net.compiled().graph() << net.compiled().explain();
     return kOk;
   }
+  if (options.memory) {
+    net.step();
+    std::cout << net.compiled().explain_memory();
+    return kOk;
+  }
   Allocator& memory = allocator(net.device());
   memory.reset_peak();
   const Timing timing = time_steps(net, options.seconds);
@@ -154,6 +160,12 @@ void add_bench(CLI::App& app, Command& chosen) {
   command->add_flag("--json", o->json, "One JSON line for programs");
   command->add_option("--disable", o->disable, "Leaves out a pass, or all")->allow_extra_args(false);
   auto* explain = command->add_flag("--explain", o->explain, "Prints the compiled program instead of measuring it");
+  command->add_flag("--memory", o->memory, "Prints what the compiled program keeps in memory instead of measuring it")
+      ->excludes(explain);
+  command->add_option("--budget", o->budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
+      ->check(CLI::Range(0.0, 1e9));
+  command->add_option("--branches", o->branches, "Lanes for independent branches, which share the threads")
+      ->check(CLI::Range(1, kMostBranches));
   command->add_option("--export", o->export_file, "Writes parameters and batch to this safetensors file")
       ->excludes(explain);
   auto* import = command->add_option("--import", o->import_file, "Reads parameters and batch from such a file");

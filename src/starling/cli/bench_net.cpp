@@ -49,7 +49,10 @@ BenchNet::BenchNet(const BenchOptions& options)
       batch_(make_batch(options)),
       optimizer_(net_.parameters(), kSgd),
       compiled_([this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); },
-                {.disable = {options.disable.begin(), options.disable.end()}, .threads = options.threads}) {
+                {.disable = {options.disable.begin(), options.disable.end()},
+                 .threads = options.threads,
+                 .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
+                 .branches = options.branches}) {
   default_generator().to(batch_.x.device());  // steps advance it where they run
 }
 

@@ -21,7 +21,7 @@ class Liveness {
   explicit Liveness(const Graph& graph);
 
   const std::vector<Life>& lives() const { return lives_; }
-  int life_of(ValueId id) const { return life_[static_cast<std::size_t>(id)]; }  // index into lives(), -1: not counted
+  int life_of(ValueId id) const { return life_[static_cast<std::size_t>(id)]; }   // index into lives(), -1: not counted
   ValueId root(ValueId id) const { return root_[static_cast<std::size_t>(id)]; }  // whose memory it shares as a view
   // Bytes in use while each node runs, and the node where they are the most.
   const std::vector<std::size_t>& bytes() const { return bytes_; }

@@ -166,6 +166,7 @@ TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
 const Graph& CompiledFunction::traced_graph() const { return state_->last().traced.graph; }
 const Graph& CompiledFunction::graph() const { return state_->last().program->graph(); }
 std::string CompiledFunction::explain() const { return state_->last().program->explain(); }
+std::string CompiledFunction::explain_memory() const { return state_->last().program->explain_memory(); }
 std::size_t CompiledFunction::memory_bytes() const { return state_->last().program->memory_bytes(); }
 std::size_t CompiledFunction::programs() const { return state_->entries.size(); }
 

@@ -23,6 +23,7 @@ class SingleProgram final : public Program {
   }
   const Graph& graph() const override { return instance_->executable().graph(); }
   std::string explain() const override { return describe(reports_) + instance_->executable().explain(); }
+  std::string explain_memory() const override { return instance_->executable().explain_memory(); }
   void set_profiler(Profiler* profiler) override { instance_->set_profiler(profiler); }
   std::size_t memory_bytes() const override { return instance_->memory_bytes(); }
 
@@ -62,8 +63,8 @@ BuiltProgram build_program(const Graph& global, PassContext context, int threads
     const std::size_t over = std::max(bytes - budget, budget / 64);
     aim = aim > over ? aim - over : 1;
   }
-  check(budget == 0 || least <= budget, "[compile] expected a memory budget of at least {} bytes for this program, got {}",
-        least, budget);
+  check(budget == 0 || least <= budget,
+        "[compile] expected a memory budget of at least {} bytes for this program, got {}", least, budget);
   return built;
 }
 

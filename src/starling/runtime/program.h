@@ -21,7 +21,7 @@ struct BuildOptions {
   bool check_aliases = checks_by_default();
   std::size_t memory_budget = 0;  // bytes of arena; 0: as many as it takes
   int branches = 1;               // compute lanes, which share the threads
-  std::size_t arguments = 0;  // how many of the graph's inputs are arguments; the rest are captured tensors
+  std::size_t arguments = 0;      // how many of the graph's inputs are arguments; the rest are captured tensors
 };
 
 // A step that can be run: one executable and its instance, or one per rank.
@@ -32,6 +32,7 @@ class Program {
   virtual void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
   virtual const Graph& graph() const = 0;  // after all passes (of rank 0)
   virtual std::string explain() const = 0;
+  virtual std::string explain_memory() const = 0;  // what the arena (of rank 0) holds where it holds the most
   virtual void set_profiler(Profiler* profiler) = 0;
   virtual std::size_t memory_bytes() const = 0;  // arenas and scratch of all ranks here
 };

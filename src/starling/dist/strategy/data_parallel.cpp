@@ -119,6 +119,7 @@ class DataParallelProgram final : public Program {
     for (auto& rank : ranks_) rank.instance->set_profiler(profiler);
   }
 
+  std::string explain_memory() const override { return ranks_[0].instance->executable().explain_memory(); }
   std::size_t memory_bytes() const override {
     std::size_t bytes = 0;
     for (const auto& rank : ranks_) bytes += rank.instance->memory_bytes();

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kSmall = 1 << 12;  // bytes that cost nothing to keep
 constexpr NodeId kKept = -1;
+constexpr int kDeepest = 8;  // operands of operands that are made again with a value
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
@@ -82,8 +83,10 @@ class Repeater {
   NodeId now_ = -1;
 };
 
+// Nodes of the graph without repetitions that are to run again for readers behind `cut`: one whose result is kept for
+// long, and those whose results it reads but nobody keeps.
 struct Choice {
-  NodeId node = -1;  // of the graph without repetitions
+  std::vector<NodeId> nodes;
   NodeId cut = -1;
   double score = 0;
 };
@@ -150,12 +153,12 @@ class Attempt {
       freed += across(out, peak);
     }
     if (again == graph_.size()) return std::nullopt;
-    const auto kept = operands_kept(node, peak, again);
-    if (!kept || freed <= *kept + kSmall) return std::nullopt;
+    Price price;
+    if (!add(id, again, 0, flops, price) || freed <= price.kept + kSmall) return std::nullopt;
     // Repetitions at the peak belong to the node that asked for them: it reads late.
     const bool repetition = old_[at(peak)] != time_[at(peak)];
-    return Choice{old_[at(id)], repetition ? time_[at(peak)] - 1 : time_[at(peak)],
-                  (freed - *kept) * (again - early) / (1 + flops[at(old_[at(id)])])};
+    return Choice{std::move(price.nodes), repetition ? time_[at(peak)] - 1 : time_[at(peak)],
+                  (freed - price.kept) * (again - early) / (1 + price.flops)};
   }
 
   // Bytes that a result takes at the peak.
@@ -168,23 +171,36 @@ class Attempt {
     return late && memory.first <= peak ? static_cast<double>(memory.bytes) : 0;
   }
 
-  // Bytes that operands would have to be kept for across the peak though nobody else needs them later. Nothing where
-  // one cannot be kept: its variable has another value by then.
-  std::optional<double> operands_kept(const Node& node, NodeId peak, NodeId again) const {
-    double kept = 0;
-    for (ValueId in : node.in) {
+  struct Price {
+    std::vector<NodeId> nodes;
+    double kept = 0;  // bytes that operands would have to be kept for across the peak though nobody else needs them
+    double flops = 0;
+  };
+
+  // What it takes to run a node again at `again`. False where an operand is lost: its variable has another value then.
+  bool add(NodeId id, NodeId again, int depth, const std::vector<double>& flops, Price& price) const {
+    price.nodes.push_back(old_[at(id)]);
+    price.flops += flops[at(old_[at(id)])];
+    for (ValueId in : graph_.node(id).in) {
       const ValueId root = live_.root(in);
       const NodeId made = graph_.value(root).node;
       const Node& maker = graph_.node(made);
+      const NodeId old = old_[at(made)];
       const auto bytes = static_cast<double>(bytes_of(graph_.value(root).type));
-      if (bytes <= kSmall || cuts_[at(old_[at(made)])] != kKept) continue;  // the latter is made again
+      const bool chosen = std::find(price.nodes.begin(), price.nodes.end(), old) != price.nodes.end();
+      if (bytes <= kSmall || chosen || cuts_[at(old)] != kKept) continue;  // small, or made again
       const auto overwritten = [&](const auto& a) { return a.first == source_index(maker) && a.second < again; };
-      if (is_op(maker, "variable") && std::any_of(assigns_.begin(), assigns_.end(), overwritten)) return std::nullopt;
+      if (is_op(maker, "variable") && std::any_of(assigns_.begin(), assigns_.end(), overwritten)) return false;
       if (is_source(maker)) continue;
-      if (live_.life_of(root) < 0) return std::nullopt;  // lies in a variable or a result
-      if (uses_[at(root)].back() <= peak) kept += bytes;
+      if (live_.life_of(root) < 0) return false;  // lies in a variable or a result
+      if (uses_[at(root)].back() > live_.peak()) continue;
+      const bool again_too = depth < kDeepest && repeatable(maker) && old == time_[at(made)];
+      if (!again_too)
+        price.kept += bytes;
+      else if (!add(made, again, depth + 1, flops, price))
+        return false;
     }
-    return kept;
+    return true;
   }
 
   std::vector<NodeId> cuts_;
@@ -208,14 +224,14 @@ Graph rematerialise(const Graph& graph, const PassContext& context) {
   while (now->peak_bytes() > context.memory_budget) {
     const auto choice = now->best(flops, banned);
     if (!choice) break;
-    cuts[at(choice->node)] = choice->cut;
+    for (NodeId id : choice->nodes) cuts[at(id)] = choice->cut;
     auto next = std::make_unique<Attempt>(graph, cuts);
     if (next->better_than(*now)) {
       now = std::move(next);
       continue;
     }
-    cuts[at(choice->node)] = kKept;
-    banned[at(choice->node)] = true;
+    for (NodeId id : choice->nodes) cuts[at(id)] = kKept;
+    banned[at(choice->nodes[0])] = true;
   }
   return std::move(now->graph());
 }

@@ -35,7 +35,8 @@ class SmallerMasks {
     if (!is_op(mask, "relu_backward") || !mask.after.empty()) return false;
     const ValueId spread = mask.in[0];
     const Node& back = graph_.maker(spread);
-    if (!is_op(back, "max_pool_backward") || !back.after.empty() || users_[static_cast<std::size_t>(spread)].size() != 1)
+    if (!is_op(back, "max_pool_backward") || !back.after.empty() ||
+        users_[static_cast<std::size_t>(spread)].size() != 1)
       return false;
     const NodeId pool = pooling(mask.in[1], back.in[1]);
     if (pool < 0 || graph_.node(pool).device != mask.device || back.device != mask.device) return false;
@@ -45,7 +46,8 @@ class SmallerMasks {
     const ValueId masked = rewriter_.to().node(rewriter_.emit(*mask.op, small, mask.attrs, id)).out[0];
     rewriter_.to().value(masked).spec = graph_.value(back.in[0]).spec;
     const ValueId wide[] = {masked, rewriter_.map(back.in[1])};
-    const ValueId made = rewriter_.to().node(rewriter_.emit(*back.op, wide, back.attrs, graph_.value(spread).node)).out[0];
+    const ValueId made =
+        rewriter_.to().node(rewriter_.emit(*back.op, wide, back.attrs, graph_.value(spread).node)).out[0];
     rewriter_.to().value(made).spec = graph_.value(mask.out[0]).spec;
     rewriter_.set(mask.out[0], made);
     return true;
@@ -59,6 +61,8 @@ class SmallerMasks {
 }  // namespace
 
 // The pooling's gradient of the whole has lost its reader.
-Graph smaller_masks(const Graph& graph, const PassContext& context) { return prune(SmallerMasks(graph).run(), context); }
+Graph smaller_masks(const Graph& graph, const PassContext& context) {
+  return prune(SmallerMasks(graph).run(), context);
+}
 
 }  // namespace starling::passes
