@@ -65,7 +65,7 @@ std::vector<Tensor> results(const Graph& program, int branches) {
   Container container;
   for (const auto& variable : program.variables) container.set(variable.name, uniform(kShape, {.low = -1, .high = 1}));
   const Tensor in[] = {uniform(kShape), uniform(kShape)};
-  const BuiltProgram built = build_program(program, {}, branches, {.branches = branches});
+  const BuiltProgram built = build_program(program, {}, branches, {.disable = {}, .branches = branches});
   Instance instance(built.executable, container);
   std::vector<Tensor> out;
   for (int i = 0; i < 3; ++i) out.push_back(empty(kShape, DType::f32));
@@ -94,7 +94,7 @@ TEST(Branches, IndependentChainsGoToDifferentLanesAndMeet) {
   std::string text = "%x = input {shape=[64, 64]}\n%a0 = tanh(%x)\n%b0 = exp(%x)\n";
   for (int i = 1; i <= 5; ++i) text += fmt::format("%a{0} = matmul(%a{1}, %x)\n%b{0} = matmul(%b{1}, %x)\n", i, i - 1);
   const Graph graph = graph_of(text + "%y = add(%a5, %b5)\nreturn %y");
-  const auto exe = build_program(graph, {}, 2, {.branches = 2}).executable;
+  const auto exe = build_program(graph, {}, 2, {.disable = {}, .branches = 2}).executable;
   EXPECT_EQ(exe->threads(), 1);
   ASSERT_EQ(exe->lanes(), 3);
   EXPECT_EQ(exe->lane_size(Lane::comm), 0);
@@ -111,7 +111,7 @@ TEST(Branches, ChainsWithNothingBesideThemStayOnOneLane) {
 %b = matmul(%a, %x)
 %c = matmul(%b, %x)
 return %c)");
-  EXPECT_EQ(build_program(graph, {}, 2, {.branches = 2}).executable->lanes(), 1);
+  EXPECT_EQ(build_program(graph, {}, 2, {.disable = {}, .branches = 2}).executable->lanes(), 1);
 }
 
 TEST(Branches, NetworksTrainAsWithoutThem) {
@@ -143,7 +143,7 @@ return %d)");
 TEST(Branches, TheirNumberIsBounded) {
   const auto f = [](const Tensor& x) { return tanh(x); };
   for (int branches : {0, -1, 17}) {
-    auto step = compile(f, {.branches = branches});
+    auto step = compile(f, {.disable = {}, .branches = branches});
     try {
       step(uniform({2}));
       ADD_FAILURE() << branches;
