@@ -33,9 +33,9 @@ def load_kernels() -> None:
 def main(name: str, mode: str, threads: int) -> dict:
     torch.set_num_threads(threads)
     load_kernels()
-    before = resident_bytes()
     net = NETS[name]
-    x, y = nets.random_batch(name)
+    before = resident_bytes()
+    x, y = nets.random_batch(net)
     step = next(iter(modes.train_variants(mode, net.is_cnn, lambda: nets.build(name), x, y).values()))
     for _ in range(STEPS):
         step()

@@ -1,5 +1,5 @@
-// What a parallel region costs beside its work, ours and libgomp's in turn: one after another, and after pauses in which
-// the threads may have gone to sleep.
+// What a parallel region costs beside its work, ours and libgomp's in turn: one after another, and after pauses in
+// which the threads may have gone to sleep.
 //   bench_regions [--threads N] [--repeats N] [--work µs]
 
 #include <fmt/core.h>
@@ -82,7 +82,9 @@ int main(int argc, char** argv) {
     }
     // Hot regions of one kind at a time: the other's threads would still be spinning.
     for (int i = 0; pause_us == 0 && i < rounds; ++i) gomp.us.push_back(once(region_gomp, threads, us, pause_us));
-    fmt::print("after {:>6} µs: ours p10 {:7.2f} median {:7.2f} p90 {:8.2f}   libgomp p10 {:7.2f} median {:7.2f} p90 {:8.2f}\n",
-               pause_us, ours.at(0.1), ours.at(0.5), ours.at(0.9), gomp.at(0.1), gomp.at(0.5), gomp.at(0.9));
+    fmt::print(
+        "after {:>6} µs: ours p10 {:7.2f} median {:7.2f} p90 {:8.2f}   libgomp p10 {:7.2f} median {:7.2f} p90 "
+        "{:8.2f}\n",
+        pause_us, ours.at(0.1), ours.at(0.5), ours.at(0.9), gomp.at(0.1), gomp.at(0.5), gomp.at(0.9));
   }
 }

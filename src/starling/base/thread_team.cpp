@@ -13,8 +13,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBurst = 64;                             // looks between two glances at the clock
-constexpr auto kAlone = std::chrono::microseconds(20);   // spinning on the core
-constexpr auto kAwake = std::chrono::microseconds(200);  // and then giving way at every glance, before sleeping
+constexpr auto kAlone = std::chrono::microseconds(2);  // spinning on the core
+constexpr auto kAwake = std::chrono::milliseconds(1);  // and then giving way at every glance, before sleeping
 
 inline void pause() {
 #if defined(__x86_64__)
