@@ -1,7 +1,7 @@
 # starling_room(name): an OBJECT library `starling_<name>` of every .cpp below src/starling/<name>.
 #
 # Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
-# is off. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
+# is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
 # registration functions is generated, so that nothing central is edited when a family is added.
 set_property(GLOBAL PROPERTY STARLING_ROOMS "")
 
@@ -15,11 +15,41 @@ function(starling_room name)
   else()
     list(FILTER sources EXCLUDE REGEX "/cuda/")
   endif()
+  if(STARLING_PROTOBUF)
+    list(FILTER sources EXCLUDE REGEX "/no_protobuf\\.cpp$")
+    file(GLOB_RECURSE protos CONFIGURE_DEPENDS ${dir}/*.proto)
+  else()
+    list(FILTER sources EXCLUDE REGEX "/protobuf/")
+    set(protos)
+  endif()
   starling_generate_registry(${name} ${dir} generated)
   add_library(starling_${name} OBJECT ${sources} ${generated})
   target_link_libraries(starling_${name} PRIVATE starling_options PUBLIC starling_deps)
   target_include_directories(starling_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(GLOBAL APPEND PROPERTY STARLING_ROOMS ${name})
+  if(protos)
+    starling_messages(${name} ${protos})
+  endif()
+endfunction()
+
+# starling_messages(room protos...): the classes of .proto files, an OBJECT library starling_<room>_proto of its own, since
+# generated code does not keep to our warnings.
+function(starling_messages room)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/generated/proto)
+  file(MAKE_DIRECTORY ${folder})
+  set(made)
+  foreach(proto ${ARGN})
+    get_filename_component(stem ${proto} NAME_WE)
+    get_filename_component(from ${proto} DIRECTORY)
+    add_custom_command(OUTPUT ${folder}/${stem}.pb.cc ${folder}/${stem}.pb.h
+      COMMAND protobuf::protoc --cpp_out=${folder} -I${from} ${proto} DEPENDS ${proto} VERBATIM)
+    list(APPEND made ${folder}/${stem}.pb.cc)
+  endforeach()
+  add_library(starling_${room}_proto OBJECT ${made})
+  target_include_directories(starling_${room}_proto SYSTEM PUBLIC ${folder})
+  target_link_libraries(starling_${room}_proto PUBLIC protobuf::libprotobuf-lite)
+  target_link_libraries(starling_${room} PRIVATE starling_${room}_proto)
+  set_property(GLOBAL APPEND PROPERTY STARLING_ROOMS ${room}_proto)
 endfunction()
 
 # Writes <room>_registry.gen.cpp: one declaration and one call per registration function found in the folder.
@@ -79,3 +109,6 @@ add_library(starling_deps INTERFACE)
 target_link_libraries(starling_deps INTERFACE
   OpenMP::OpenMP_CXX Threads::Threads ZLIB::ZLIB fmt::fmt yaml-cpp nlohmann_json::nlohmann_json PkgConfig::hwy
   PkgConfig::xxhash OpenBLAS::openmp ${STARLING_CUDA_LIBRARIES})
+if(STARLING_PROTOBUF)
+  target_link_libraries(starling_deps INTERFACE protobuf::libprotobuf-lite)
+endif()

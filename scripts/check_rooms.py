@@ -26,6 +26,7 @@ OPTIONAL_PARTS = {
     "gloo": (("GLOO",), ("gloo/",)),
     "zmq": (("ZMQ",), ("zmq",)),
     "grpc": (("GRPC",), ("grpc",)),
+    "protobuf": (("PROTOBUF",), ("google/protobuf",)),
 }
 
 INCLUDE_ROOM = re.compile(r'\s*#\s*include\s+["<]starling/([^">]+)[">]')

@@ -4,6 +4,7 @@ build_packages=(
   g++ cmake ninja-build ccache pkg-config
   libdnnl-dev libhwy-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libopenblas-openmp-dev
+  libprotobuf-dev protobuf-compiler
 )
 data_packages=(dataset-fashion-mnist)
 # libomp-dev only for the omp.h that clang-tidy reads; nothing links it.

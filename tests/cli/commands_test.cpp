@@ -38,7 +38,18 @@ TEST(CliBench, PrintsOneJsonLineWithEveryField) {
   EXPECT_LE(json.at("p10_ms").get<double>(), json.at("step_ms").get<double>());
   EXPECT_GT(json.at("samples_per_s").get<double>(), 0);
   EXPECT_GT(json.at("peak_bytes").get<std::int64_t>(), 0);
-  EXPECT_EQ(json.size(), 11U);
+  EXPECT_EQ(json.at("program_bytes"), 0) << "eager has no program";
+  EXPECT_EQ(json.at("variable_bytes"), 4 * (784 * 400 + 400 + 400 * 200 + 200 + 200 * 100 + 100 + 100 * 10 + 10));
+  EXPECT_GE(json.at("rss_bytes").get<std::int64_t>(), json.at("variable_bytes").get<std::int64_t>());
+  EXPECT_EQ(json.size(), 14U);
+}
+
+TEST(CliBench, TrainsANetworkOfTokensAndTellsItsMemory) {
+  const auto lstm = run_starling("bench --net lstm --batch 2 --threads 1 --seconds 0 --json");
+  ASSERT_EQ(lstm.code, 0) << lstm.err;
+  const auto json = nlohmann::json::parse(lstm.out);
+  EXPECT_GT(json.at("program_bytes").get<std::int64_t>(), 0);
+  EXPECT_GT(json.at("rss_bytes").get<std::int64_t>(), json.at("program_bytes").get<std::int64_t>());
 }
 
 TEST(CliBench, ExportsWhatItImportsAndGivesTheSameLossesEagerAndCompiled) {

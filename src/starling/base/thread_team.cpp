@@ -12,9 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBurst = 64;                             // looks between two glances at the clock
-constexpr auto kAlone = std::chrono::microseconds(2);  // spinning on the core
-constexpr auto kAwake = std::chrono::milliseconds(1);  // and then giving way at every glance, before sleeping
+constexpr int kBurst = 64;                               // looks between two glances at the clock
+constexpr auto kAlone = std::chrono::microseconds(50);   // spinning on the core
+constexpr auto kCrowded = std::chrono::microseconds(1);  // the same, where there are more threads than cores
+constexpr auto kAwake = std::chrono::milliseconds(1);    // and then giving way at every glance, before sleeping
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -24,7 +25,7 @@ inline void pause() {
 
 // Waits until `done()` or until it is time to sleep.
 template <class Done>
-bool spin(Done done) {
+bool spin(bool crowded, Done done) {
   for (int i = 0; i < kBurst; ++i) {
     if (done()) return true;
     pause();
@@ -37,7 +38,7 @@ bool spin(Done done) {
     }
     const auto waited = Clock::now() - start;
     if (waited > kAwake) return done();
-    if (waited > kAlone) std::this_thread::yield();
+    if (waited > (crowded ? kCrowded : kAlone)) std::this_thread::yield();
   }
 }
 
@@ -53,6 +54,8 @@ ThreadTeam::~ThreadTeam() {
 }
 
 int ThreadTeam::grow(int wanted) {
+  if (static_cast<int>(helpers_.size()) >= wanted) return static_cast<int>(helpers_.size());
+  if (wanted >= static_cast<int>(std::thread::hardware_concurrency())) crowded_.store(true, std::memory_order_relaxed);
   while (static_cast<int>(helpers_.size()) < wanted) {
     auto helper = std::make_unique<Helper>();
     const int piece = static_cast<int>(helpers_.size()) + 1;
@@ -77,7 +80,8 @@ void ThreadTeam::run(int pieces, FunctionRef<void(int)> body) {
   }
   body(0);
   for (int piece = called + 1; piece < pieces; ++piece) body(piece);
-  if (spin([&] { return pending_.load(std::memory_order_acquire) == 0; })) return;
+  if (spin(crowded_.load(std::memory_order_relaxed), [&] { return pending_.load(std::memory_order_acquire) == 0; }))
+    return;
   for (int left = pending_.load(std::memory_order_acquire); left != 0; left = pending_.load(std::memory_order_acquire))
     pending_.wait(left, std::memory_order_acquire);
 }
@@ -86,7 +90,7 @@ void ThreadTeam::loop(Helper& helper, int piece) {
   std::uint32_t seen = 0;
   while (true) {
     const auto called = [&] { return helper.calls.load(std::memory_order_acquire) != seen; };
-    while (!spin(called)) helper.calls.wait(seen, std::memory_order_acquire);
+    while (!spin(crowded_.load(std::memory_order_relaxed), called)) helper.calls.wait(seen, std::memory_order_acquire);
     ++seen;
     if (closing_) return;
     (*body_)(piece);

@@ -36,6 +36,7 @@ class ThreadTeam {
   std::vector<std::unique_ptr<Helper>> helpers_;
   const FunctionRef<void(int)>* body_ = nullptr;
   bool closing_ = false;
+  std::atomic<bool> crowded_{false};  // more threads than cores: they give way sooner
   alignas(64) std::atomic<std::int32_t> pending_{0};
 };
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "starling/base/file.h"
 #include "starling/base/parallel.h"
+#include "starling/cli/bench_memory.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/cli.h"
 #include "starling/graph/pass.h"
@@ -29,7 +31,13 @@ struct Options : BenchOptions {
   bool json = false;
   bool list = false;
   bool explain = false;
+  bool profile = false;
   bool memory = false;
+  bool compile_only = false;
+  std::string trace_file;
+  std::vector<double> peak;  // GFLOP/s, GB/s; empty: measured
+
+  bool profiles() const { return profile || memory || !trace_file.empty(); }
 };
 
 struct Timing {
@@ -63,23 +71,35 @@ Timing time_steps(BenchNet& net, double seconds) {
   return {percentile(times, 0.5), percentile(times, 0.1), static_cast<std::int64_t>(times.size()) * slice};
 }
 
-void print_timing(const Options& options, const BenchNet& net, const Timing& timing, std::int64_t peak_bytes) {
+double megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+void print_timing(const Options& options, const BenchNet& net, const Timing& timing, const BenchMemory& memory) {
   const double samples_per_s = static_cast<double>(net.batch()) / timing.step_ms * 1e3;
   if (options.json) {
-    const nlohmann::ordered_json json = {{"net", options.net},       {"batch", net.batch()},
-                                         {"threads", num_threads()}, {"device", options.device},
-                                         {"dtype", options.dtype},   {"phase", options.phase},
-                                         {"mode", options.mode},     {"step_ms", timing.step_ms},
-                                         {"p10_ms", timing.p10_ms},  {"samples_per_s", samples_per_s},
-                                         {"peak_bytes", peak_bytes}};
+    const nlohmann::ordered_json json = {{"net", options.net},
+                                         {"batch", net.batch()},
+                                         {"threads", num_threads()},
+                                         {"device", options.device},
+                                         {"dtype", options.dtype},
+                                         {"phase", options.phase},
+                                         {"mode", options.mode},
+                                         {"step_ms", timing.step_ms},
+                                         {"p10_ms", timing.p10_ms},
+                                         {"samples_per_s", samples_per_s},
+                                         {"peak_bytes", memory.peak},
+                                         {"program_bytes", memory.program},
+                                         {"variable_bytes", memory.variables},
+                                         {"rss_bytes", memory.rss}};
     fmt::print("{}\n", json.dump());
     return;
   }
   fmt::print(
-      "{} {} {}, batch {}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s, peak {:.1f} "
-      "MB\n",
+      "{} {} {}, batch {}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s\n"
+      "memory: peak {:.1f} MB, arena and scratch {:.1f} MB, variables {:.1f} MB, process at most {:.1f} MB above its "
+      "start\n",
       options.net, options.mode, options.phase, net.batch(), num_threads(), options.device, options.dtype,
-      timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, static_cast<double>(peak_bytes) / 1e6);
+      timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, megabytes(memory.peak), megabytes(memory.program),
+      megabytes(memory.variables), megabytes(memory.rss));
 }
 
 void print_losses(const Options& options, BenchNet& net) {
@@ -99,12 +119,38 @@ void check_options(const Options& options) {
     throw UsageError("[bench] expected the name of a network (starling bench --list has them), got none");
   if (options.losses > 0 && options.phase != "train")
     throw UsageError("[bench] expected --phase train with --losses, got forward");
+  if (options.mode != "compiled" && (options.profiles() || options.compile_only))
+    throw UsageError(
+        "[bench] expected --mode compiled with --profile, --trace, --memory and --compile-only, got eager");
   for (const auto& name : options.disable) {
     std::vector<std::string> known{"all"};
     for (const auto& pass : all_passes()) known.emplace_back(pass.name);
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError(fmt::format("[bench] expected a pass, one of ({}), got '{}'", fmt::join(known, ", "), name));
   }
+}
+
+void print_profile(const Options& options, BenchNet& net) {
+  if (net.device().kind != DeviceKind::cpu)
+    throw UsageError("[bench] expected --device cpu with --profile, --trace and --memory, got " + options.device);
+  run_steps(net, kWarmUpSteps);
+  Profiler profiler(1 << 20);
+  net.compiled().set_profiler(&profiler);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
+  std::int64_t steps = 0;
+  do {
+    net.step();
+    ++steps;
+  } while (std::chrono::steady_clock::now() < end);
+  net.compiled().set_profiler(nullptr);
+  if (options.profile) {
+    const Peak peak = options.peak.empty() ? measure_peak(profiler.programs().front()->dtype, num_threads())
+                                           : Peak{options.peak[0] * 1e9, options.peak[1] * 1e9};
+    fmt::print("{} {} steps of {}, {} threads\n{}", steps, options.phase, options.net, num_threads(),
+               profiler.table(peak));
+  }
+  if (options.memory) fmt::print("{}", profiler.memory());
+  if (!options.trace_file.empty()) write_file_atomically(options.trace_file, profiler.chrome_trace()).value();
 }
 
 int run(const Options& options) {
@@ -114,25 +160,29 @@ int run(const Options& options) {
   }
   check_options(options);
   const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
+  const MemoryWatch watch;
   BenchNet net(options);
   if (!options.import_file.empty()) net.import_from(options.import_file);
   if (!options.export_file.empty()) net.export_to(options.export_file);
   if (options.losses > 0) print_losses(options, net);
   if (options.losses > 0 || !options.export_file.empty()) return kOk;
+  if (options.compile_only) {
+    net.compiled().prepare(net.arguments());
+    std::cout << net.compiled().compile_times().print();
+    return kOk;
+  }
+  if (options.profiles()) {
+    print_profile(options, net);
+    return kOk;
+  }
   if (options.explain) {
     net.step();
     std::cout << net.compiled().graph() << net.compiled().explain();
     return kOk;
   }
-  if (options.memory) {
-    net.step();
-    std::cout << net.compiled().explain_memory();
-    return kOk;
-  }
-  Allocator& memory = allocator(net.device());
-  memory.reset_peak();
+  allocator(net.device()).reset_peak();
   const Timing timing = time_steps(net, options.seconds);
-  print_timing(options, net, timing, memory.stats().peak_bytes);
+  print_timing(options, net, timing, watch.since(net));
   return kOk;
 }
 
@@ -160,12 +210,18 @@ void add_bench(CLI::App& app, Command& chosen) {
   command->add_flag("--json", o->json, "One JSON line for programs");
   command->add_option("--disable", o->disable, "Leaves out a pass, or all")->allow_extra_args(false);
   auto* explain = command->add_flag("--explain", o->explain, "Prints the compiled program instead of measuring it");
-  command->add_flag("--memory", o->memory, "Prints what the compiled program keeps in memory instead of measuring it")
-      ->excludes(explain);
   command->add_option("--budget", o->budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
       ->check(CLI::Range(0.0, 1e9));
   command->add_option("--branches", o->branches, "Lanes for independent branches, which share the threads")
       ->check(CLI::Range(1, kMostBranches));
+  command->add_flag("--compile-only", o->compile_only, "Prints how long compiling takes, stage by stage")
+      ->excludes(explain);
+  command->add_flag("--profile", o->profile, "Prints a table by op: time, share, GFLOP/s, GB/s, share of the peak");
+  command->add_flag("--memory", o->memory, "Prints the most memory in use and the values alive then");
+  command->add_option("--trace", o->trace_file, "Writes a trace for Perfetto or chrome://tracing to this file");
+  command->add_option("--peak", o->peak, "GFLOP/s and GB/s to compare with, instead of measuring them")
+      ->expected(2)
+      ->check(CLI::PositiveNumber);
   command->add_option("--export", o->export_file, "Writes parameters and batch to this safetensors file")
       ->excludes(explain);
   auto* import = command->add_option("--import", o->import_file, "Reads parameters and batch from such a file");

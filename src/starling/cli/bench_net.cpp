@@ -1,5 +1,6 @@
 #include "starling/cli/bench_net.h"
 
+#include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
 #include "starling/data/safetensors.h"
@@ -48,11 +49,10 @@ BenchNet::BenchNet(const BenchOptions& options)
       net_(make_net(options)),
       batch_(make_batch(options)),
       optimizer_(net_.parameters(), kSgd),
-      compiled_([this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); },
-                {.disable = {options.disable.begin(), options.disable.end()},
-                 .threads = options.threads,
-                 .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
-                 .branches = options.branches}) {
+      compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()},
+                             .threads = options.threads,
+                             .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
+                             .branches = options.branches}) {
   default_generator().to(batch_.x.device());  // steps advance it where they run
 }
 
@@ -61,16 +61,57 @@ TensorList BenchNet::body(const Tensor& x, const Tensor& y) {
     const NoGrad no_grad;
     return {net_(x)};
   }
-  const Tensor loss = zoo::loss(net_(x), y);
-  loss.backward();
+  const Tensor error = loss(x, y);
+  error.backward();
   optimizer_.step();
-  return {loss};
+  return {error};
+}
+
+Tensor BenchNet::loss(const Tensor& x, const Tensor& y) { return zoo::loss(net_(x), y); }
+
+TraceFn BenchNet::function() {
+  return [this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); };
+}
+
+TraceFn BenchNet::gradients() {
+  return [this](std::span<const Tensor> in) {
+    const Tensor error = loss(in[0], in[1]);
+    TensorList all{error};
+    for (const auto& gradient : starling::gradients({&error, 1}, net_.parameters())) all.push_back(gradient);
+    return all;
+  };
+}
+
+std::vector<Tensor> BenchNet::arguments() const {
+  return train_ ? std::vector<Tensor>{batch_.x, batch_.y} : std::vector<Tensor>{batch_.x};
+}
+
+std::vector<std::string> BenchNet::gradient_names() const {
+  std::vector<std::string> names{"loss"};
+  for (const auto& parameter : net_.parameters()) names.push_back("grad " + parameter.name());
+  return names;
 }
 
 Tensor BenchNet::step() {
   if (eager_) return body(batch_.x, batch_.y)[0];
   const Tensor arguments[] = {batch_.x, batch_.y};
   return compiled_.call({arguments, train_ ? 2U : 1U})[0];
+}
+
+std::int64_t BenchNet::program_bytes() const {
+  return eager_ ? 0 : static_cast<std::int64_t>(compiled_.memory_bytes());
+}
+
+std::int64_t BenchNet::variable_bytes() const {
+  std::int64_t bytes = 0;
+  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& named) {
+    for (const auto& [name, tensor] : named)
+      bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+  };
+  add(net_.named_parameters());
+  add(net_.named_buffers());
+  if (train_) add(optimizer_.state());
+  return bytes;
 }
 
 void BenchNet::export_to(const std::filesystem::path& file) const {

@@ -39,7 +39,16 @@ class BenchNet {
   Tensor step();  // the logits, or the loss before the update
   Device device() const { return batch_.x.device(); }
   std::int64_t batch() const { return batch_.x.size(0); }
-  const CompiledFunction& compiled() const { return compiled_; }
+  CompiledFunction& compiled() { return compiled_; }
+  std::int64_t program_bytes() const;   // of the compiled step's arena and scratch; 0 if it runs eagerly
+  std::int64_t variable_bytes() const;  // of parameters, buffers and, for training, the optimizer's state
+
+  // The step as a function, what it is called with, and beside it one that gives loss and gradients and updates
+  // nothing.
+  TraceFn function();
+  TraceFn gradients();
+  std::vector<Tensor> arguments() const;
+  std::vector<std::string> gradient_names() const;  // of its results: "loss", then "grad <parameter>"
 
   // The batch, the parameters and the buffers as a safetensors file; and back. The metadata "order" and "buffers" hold
   // the names of the latter two in order of declaration.
@@ -48,6 +57,7 @@ class BenchNet {
 
  private:
   TensorList body(const Tensor& x, const Tensor& y);
+  Tensor loss(const Tensor& x, const Tensor& y);
 
   bool train_;
   bool eager_;

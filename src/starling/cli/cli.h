@@ -26,6 +26,8 @@ using Command = std::function<int()>;
 void add_train(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_ops(CLI::App& app, Command& chosen);
+void add_inspect(CLI::App& app, Command& chosen);
+void add_verify(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 
 // Calls f; an Error it throws becomes a UsageError.

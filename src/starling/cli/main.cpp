@@ -38,6 +38,8 @@ int run(int argc, char** argv) {
   add_train(app, chosen);
   add_bench(app, chosen);
   add_ops(app, chosen);
+  add_inspect(app, chosen);
+  add_verify(app, chosen);
   add_doctor(app, chosen);
   try {
     check_command(app, argc, argv);

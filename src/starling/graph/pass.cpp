@@ -33,9 +33,9 @@ namespace {
 // Without these a distributed program would be wrong, not only slower.
 bool required(std::string_view name) { return name == "partition" || name == "logical_shards"; }
 
-void check_names(const std::set<std::string>& disabled) {
+void check_names(const std::set<std::string>& disabled, std::span<const Pass> passes) {
   std::vector<std::string> known{"all"};
-  for (const auto& pass : all_passes()) known.emplace_back(pass.name);
+  for (const auto& pass : passes) known.emplace_back(pass.name);
   for (const auto& name : disabled) {
     const bool found = std::find(known.begin(), known.end(), name) != known.end();
     const auto close = nearest(name, known);
@@ -44,21 +44,28 @@ void check_names(const std::set<std::string>& disabled) {
   }
 }
 
+template <class F>
+double milliseconds_of(F&& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
-PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled) {
-  check_names(disabled);
+PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
+                          std::span<const Pass> passes) {
+  check_names(disabled, passes);
   verify(graph, "trace");
   PipelineResult result{graph, {}};
-  for (const auto& pass : all_passes()) {
-    PassReport report{std::string(pass.name), 0, result.graph.size(), result.graph.size(), false};
+  for (const auto& pass : passes) {
+    PassReport report{
+        .name = std::string(pass.name), .nodes_before = result.graph.size(), .nodes_after = result.graph.size()};
     report.skipped = !required(pass.name) && (disabled.contains("all") || disabled.contains(report.name));
     if (!report.skipped) {
-      const auto start = std::chrono::steady_clock::now();
-      result.graph = pass.run(result.graph, context);
-      report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      report.milliseconds = milliseconds_of([&] { result.graph = pass.run(result.graph, context); });
       report.nodes_after = result.graph.size();
-      verify(result.graph, pass.name);
+      report.verify_ms = milliseconds_of([&] { verify(result.graph, pass.name); });
     }
     result.reports.push_back(std::move(report));
   }

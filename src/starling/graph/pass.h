@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,7 +49,8 @@ const std::vector<Pass>& all_passes();  // in the order they run
 
 struct PassReport {
   std::string name;
-  double milliseconds = 0;
+  double milliseconds = 0;  // of the pass itself
+  double verify_ms = 0;     // of the check after it
   int nodes_before = 0;
   int nodes_after = 0;
   bool skipped = false;
@@ -59,7 +61,9 @@ struct PipelineResult {
   std::vector<PassReport> reports;
 };
 
-// Runs every pass that is not in `disabled`, verifying after each. `required` passes (partition) run regardless.
-PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled);
+// Runs every pass that is not in `disabled`, verifying after each. `required` passes (partition) run regardless. Tests
+// and bisections give a list of their own.
+PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
+                          std::span<const Pass> passes = all_passes());
 
 }  // namespace starling

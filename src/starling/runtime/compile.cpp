@@ -1,6 +1,7 @@
 #include "starling/runtime/compile.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
@@ -9,6 +10,15 @@
 #include "starling/runtime/executable.h"
 
 namespace starling {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+}  // namespace
 
 struct CompiledFunction::Entry {
   std::vector<TensorType> types;
@@ -16,6 +26,7 @@ struct CompiledFunction::Entry {
   int threads = 0;
   Trace traced;
   std::unique_ptr<Program> program;
+  CompileTimes times;
   std::vector<Tensor> slots;    // gradient slots the program adds to, beside traced.accumulating
   std::vector<Tensor> used;     // and those it uses up, beside traced.consuming
   std::vector<Tensor> inputs;   // of the call being made
@@ -88,7 +99,9 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     entry->devices.push_back(a.device());
   }
   entry->threads = threads;
+  const auto start = Clock::now();
   entry->traced = trace(state_->f, arguments);
+  entry->times.trace_ms = milliseconds_since(start);
   for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
   for (const auto& variable : entry->traced.consuming) entry->used.push_back(variable.grad());
   entry->device = program_device(entry->traced.graph);
@@ -100,6 +113,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     if (!variable.tensor.requires_grad() || accumulates(variable.tensor)) continue;
     entry->filled.emplace_back(variable.tensor, variable.tensor.grad().defined());
   }
+  const auto built = Clock::now();
   entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
                                            {.disable = state_->options.disable,
                                             .threads = threads,
@@ -109,6 +123,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
                                             .memory_budget = state_->options.memory_budget,
                                             .branches = state_->options.branches,
                                             .arguments = arguments.size()});
+  entry->times.build_ms = milliseconds_since(built);
   entry->program->set_profiler(state_->profiler);
   entry->outputs.resize(entry->traced.graph.outputs.size());
   if (entries.size() == state_->options.cache) entries.pop_back();
@@ -127,6 +142,8 @@ void reattach(const Tensor& variable, const Tensor& slot) {
 }
 
 }  // namespace
+
+void CompiledFunction::prepare(std::span<const Tensor> arguments) { entry_for(arguments); }
 
 TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
   for (const auto& a : arguments) {
@@ -165,8 +182,20 @@ TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
 
 const Graph& CompiledFunction::traced_graph() const { return state_->last().traced.graph; }
 const Graph& CompiledFunction::graph() const { return state_->last().program->graph(); }
-std::string CompiledFunction::explain() const { return state_->last().program->explain(); }
-std::string CompiledFunction::explain_memory() const { return state_->last().program->explain_memory(); }
+std::string CompiledFunction::explain() const {
+  const Entry& entry = state_->last();
+  return entry.times.print() + entry.program->explain();
+}
+CompileTimes CompiledFunction::compile_times() const {
+  CompileTimes times = state_->last().times;
+  times.passes = state_->last().program->reports();
+  return times;
+}
+std::string CompileTimes::print() const {
+  const std::string text = fmt::format("compiled in {:.1f} ms: trace {:.1f}, passes, lowering and memory {:.1f}\n",
+                                       trace_ms + build_ms, trace_ms, build_ms);
+  return passes.empty() ? text : text + describe(passes);
+}
 std::size_t CompiledFunction::memory_bytes() const { return state_->last().program->memory_bytes(); }
 std::size_t CompiledFunction::programs() const { return state_->entries.size(); }
 

@@ -22,6 +22,13 @@ struct CompileOptions {
   std::size_t cache = 16;                        // programs kept, by signature of the arguments
 };
 
+struct CompileTimes {
+  double trace_ms = 0;
+  double build_ms = 0;                  // passes, lowering, planning, memory
+  std::vector<PassReport> passes = {};  // and lowering, as far as the strategy tells
+  std::string print() const;
+};
+
 // A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and
 // run as one program from then on. Tensors it captures are read at every call, variables are updated, results are fresh
 // tensors unless the caller has let go of the last ones.
@@ -33,12 +40,13 @@ class CompiledFunction {
   CompiledFunction& operator=(CompiledFunction&&) noexcept;
 
   TensorList call(std::span<const Tensor> arguments);
+  void prepare(std::span<const Tensor> arguments);  // compiles as a call would, and runs nothing
 
   // Of the program used last; throw before the first call.
   const Graph& traced_graph() const;  // as traced, before any pass
   const Graph& graph() const;         // as it runs
-  std::string explain() const;
-  std::string explain_memory() const;
+  std::string explain() const;        // how long compiling took, stage by stage; the instructions; memory
+  CompileTimes compile_times() const;
   std::size_t memory_bytes() const;
   std::size_t programs() const;  // in the cache
 

@@ -18,6 +18,7 @@ struct Place {
   Kind kind = Kind::arena;
   int index = 0;  // which input, variable, …; for the arena: which buffer (resolved into `offset` once planned)
   std::int64_t offset = 0;  // in bytes
+  std::int64_t bytes = 0;   // that the operand spans from there
 };
 
 // So many instructions of another lane must have ended.
@@ -52,16 +53,6 @@ struct ExecutableOptions {
   bool check_aliases = checks_by_default();
 };
 
-// A piece of the arena and what it holds, for reports: in use from one instruction to another, both included.
-struct ArenaBuffer {
-  std::int64_t offset = 0;
-  std::size_t bytes = 0;
-  int first = 0;
-  int last = 0;
-  NodeId node = -1;  // that made its first value
-  bool scratch = false;
-};
-
 // A compiled graph: immutable, shared by the instances that run it. Static shapes, one device.
 class Executable {
  public:
@@ -75,15 +66,13 @@ class Executable {
   std::size_t unshared_bytes() const { return unshared_bytes_; }  // what the values would take without reuse
   std::size_t demand_bytes() const { return demand_bytes_; }      // the most in use at one instruction: a lower bound
   std::size_t scratch_bytes() const { return scratch_bytes_; }    // the most that one kernel wants, part of the arena
-  const std::vector<ArenaBuffer>& buffers() const { return buffers_; }
   int lanes() const { return static_cast<int>(lane_size_.size()); }
   int lane_size(Lane lane) const {
     return static_cast<int>(lane) < lanes() ? lane_size_[static_cast<std::size_t>(lane)] : 0;
   }
   const std::vector<int>& assigned() const { return assigned_; }  // variables that a run writes
 
-  std::string explain() const;         // instructions with kernels and lanes, memory
-  std::string explain_memory() const;  // arena, variables, and what is alive where the most is in use
+  std::string explain() const;  // instructions with kernels and lanes, memory
 
  private:
   friend class Lowering;
@@ -96,7 +85,6 @@ class Executable {
   std::size_t unshared_bytes_ = 0;
   std::size_t demand_bytes_ = 0;
   std::size_t scratch_bytes_ = 0;
-  std::vector<ArenaBuffer> buffers_;
   std::vector<int> lane_size_;
   std::vector<int> assigned_;
 };

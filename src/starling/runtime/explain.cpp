@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-
 #include "starling/runtime/executable.h"
 
 namespace starling {
@@ -34,40 +31,6 @@ std::string Executable::explain() const {
       waits += fmt::format("{} {} of {}", waits.empty() ? " waits for" : " and", wait.count, name(wait.lane));
     text += fmt::format("{:4} {:7} {:24} {:10} ({}) -> ({}){}{}\n", position++, name(i.lane), i.op, i.kernel,
                         operands(i.in), operands(i.out), waits, scope.empty() ? "" : "  @" + scope);
-  }
-  return text;
-}
-
-std::string Executable::explain_memory() const {
-  const auto mb = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  std::size_t variables = 0;
-  for (const auto& variable : graph_.variables)
-    variables += static_cast<std::size_t>(variable.type.shape.numel()) * size_of(variable.type.dtype);
-  std::map<int, std::size_t> live;  // bytes in use at each instruction where one begins
-  for (const auto& at : buffers_) {
-    std::size_t& bytes = live[at.first];
-    if (bytes > 0) continue;
-    for (const auto& other : buffers_) bytes += other.first <= at.first && at.first <= other.last ? other.bytes : 0;
-  }
-  const auto peak = std::max_element(live.begin(), live.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  std::string text = fmt::format(
-      "arena {:.3f} MB, {:.3f} of the {:.3f} MB in use at once; without reuse {:.3f} MB; scratch of one kernel up to "
-      "{:.3f} MB; variables {:.3f} MB\n",
-      mb(arena_bytes_), demand_bytes_ ? mb(arena_bytes_) / mb(demand_bytes_) : 1.0, mb(demand_bytes_),
-      mb(unshared_bytes_), mb(scratch_bytes_), mb(variables));
-  if (peak == live.end() || peak->second == 0) return text;
-  text += fmt::format("most in use at instruction {} ({}):\n", peak->first,
-                      instructions_[static_cast<std::size_t>(peak->first)].op);
-  std::vector<ArenaBuffer> alive;
-  for (const auto& buffer : buffers_) {
-    if (buffer.bytes > 0 && buffer.first <= peak->first && peak->first <= buffer.last) alive.push_back(buffer);
-  }
-  std::stable_sort(alive.begin(), alive.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
-  for (const auto& buffer : alive) {
-    const std::string what = buffer.scratch ? "scratch" : graph_.node(buffer.node).op->name;
-    const std::string scope = buffer.node >= 0 ? graph_.node(buffer.node).scope.str() : "";
-    text += fmt::format("{:12.3f} MB  {:24} instructions {} to {}{}\n", mb(buffer.bytes), what, buffer.first,
-                        buffer.last, scope.empty() ? "" : "  @" + scope);
   }
   return text;
 }

@@ -52,6 +52,11 @@ void Instance::check_variables() const {
   }
 }
 
+void Instance::set_profiler(Profiler* profiler) {
+  profiler_ = executable_->device().kind == DeviceKind::cuda ? nullptr : profiler;
+  profile_ = profiler_ ? profiler_->watch(executable_) : nullptr;
+}
+
 std::size_t Instance::memory_bytes() const { return arena_->bytes(); }
 
 // Lays out one table of addresses and remembers which entries change from run to run.
@@ -210,10 +215,12 @@ void Instance::run_step(const Step& step, void* stream) {
     step.plan->run(launch);
     return;
   }
+  const auto position = static_cast<int>(step.instruction - executable_->instructions().data());
+  const auto& what = profile_->instructions[static_cast<std::size_t>(position)];
   const auto begin = profiler_->now();
   step.plan->run(launch);
-  profiler_->record({step.instruction->op.c_str(), step.instruction->kernel.c_str(), options_.rank,
-                     static_cast<int>(step.instruction->lane), begin, profiler_->now()});
+  profiler_->record({what.op.c_str(), what.kernel.c_str(), options_.rank, static_cast<int>(step.instruction->lane),
+                     begin, profiler_->now(), profile_, position});
 }
 
 // A recording holds addresses, so each set of operands has its own; loaders rotate among a few buffers.

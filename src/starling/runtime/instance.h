@@ -35,7 +35,8 @@ class Instance {
 
   const Executable& executable() const { return *executable_; }
   const std::vector<Tensor>& variables() const { return variables_; }
-  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  // Null: none. Programs of a device that runs on its own are not measured: the host only sees their launch.
+  void set_profiler(Profiler* profiler);
   std::size_t memory_bytes() const;
 
  private:
@@ -73,6 +74,7 @@ class Instance {
   std::atomic<bool> failed_{false};
   std::vector<std::unique_ptr<LaneThread>> others_;  // the lanes beside the caller's
   Profiler* profiler_ = nullptr;
+  const ProgramProfile* profile_ = nullptr;  // of this program, kept by the profiler
   std::vector<void*> replay_key_;
   std::vector<std::pair<std::vector<void*>, std::unique_ptr<Replay>>> replays_;
 };

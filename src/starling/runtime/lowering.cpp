@@ -15,6 +15,16 @@ std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
 
+// From the first to the last element of an operand.
+std::int64_t spanned_bytes(const ArgDesc& desc) {
+  std::int64_t last = 0;
+  for (int i = 0; i < desc.shape.rank(); ++i) {
+    if (desc.shape[i] == 0) return 0;
+    if (desc.strides[i] > 0) last += (desc.shape[i] - 1) * desc.strides[i];
+  }
+  return (last + 1) * static_cast<std::int64_t>(size_of(desc.dtype));
+}
+
 }  // namespace
 
 Device program_device(const Graph& graph) {
@@ -117,7 +127,6 @@ int Lowering::new_memory(Place place, std::size_t bytes, NodeId maker) {
   Memory made;
   made.place = place;
   made.bytes = bytes;
-  made.maker = maker;
   made.needed_until = maker;
   made.born = made.written = made.touched = LaneClock(lanes_, 0);
   memory_.push_back(std::move(made));
@@ -395,6 +404,7 @@ Place Lowering::place(const Location& location) const {
   Place place = memory_[static_cast<std::size_t>(location.memory)].place;
   if (place.kind == Place::Kind::arena) place.index = location.memory;
   place.offset = location.offset;
+  place.bytes = spanned_bytes(location.desc);
   return place;
 }
 
@@ -460,7 +470,6 @@ void Lowering::place_buffers() {
   exe_->arena_bytes_ = plan.arena_bytes;
   exe_->demand_bytes_ = peak_demand(uses);
   resolve(plan, index_of, values.size(), shared);
-  describe(uses, plan, index_of, values.size());
 }
 
 void Lowering::resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared) {
@@ -475,17 +484,6 @@ void Lowering::resolve(const MemoryPlan& plan, const std::vector<int>& index_of,
     for (auto& place : instruction.out) settle(place);
     const std::size_t scratch = values + (shared ? static_cast<std::size_t>(instruction.lane) : i);
     instruction.scratch.offset = static_cast<std::int64_t>(plan.offsets[scratch]);
-  }
-}
-
-void Lowering::describe(const std::vector<BufferUse>& uses, const MemoryPlan& plan, const std::vector<int>& index_of,
-                        std::size_t values) {
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    exe_->buffers_.push_back(
-        {static_cast<std::int64_t>(plan.offsets[i]), uses[i].bytes, uses[i].first, uses[i].last, -1, i >= values});
-  }
-  for (std::size_t i = 0; i < memory_.size(); ++i) {
-    if (index_of[i] >= 0) exe_->buffers_[static_cast<std::size_t>(index_of[i])].node = memory_[i].maker;
   }
 }
 

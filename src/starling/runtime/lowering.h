@@ -22,7 +22,6 @@ class Lowering {
   struct Memory {
     Place place;
     std::size_t bytes = 0;
-    NodeId maker = -1;
     int needed_until = 0;  // the last node that reads a value lying here
     int first = -1;        // instructions, in the order they were emitted
     int last = -1;
@@ -66,8 +65,6 @@ class Lowering {
   std::vector<BufferUse> value_uses(std::vector<int>& index_of) const;
   std::vector<BufferUse> scratch_uses(bool shared) const;
   void resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared);
-  void describe(const std::vector<BufferUse>& uses, const MemoryPlan& plan, const std::vector<int>& index_of,
-                std::size_t values);
 
   std::shared_ptr<Executable> exe_;
   ExecutableOptions options_;

@@ -1,6 +1,7 @@
 #include "starling/runtime/program.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
@@ -23,9 +24,9 @@ class SingleProgram final : public Program {
   }
   const Graph& graph() const override { return instance_->executable().graph(); }
   std::string explain() const override { return describe(reports_) + instance_->executable().explain(); }
-  std::string explain_memory() const override { return instance_->executable().explain_memory(); }
   void set_profiler(Profiler* profiler) override { instance_->set_profiler(profiler); }
   std::size_t memory_bytes() const override { return instance_->memory_bytes(); }
+  std::vector<PassReport> reports() const override { return reports_; }
 
  private:
   std::vector<PassReport> reports_;
@@ -34,10 +35,12 @@ class SingleProgram final : public Program {
 
 BuiltProgram build_once(const Graph& global, const PassContext& context, const BuildOptions& options) {
   PipelineResult passed = run_passes(global, context, options.disable);
-  auto executable = Executable::build(std::move(passed.graph), {.threads = context.threads,
-                                                                .reuse_memory = options.reuse_memory,
-                                                                .reference_only = options.reference_only,
-                                                                .check_aliases = options.check_aliases});
+  auto executable = lower(std::move(passed.graph),
+                          {.threads = context.threads,
+                           .reuse_memory = options.reuse_memory,
+                           .reference_only = options.reference_only,
+                           .check_aliases = options.check_aliases},
+                          passed.reports);
   return {std::move(executable), std::move(passed.reports)};
 }
 
@@ -59,7 +62,7 @@ BuiltProgram build_program(const Graph& global, PassContext context, int threads
     built = build_once(global, context, options);
     const std::size_t bytes = built.executable->arena_bytes();
     least = std::min(least, bytes);
-    if (bytes <= budget) break;
+    if (bytes <= budget || context.memory_budget == 1) break;
     const std::size_t over = std::max(bytes - budget, budget / 64);
     aim = aim > over ? aim - over : 1;
   }
@@ -73,13 +76,28 @@ std::unique_ptr<Program> SingleStrategy::build(const Graph& global, const Contai
   return std::make_unique<SingleProgram>(global, container, options);
 }
 
+std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
+                                        std::vector<PassReport>& reports) {
+  PassReport report{.name = "lower", .nodes_before = graph.size()};
+  const auto start = std::chrono::steady_clock::now();
+  auto made = Executable::build(std::move(graph), options);
+  report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  report.nodes_after = static_cast<int>(made->instructions().size());
+  reports.push_back(std::move(report));
+  return made;
+}
+
 std::string describe(const std::vector<PassReport>& reports) {
-  std::string text = "pass               ms  nodes\n";
+  std::string text = fmt::format("{:16} {:>8} {:>10}  nodes\n", "pass", "ms", "verify ms");
+  double all = 0, verified = 0;
   for (const auto& r : reports) {
-    text += r.skipped ? fmt::format("{:16}  off  {}\n", r.name, r.nodes_before)
-                      : fmt::format("{:16} {:4.2f}  {} -> {}\n", r.name, r.milliseconds, r.nodes_before, r.nodes_after);
+    all += r.milliseconds;
+    verified += r.verify_ms;
+    text += r.skipped ? fmt::format("{:16} {:>8} {:>10}  {}\n", r.name, "off", "", r.nodes_before)
+                      : fmt::format("{:16} {:8.2f} {:10.2f}  {} -> {}\n", r.name, r.milliseconds, r.verify_ms,
+                                    r.nodes_before, r.nodes_after);
   }
-  return text;
+  return text + fmt::format("{:16} {:8.2f} {:10.2f}\n", "all", all, verified);
 }
 
 }  // namespace starling

@@ -32,9 +32,9 @@ class Program {
   virtual void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
   virtual const Graph& graph() const = 0;  // after all passes (of rank 0)
   virtual std::string explain() const = 0;
-  virtual std::string explain_memory() const = 0;  // what the arena (of rank 0) holds where it holds the most
   virtual void set_profiler(Profiler* profiler) = 0;
-  virtual std::size_t memory_bytes() const = 0;  // arenas and scratch of all ranks here
+  virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all ranks here
+  virtual std::vector<PassReport> reports() const { return {}; }  // of the passes and of lowering (of rank 0)
 };
 
 // Where, when, what and by which route ranks exchange: it makes a program of a traced, global graph.
@@ -61,6 +61,9 @@ struct BuiltProgram {
 // Runs the passes and lowers what they make, with `threads` threads in all. Under a budget as often as it takes for the
 // arena to fit; throws, naming the least that can be reached, where it cannot.
 BuiltProgram build_program(const Graph& global, PassContext context, int threads, const BuildOptions& options);
+// Executable::build, with how long it took as a further row "lower": from nodes to instructions.
+std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
+                                        std::vector<PassReport>& reports);
 
 std::string describe(const std::vector<PassReport>& reports);  // the table of passes that explain() begins with
 

@@ -115,11 +115,12 @@ class DataParallelProgram final : public Program {
     return text + describe(reports_) + ranks_[0].instance->executable().explain();
   }
 
+  std::vector<PassReport> reports() const override { return reports_; }
+
   void set_profiler(Profiler* profiler) override {
     for (auto& rank : ranks_) rank.instance->set_profiler(profiler);
   }
 
-  std::string explain_memory() const override { return ranks_[0].instance->executable().explain_memory(); }
   std::size_t memory_bytes() const override {
     std::size_t bytes = 0;
     for (const auto& rank : ranks_) bytes += rank.instance->memory_bytes();

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "starling/base/file.h"
+#include "starling/cli/bench_net.h"
+#include "starling/cli/cli.h"
+#include "starling/graph/export/dot.h"
+#include "starling/graph/export/svg.h"
+#include "starling/graph/export/tensorboard.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/printer.h"
+
+namespace starling::cli {
+namespace {
+
+struct Options : BenchOptions {
+  std::string stage = "final";
+  std::string format = "text";
+  std::string layout = "auto";
+  std::string out;
+};
+
+// The passes up to the stage asked for.
+std::vector<Pass> passes_for(const std::string& stage) {
+  if (stage == "traced") return {};
+  if (stage == "final") return all_passes();
+  std::vector<Pass> passes;
+  std::string known;
+  for (const auto& pass : all_passes()) {
+    passes.push_back(pass);
+    if (stage == "after:" + std::string(pass.name)) return passes;
+    known += ", after:" + std::string(pass.name);
+  }
+  throw UsageError(fmt::format("[inspect] expected a stage, one of (traced, final{}), got '{}'", known, stage));
+}
+
+std::string svg(const Options& options, const Graph& graph, const std::string& title) {
+  if (options.layout == "own") return to_svg(graph, title);
+  if (auto drawn = to_svg_by_graphviz(graph, title)) return *drawn;
+  check(options.layout == "auto", "[inspect] expected the program dot for --layout graphviz, got none that works");
+  return to_svg(graph, title);
+}
+
+std::string rendered(const Options& options, const Graph& graph) {
+  const std::string title =
+      fmt::format("{} {}, {} ({} nodes)", options.net, options.phase, options.stage, graph.size());
+  if (options.format == "dot") return to_dot(graph, title);
+  if (options.format == "svg") return svg(options, graph, title);
+  if (options.format == "tensorboard") return to_tensorboard(graph);
+  return print(graph);
+}
+
+// TensorBoard takes a folder and reads the files in it that have this word in their name.
+std::filesystem::path file_for(const Options& options) {
+  std::filesystem::path file = options.out;
+  if (options.format != "tensorboard" || file.filename().string().find("tfevents") != std::string::npos) return file;
+  std::filesystem::create_directories(file);
+  return file / fmt::format("events.out.tfevents.{}.{}", options.net, options.phase);
+}
+
+int run_graph(const Options& options) {
+  if (options.format == "tensorboard" && options.out.empty())
+    throw UsageError("[inspect] expected -o FOLDER with --format tensorboard, got none");
+  const auto passes = passes_for(options.stage);
+  BenchNet net(options);
+  const Graph traced = trace(net.function(), net.arguments()).graph;
+  const std::string text = rendered(options, run_passes(traced, {}, {}, passes).graph);
+  if (options.out.empty()) {
+    std::cout << text;
+    return kOk;
+  }
+  const auto file = file_for(options);
+  write_file_atomically(file, text).value();
+  fmt::print("{}\n", file.string());
+  return kOk;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand("inspect", "Shows what programs are made of");
+  command->require_subcommand(1);
+  auto* graph = command->add_subcommand("graph", "Writes the graph of a network's step as text or as a picture");
+  auto o = std::make_shared<Options>();
+  graph->add_option("net,--net", o->net, "Name of a network (starling bench --list has them)")->required();
+  graph->add_option("--phase", o->phase, "forward or train")
+      ->check(CLI::IsMember({"forward", "train"}))
+      ->capture_default_str();
+  graph->add_option("--stage", o->stage, "traced: before any pass; final: as it runs; after:PASS, as after:fuse")
+      ->capture_default_str();
+  graph
+      ->add_option("--format", o->format,
+                   "text: loads back; dot: for Graphviz; svg: for browsers; tensorboard: an event file")
+      ->check(CLI::IsMember({"text", "dot", "svg", "tensorboard"}))
+      ->capture_default_str();
+  graph->add_option("--layout", o->layout, "Of svg: graphviz, own, or auto for graphviz where it is installed")
+      ->check(CLI::IsMember({"auto", "graphviz", "own"}))
+      ->capture_default_str();
+  graph->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
+      ->check(CLI::Range(0, 1 << 20));
+  graph->add_option("--dtype", o->dtype, "f32 or f64")->capture_default_str();
+  graph->add_option(
+      "-o,--out", o->out,
+      "File to write; nothing: standard output. For tensorboard a folder, as tensorboard --logdir takes it");
+  graph->callback([&chosen, o] { chosen = [o] { return run_graph(*o); }; });
+}
+
+}  // namespace starling::cli

@@ -1,0 +1,160 @@
+#include "starling/runtime/verify.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "starling/autograd/autograd.h"
+#include "starling/base/parallel.h"
+#include "starling/cli/bench_net.h"
+#include "starling/cli/cli.h"
+#include "starling/ops/random.h"
+#include "starling/train/job.h"
+#include "starling/train/job_data.h"
+#include "starling/zoo/zoo.h"
+
+namespace starling::cli {
+namespace {
+
+struct Options : BenchOptions {
+  std::string what;
+  std::vector<std::string> set;
+  double tolerance = 0;
+  bool no_fp64 = false;
+};
+
+// A step to verify, and beside it the function that gives its loss and gradients.
+struct Subject {
+  TraceFn step;
+  TraceFn gradients;
+  std::vector<Tensor> arguments;
+  std::vector<std::string> gradient_names;
+};
+
+bool is_job(const std::string& what) {
+  const auto extension = std::filesystem::path(what).extension();
+  return extension == ".yaml" || extension == ".yml";
+}
+
+// The step that `starling train` would run first, on one rank.
+class JobStep {
+ public:
+  explicit JobStep(const Job& job)
+      : net_(make(job)),
+        optimizer_(net_.parameters(), {.lr = job.optimizer.lr,
+                                       .momentum = job.optimizer.momentum,
+                                       .weight_decay = job.optimizer.weight_decay,
+                                       .nesterov = job.optimizer.nesterov}) {
+    const LabelledSet data = load_job_data(job).train;
+    const std::int64_t rows = std::min<std::int64_t>(job.data.batch, data.y.size(0));
+    arguments_ = {slice_rows(data.x, 0, rows), slice_rows(data.y, 0, rows)};
+  }
+  JobStep(const JobStep&) = delete;
+  JobStep& operator=(const JobStep&) = delete;
+
+  Subject subject() {
+    Subject made;
+    made.step = [this](std::span<const Tensor> in) {
+      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
+      loss.backward();
+      optimizer_.step();
+      return TensorList{loss};
+    };
+    made.gradients = [this](std::span<const Tensor> in) {
+      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
+      TensorList all{loss};
+      for (const auto& gradient : gradients({&loss, 1}, net_.parameters())) all.push_back(gradient);
+      return all;
+    };
+    made.arguments = arguments_;
+    made.gradient_names = {"loss"};
+    for (const auto& parameter : net_.parameters()) made.gradient_names.push_back("grad " + parameter.name());
+    return made;
+  }
+
+ private:
+  static nn::Sequential make(const Job& job) {
+    manual_seed(job.train.seed);
+    auto net = zoo::find(job.model.name).make({.classes = job.model.classes, .dropout = job.model.dropout});
+    manual_seed(job.train.seed);
+    return net;
+  }
+
+  nn::Sequential net_;
+  optim::Sgd optimizer_;
+  std::vector<Tensor> arguments_;
+};
+
+bool report(const char* title, const VerifyReport& result) {
+  fmt::print("{}\n{}{}\n\n", title, result.print(), result.ok() ? "ok" : "NOT OK");
+  return result.ok();
+}
+
+bool verify(const Subject& subject, const Options& options) {
+  VerifyOptions how;
+  how.tolerance = options.tolerance;
+  how.fp64 = !options.no_fp64;
+  how.threads = options.threads;
+  bool ok = true;
+  if (subject.gradients) {
+    how.outputs = subject.gradient_names;
+    ok = report("loss and gradients", verify_step(subject.gradients, subject.arguments, how));
+  }
+  how.outputs = {subject.gradients ? "loss" : "result"};
+  return report("the whole step: results and every variable it writes",
+                verify_step(subject.step, subject.arguments, how)) &&
+         ok;
+}
+
+int run(const Options& options) {
+  const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
+  std::optional<JobStep> job;
+  std::optional<BenchNet> net;
+  Subject subject;
+  if (is_job(options.what)) {
+    const Job read = as_usage([&] { return read_job(ConfigNode::load(options.what, options.set)); });
+    subject = job.emplace(read).subject();
+  } else {
+    BenchOptions made = options;
+    made.net = options.what;
+    net.emplace(made);
+    subject.step = net->function();
+    subject.arguments = net->arguments();
+    if (options.phase == "train") {
+      subject.gradients = net->gradients();
+      subject.gradient_names = net->gradient_names();
+    }
+  }
+  return verify(subject, options) ? kOk : kFailure;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Command& chosen) {
+  auto* command = app.add_subcommand(
+      "verify", "Runs a step eagerly, compiled and in fp64, compares them, and names the pass that makes a difference");
+  auto o = std::make_shared<Options>();
+  command->add_option("what,--net", o->what, "Name of a network, or a job file (.yaml) whose first step is taken")
+      ->required();
+  command->add_option("--set", o->set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
+  command->add_option("--phase", o->phase, "forward or train; of networks")
+      ->check(CLI::IsMember({"forward", "train"}))
+      ->capture_default_str();
+  command->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
+      ->check(CLI::Range(0, 1 << 20));
+  command->add_option("--threads", o->threads, "0: all")->check(CLI::Range(0, 1024));
+  command->add_option("--device", o->device, "cpu or cuda")->capture_default_str();
+  command->add_option("--dtype", o->dtype, "f32 or f64")->capture_default_str();
+  command
+      ->add_option("--tolerance", o->tolerance,
+                   "Largest relative L2 distance of compiled from eager; 0: 1e-5 (f32), 1e-11 (f64)")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--no-fp64", o->no_fp64, "Compares eager and compiled only");
+  command->callback([&chosen, o] { chosen = [o] { return run(*o); }; });
+}
+
+}  // namespace starling::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+namespace starling {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct LayoutBox {
+  double width = 0;
+  double height = 0;
+};
+
+// Edges go from earlier to later boxes.
+struct LayoutEdge {
+  int from = 0;
+  int to = 0;
+};
+
+struct Layout {
+  std::vector<Point> centres;              // of the boxes
+  std::vector<std::vector<Point>> routes;  // of the edges, from the lower rim of one box to the upper rim of the other
+  std::vector<bool> far;                   // edges over many layers, which go straight, behind the boxes
+  double width = 0;
+  double height = 0;
+};
+
+// Places boxes in layers from top to bottom, every edge leading down: each box one layer below the lowest it depends
+// on, those that depend on nothing just above their first user. Boxes of one layer are ordered so that edges are short
+// and never overlap.
+Layout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges);
+
+}  // namespace starling

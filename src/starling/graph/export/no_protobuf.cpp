@@ -1,0 +1,12 @@
+#include "starling/base/error.h"
+#include "starling/graph/export/tensorboard.h"
+
+namespace starling {
+
+bool has_tensorboard_export() { return false; }
+
+std::string to_tensorboard(const Graph&) {
+  fail("[tensorboard] expected a build with protobuf (libprotobuf-dev, protobuf-compiler), got one without");
+}
+
+}  // namespace starling

@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+#include "starling/graph/export/record_file.h"
+#include "starling/graph/export/tensorboard.h"
+#include "starling/graph/parser.h"
+
+namespace starling {
+namespace {
+
+using testing::file_text;
+using testing::run_starling;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(CliInspect, PrintsTextThatLoadsBackAtEveryStage) {
+  const auto nodes = [](const std::string& stage) {
+    const auto ran = run_starling("inspect graph --net sae_small --batch 2 --stage " + stage);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return parse_graph(ran.out).size();
+  };
+  EXPECT_GT(nodes("traced"), nodes("final"));
+  EXPECT_GE(nodes("traced"), nodes("after:prune"));
+}
+
+TEST(CliInspect, WritesDotSvgAndTensorBoardFiles) {
+  const testing::TestFolder folder("cli-inspect");
+  const auto write = [&](const std::string& format, const std::string& out) {
+    const auto ran = run_starling("inspect graph lenet --batch 2 --format " + format + " -o '" +
+                                  (folder.path() / out).string() + "'");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const std::string name = ran.out.substr(0, ran.out.find('\n'));
+    return file_text(name);
+  };
+  EXPECT_EQ(write("dot", "g.dot").find("digraph"), 0U);
+  EXPECT_TRUE(has(write("svg --layout own", "g.svg"), "conv2d_backward_weight"));
+  EXPECT_TRUE(has(write("svg", "h.svg"), "</svg>"));  // by Graphviz or not
+  if (has_tensorboard_export()) EXPECT_EQ(read_records(write("tensorboard", "run")).size(), 2U);
+}
+
+TEST(CliInspect, RefusesAnUnknownStageAndFormatByName) {
+  const auto stage = run_starling("inspect graph lenet --stage after:fused");
+  EXPECT_EQ(stage.code, 2);
+  EXPECT_TRUE(has(stage.err, "after:fuse")) << stage.err;
+  EXPECT_EQ(run_starling("inspect graph lenet --format png").code, 2);
+  EXPECT_EQ(run_starling("inspect graph lenett").code, 2);
+  EXPECT_EQ(run_starling("inspect").code, 2);
+}
+
+TEST(CliVerify, PassesAHealthyNetworkAndListsGradientsAndUpdates) {
+  const auto ran = run_starling("verify sae_small --batch 2 --threads 1");
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  for (const char* part :
+       {"grad fc1.weight", "fc1.weight.velocity", "compiled-eager", "eager-fp64", "tolerance 1.0e-05"})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+  EXPECT_FALSE(has(ran.out, "NOT OK")) << ran.out;
+}
+
+TEST(CliVerify, TakesAJobWithItsDataAndRefusesOneThatIsWrong) {
+  const testing::TestFolder folder("cli-verify");
+  testing::write_tiny_fashion(folder.path(), 40, 10);
+  const auto job = folder.path() / "job.yaml";
+  std::ofstream(job) << "model: {name: lenet}\ndata: {folder: '" << folder.path().string()
+                     << "', batch: 4}\ntrain: {folder: '" << (folder.path() / "run").string() << "'}\n";
+  const auto ran = run_starling("verify '" + job.string() + "' --threads 1");
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_TRUE(has(ran.out, "conv1.weight")) << ran.out;
+  EXPECT_EQ(run_starling("verify '" + job.string() + "' --set model.nmae=x").code, 2);
+}
+
+TEST(CliBench, ProfilesByOpWritesATraceAndTellsTheMemory) {
+  const testing::TestFolder folder("cli-profile");
+  const auto file = folder.path() / "trace.json";
+  const auto ran =
+      run_starling("bench lenet --batch 2 --threads 1 --seconds 0.01 --profile --memory --peak 100 10 --trace '" +
+                   file.string() + "'");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part : {"conv2d", "GFLOP/s", "of peak", "peak 100.0 GFLOP/s", "values alive there"})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+  EXPECT_FALSE(nlohmann::json::parse(file_text(file)).at("traceEvents").empty());
+  EXPECT_EQ(run_starling("bench lenet --mode eager --profile").code, 2);
+}
+
+TEST(CliBench, TellsHowLongEachStageOfCompilingTakes) {
+  const auto ran = run_starling("bench lenet --batch 2 --compile-only");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part : {"compiled in", "trace", "fuse", "schedule", "lower", "verify ms"})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+}
+
+}  // namespace
+}  // namespace starling

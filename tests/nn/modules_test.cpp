@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include "starling/starling.h"
+
+namespace starling {
+namespace {
+
+Tensor column(std::vector<double> values) {
+  return from_doubles(values, {static_cast<std::int64_t>(values.size()), 1, 1, 1}, DType::f64);
+}
+
+TEST(BatchNorm2d, MovesItsRunningStatisticsOncePerTrainingStep) {
+  nn::Sequential net;
+  net.add("norm", nn::BatchNorm2d({.channels = 1, .momentum = 0.25}));
+  net.to(DType::f64);
+  net(column({1, 2, 3, 6}));  // mean 3, unbiased variance 14 / 3
+  const auto buffers = net.named_buffers();
+  ASSERT_EQ(buffers.size(), 2U);
+  EXPECT_EQ(buffers[0].first, "norm.running_mean");
+  EXPECT_EQ(buffers[1].first, "norm.running_var");
+  EXPECT_NEAR(buffers[0].second.item(), 0.75, 1e-12);
+  EXPECT_NEAR(buffers[1].second.item(), 0.75 + 0.25 * 14 / 3, 1e-12);
+  net.eval();
+  const double y = net(column({3})).item();
+  EXPECT_NEAR(y, (3 - 0.75) / std::sqrt(0.75 + 0.25 * 14 / 3 + 1e-5), 1e-12);
+  EXPECT_NEAR(buffers[0].second.item(), 0.75, 1e-12) << "eval mode leaves them alone";
+}
+
+TEST(BatchNorm2d, ItsBuffersAreNoParametersAndGetNoGradient) {
+  nn::BatchNorm2d norm({.channels = 2});
+  EXPECT_EQ(norm.parameters().size(), 2U);
+  EXPECT_EQ(norm.buffers().size(), 2U);
+  for (const auto& buffer : norm.buffers()) EXPECT_FALSE(buffer.requires_grad());
+  sum(norm(normal({3, 2, 2, 2}))).backward();
+  for (const auto& buffer : norm.buffers()) EXPECT_FALSE(buffer.grad().defined());
+}
+
+TEST(BatchNorm2d, ACompiledStepMovesTheSameBuffers) {
+  const auto run = [](bool compiled) {
+    nn::BatchNorm2d norm({.channels = 1});
+    norm.to(DType::f64);
+    auto f = compile([&](const Tensor& x) { return norm(x); });
+    for (int i = 0; i < 3; ++i) {
+      const Tensor x = column({1.0 * i, 2, 5});
+      compiled ? f(x) : norm(x);
+    }
+    return std::pair(norm.buffers()[0].item(), norm.buffers()[1].item());
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(BatchNorm2d, RefusesOtherChannels) {
+  nn::BatchNorm2d norm({.channels = 3});
+  EXPECT_THROW(norm(zeros({2, 4, 1, 1})), Error);
+  EXPECT_THROW(nn::BatchNorm2d({.channels = 0}), Error);
+  EXPECT_THROW(nn::BatchNorm2d({.channels = 1, .momentum = 2}), Error);
+}
+
+class Counting : public nn::Module {
+ public:
+  Counting() : count_(&add_buffer("count", zeros({}, DType::i64))), scale_(&add_buffer("scale", zeros({1}))) {}
+
+ protected:
+  Tensor forward(const Tensor& x) override { return x; }
+
+ private:
+  Tensor* count_;
+  Tensor* scale_;
+};
+
+TEST(Module, BuffersFollowAConversionUnlessTheyAreIntegers) {
+  nn::Sequential net;
+  net.add("counting", Counting());
+  const auto before = net.buffers();
+  net.to(DType::f64);
+  EXPECT_EQ(before[0].dtype(), DType::i64);
+  EXPECT_EQ(before[1].dtype(), DType::f64) << "the same tensor, converted";
+  net.set_name("outer");
+  EXPECT_EQ(net.named_buffers()[0].first, "outer.counting.count");
+}
+
+TEST(Residual, AddsWhatTheBodyAndTheShortcutMake) {
+  nn::Sequential body, shortcut;
+  body.add("relu", nn::Relu());
+  const Tensor x = from_doubles(std::vector<double>{-1, 2}, {2});
+  EXPECT_EQ(nn::Residual(body)(x).to_vector(), (std::vector<double>{-1, 4}));
+  shortcut.add("tanh", nn::Tanh());
+  EXPECT_NEAR(nn::Residual(body, shortcut)(x).to_vector()[1], 2 + std::tanh(2.0), 1e-6);
+}
+
+TEST(SelfAttention, ATokenSeesOnlyThoseBeforeItWhenCausal) {
+  manual_seed(3);
+  const Tensor x = normal({1, 4, 8});
+  auto values = x.to_vector();
+  for (std::size_t i = 3 * 8; i < 4 * 8; ++i) values[i] += 1;  // the last token changes
+  const Tensor other = from_doubles(values, {1, 4, 8});
+  for (const bool causal : {true, false}) {
+    nn::SelfAttention attention({.width = 8, .heads = 2, .causal = causal});
+    const auto a = attention(x).to_vector(), b = attention(other).to_vector();
+    EXPECT_EQ(std::equal(a.begin(), a.begin() + 3 * 8, b.begin()), causal);
+    EXPECT_NE(a, b);
+  }
+  EXPECT_THROW(nn::SelfAttention({.width = 8, .heads = 3}), Error);
+}
+
+TEST(Lstm, WalksOverTimeLikeItsEquations) {
+  manual_seed(5);
+  nn::Lstm lstm({.in = 2, .hidden = 1});
+  lstm.to(DType::f64);
+  const Tensor x = normal({3, 1, 2}, {.dtype = DType::f64});
+  const auto y = lstm(x).to_vector();
+  std::vector<std::vector<double>> w;
+  for (const auto& p : lstm.parameters()) w.push_back(p.to_vector());
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  double h = 0, c = 0;
+  for (std::size_t t = 0; t < 3; ++t) {
+    double gates[4];
+    for (std::size_t k = 0; k < 4; ++k) {
+      gates[k] = w[2][k] + w[3][k] + w[1][k] * h;
+      for (std::size_t i = 0; i < 2; ++i) gates[k] += w[0][2 * k + i] * x.to_vector()[2 * t + i];
+    }
+    c = sigmoid(gates[1]) * c + sigmoid(gates[0]) * std::tanh(gates[2]);
+    h = sigmoid(gates[3]) * std::tanh(c);
+    EXPECT_NEAR(y[t], h, 1e-12) << "step " << t;
+  }
+}
+
+TEST(MeanOverTime, AveragesTheFirstAxis) {
+  const Tensor x = from_doubles(std::vector<double>{1, 2, 3, 6}, {2, 2, 1});
+  nn::MeanOverTime mean;
+  EXPECT_EQ(mean(x).to_vector(), (std::vector<double>{2, 4}));
+  nn::TimeFirst time_first;
+  EXPECT_EQ(time_first(x).to_vector(), (std::vector<double>{1, 3, 2, 6}));
+}
+
+TEST(GlobalAvgPool, AveragesEveryChannel) {
+  nn::GlobalAvgPool pool;
+  EXPECT_EQ(pool(from_doubles(std::vector<double>{1, 3, 5, 9}, {1, 2, 1, 2})).to_vector(), (std::vector<double>{2, 7}));
+  EXPECT_THROW(pool(zeros({2, 3})), Error);
+}
+
+}  // namespace
+}  // namespace starling
