@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Compares `starling bench` with PyTorch 2.x on the CPU, in one interleaved run.
+"""Compares `starling bench` with PyTorch 2.x on the CPU, in one interleaved run; JAX and TensorFlow beside it.
 
     bench/compare.py --nets mlp,lenet --threads 2 --phase train --rounds 5 --json compare.jsonl
+    bench/compare.py --nets lstm --batch 64 --peers pytorch,jax,tensorflow
 
 For each network: the losses of 20 steps from the same weights must agree within 1e-3; then slices of both sides
-alternate (A B A B …). Each mode of PyTorch runs in a worker of its own; the bar is the best; ratio = peer / ours.
-PyTorch lives in .venv-bench, made on first use. Exit codes: 0 all compared, 1 a network failed, 2 wrong usage,
-3 PyTorch cannot be installed.
+alternate (A B A B …). Each mode of a peer runs in a worker of its own; the bar is PyTorch's best; ratio = peer / ours.
+PyTorch lives in .venv-bench, the others in .venv-jax and .venv-tensorflow, made on first use; one of the others that
+cannot be installed is told and left out. Exit codes: 0 all compared, 1 a network failed, 2 wrong usage, 3 PyTorch
+cannot be installed.
 """
 
 import argparse
@@ -15,7 +17,7 @@ import sys
 from pathlib import Path
 
 from peer import environment, table
-from peer.catalogue import MODES, NETS, modes_for, with_batch
+from peer.catalogue import MODES, NETS, PEERS, modes_for, with_batch
 from peer.client import PeerError
 from peer.comparison import compare
 from peer.ours import Starling, StarlingError
@@ -49,7 +51,9 @@ def parse_arguments():
     parser.add_argument("--phase", choices=["forward", "train"], default="train")
     parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--seconds", type=positive(float), default=2.0, help="length of one slice")
-    parser.add_argument("--modes", type=names(MODES), default=MODES, help="channels_last is for CNNs only")
+    parser.add_argument("--modes", type=names(MODES), default=MODES,
+                        help="of PyTorch; channels_last is for CNNs only")
+    parser.add_argument("--peers", type=names(PEERS), default=["pytorch"], help="PyTorch is always one of them")
     parser.add_argument("--json", metavar="FILE", help="one JSON line per network goes there")
     parser.add_argument("--starling", default=str(environment.ROOT / "build" / "release" / "bin" / "starling"))
     parser.add_argument("--self-test", action="store_true", help="tries the protocol against a fake starling")
@@ -60,14 +64,14 @@ def parse_arguments():
     return options
 
 
-def run(options, command: list, python: Path) -> int:
+def run(options, command: list, pythons: dict) -> int:
     """Compares every network; a failure of one is told and does not stop the others. Returns the exit code."""
     failed = False
     output = open(options.json, "w") if options.json else None
     print(table.HEADER)
     for name in options.nets:
         try:
-            line = compare(with_batch(name, options.batch), Starling(command, options.threads), python, options)
+            line = compare(with_batch(name, options.batch), Starling(command, options.threads), pythons, options)
         except (PeerError, StarlingError) as error:
             print(f"{name:<12} FAILED: {error}", flush=True)
             failed = True
@@ -76,12 +80,24 @@ def run(options, command: list, python: Path) -> int:
         if line["ratio"] is None:
             failed = True
         else:
-            print(table.modes(line), flush=True)
+            print("\n".join([table.modes(line), *table.others(line)]), flush=True)
         if output:
             print(json.dumps(line), file=output, flush=True)
     if output:
         output.close()
     return 1 if failed else 0
+
+
+def find_pythons(peers: list) -> dict:
+    """Each peer's Python, PyTorch's first; a peer beside it that cannot be installed is told and left out."""
+    pythons = {"pytorch": environment.ensure()}
+    for name in peers:
+        if name not in pythons:
+            try:
+                pythons[name] = environment.install(*environment.PEERS[name])
+            except environment.Missing as why:
+                print(f"[compare] {name} is left out: {why}", file=sys.stderr)
+    return pythons
 
 
 def main() -> int:
@@ -90,11 +106,11 @@ def main() -> int:
         print(f"[compare] expected the starling program at {options.starling}: build it or give --starling PATH",
               file=sys.stderr)
         return 2
-    python = environment.ensure()
+    pythons = find_pythons(options.peers)
     if options.self_test:
         from peer import self_test
-        return self_test.main(run, python)
-    return run(options, [options.starling], python)
+        return self_test.main(run, pythons["pytorch"])
+    return run(options, [options.starling], pythons)
 
 
 if __name__ == "__main__":

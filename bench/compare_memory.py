@@ -1,76 +1,98 @@
 #!/usr/bin/env python3
-"""Peak memory of one training step, ours against PyTorch's eager mode.
+"""Compares the peak memory of a training step with PyTorch's: physical memory of a process above what it had before the
+network was made, ours from `starling bench`, theirs in their leanest modes (eager, channels_last; gradients freed).
 
-    bench/compare_memory.py [--starling PATH] [--threads N] [--budget MB] [--out FILE] [NET ...]
+    bench/compare_memory.py --nets alexnet,resnet50 --threads 2 --json memory.jsonl
 
-Both sides are measured alike: resident memory at its highest in a process that makes the network and its batch and
-trains it for a few steps, less that of the same program with nothing to do. One row a network; ratio = ours / PyTorch's.
-With --budget our program computes again what does not fit. Exit code 1 if a ratio is above --most.
+A share of 70 % means that we need 70 MB where PyTorch's leanest mode needs 100. Beside it stands what our program
+plans: arena and scratch, and the variables. Exit codes: 0 all measured, 1 a network failed, 2 wrong usage, 3 no PyTorch.
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from peer import environment  # noqa: E402
+from compare import names, positive
+from peer import environment
+from peer.catalogue import NETS, modes_for, with_batch
+from peer.client import BENCH, PeerError, environment_for
+from peer.history import stamp
+from peer.ours import Starling, StarlingError
 
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def run_child(command: list, threads: int) -> tuple:
-    """Its output and the most memory it had, in bytes."""
-    env = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT / "bench")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as child:
-        out, err = child.stdout.read(), child.stderr.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        sys.exit(f"[memory] {' '.join(command)} ended with code {child.returncode}:\n{err.strip()}")
-    return out, usage.ru_maxrss * 1024
+MODES = ["eager", "channels_last"]
+HEADER = f"{'net':<12} {'batch':>5} {'thr':>3} {'ours MB':>9} {'program MB':>11} {'variables MB':>13} {'peer MB':>9} " \
+         f"{'share':>6}  leanest peer mode"
 
 
-def ours(starling: str, net: str, threads: int, budget: float) -> dict:
-    _, baseline = run_child([starling, "bench", "--list"], threads)
-    text, peak = run_child([starling, "bench", net, "--threads", str(threads), "--seconds", "0", "--json", "--budget",
-                            str(budget)], threads)
-    line = json.loads(text.strip().splitlines()[-1])
-    return {"peak_bytes": peak - baseline, "step_ms": line["step_ms"]}
+def peer_memory(python: Path, net, mode: str, threads: int) -> dict:
+    call = [str(python), "-m", "peer.memory_worker", net.name, mode, str(threads), str(net.batch)]
+    done = subprocess.run(call, cwd=BENCH, capture_output=True, text=True, env=environment_for(threads))
+    if done.returncode != 0:
+        raise PeerError(f"the peer's {mode} worker ended with code {done.returncode}:\n{done.stderr.strip()}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def theirs(python: Path, net: str, threads: int) -> dict:
-    text, _ = run_child([str(python), "-m", "peer.memory", net, "eager", str(threads)], threads)
-    return json.loads(text.strip().splitlines()[-1])
+def our_memory(starling: Starling, net, budget: float) -> dict:
+    """Of the few steps that `starling bench` takes when it may measure for no time at all."""
+    keys = ["rss_bytes", "program_bytes", "variable_bytes", "peak_bytes"]
+    line = starling.json_line(net, "--threads", starling.threads, "--phase", "train", "--mode", "compiled",
+                              "--seconds", 0, "--budget", budget, keys=keys)
+    return {key: line[key] for key in keys}
+
+
+def compare(net, starling: Starling, python: Path, budget: float = 0) -> dict:
+    ours = our_memory(starling, net, budget)
+    theirs = {mode: peer_memory(python, net, mode, starling.threads) for mode in modes_for(net, MODES)}
+    leanest = min(theirs, key=lambda mode: theirs[mode]["peak_bytes"])
+    return {"net": net.name, "batch": net.batch, "threads": starling.threads, "phase": "train", "dtype": "f32",
+            "budget_mb": budget,
+            **stamp(), **{f"ours_{key}": value for key, value in ours.items()},
+            "peer_bytes": theirs[leanest]["peak_bytes"], "peer_mode": leanest,
+            "peer_modes": {mode: told["peak_bytes"] for mode, told in theirs.items()},
+            "memory_share": ours["rss_bytes"] / theirs[leanest]["peak_bytes"], "torch": theirs[leanest]["torch"]}
+
+
+def row(line: dict) -> str:
+    ours, program, variables, peer = (line[key] / 1e6 for key in (
+        "ours_rss_bytes", "ours_program_bytes", "ours_variable_bytes", "peer_bytes"))
+    modes = ", ".join(f"{mode} {peak / 1e6:.0f}" for mode, peak in line["peer_modes"].items())
+    return (f"{line['net']:<12} {line['batch']:>5} {line['threads']:>3} {ours:>9.1f} {program:>11.1f} "
+            f"{variables:>13.1f} {peer:>9.1f} {line['memory_share']:>6.0%}  {line['peer_mode']} (of {modes})")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nets", type=names(list(NETS)), default=["alexnet", "resnet50"])
+    parser.add_argument("--threads", type=positive(int), default=1)
+    parser.add_argument("--batch", type=positive(int), default=0, help="samples in a batch (default: as published)")
+    parser.add_argument("--budget", type=float, default=0, help="MB for our values, the rest computed again; 0: no bound")
+    parser.add_argument("--json", metavar="FILE", help="one JSON line per network goes there")
+    parser.add_argument("--starling", default=str(environment.ROOT / "build" / "release" / "bin" / "starling"))
+    return parser.parse_args()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nets", nargs="*", default=["alexnet", "resnet50"])
-    parser.add_argument("--starling", default=str(ROOT / "build/release/bin/starling"))
-    parser.add_argument("--python", type=Path, help="an interpreter that has PyTorch; default: one made for it")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--budget", type=float, default=0, help="MB for our values, 0: no bound")
-    parser.add_argument("--most", type=float, default=0.7)
-    parser.add_argument("--out", type=Path, help="appends one JSON line a network")
-    arguments = parser.parse_args()
-    python = arguments.python or environment.ensure()
-    worst = 0
-    for net in arguments.nets:
-        mine, peer = ours(arguments.starling, net, arguments.threads, arguments.budget), theirs(python, net, arguments.threads)
-        ratio = mine["peak_bytes"] / peer["peak_bytes"]
-        worst = max(worst, ratio)
-        print(f"{net:<12} ours {mine['peak_bytes'] / 1e6:8.1f} MB   PyTorch {peer['peak_bytes'] / 1e6:8.1f} MB   "
-              f"ratio {ratio:.3f}")
-        row = {"date": time.strftime("%Y-%m-%d"), "net": net, "threads": arguments.threads, "budget_mb": arguments.budget,
-               "ours_bytes": mine["peak_bytes"], "torch_bytes": peer["peak_bytes"], "ratio": round(ratio, 4)}
-        if arguments.out:
-            with arguments.out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-    return int(worst > arguments.most)
+    options = parse_arguments()
+    if not Path(options.starling).is_file():
+        print(f"[compare] expected the starling program at {options.starling}: build it or give --starling PATH",
+              file=sys.stderr)
+        return 2
+    python = environment.ensure()
+    starling = Starling([options.starling], options.threads)
+    lines, failed = [], False
+    print(HEADER)
+    for name in options.nets:
+        try:
+            lines.append(compare(with_batch(name, options.batch), starling, python, options.budget))
+            print(row(lines[-1]), flush=True)
+        except (PeerError, StarlingError) as error:
+            print(f"{name:<12} FAILED: {error}", flush=True)
+            failed = True
+    if options.json:
+        Path(options.json).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

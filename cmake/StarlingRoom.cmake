@@ -73,6 +73,9 @@ function(starling_generate_registry name dir out)
   elseif(name STREQUAL "dist")
     starling_registry_file(dist_kernels "register_dist_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "dist" gen)
+  elseif(name STREQUAL "train")
+    starling_registry_file(train_kernels "register_train_kernels" "KernelTable" "starling/kernels/kernel_table.h"
+      "${dir}/families/*.cpp" "train" gen)
   endif()
   set(${out} ${gen} PARENT_SCOPE)
 endfunction()

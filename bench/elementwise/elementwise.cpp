@@ -12,7 +12,6 @@
 #include "starling/base/parallel.h"
 #include "starling/base/philox.h"
 #include "starling/kernels/cpu/simd/copy.h"
-#include "starling/kernels/cpu/simd/fused_chain.h"
 #include "starling/kernels/cpu/simd/random.h"
 #include "starling/kernels/cpu/simd/reduce.h"
 #include "starling/kernels/cpu/simd/sgd.h"
@@ -52,15 +51,6 @@ struct Arrays {
   std::vector<float> row = std::vector<float>(kRows), col = std::vector<float>(kCols);
 };
 
-FusedChain bias_tanh(const BlockTable& table) {
-  return FusedChain({.inputs = {{4, Spread::full}, {4, Spread::row}, {4, Spread::full}},
-                     .temporaries = 2,
-                     .output_bytes = {4},
-                     .steps = {{table.find("add")->of(BlockType::f32), {0, 1, -1}, 3},
-                               {table.find("tanh")->of(BlockType::f32), {3, -1, -1}, 4},
-                               {table.find("mul")->of(BlockType::f32), {4, 2, -1}, 5}}});
-}
-
 void add_maps(std::vector<Case>& cases, const BlockTable& table, Arrays& a) {
   for (const char* name : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt"}) {
     const BlockEntry* entry = table.find(name);
@@ -78,12 +68,7 @@ void add_maps(std::vector<Case>& cases, const BlockTable& table, Arrays& a) {
   }
 }
 
-void add_rest(std::vector<Case>& cases, const FusedChain& chain, std::vector<std::byte>& scratch, Arrays& a) {
-  cases.push_back({"chain (x+bias).tanh*y", 3, [&] {
-                     const void* in[] = {a.x.data(), a.col.data(), a.y.data()};
-                     void* out[] = {a.z.data()};
-                     chain.run(in, out, kRows, kCols, scratch.data());
-                   }});
+void add_rest(std::vector<Case>& cases, Arrays& a) {
   cases.push_back({"sum all", 1, [&] { reduce_sum(a.x.data(), a.row.data(), {1, kCount, 1}); }});
   cases.push_back({"max all", 1, [&] { reduce_max(a.x.data(), a.row.data(), {1, kCount, 1}); }});
   cases.push_back({"sum rows", 1, [&] { reduce_sum(a.x.data(), a.row.data(), {kRows, kCols, 1}); }});
@@ -113,11 +98,9 @@ int main(int argc, char** argv) {
   fill_uniform(a.y.data(), kCount, PhiloxKey{2, 0, 0}, 0, -1.0, 1.0);
   BlockTable table;
   register_cpu_blocks(table);
-  const FusedChain chain = bias_tanh(table);
-  std::vector<std::byte> scratch(chain.scratch_bytes(threads));
   std::vector<Case> cases{{"triad", 3, [&] { triad(a.z.data(), a.x.data(), a.y.data()); }}};
   add_maps(cases, table, a);
-  add_rest(cases, chain, scratch, a);
+  add_rest(cases, a);
   for (int round = 0; round < rounds; ++round) {
     for (Case& c : cases) c.best = std::min(c.best, seconds(c.body));
   }

@@ -31,7 +31,9 @@ NETS = {net.name: net for net in [
     Net("gpt", 8, (256,), 65, vocabulary=65, label_per_token=True),
 ]}
 
-MODES = ["eager", "channels_last", "compile"]
+MODES = ["eager", "channels_last", "compile"]  # PyTorch's
+OTHER_MODES = {"jax": ["jit"], "tensorflow": ["graph", "xla"]}
+PEERS = ["pytorch", *OTHER_MODES]
 
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9

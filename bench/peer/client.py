@@ -17,15 +17,17 @@ def environment_for(threads: int) -> dict:
     return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
 
-class Peer:
-    """A persistent worker, one per mode, so that torch.compile's warm-up is paid once."""
+WORKERS = {"pytorch": "peer.worker", "jax": "peer.jax_worker", "tensorflow": "peer.tf_worker"}
 
-    def __init__(self, python: Path, net, mode: str, phase: str, threads: int):
-        self.mode = mode
-        self.process = subprocess.Popen(
-            [str(python), "-m", "peer.worker", net.name, mode, phase, str(threads), str(net.batch)],
-            cwd=BENCH, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_for(threads))
+
+class Peer:
+    """A persistent worker, one per mode, so that compilation is paid once."""
+
+    def __init__(self, framework: str, python: Path, net, mode: str, phase: str, threads: int):
+        self.framework, self.mode = framework, mode
+        arguments = [net.name, mode, phase, str(threads), str(net.batch)]
+        self.process = subprocess.Popen([str(python), "-m", WORKERS[framework], *arguments], cwd=BENCH, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_for(threads))
 
     def ask(self, do: str, **arguments) -> dict:
         try:
@@ -35,14 +37,17 @@ class Peer:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise PeerError(f"the peer's {self.mode} worker ended during '{do}' (code {self.process.wait()})")
+            raise PeerError(f"{self.framework}'s {self.mode} worker ended during '{do}' (code {self.process.wait()})")
         reply = json.loads(line)
         if "error" in reply:
-            raise PeerError(f"the peer's {self.mode} worker failed in '{do}': {reply['error']}")
+            raise PeerError(f"{self.framework}'s {self.mode} worker failed in '{do}': {reply['error']}")
         return reply
 
     def close(self) -> None:
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended by itself, with a command unread
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -5,26 +5,42 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from peer.catalogue import LOSS_STEPS, LOSS_TOLERANCE, modes_for
-from peer.client import Peer
+from peer.catalogue import LOSS_STEPS, LOSS_TOLERANCE, OTHER_MODES, modes_for
+from peer.client import Peer, PeerError
+from peer.history import stamp
 
 
 DISTURBED = 1.3
 
 
-def check_losses(net, starling, peer) -> dict:
-    """Both sides take 20 steps from our exported weights on our exported batch."""
-    with tempfile.TemporaryDirectory(prefix="starling-compare-") as folder:
-        file = str(Path(folder) / f"{net.name}.safetensors")
-        starling.export(net, file)
-        ours = starling.losses(net, file)
-        theirs = peer.ask("losses", file=file)["losses"]
+def agreement(ours: list, theirs: list) -> dict:
     differences = [abs(a - b) for a, b in zip(ours, theirs)]
     # all(… <= …) and not max(…) > …, because every comparison with a NaN is false
     ok = len(ours) == len(theirs) == LOSS_STEPS and all(d <= LOSS_TOLERANCE for d in differences)
     finite = [d for d in differences if math.isfinite(d)]
     return {"ok": ok, "max_difference": max(finite, default=None), "not_finite": len(differences) - len(finite),
             "steps": len(ours)}
+
+
+def check_losses(net, starling, peers: list) -> tuple:
+    """All sides take 20 steps from our exported weights on our exported batch: the agreement of each peer with us, and
+    why some of the peers beside PyTorch (the first) are left out of the timing."""
+    checks, refused = {}, {}
+    with tempfile.TemporaryDirectory(prefix="starling-compare-") as folder:
+        file = str(Path(folder) / f"{net.name}.safetensors")
+        starling.export(net, file)
+        ours = starling.losses(net, file)
+        for peer in peers:
+            try:
+                checks[peer] = agreement(ours, peer.ask("losses", file=file)["losses"])
+            except PeerError as error:
+                if peer is peers[0]:
+                    raise
+                refused[peer] = str(error)
+                continue
+            if not checks[peer]["ok"] and peer is not peers[0]:
+                refused[peer] = f"losses differ by {checks[peer]['max_difference']}"
+    return checks, refused
 
 
 def summary(slices: list) -> dict:
@@ -40,43 +56,66 @@ def disturbed(times: dict) -> bool:
 
 def interleave(net, starling, peers: list, options) -> tuple:
     """A B A B …: one slice of ours, then one of each peer mode, round after round."""
-    ours, theirs = [], {peer.mode: [] for peer in peers}
+    ours, theirs = [], {peer: [] for peer in peers}
     for _ in range(options.rounds):
         ours.append(starling.slice(net, options.phase, options.seconds))
         for peer in peers:
-            theirs[peer.mode].append(peer.ask("slice", seconds=options.seconds))
+            theirs[peer].append(peer.ask("slice", seconds=options.seconds))
     return ours, theirs
 
 
-def timed(net, starling, peers: list, options) -> dict:
-    prepared = {peer.mode: peer.ask("prepare") for peer in peers}
-    ours, theirs = interleave(net, starling, peers, options)
-    modes = {mode: {**summary(slices), "variant": prepared[mode]["variant"],
-                    "trials_ms": prepared[mode]["trials_ms"]} for mode, slices in theirs.items()}
+def best_of(peers: list, prepared: dict, theirs: dict, mine: dict) -> dict:
+    """One framework's modes, and the fastest of them beside us."""
+    modes = {peer.mode: {**summary(theirs[peer]), "variant": prepared[peer]["variant"],
+                         "trials_ms": prepared[peer]["trials_ms"]} for peer in peers}
     best = min(modes, key=lambda mode: modes[mode]["ms"])
+    return {"ms": modes[best]["ms"], "p10_ms": modes[best]["p10_ms"], "mode": best,
+            "variant": modes[best]["variant"], "ratio": modes[best]["ms"] / mine["ms"],
+            "ratio_p10": modes[best]["p10_ms"] / mine["p10_ms"], "modes": modes,
+            "version": prepared[peers[0]]["version"]}
+
+
+def timed(net, starling, peers: list, options) -> dict:
+    """The timings of one interleaved run of all modes of all frameworks; PyTorch's best is the bar."""
+    prepared = {peer: peer.ask("prepare") for peer in peers}
+    ours, theirs = interleave(net, starling, peers, options)
     mine = summary(ours)
-    paired = [b["step_ms"] / a["step_ms"] for a, b in zip(ours, theirs[best])]
+    by_framework = {name: best_of([peer for peer in peers if peer.framework == name], prepared, theirs, mine)
+                    for name in dict.fromkeys(peer.framework for peer in peers)}
+    bar = by_framework.pop("pytorch")
+    rounds = next(theirs[peer] for peer in peers if peer.framework == "pytorch" and peer.mode == bar["mode"])
     return {
         "ours_ms": mine["ms"], "ours_p10_ms": mine["p10_ms"], "ours_peak_bytes": ours[-1]["peak_bytes"],
-        "peer_ms": modes[best]["ms"], "peer_p10_ms": modes[best]["p10_ms"],
-        "peer_mode": best, "peer_variant": modes[best]["variant"],
-        "ratio": modes[best]["ms"] / mine["ms"], "ratio_p10": modes[best]["p10_ms"] / mine["p10_ms"],
-        "ratio_per_round": paired, "modes": modes,
-        "disturbed": disturbed(mine) or disturbed(modes[best]), "torch": prepared[best]["torch"]}
+        "peer_ms": bar["ms"], "peer_p10_ms": bar["p10_ms"], "peer_mode": bar["mode"], "peer_variant": bar["variant"],
+        "ratio": bar["ratio"], "ratio_p10": bar["ratio_p10"],
+        "ratio_per_round": [b["step_ms"] / a["step_ms"] for a, b in zip(ours, rounds)], "modes": bar["modes"],
+        "disturbed": disturbed(mine) or disturbed(bar), "torch": bar["version"], "others": by_framework}
 
 
-def compare(net, starling, python, options) -> dict:
-    """The network's JSON line. Without equal losses there is no timing: its ratio is null."""
+def start(net, pythons: dict, options, into: list) -> None:
+    """A worker for each mode of each framework, PyTorch's first."""
+    for framework, python in pythons.items():
+        modes = modes_for(net, options.modes) if framework == "pytorch" else OTHER_MODES[framework]
+        into.extend(Peer(framework, python, net, mode, options.phase, options.threads) for mode in modes)
+
+
+def compare(net, starling, pythons: dict, options) -> dict:
+    """The network's JSON line. Without PyTorch's losses equal to ours there is no timing: its ratio is null."""
     line = {"net": net.name, "batch": net.batch, "threads": options.threads, "phase": options.phase,
-            "device": "cpu", "dtype": "f32", "rounds": options.rounds, "seconds": options.seconds}
+            "device": "cpu", "dtype": "f32", "rounds": options.rounds, "seconds": options.seconds, **stamp()}
     peers = []
     try:
-        for mode in modes_for(net, options.modes):
-            peers.append(Peer(python, net, mode, options.phase, options.threads))
-        line["loss_check"] = check_losses(net, starling, peers[0])
+        start(net, pythons, options, peers)
+        # PyTorch's modes run one model, so that its first is asked; the others' modes are asked each
+        asked = [peers[0], *(peer for peer in peers if peer.framework != "pytorch")]
+        checks, refused = check_losses(net, starling, asked)
+        line["loss_check"] = checks[peers[0]]
         if not line["loss_check"]["ok"]:
             return {**line, "ours_ms": None, "peer_ms": None, "peer_mode": None, "ratio": None}
-        return {**line, **timed(net, starling, peers, options)}
+        timings = timed(net, starling, [peer for peer in peers if peer not in refused], options)
+        timings["others"].update({peer.framework: {"error": why} for peer, why in refused.items()
+                                  if peer.framework not in timings["others"]})
+        return {**line, **timings}
     finally:
         for peer in peers:
             peer.close()

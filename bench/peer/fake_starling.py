@@ -20,6 +20,7 @@ from peer.catalogue import NETS, with_batch
 
 FAULT = os.environ.get("FAKE_STARLING_FAULT", "")
 STEP_MS = 0.5
+RSS_BYTES = 5_000_000
 
 
 def export(net: str, batch: int, file: str) -> None:
@@ -53,7 +54,8 @@ def timing(options) -> dict:
     threads = options.threads + (FAULT == "threads")
     return {"net": options.net, "batch": options.batch, "threads": threads, "device": options.device,
             "dtype": options.dtype, "phase": options.phase, "mode": options.mode, "step_ms": STEP_MS,
-            "p10_ms": STEP_MS * 0.9, "samples_per_s": options.batch / STEP_MS * 1e3, "peak_bytes": 1 << 20}
+            "p10_ms": STEP_MS * 0.9, "samples_per_s": options.batch / STEP_MS * 1e3, "peak_bytes": 1 << 20,
+            "rss_bytes": RSS_BYTES, "program_bytes": 1 << 19, "variable_bytes": 1 << 18}
 
 
 def parse_arguments():
@@ -61,7 +63,8 @@ def parse_arguments():
     parser.add_argument("command", choices=["bench"])
     parser.add_argument("net", choices=list(NETS))
     for name, kind in [("batch", int), ("threads", int), ("device", str), ("dtype", str), ("phase", str),
-                       ("mode", str), ("seconds", float), ("export", str), ("import", str), ("losses", int)]:
+                       ("mode", str), ("seconds", float), ("budget", float), ("export", str), ("import", str),
+                       ("losses", int)]:
         parser.add_argument(f"--{name}", type=kind)
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()

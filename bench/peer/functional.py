@@ -109,7 +109,8 @@ def exported(file: str):
     from safetensors import safe_open
     with safe_open(file, framework="np") as f:
         tensors = {name: f.get_tensor(name) for name in f.keys()}
-        order, buffers = ([name for name in f.metadata().get(key, "").split(",") if name] for key in ("order", "buffers"))
+        lists = [f.metadata().get(key, "").split(",") for key in ("order", "buffers")]
+    order, buffers = ([name for name in names if name] for names in lists)
     x = tensors["input.x"]
     x = x.transpose(0, 2, 3, 1) if x.ndim == 4 else x
     weights = [tensors[name].transpose(2, 3, 1, 0) if tensors[name].ndim == 4 else tensors[name] for name in order]

@@ -52,7 +52,8 @@ class Layers(functional.Tape):
             count = x.size // x.shape[-1]
             new_mean = jnp.mean(x, (0, 1, 2))
             new_var = jnp.mean(jnp.square(x - new_mean), (0, 1, 2))
-            self.moved += [mean + NORM_SHARE * (new_mean - mean), var + NORM_SHARE * (new_var * count / (count - 1) - var)]
+            unbiased = new_var * count / (count - 1)
+            self.moved += [mean + NORM_SHARE * (new_mean - mean), var + NORM_SHARE * (unbiased - var)]
             mean, var = new_mean, new_var
         return (x - mean) * (lax.rsqrt(var + EPS) * weight) + bias
 

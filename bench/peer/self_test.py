@@ -1,21 +1,25 @@
 """compare.py against a fake starling: what it reports when all is well, and what it must refuse."""
 
 import contextlib
+import datetime
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import compare_memory
 from peer import environment
-from peer.catalogue import LOSS_TOLERANCE
+from peer.catalogue import LOSS_TOLERANCE, with_batch
+from peer.ours import Starling
 
 FAKE = Path(__file__).with_name("fake_starling.py")
 KEYS = {"net", "ours_ms", "peer_ms", "peer_mode", "ratio", "ours_p10_ms", "peer_p10_ms", "batch", "threads", "phase",
-        "torch", "modes", "loss_check"}
+        "torch", "modes", "loss_check", "date", "commit", "others"}
 
 
 def refuse_constant(name: str):
@@ -25,15 +29,16 @@ def refuse_constant(name: str):
 class Comparison:
     """One call of compare.py's run(): its exit code, its printed text and its JSON lines."""
 
-    def __init__(self, run, python, fault="", nets=("mlp",), modes=("eager",), phase="train"):
+    def __init__(self, run, python, fault="", nets=("mlp",), modes=("eager",), phase="train", batch=0, others=()):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "lines.jsonl"
-            options = SimpleNamespace(nets=list(nets), batch=0, threads=1, phase=phase, rounds=2, seconds=0.2,
+            options = SimpleNamespace(nets=list(nets), batch=batch, threads=1, phase=phase, rounds=2, seconds=0.2,
                                       modes=list(modes), json=str(file))
             os.environ["FAKE_STARLING_FAULT"] = fault
             printed = io.StringIO()
+            pythons = {name: python for name in ("pytorch", *others)}
             with contextlib.redirect_stdout(printed):
-                self.code = run(options, [str(python), str(FAKE)], python)
+                self.code = run(options, [str(python), str(FAKE)], pythons)
             self.text = printed.getvalue()
             self.lines = [json.loads(line, parse_constant=refuse_constant) for line in file.read_text().splitlines()]
 
@@ -71,6 +76,33 @@ def names_what_is_wrong_with_our_program(run, python):
         assert done.code == 1 and not done.lines and words in done.text, (fault, done.text)
 
 
+def compares_networks_of_tokens_at_another_batch(run, python):
+    line = Comparison(run, python, nets=("lstm",), batch=2).lines[0]
+    assert line["batch"] == 2 and line["loss_check"]["ok"] and line["ratio"] > 0, line
+
+
+def tells_of_a_peer_that_is_not_there_and_goes_on(run, python):
+    done = Comparison(run, python, others=("jax",))  # PyTorch's environment has no JAX
+    assert done.code == 0 and done.lines[0]["ratio"] > 0, done.text
+    assert "worker ended" in done.lines[0]["others"]["jax"]["error"] and "jax" in done.text, done.text
+
+
+def dates_every_line(run, python):
+    line = Comparison(run, python).lines[0]
+    assert datetime.datetime.fromisoformat(line["date"]).tzinfo is not None, line
+    assert line["commit"] is None or re.fullmatch(r"[0-9a-f]{10,}\+?", line["commit"]), line
+
+
+def compares_memory_above_a_warm_start(run, python):
+    os.environ["FAKE_STARLING_FAULT"] = ""
+    net = with_batch("sae_big", 64)
+    line = compare_memory.compare(net, Starling([str(python), str(FAKE)], 1), python)
+    weights = 4 * (784 * 800 + 800 * 1000 + 1000 * 2000 + 2000 * 10)
+    assert 2 * weights <= line["peer_bytes"] <= 8 * weights, "weights, gradients and velocities, but no libraries"
+    assert line["memory_share"] == 5_000_000 / line["peer_bytes"] and line["peer_mode"] == "eager", line
+    assert "sae_big" in compare_memory.row(line)
+
+
 def exits_with_3_when_no_index_can_be_reached(run, python):
     with tempfile.TemporaryDirectory() as folder:
         script = f"from pathlib import Path; from peer import environment; environment.ensure(Path({folder!r}) / 'v')"
@@ -84,7 +116,9 @@ def exits_with_3_when_no_index_can_be_reached(run, python):
 def main(run, python) -> int:
     failures = 0
     for test in [reports_every_net_with_its_best_mode, times_the_forward_phase, refuses_to_time_unequal_losses,
-                 names_what_is_wrong_with_our_program, exits_with_3_when_no_index_can_be_reached]:
+                 names_what_is_wrong_with_our_program, compares_networks_of_tokens_at_another_batch,
+                 tells_of_a_peer_that_is_not_there_and_goes_on, dates_every_line, compares_memory_above_a_warm_start,
+                 exits_with_3_when_no_index_can_be_reached]:
         try:
             test(run, python)
             print(f"ok      {test.__name__}", flush=True)

@@ -26,3 +26,16 @@ def modes(line: dict) -> str:
     """All modes of one network, in the order they were asked for."""
     times = [f"{name} {pair(mode['ms'], mode['p10_ms'])}" for name, mode in line.get("modes", {}).items()]
     return f"{'':<12} peer: " + ", ".join(times)
+
+
+def others(line: dict) -> list:
+    """One row for each framework beside PyTorch, in the columns of the network's own."""
+    rows = []
+    for name, other in line.get("others", {}).items():
+        start = f"{'  ' + name:<12} {line['batch']:>5} {line['threads']:>3} {line['phase']:<8} "
+        if "error" in other:
+            rows.append(start + f"not timed: {other['error']}")
+        else:
+            rows.append(start + f"{'':>19} {pair(other['ms'], other['p10_ms']):>19} {other['ratio']:>5.2f}x  "
+                        + ", ".join(f"{mode} {pair(t['ms'], t['p10_ms'])}" for mode, t in other["modes"].items()))
+    return rows

@@ -37,8 +37,9 @@ class Layers(functional.Tape):
         return tf.nn.bias_add(y, self.weight()) if bias else y
 
     def max_pool(self, x, kernel, stride, padding=0):
-        pads = "VALID" if padding == 0 else [[0, 0], [padding] * 2, [padding] * 2, [0, 0]]
-        return tf.nn.max_pool2d(x, kernel, stride, pads)
+        if padding > 0:  # by hand: XLA's pooling has no padding of its own
+            x = tf.pad(x, [[0, 0], [padding] * 2, [padding] * 2, [0, 0]], constant_values=x.dtype.min)
+        return tf.nn.max_pool2d(x, kernel, stride, "VALID")
 
     def flatten(self, x):
         return tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (x.shape[0], -1))

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/step_testing.h"
+#include "starling/runtime/placed.h"
 
 // Counts every allocation of the process: operator new is ours, what reaches malloc otherwise belongs to the libraries.
 // Sanitizers bring their own malloc, so this program is not built with them.
@@ -71,6 +72,45 @@ TEST(Allocations, ADataParallelStepMakesNoneOfOursEither) {
   Bench bench("mlp", 8, DType::f32);
   auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
                       {.strategy = data_parallel({.workers = 2})});
+  const auto run = [&] { step(bench.x, bench.y); };
+  count(run, 20);
+  EXPECT_EQ(count(run, 200).ours, 0);
+}
+
+// A training step through a scan with a cond and a bounded while inside, their gradients included.
+TEST(Allocations, ControlFlowOfStaticLengthMakesNoneOfOurs) {
+  Tensor w = full({16, 16}, 0.1);
+  w.set_requires_grad();
+  w.set_name("w");
+  optim::Sgd opt({w}, {.lr = 0.01});
+  auto step = compile([&](const Tensor& h, const Tensor& x) {
+    const auto cell = [&](const TensorList& c, const TensorList& slice) {
+      const TensorList s =
+          while_loop([](const TensorList& state) { return sum(state[0]) < 8; },
+                     [&](const TensorList& state) { return TensorList{matmul(state[0], w) + slice[0] + 0.5}; }, c,
+                     {.max_trips = 50});
+      return std::pair{cond(
+                           sum(s[0]) > 20, [&] { return TensorList{s[0] * 0.1}; }, [&] { return s; }),
+                       TensorList{}};
+    };
+    const Tensor loss = mean(square(scan(cell, {h}, {x}).first[0]));
+    loss.backward();
+    opt.step();
+    return loss;
+  });
+  const Tensor h = zeros({4, 16}), x = full({6, 4, 16}, 0.1);
+  const auto run = [&] { step(h, x); };
+  count(run, 3);
+  EXPECT_EQ(count(run, 50).ours, 0);
+}
+
+TEST(Allocations, AStepPlacedOverTwoDevicesMakesNoneOfOursEither) {
+  Bench bench("mlp", 8, DType::f32);
+  const Device other{DeviceKind::cpu, 1};
+  PlacementOptions options{.devices = {{.device = kCpu, .threads = 1}, {.device = other, .threads = 1}}};
+  options.constraints = {{"var:" + bench.net.parameters()[0].name(), other}};
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
+                      {.threads = 1, .strategy = placed(options)});
   const auto run = [&] { step(bench.x, bench.y); };
   count(run, 20);
   EXPECT_EQ(count(run, 200).ours, 0);

@@ -37,7 +37,9 @@ TEST(CliInspect, WritesDotSvgAndTensorBoardFiles) {
   EXPECT_EQ(write("dot", "g.dot").find("digraph"), 0U);
   EXPECT_TRUE(has(write("svg --layout own", "g.svg"), "conv2d_backward_weight"));
   EXPECT_TRUE(has(write("svg", "h.svg"), "</svg>"));  // by Graphviz or not
-  if (has_tensorboard_export()) EXPECT_EQ(read_records(write("tensorboard", "run")).size(), 2U);
+  if (has_tensorboard_export()) {
+    EXPECT_EQ(read_records(write("tensorboard", "run")).size(), 2U);
+  }
 }
 
 TEST(CliInspect, RefusesAnUnknownStageAndFormatByName) {

@@ -90,5 +90,61 @@ TEST(Cse, KeepsNodesOfOtherDevicesLanesOrWithControlEdgesApart) {
   expect_unchanged_by(passes::cse, body);
 }
 
+TEST(Cse, TellsAttributesApartToTheSignOfAZero) {
+  expect_unchanged_by(passes::cse, R"(
+    %x = input {shape=[2, 3]}
+    %a = sum(%x) {axes=[0]}
+    %b = sum(%x) {axes=[1]}
+    %c = sum(%x) {axes=[0], keepdim=true}
+    %d = clamp(%x) {min=0}
+    %e = clamp(%x) {min=-0}
+    return %a, %b, %c, %d, %e)");
+}
+
+TEST(Cse, MergesAllResultsOfANode) {
+  EXPECT_EQ(shown_after(passes::cse, R"(
+    %x = input {shape=[4, 3]}
+    %y, %m, %v = batch_norm_train(%x)
+    %y2, %m2, %v2 = batch_norm_train(%x)
+    return %y, %m2, %v2, %y2)"),
+            R"(
+%0 = input 0
+%1, %2, %3 = batch_norm_train(%0)
+return %1, %2, %3, %1
+)");
+}
+
+TEST(Cse, MergesConstantsWithTheSameContents) {
+  EXPECT_EQ(shown_after(passes::cse, R"(
+    constant 0 f32[2] {1, 2}
+    constant 1 f32[2] {1, 3}
+    constant 2 f32[2] {1, 2}
+    constant 3 f64[2] {1, 2}
+    %a = constant {shape=[2]}
+    %b = constant {index=1, shape=[2]}
+    %c = constant {index=2, shape=[2]}
+    %d = constant {index=3, shape=[2], dtype=f64}
+    return %a, %b, %c, %d)"),
+            R"(
+%0 = constant 0
+%1 = constant 1
+%2 = constant 3
+return %0, %1, %0, %2
+)");
+}
+
+TEST(Cse, KnowsEveryCommutativeOp) {
+  for (const char* op : {"add", "mul", "maximum", "minimum", "equal", "not_equal"}) {
+    const std::string body = std::string("%a = input {shape=[2]}\n%b = input {index=1, shape=[2]}\n%c = ") + op +
+                             "(%a, %b)\n%d = " + op + "(%b, %a)\nreturn %c, %d";
+    EXPECT_EQ(after(passes::cse, graph_of(body)).size(), 3) << op;
+  }
+  for (const char* op : {"sub", "div", "pow", "less", "greater"}) {
+    const std::string body = std::string("%a = input {shape=[2]}\n%b = input {index=1, shape=[2]}\n%c = ") + op +
+                             "(%a, %b)\n%d = " + op + "(%b, %a)\nreturn %c, %d";
+    EXPECT_EQ(after(passes::cse, graph_of(body)).size(), 4) << op;
+  }
+}
+
 }  // namespace
 }  // namespace starling

@@ -22,21 +22,21 @@ return %3
 }
 
 TEST(Fuse, LeavesASingleOpAlone) {
-  expect_unchanged_by(passes::fuse, "%x = input {shape=[3]}\n%y = tanh(%x)\n%z = sum(%y)\nreturn %z");
+  expect_unchanged_by(passes::fuse, "%x = input {shape=[3]}\n%y = tanh(%x)\n%z = softmax(%y)\nreturn %z");
 }
 
 TEST(Fuse, GivesEveryValueThatIsReadOutsideAsAnOutput) {
   EXPECT_EQ(shown_after(passes::fuse, R"(
     %x = input {shape=[3, 4]}
     %e = exp(%x)
-    %total = sum(%e)
+    %total = softmax(%e)
     %y = mul(%e, %e)
     %z = neg(%y)
     return %y, %z, %total)"),
             R"(
 %0 = input 0
 %1, %2, %3 = fused(%0) {program="t0=exp(a0); t1=mul(t0,t0); t2=neg(t1); o0=t0; o1=t1; o2=t2"}
-%4 = sum(%1)
+%4 = softmax(%1)
 return %2, %3, %4
 )");
 }
@@ -46,7 +46,7 @@ TEST(Fuse, MovesReadersBehindTheGroupAndOperandsBeforeIt) {
     %p = input {shape=[3]}
     %t = input {index=1, shape=[3]}
     %d = sub(%p, %t)
-    %sum = sum(%d)
+    %sum = softmax(%d)
     %g = full {value=0.5}
     %dp = mul(%d, %g)
     return %sum, %dp)"),
@@ -55,7 +55,7 @@ TEST(Fuse, MovesReadersBehindTheGroupAndOperandsBeforeIt) {
 %1 = input 1
 %2 = full {value=0.5}
 %3, %4 = fused(%0, %1, %2) {program="t0=sub(a0,a1); t1=mul(t0,a2); o0=t0; o1=t1"}
-%5 = sum(%3)
+%5 = softmax(%3)
 return %5, %4
 )");
 }
@@ -70,11 +70,11 @@ TEST(Fuse, MakesNoCycleThroughNodesThatCannotJoin) {
 }
 
 TEST(Fuse, MakesNoCycleThroughAnotherGroup) {
-  // exp and the last add may not join: the sums between them depend on the one and feed the other.
+  // exp and the last add may not join: the norm between them depends on the one and feeds the other.
   EXPECT_EQ(shown_after(passes::fuse, R"(
     %x = input {shape=[3]}
     %a = exp(%x)
-    %s = sum(%a) {axes=[0], keepdim=true}
+    %s = norm(%a) {axes=[0], keepdim=true}
     %t = tanh(%s)
     %u = neg(%t)
     %b = add(%a, %u)
@@ -83,7 +83,7 @@ TEST(Fuse, MakesNoCycleThroughAnotherGroup) {
             R"(
 %0 = input 0
 %1 = exp(%0)
-%2 = sum(%1) {axes=[0], keepdim=true}
+%2 = norm(%1) {axes=[0], keepdim=true}
 %3 = fused(%2) {program="t0=tanh(a0); t1=neg(t0); o0=t1"}
 %4 = fused(%1, %3) {program="t0=add(a0,a1); t1=neg(t0); o0=t1"}
 return %4

@@ -23,13 +23,16 @@ constant 4 f64[3] null
 %2 = variable {index=1, shape=[5, 4]} : f32[5, 4]
 %3 = variable {index=2} : f32[]
 %4 = constant {index=1, shape=[2, 2]} : f32[2, 2]
-%5 = linear(%0, %1) {activation="relu"} @"net/\"fc\"" : f32[3, 5]<S0>
+%5 = linear(%0, %1) {activation="relu"} @"net/\"fc\"" : f32[3, 5]<S0> "fc \"out\""
 %6 = conv2d(%7, %7) {stride=[2, 1]} : f32[1, 1, 1, 1]
 %8 = matmul(%5, %0) {trans_a=true} @"net" origin=%5 device=cuda:1 : f32[5, 4]<P(sum)>
 %9 = all_reduce(%8) {name="fc \"w\", {x}"} origin=%5 after=(%5, %8) lane=comm : f32[5, 4]
 %10, %11 = sgd_update(%1, %2, %9, %3) {momentum=0.9, weight_decay=0.0001} : f32[5, 4], f32[5, 4]
 assign(%10)
 assign(%11) {index=1} after=(#10)
+init 1 %8
+target "step" (#11, %9)
+target "nothing" ()
 return %5, %9
 )";
 
@@ -67,6 +70,11 @@ TEST(Parser, KeepsEveryFieldOfANode) {
   EXPECT_EQ(graph.inputs, std::vector<ValueId>{0});
   EXPECT_EQ(graph.variables[1].name, "fc.velocity");
   EXPECT_EQ(graph.constants[0].data<std::int64_t>()[1], std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(graph.value(graph.node(5).out[0]).name.str(), "fc \"out\"");
+  EXPECT_EQ(graph.variables[1].init, graph.node(8).out[0]);
+  EXPECT_EQ(graph.variables[0].init, -1);
+  EXPECT_EQ(graph.targets.at("step"), (std::vector<NodeId>{11, 9}));
+  EXPECT_TRUE(graph.targets.at("nothing").empty());
 }
 
 TEST(Parser, SaysLineExpectedAndGiven) {
@@ -84,6 +92,10 @@ TEST(Parser, SaysLineExpectedAndGiven) {
   EXPECT_EQ(graph("%0 = input"), "[graph] line 2: expected 'return', got the end of the text");
   EXPECT_EQ(graph("%0 = input lane=fast\nreturn"), "[graph] line 2: expected lane compute or comm, got 'fast'");
   EXPECT_EQ(graph("%0 = ordered_sum\nreturn"), "[graph] line 2: expected operands of ordered_sum, got none");
+  EXPECT_EQ(graph("%0 = input\ninit 0 %0\nreturn"), "[graph] line 3: expected the index of one of 0 variables, got 0");
+  EXPECT_EQ(graph("%0 = input\ntarget \"a\" (%0)\ntarget \"a\" ()\nreturn"),
+            "[graph] line 4: expected a new target, got 'a' again");
+  EXPECT_EQ(graph("target \"a\" (%7)\nreturn"), "[graph] line 2: expected a value made above, got %7");
   EXPECT_EQ(graph("%0 = input {index=1}\nreturn"),
             "[graph] expected inputs numbered from 0 without gaps, got index 1 among 1");
   EXPECT_NE(graph("%0 = input\n%1 = matmul(%0, %0)\nreturn").find("line 3: [matmul] expected matrices"),

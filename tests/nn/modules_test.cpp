@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "starling/starling.h"
 
 namespace starling {
@@ -47,6 +50,28 @@ TEST(BatchNorm2d, ACompiledStepMovesTheSameBuffers) {
     return std::pair(norm.buffers()[0].item(), norm.buffers()[1].item());
   };
   EXPECT_EQ(run(true), run(false));
+}
+
+TEST(BatchNorm2d, RanksThatExchangeStatisticsLeaveTheBuffersOfOneProcess) {
+  const auto run = [](int workers) {
+    manual_seed(2);
+    nn::Sequential net;
+    net.add("norm", nn::BatchNorm2d({.channels = 3, .global_statistics = true}));
+    net.to(DType::f64);
+    CompileOptions options;
+    if (workers > 1) options.strategy = data_parallel({.workers = workers});
+    auto step = compile([&](const Tensor& x) { return sum(mul(net(x), x)); }, options);
+    const Tensor x = normal({6, 3, 2, 2}, {.dtype = DType::f64});
+    std::vector<double> all{step(x).item(), step(x).item()};
+    for (const auto& buffer : net.buffers()) {
+      for (const double value : buffer.to_vector()) all.push_back(value);
+    }
+    return all;
+  };
+  const auto one = run(1), two = run(2);
+  ASSERT_EQ(one.size(), two.size());
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-10) << i;
+  EXPECT_NE(one[2], 0) << "the mean has moved";
 }
 
 TEST(BatchNorm2d, RefusesOtherChannels) {

@@ -40,7 +40,8 @@ std::vector<const OpDef*> tested_ops();
 inline constexpr int kShards = 4;
 std::vector<const OpDef*> tested_ops(int shard);
 
-// Ops that only stand in graphs: they have no kernel and need no cases.
+// Ops of graphs and ops with effects (queues, files), which no sample call can be repeated for: they have tests of
+// their own and need no cases.
 bool is_graph_only(const OpDef& op);
 
 }  // namespace starling::testing

@@ -87,13 +87,13 @@ TEST(MemoryTimeline, KnowsWhatIsAliveAtThePeakAndNeverExceedsTheArena) {
 
 TEST(MemoryTimeline, ChainOfUnaryOpsOfDifferentSizesHoldsTwoValuesAtATime) {
   auto f = compile([](const Tensor& x) {
-    const Tensor wide = concat(std::vector<Tensor>{x, x}, {.axis = 0});         // 2 n
-    const Tensor wider = concat(std::vector<Tensor>{wide, wide}, {.axis = 0});  // 4 n
+    const Tensor wide = concat(std::vector<Tensor>{x, x});         // 2 n
+    const Tensor wider = concat(std::vector<Tensor>{wide, wide});  // 4 n
     return sum(wider);
   });
   Profiler profiler;
   f.set_profiler(&profiler);
-  f(ones({256}));
+  f(full({256}, 1.0));
   const MemoryTimeline& memory = profiler.programs().at(0)->memory;
   EXPECT_EQ(memory.peak_bytes(), (2U + 4U) * 256 * sizeof(float));
 }

@@ -56,9 +56,9 @@ TEST(Verify, AHealthyStepPassesAndListsLossParametersAndTheirState) {
   EXPECT_TRUE(has("fc1.weight.velocity"));
 }
 
-TEST(Verify, EveryNetworkOfTheZooPasses) {
-  for (const auto& [name, known] : zoo::nets()) {
-    if (known.small.batch == 0) continue;
+TEST(Verify, NetworksOfEveryKindPass) {
+  for (const char* name : {"lstm", "gpt", "resnet18"}) {
+    const zoo::Net& known = zoo::find(name);
     manual_seed(5);
     nn::Sequential net = known.make(known.small.options);
     optim::Sgd optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
@@ -148,13 +148,17 @@ TEST(Verify, AFunctionThatDoesSomethingElseWhenTracedIsBlamedOnTheTrace) {
   EXPECT_EQ(report.fault.stage, "trace");
 }
 
+Tensor tensor_of(std::vector<double> values, DType dtype) {
+  return from_doubles(values, {static_cast<std::int64_t>(values.size())}, dtype);
+}
+
 TEST(Verify, DistancesSeeNansAndAllowForTheRoundingOfWhatIsUpdated) {
-  const Tensor a = from_doubles({1, 2}, {2}, DType::f32), nan = from_doubles({1, NAN}, {2}, DType::f32);
+  const Tensor a = tensor_of({1, 2}, DType::f32), no_number = tensor_of({1, NAN}, DType::f32);
   EXPECT_EQ(relative_distance(a, a), 0);
-  EXPECT_EQ(relative_distance(nan, nan), 0);
-  EXPECT_TRUE(std::isinf(relative_distance(nan, a)));
-  const Tensor before = from_doubles({1}, {1}, DType::f64), moved = from_doubles({1.001}, {1}, DType::f64),
-               other = from_doubles({1.002}, {1}, DType::f64);
+  EXPECT_EQ(relative_distance(no_number, no_number), 0);
+  EXPECT_TRUE(std::isinf(relative_distance(no_number, a)));
+  const Tensor before = tensor_of({1}, DType::f64), moved = tensor_of({1.001}, DType::f64),
+               other = tensor_of({1.002}, DType::f64);
   EXPECT_NEAR(update_distance(other, moved, before, 0), 1, 1e-9);
   EXPECT_LT(update_distance(other, moved, before, 1), 1.1e-3);
 }

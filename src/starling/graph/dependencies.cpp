@@ -1,5 +1,7 @@
 #include "starling/graph/dependencies.h"
 
+#include <functional>
+#include <queue>
 #include <utility>
 
 namespace starling {
@@ -19,7 +21,7 @@ class Dependencies {
       for (ValueId in : node.in) need(id, graph_.value(in).node);
       for (NodeId other : node.after) need(id, other);
       if (node.op->comm) need(id, std::exchange(last_comm_, id));
-      if (node.op->stateful && !is_source(node) && !is_op(node, "assign")) need(id, std::exchange(last_effect_, id));
+      if (has_effect(node)) need(id, std::exchange(last_effect_, id));
       note_reads(id);
       if (is_op(node, "assign")) assign(id);
     }
@@ -77,5 +79,31 @@ class Dependencies {
 }  // namespace
 
 std::vector<std::vector<NodeId>> dependencies(const Graph& graph) { return Dependencies(graph).run(); }
+
+std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before, const std::vector<NodeId>& place) {
+  std::vector<std::vector<NodeId>> next(place.size());
+  std::vector<int> waits(place.size());
+  for (std::size_t id = 0; id < place.size(); ++id) {
+    for (NodeId first : before[id]) {
+      const NodeId from = place[static_cast<std::size_t>(first)], to = place[id];
+      if (from == to) continue;
+      next[static_cast<std::size_t>(from)].push_back(to);
+      ++waits[static_cast<std::size_t>(to)];
+    }
+  }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (std::size_t id = 0; id < place.size(); ++id) {
+    if (place[id] == static_cast<NodeId>(id) && waits[id] == 0) ready.push(static_cast<NodeId>(id));
+  }
+  std::vector<NodeId> order;
+  while (!ready.empty()) {
+    order.push_back(ready.top());
+    ready.pop();
+    for (NodeId id : next[static_cast<std::size_t>(order.back())]) {
+      if (--waits[static_cast<std::size_t>(id)] == 0) ready.push(id);
+    }
+  }
+  return order;
+}
 
 }  // namespace starling

@@ -11,4 +11,8 @@ namespace starling {
 // before. All stand earlier in the graph.
 std::vector<std::vector<NodeId>> dependencies(const Graph& graph);
 
+// An order in which nodes may run when those with one `place` (the first of them) run as one, given as places and as
+// close to the graph's own as can be. Shorter than the number of places where no order does.
+std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before, const std::vector<NodeId>& place);
+
 }  // namespace starling

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "starling/graph/fusion_roles.h"
 #include "starling/ops/fused.h"
+#include "starling/ops/reduce.h"
 
 namespace starling {
 namespace {
@@ -13,6 +15,9 @@ constexpr std::size_t kMostOutputs = 8;
 // Steps from the sources of the graph between members: joining far ones would hold values for long. Counted in depth,
 // not in place, so that groups are the same whatever stands between the nodes (other logical shards).
 constexpr int kDeepest = 64;
+constexpr std::int64_t kLongestRow = 32768;  // elements that are swept several times
+constexpr std::int64_t kMostTotals = 16384;  // results of a reduction over rows, which every thread keeps
+constexpr std::int64_t kTotalsShare = 8;     // and how many elements each of them stands for at least
 
 class Grouping {
  public:
@@ -21,10 +26,13 @@ class Grouping {
         users_(graph.users()),
         is_output_(graph.values().size()),
         next_(graph.nodes().size()),
-        fusible_(graph.nodes().size()),
+        kind_(graph.nodes().size(), FusionKind::none),
         depth_(graph.nodes().size()),
         group_of_(graph.nodes().size()),
         members_(graph.nodes().size()),
+        places_(graph.nodes().size()),
+        of_row_(graph.nodes().size()),
+        whole_(graph.nodes().size()),
         seen_(graph.nodes().size(), -1) {
     for (ValueId id : graph.outputs) is_output_[at(id)] = true;
     for (NodeId id = 0; id < graph.size(); ++id) {
@@ -38,9 +46,14 @@ class Grouping {
 
   FusionGroups run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      fusible_[at(id)] = fusible(id);
-      if (!fusible_[at(id)]) continue;
-      for (ValueId in : graph_.node(id).in) join(graph_.value(in).node, id);
+      if (!begin(id)) continue;
+      // Rows first: whether a small node is one of rows is known from them.
+      for (const bool rows : {true, false}) {
+        for (ValueId in : graph_.node(id).in) {
+          const NodeId producer = graph_.value(in).node;
+          if (of_row_[at(producer)] == rows) join(producer, id);
+        }
+      }
     }
     return collect();
   }
@@ -50,17 +63,28 @@ class Grouping {
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
   const Shape& shape(NodeId id) const { return type(graph_.node(id).out[0]).shape; }
   bool is_bool(ValueId id) const { return type(id).dtype == DType::boolean; }
+  bool alone(NodeId id) const { return members_[at(group_of_[at(id)])].size() == 1; }
+  const Shape& whole(NodeId id) const { return whole_[at(group_of_[at(id)])]; }
 
   // What the op computes in: comparisons give bool, but of floats.
   DType work_dtype(NodeId id) const { return type(graph_.node(id).in.back()).dtype; }
 
-  bool fusible(NodeId id) const {
+  // A group of this node alone; false where it can be in none.
+  bool begin(NodeId id) {
+    const FusionKind kind = fusion_kind(graph_, id);
+    const DType work = kind == FusionKind::none ? DType::i64 : work_dtype(id);
+    if (kind == FusionKind::none || (work != DType::f32 && work != DType::f64)) return false;
+    if (kind == FusionKind::map && !maps_floats(id, work)) return false;
+    kind_[at(id)] = kind;
+    whole_[at(id)] = kind == FusionKind::reduce ? type(graph_.node(id).in[0]).shape : shape(id);
+    const Shape axes = kind == FusionKind::reduce ? fusion_axes(graph_, id) : Shape{};
+    places_[at(id)] = fusion_places(shape(id), whole_[at(id)], axes).value_or(Shape{});
+    of_row_[at(id)] = kind == FusionKind::reduce;
+    return true;
+  }
+
+  bool maps_floats(NodeId id, DType work) const {
     const Node& node = graph_.node(id);
-    if (!node.op->elementwise() || node.op->attrs->fields.size() > FusedStep::kMaxAttributes) return false;
-    if (node.op->stateful || node.op->random) return false;
-    if (!node.after.empty() || node.in.empty() || node.out.size() != 1) return false;
-    const DType work = work_dtype(id);
-    if (work != DType::f32 && work != DType::f64) return false;
     for (ValueId in : node.in) {
       if (type(in).dtype != work && !made_for(in, id)) return false;
     }
@@ -70,7 +94,8 @@ class Grouping {
   // A condition that a fusible comparison of the same shape makes, so that it need not be stored.
   bool made_for(ValueId condition, NodeId user) const {
     const NodeId maker = graph_.value(condition).node;
-    return is_bool(condition) && fusible_[at(maker)] && alike(maker, user);
+    return is_bool(condition) && kind_[at(maker)] == FusionKind::map && alike(maker, user) &&
+           shape(maker) == shape(user);
   }
 
   bool only_chooses(ValueId value) const {
@@ -82,16 +107,74 @@ class Grouping {
   bool alike(NodeId a, NodeId b) const {
     const Node& x = graph_.node(a);
     const Node& y = graph_.node(b);
-    return x.device == y.device && x.lane == y.lane && shape(a) == shape(b) && work_dtype(a) == work_dtype(b);
+    return x.device == y.device && x.lane == y.lane && work_dtype(a) == work_dtype(b);
+  }
+
+  // What a node would be in the group of the one that makes its operand.
+  struct Role {
+    bool fits = false;
+    bool of_row = false;
+    Shape places{};
+  };
+  Role role_of(NodeId consumer, NodeId producer) const {
+    const Shape& whole_shape = whole(producer);
+    const Role as_it_is{whole(consumer) == whole_shape, of_row_[at(consumer)], places_[at(consumer)]};
+    const FusionKind kind = kind_[at(consumer)];
+    if (!of_row_[at(producer)]) {
+      const bool reads_all = kind == FusionKind::map || kind == FusionKind::reduce;
+      return reads_all && !(kind == FusionKind::map && of_row_[at(consumer)]) ? as_it_is : Role{};
+    }
+    if (kind == FusionKind::reduce) return {};
+    const Shape axes = row_axes_of(producer);
+    // Reading it for every element: the sizes must say so without a reshape.
+    const auto padded = padded_shape(shape(producer), whole_shape.rank());
+    const bool lies_right = padded && *padded == collapsed_shape(whole_shape, axes);
+    const bool stretches = shape(consumer) == whole_shape && whole_shape.numel() != shape(producer).numel();
+    if (kind != FusionKind::reshape && !of_row_[at(consumer)] && stretches) return lies_right ? as_it_is : Role{};
+    if (kind == FusionKind::stretch || (!alone(consumer) && !of_row_[at(consumer)])) return {};
+    if (kind == FusionKind::map) {
+      const bool same = shape(consumer) == shape(producer) &&
+                        (!of_row_[at(consumer)] || places_[at(consumer)] == places_[at(producer)]);
+      return {same, true, places_[at(producer)]};
+    }
+    const auto places = fusion_places(shape(consumer), whole_shape, axes);
+    return {places.has_value(), true, places.value_or(Shape{})};
+  }
+
+  // The axes that a node of rows has lost.
+  Shape row_axes_of(NodeId id) const {
+    for (;;) {
+      if (kind_[at(id)] == FusionKind::reduce) return fusion_axes(graph_, id);
+      NodeId next = -1;
+      for (ValueId in : graph_.node(id).in) {
+        const NodeId maker = graph_.value(in).node;
+        if (of_row_[at(maker)] && group_of_[at(maker)] == group_of_[at(id)]) next = maker;
+      }
+      if (next < 0) return {};
+      id = next;
+    }
   }
 
   void join(NodeId producer, NodeId consumer) {
     const int from = group_of_[at(producer)], into = group_of_[at(consumer)];
-    if (from == into || !fusible_[at(producer)] || !alike(producer, consumer)) return;
-    if (depth_[at(consumer)] - top(from) > kDeepest || !fits(from, into) || path_around(from, into, consumer)) return;
+    if (from == into || kind_[at(producer)] == FusionKind::none || !alike(producer, consumer)) return;
+    const bool needs_rows = kind_[at(producer)] == FusionKind::stretch || kind_[at(producer)] == FusionKind::reshape;
+    if (needs_rows && alone(producer)) return;
+    const Role role = role_of(consumer, producer);
+    if (!role.fits || depth_[at(consumer)] - top(from) > kDeepest) return;
     std::vector<NodeId> all;
     std::ranges::merge(members_[at(from)], members_[at(into)], std::back_inserter(all));
+    const Role before{true, of_row_[at(consumer)], places_[at(consumer)]};
+    of_row_[at(consumer)] = role.of_row;
+    places_[at(consumer)] = role.places;
+    const auto inside = [&](NodeId id) { return group_of_[at(id)] == from || group_of_[at(id)] == into; };
+    if (!runs(described(all, whole_[at(from)], inside), inside) || path_around(from, into, consumer)) {
+      of_row_[at(consumer)] = before.of_row;
+      places_[at(consumer)] = before.places;
+      return;
+    }
     for (NodeId id : all) group_of_[at(id)] = into;
+    whole_[at(into)] = whole_[at(from)];
     members_[at(into)] = std::move(all);
     members_[at(from)].clear();
   }
@@ -102,12 +185,63 @@ class Grouping {
     return least;
   }
 
-  bool fits(int from, int into) const {
-    std::vector<NodeId> all;
-    std::ranges::merge(members_[at(from)], members_[at(into)], std::back_inserter(all));
-    const FusionGroup group =
-        described(all, [&](NodeId id) { return group_of_[at(id)] == from || group_of_[at(id)] == into; });
-    return group.members.size() + group.operands.size() <= kMostValues && group.outputs.size() <= kMostOutputs;
+  // Whether kernels run such a group in one pass.
+  template <class Inside>
+  bool runs(const FusionGroup& group, const Inside& inside) const {
+    if (group.members.size() + group.operands.size() > kMostValues || group.outputs.size() > kMostOutputs) return false;
+    bool has_rows = false;
+    Shape rows;
+    std::vector<NodeId> last;
+    for (NodeId id : group.members) {
+      if (kind_[at(id)] != FusionKind::reduce) continue;
+      const auto& users = users_[at(graph_.node(id).out[0])];
+      if (std::none_of(users.begin(), users.end(), inside)) {
+        last.push_back(id);
+        continue;
+      }
+      const Shape axes = fusion_axes(graph_, id);
+      if (has_rows && !(axes == rows)) return false;
+      has_rows = true;
+      rows = axes;
+    }
+    if (has_rows && !rows_fit(group, rows)) return false;
+    return std::all_of(last.begin(), last.end(), [&](NodeId id) {
+      const Shape axes = fusion_axes(graph_, id);
+      return totals_fit(group.whole, axes) && (!has_rows || all_or_none(axes, rows, group.whole));
+    });
+  }
+
+  template <class Inside>
+  Shape rows_of(const FusionGroup& group, const Inside& inside) const {
+    for (NodeId id : group.members) {
+      const auto& users = users_[at(graph_.node(id).out[0])];
+      if (kind_[at(id)] == FusionKind::reduce && std::any_of(users.begin(), users.end(), inside))
+        return fusion_axes(graph_, id);
+    }
+    return {};
+  }
+
+  bool rows_fit(const FusionGroup& group, const Shape& rows) const {
+    if (!are_last(rows, group.whole)) return false;
+    bool swept_again = false;
+    for (NodeId id : group.members) {
+      if (of_row_[at(id)]) continue;
+      for (ValueId in : graph_.node(id).in) {
+        const NodeId maker = graph_.value(in).node;
+        const bool inside = std::binary_search(group.members.begin(), group.members.end(), maker);
+        swept_again = swept_again || (inside && of_row_[at(maker)]);
+        if (!inside && !even_along(type(in).shape, group.whole, rows)) return false;
+      }
+    }
+    // What a reduction reads from outside is the whole; other operands of rows are read as such.
+    return !swept_again || reduced_count(group.whole, rows) <= static_cast<double>(kLongestRow);
+  }
+
+  // Reductions of rows alone have one total at a time.
+  static bool totals_fit(const Shape& whole, const Shape& axes) {
+    if (are_last(axes, whole)) return true;
+    const std::int64_t results = reduced_shape(whole, axes, false).numel();
+    return results <= kMostTotals && results * kTotalsShare <= whole.numel();
   }
 
   // Whether something outside stands between two groups: joined, they would have to run before and after it. Groups
@@ -137,8 +271,8 @@ class Grouping {
   }
 
   template <class Inside>
-  FusionGroup described(const std::vector<NodeId>& members, const Inside& inside) const {
-    FusionGroup group{members, {}, {}};
+  FusionGroup described(const std::vector<NodeId>& members, const Shape& whole_shape, const Inside& inside) const {
+    FusionGroup group{members, {}, {}, whole_shape, {}, {}};
     const auto add = [](std::vector<ValueId>& list, ValueId id) {
       if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
     };
@@ -149,6 +283,7 @@ class Grouping {
       const ValueId out = graph_.node(id).out[0];
       const auto& users = users_[at(out)];
       if (is_output_[at(out)] || !std::all_of(users.begin(), users.end(), inside)) add(group.outputs, out);
+      group.places.push_back(places_[at(id)]);
     }
     return group;
   }
@@ -161,22 +296,35 @@ class Grouping {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const auto& members = members_[at(id)];
       if (members.size() < 2) continue;
-      const FusionGroup group = described(members, [&](NodeId node) { return group_of_[at(node)] == id; });
-      if (bools(group.operands) || bools(group.outputs) || group.outputs.empty()) continue;
+      const auto inside = [&](NodeId node) { return group_of_[at(node)] == id; };
+      FusionGroup group = described(members, whole_[at(id)], inside);
+      group.rows = rows_of(group, inside);
+      if (bools(group.operands) || bools(group.outputs) || group.outputs.empty() || !works(members)) continue;
       for (NodeId member : members) found.group_of[at(member)] = static_cast<int>(found.groups.size());
       found.groups.push_back(group);
     }
     return found;
   }
 
+  // A reduction with nothing but views of its result is no chain.
+  bool works(const std::vector<NodeId>& members) const {
+    const auto steps = std::count_if(members.begin(), members.end(), [&](NodeId id) {
+      return kind_[at(id)] == FusionKind::map || kind_[at(id)] == FusionKind::reduce;
+    });
+    return steps >= 2;
+  }
+
   const Graph& graph_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<bool> is_output_;
   std::vector<std::vector<NodeId>> next_;  // the dependencies, turned around
-  std::vector<bool> fusible_;
+  std::vector<FusionKind> kind_;
   std::vector<int> depth_;                    // data edges from the farthest source
   std::vector<int> group_of_;                 // a group has the number of one of its members
   std::vector<std::vector<NodeId>> members_;  // of each group, in the order of the graph
+  std::vector<Shape> places_;                 // of each node, in its group
+  std::vector<bool> of_row_;                  // reductions and what is made of their results alone
+  std::vector<Shape> whole_;                  // of each group
   std::vector<int> seen_;                     // by which search a group was found
   int round_ = 0;
 };

@@ -1,10 +1,11 @@
 #include "starling/graph/graph.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include "starling/base/error.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/printer.h"
-#include "starling/ops/apply.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
 
@@ -19,7 +20,7 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   Types types;
   types.reserve(in.size());
   for (ValueId id : in) types.push_back(value(id).type);
-  const Types out = infer(op, {types.data(), types.size()}, attrs);
+  const Types out = infer_node(*this, op, {types.data(), types.size()}, attrs);
   const NodeId id = size();
   Node node;
   node.op = &op;
@@ -27,7 +28,7 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   node.in = SmallVector<ValueId, 4>(in);
   for (std::size_t i = 0; i < out.size(); ++i) {
     node.out.push_back(static_cast<ValueId>(values_.size()));
-    values_.push_back({out[i], id, static_cast<int>(i), {}});
+    values_.push_back({out[i], id, static_cast<int>(i), {}, {}});
   }
   nodes_.push_back(std::move(node));
   return id;
@@ -38,12 +39,14 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
   const Device device = like.device;
   const NodeId origin = like.origin;
   const Lane lane = like.lane;
+  const bool pinned = like.pinned;
   const NodeId id = add(op, in, attrs);
   Node& made = node(id);
   made.scope = scope;
   made.device = device;
   made.origin = origin;
   made.lane = lane;
+  made.pinned = pinned;
   return id;
 }
 
@@ -80,6 +83,13 @@ ValueId Graph::read(int variable) {
   return node(add(op, {}, source_attrs(index, variables[index].type))).out[0];
 }
 
+int Graph::add_body(std::shared_ptr<const Graph> body) {
+  const auto known = std::find(bodies.begin(), bodies.end(), body);
+  if (known != bodies.end()) return static_cast<int>(known - bodies.begin());
+  bodies.push_back(std::move(body));
+  return static_cast<int>(bodies.size()) - 1;
+}
+
 std::vector<std::vector<NodeId>> Graph::users() const {
   std::vector<std::vector<NodeId>> users(values_.size());
   for (NodeId id = 0; id < size(); ++id) {
@@ -94,6 +104,8 @@ std::vector<std::vector<NodeId>> Graph::users() const {
 bool is_op(const Node& node, std::string_view name) { return node.op->name == name; }
 
 bool is_source(const Node& node) { return node.op->attrs == &attr_type<SourceAttrs>(); }
+
+bool has_effect(const Node& node) { return node.op->stateful && !is_source(node) && !is_op(node, "assign"); }
 
 std::int64_t source_index(const Node& node) {
   if (is_source(node)) return node.attrs.as<SourceAttrs>().index;

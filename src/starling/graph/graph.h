@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,12 +21,14 @@ constexpr int kMostBranches = 16;
 constexpr Lane compute_lane(int number) { return number == 0 ? Lane::compute : static_cast<Lane>(number + 1); }
 std::string name(Lane lane);
 
-// A result of a node. `spec` says where it lies on the mesh, one placement an axis; empty: replicated.
+// A result of a node. `spec` says where it lies on the mesh, one placement an axis; empty: replicated. `name` is what
+// users feed and fetch it by; empty: none.
 struct Value {
   TensorType type;
   NodeId node = -1;
   int output = 0;
   Placements spec;
+  Symbol name{};
 };
 
 // One application of an op: data, never a closure.
@@ -35,16 +39,19 @@ struct Node {
   SmallVector<ValueId, 2> out;
   SmallVector<NodeId, 2> after;  // control edges: nodes that must have run before
   Device device;
-  Symbol scope;        // where in the model it was applied
-  NodeId origin = -1;  // gradient and update nodes: the forward node they came from
+  bool pinned = false;  // the device was asked for, it does not follow from the operands
+  Symbol scope;         // where in the model it was applied
+  NodeId origin = -1;   // gradient and update nodes: the forward node they came from
   Lane lane = Lane::compute;
 };
 
 // State that outlives a run: read by `variable`, written by `assign`. `tensor` is the entry it was traced from, if any.
+// `init` is the value it begins with where nobody has given it one: made from constants alone, -1 when there is none.
 struct GraphVariable {
   std::string name;
   TensorType type;
   Tensor tensor;
+  ValueId init = -1;
 };
 
 // A program in single-assignment form. Nodes stand in an order in which they may run. Sources (input, variable,
@@ -73,6 +80,15 @@ class Graph {
   std::vector<ValueId> outputs;
   std::vector<GraphVariable> variables;
   std::vector<Tensor> constants;
+  // Groups of nodes that can be asked for by name, for their effect: "train".
+  std::map<std::string, std::vector<NodeId>> targets;
+  // The tracer whose tensors are handles of this graph's values; 0: there are none (parsed, rewritten).
+  std::uint64_t tracer = 0;
+
+  // The bodies of control flow, named by their index (see ops/control.h): immutable, and shared by the graphs that
+  // passes make of this one.
+  std::vector<std::shared_ptr<const Graph>> bodies;
+  int add_body(std::shared_ptr<const Graph> body);  // returns its index; one that is there already keeps its own
 
   // Nodes that read each value, in order.
   std::vector<std::vector<NodeId>> users() const;
@@ -84,6 +100,7 @@ class Graph {
 
 bool is_source(const Node& node);             // input, variable, constant
 std::int64_t source_index(const Node& node);  // of a source or an assign
+bool has_effect(const Node& node);            // on what is not in the graph (queues, files): they keep their order
 bool is_op(const Node& node, std::string_view name);
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/graph/text_cursor.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 20;
 constexpr std::size_t kMostValues = 1'000'000;
+constexpr int kDeepest = 32;  // bodies within bodies
 constexpr std::int64_t kMostIndex = std::numeric_limits<int>::max();
 
 template <class T>
@@ -33,25 +35,48 @@ class Parser {
   Graph run() {
     at_.expect("starling-graph");
     if (const auto version = at_.integer(0, kMostIndex); version != 1) at_.error("expected version 1, got {}", version);
-    while (!at_.peek("return")) statement();
-    at_.expect("return");
-    if (!at_.at_end()) {
-      do graph_.outputs.push_back(value());
-      while (at_.take(","));
-    }
+    contents();
     if (!at_.at_end()) at_.error("expected nothing after 'return', got {}", at_.shown());
-    order_inputs();
     verify(graph_, "parsing");
     return std::move(graph_);
   }
 
  private:
+  void contents() {
+    while (!at_.peek("return")) statement();
+    at_.expect("return");
+    if (!at_.at_end() && !at_.peek("}")) {
+      do graph_.outputs.push_back(value());
+      while (at_.take(","));
+    }
+    order_inputs();
+  }
+
+  // The names and values of a body are its own.
+  void body() {
+    next_index(graph_.bodies.size(), "body");
+    if (++depth_ > kDeepest) at_.error("expected bodies at most {} deep, got more", kDeepest);
+    at_.expect("{");
+    Graph outer = std::exchange(graph_, {});
+    auto names = std::exchange(values_, {});
+    contents();
+    at_.expect("}");
+    guarded([&] { verify(graph_, "parsing"); });
+    auto inner = std::make_shared<const Graph>(std::exchange(graph_, std::move(outer)));
+    values_ = std::move(names);
+    graph_.bodies.push_back(std::move(inner));
+    --depth_;
+  }
+
   void statement() {
     if (at_.at_end()) at_.error("expected 'return', got the end of the text");
     if (at_.peek("%")) return node();
     const auto first = at_.word();
     if (first == "variable") return variable();
     if (first == "constant") return constant();
+    if (first == "body") return body();
+    if (first == "init") return init();
+    if (first == "target") return target();
     call(first, {});
   }
 
@@ -64,6 +89,26 @@ class Parser {
     next_index(graph_.variables.size(), "variable");
     std::string name = at_.quoted();
     graph_.add_variable({std::move(name), type(), {}});
+  }
+
+  void init() {
+    const auto index = at_.integer(0, kMostIndex);
+    const auto count = static_cast<std::int64_t>(graph_.variables.size());
+    if (index >= count) at_.error("expected the index of one of {} variables, got {}", count, index);
+    auto& variable = graph_.variables[static_cast<std::size_t>(index)];
+    if (variable.init >= 0) at_.error("expected one first value of variable {}, got a second", index);
+    variable.init = value();
+  }
+
+  void target() {
+    const std::string name = at_.quoted();
+    const auto [it, fresh] = graph_.targets.try_emplace(name);
+    if (!fresh) at_.error("expected a new target, got '{}' again", name);
+    at_.expect("(");
+    while (!at_.take(")")) {
+      if (!it->second.empty()) at_.expect(",");
+      it->second.push_back(node_ref());
+    }
   }
 
   TensorType type() {
@@ -218,6 +263,7 @@ class Parser {
     }
     if (at_.take("lane=")) graph_.node(id).lane = lane();
     if (at_.take("device=")) graph_.node(id).device = device();
+    graph_.node(id).pinned = at_.take("pinned");
   }
 
   Lane lane() {
@@ -251,10 +297,12 @@ class Parser {
   void result_type(Value& value) {
     const TensorType given = type();
     if (given != value.type) at_.error("expected {} as inferred, got {}", to_string(value.type), to_string(given));
-    if (!at_.take("<")) return;
-    do value.spec.push_back(placement());
-    while (at_.take(","));
-    at_.expect(">");
+    if (at_.take("<")) {
+      do value.spec.push_back(placement());
+      while (at_.take(","));
+      at_.expect(">");
+    }
+    if (at_.peek("\"")) value.name = Symbol(at_.quoted());
   }
 
   Placement placement() {
@@ -297,6 +345,7 @@ class Parser {
   }
 
   TextCursor at_;
+  int depth_ = 0;
   Graph graph_;
   std::unordered_map<std::string_view, ValueId> values_;  // names lie in the text
 };

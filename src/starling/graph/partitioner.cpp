@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/splice.h"
 #include "starling/ops/comm.h"
+#include "starling/ops/control.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
@@ -36,6 +37,15 @@ Types types_at(const Graph& graph, std::span<const ValueId> ids) {
   return types;
 }
 
+// What a body does with a part of the rows nobody knows; terms of a sum are added up before.
+void expect_whole(const Node& node, const Placements& placed) {
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    check(!placed[i].is_split(),
+          "[partition] expected operands of {}{} to be whole on every rank, got operand {} as {}", node.op->name,
+          node.scope.empty() ? "" : " in " + node.scope.str(), i, to_string(placed[i]));
+  }
+}
+
 }  // namespace
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> inputs)
@@ -60,6 +70,7 @@ void Partitioner::node(NodeId id) {
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
   Placements now;
   for (ValueId value : node.in) now.push_back(placed(value));
+  if (is_control(*node.op)) expect_whole(node, now);
   const ShardCall call{
       *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
   distribute(id, node.op->shard ? node.op->shard(call) : rules::shard_replicated(call));

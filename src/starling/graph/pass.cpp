@@ -15,12 +15,24 @@ const std::vector<Pass>& all_passes() {
        passes::logical_shards},
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
+      {"fold", "compute what depends on constants only", passes::fold},
+      {"simplify", "drop identities, join views, casts and scales", passes::simplify},
       {"cse", "merge equal nodes", passes::cse},
+      {"rejoin", "lay the gradients of a tensor's pieces side by side instead of adding them up", passes::rejoin},
+      {"bodies", "run the passes over the bodies of cond, while and scan", passes::bodies},
+      {"attention", "replace attention spelt out by one that stores no scores, forward and backward",
+       passes::attention},
+      {"cross_entropy", "replace log-probabilities at labels by the loss of logits, forward and backward",
+       passes::cross_entropy},
+      {"scales", "scale the smaller factor instead of a large product", passes::scales},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
       {"smaller_masks", "take the mask of relu from what was pooled, so that the whole is not kept",
        passes::smaller_masks},
+      {"fold_batch_norm", "move normalisation by given statistics into the weights before it", passes::fold_batch_norm},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
-      {"fuse", "join elementwise chains into one pass over memory", passes::fuse},
+      {"norm_activation", "join batch normalisations with the residual and relu behind them, and their gradients",
+       passes::norm_activation},
+      {"fuse", "join elementwise chains, broadcasts and reductions into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
       {"schedule", "choose order and lanes, so that communication hides behind compute", passes::schedule},
       {"rematerialise", "compute values again instead of keeping them, where memory is bounded", passes::rematerialise},
@@ -53,9 +65,11 @@ double milliseconds_of(F&& f) {
 
 }  // namespace
 
-PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
+PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled,
                           std::span<const Pass> passes) {
   check_names(disabled, passes);
+  PassContext context = given;
+  context.disabled = disabled;
   verify(graph, "trace");
   PipelineResult result{graph, {}};
   for (const auto& pass : passes) {

@@ -19,8 +19,9 @@ struct PassContext {
   int shards = 0;                 // > 0: deterministic mode with so many logical shards
   std::string shard_order = "shard";
   int threads = 1;
-  int branches = 1;               // compute lanes that independent branches may go to
-  std::size_t memory_budget = 0;  // > 0: bytes that values may take at once, else they are computed again
+  int branches = 1;                     // compute lanes that independent branches may go to
+  std::size_t memory_budget = 0;        // > 0: bytes that values may take at once, else they are computed again
+  std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
 };
 
 // A rewrite of the graph with one subject. Each can be printed, timed, switched off and tested alone.
@@ -35,9 +36,18 @@ namespace passes {
 Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
+Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
+Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
 Graph smaller_masks(const Graph& graph, const PassContext& context);    // backward reads what was pooled, not all of it
+Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
+Graph bodies(const Graph& graph, const PassContext& context);           // all passes over the bodies of control flow
+Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without the scores
+Graph cross_entropy(const Graph& graph, const PassContext& context);    // log-probabilities at labels, without the rest
+Graph scales(const Graph& graph, const PassContext& context);           // scales of products to their smaller factor
+Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // given statistics into weights and biases
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
+Graph norm_activation(const Graph& graph, const PassContext& context);  // normalisation, residual, relu into one
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one

@@ -51,7 +51,8 @@ std::string placing(const Graph& graph, const Node& node) {
   if (!node.after.empty())
     out += " after=(" + joined(node.after, [&](NodeId id) { return node_name(graph, id); }) + ")";
   if (node.lane != Lane::compute) out += " lane=" + name(node.lane);
-  if (node.device != Device{}) out += " device=" + to_string(node.device);
+  if (node.device != Device{} || node.pinned) out += " device=" + to_string(node.device);
+  if (node.pinned) out += " pinned";
   return out;
 }
 
@@ -65,6 +66,7 @@ std::string head(const Graph& graph, const Node& node) {
 std::string type_and_spec(const Value& value) {
   std::string out = to_string(value.type);
   if (!value.spec.empty()) out += "<" + joined(value.spec, [](Placement p) { return to_string(p); }) + ">";
+  if (!value.name.empty()) out += " " + quoted(value.name.str());
   return out;
 }
 
@@ -85,6 +87,18 @@ std::string constant_line(std::size_t index, const Tensor& tensor) {
   return tensor.device().kind == DeviceKind::null ? out + " null\n" : out + " {" + literals(tensor) + "}\n";
 }
 
+// What a graph that runs by parts has besides: first values of variables, groups of nodes to run.
+std::string ends(const Graph& graph) {
+  std::string out;
+  for (std::size_t i = 0; i < graph.variables.size(); ++i) {
+    if (graph.variables[i].init >= 0) out += fmt::format("init {} {}\n", i, value_name(graph.variables[i].init));
+  }
+  for (const auto& [name, nodes] : graph.targets) {
+    out += "target " + quoted(name) + " (" + joined(nodes, [&](NodeId id) { return node_name(graph, id); }) + ")\n";
+  }
+  return out;
+}
+
 std::string return_line(const Graph& graph) {
   return graph.outputs.empty() ? "return\n" : "return " + value_names(graph.outputs) + "\n";
 }
@@ -95,15 +109,32 @@ std::string short_line(const Node& node) {
   return results(node) + node.op->name + operands(node) + attributes(node);
 }
 
-}  // namespace
+std::string indented(const std::string& text) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    out += "  " + text.substr(begin, end - begin);
+    begin = end;
+  }
+  return out;
+}
 
-std::string print(const Graph& graph) {
-  std::string out = "starling-graph 1\n";
+template <class F>
+std::string bodies(const Graph& graph, F&& text) {
+  std::string out;
+  for (std::size_t i = 0; i < graph.bodies.size(); ++i)
+    out += fmt::format("body {} {{\n{}}}\n", i, indented(text(*graph.bodies[i])));
+  return out;
+}
+
+std::string contents(const Graph& graph) {
+  std::string out;
   for (std::size_t i = 0; i < graph.variables.size(); ++i) {
     const auto& variable = graph.variables[i];
     out += fmt::format("variable {} {} {}\n", i, quoted(variable.name), to_string(variable.type));
   }
   for (std::size_t i = 0; i < graph.constants.size(); ++i) out += constant_line(i, graph.constants[i]);
+  out += bodies(graph, contents);
   constexpr std::size_t kWidest = 80;  // of the column of types; longer heads push theirs out
   std::vector<std::string> heads;
   std::size_t width = 0;
@@ -117,11 +148,15 @@ std::string print(const Graph& graph) {
     const auto types = joined(node.out, [&](ValueId v) { return type_and_spec(graph.value(v)); });
     out += node.out.empty() ? text + "\n" : fmt::format("{:<{}} : {}\n", text, width, types);
   }
-  return out + return_line(graph);
+  return out + ends(graph) + return_line(graph);
 }
 
+}  // namespace
+
+std::string print(const Graph& graph) { return "starling-graph 1\n" + contents(graph); }
+
 std::string print_short(const Graph& graph) {
-  std::string out;
+  std::string out = bodies(graph, print_short);
   for (const Node& node : graph.nodes()) out += short_line(node) + placing(graph, node) + "\n";
   return out + return_line(graph);
 }

@@ -14,7 +14,16 @@ namespace starling {
 //   %1 = variable {index=0, shape=[512, 784]}                      : f32[512, 784]
 //   %2 = linear(%0, %1) {activation="relu"} @"mlp/fc1" origin=%0   : f32[64, 512]
 //   assign(%7) {index=0} after=(%5)
+//   init 0 %9
+//   target "train" (#8, #12)
 //   return %2
+// The bodies of control flow stand before the nodes, each in the same form:
+//   body 0 {
+//     %0 = input {dtype=i64} : i64[]
+//     return %0
+//   }
+// A value that has a name shows it after its type: `: f32[64, 512] "hidden"`. `init` says which value a variable begins
+// with, `target` which nodes a run may be asked for by name.
 // A node is named by its first output; one without outputs by #k, its place among the nodes.
 std::string print(const Graph& graph);
 

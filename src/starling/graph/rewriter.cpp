@@ -8,6 +8,7 @@ Rewriter::Rewriter(const Graph& from)
     : from_(from), values_(from.values().size(), -1), nodes_(from.nodes().size(), -1) {
   to_.variables = from.variables;
   to_.constants = from.constants;
+  to_.bodies = from.bodies;
 }
 
 ValueId Rewriter::map(ValueId old) const {
@@ -53,6 +54,7 @@ NodeId Rewriter::copy(NodeId old) {
   for (std::size_t i = 0; i < before.out.size(); ++i) {
     values_[static_cast<std::size_t>(before.out[i])] = node.out[i];
     to_.value(node.out[i]).spec = from_.value(before.out[i]).spec;
+    to_.value(node.out[i]).name = from_.value(before.out[i]).name;
   }
   return made;
 }
@@ -60,6 +62,15 @@ NodeId Rewriter::copy(NodeId old) {
 Graph Rewriter::finish() {
   for (ValueId id : from_.inputs) to_.inputs.push_back(mapped(id) ? map(id) : -1);
   for (ValueId id : from_.outputs) to_.outputs.push_back(map(id));
+  for (auto& variable : to_.variables) {
+    variable.init = variable.init >= 0 && mapped(variable.init) ? map(variable.init) : -1;
+  }
+  for (const auto& [name, nodes] : from_.targets) {
+    for (NodeId id : nodes) {
+      const NodeId made = nodes_[static_cast<std::size_t>(id)];
+      if (made >= 0) to_.targets[name].push_back(made);
+    }
+  }
   return std::move(to_);
 }
 

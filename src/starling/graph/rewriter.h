@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Builds a new graph from an old one node by node: what passes are written with. Variables and constants are carried
-// over.
+// Builds a new graph from an old one node by node: what passes are written with. Variables, constants and bodies are
+// carried over.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);

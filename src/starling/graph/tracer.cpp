@@ -4,6 +4,9 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
+#include "starling/ops/call_site.h"
+#include "starling/ops/device_scope.h"
+#include "starling/ops/loop_scope.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/row_sparse.h"
 #include "starling/ops/scope.h"
@@ -14,6 +17,11 @@ namespace starling {
 Tracer::Tracer() {
   static std::atomic<std::uint64_t> serial{0};
   id_ = ++serial;
+}
+
+Tracer::Tracer(std::string_view body_of) : Tracer() {
+  body_of_ = body_of;
+  outer_ = &current_interpreter();
 }
 
 Tensor Tracer::traced(ValueId id, Device device) const {
@@ -34,6 +42,42 @@ Tensor Tracer::input(const TensorType& type, Device device) {
   return traced(id, device);
 }
 
+namespace {
+
+// Memory of its own: what a graph holds does not change with what the caller does afterwards.
+Tensor copied(const Tensor& tensor) {
+  check(tensor.contiguous(),
+        "[graph] expected a dense tensor to hold as a constant, got {} with strides {}: densify it",
+        to_string(tensor.type()), to_string(tensor.strides()));
+  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  copy_into(copy, tensor);
+  return copy;
+}
+
+}  // namespace
+
+Tensor Tracer::read(int variable, Device device) {
+  const ValueId id = graph_.read(variable);
+  graph_.node(graph_.value(id).node).device = device;
+  return traced(id, device);
+}
+
+Tensor Tracer::declare(GraphVariable variable, Device device) {
+  return read(graph_.add_variable(std::move(variable)), device);
+}
+
+Tensor Tracer::constant(const Tensor& tensor) {
+  const ValueId id = graph_.add_constant(copied(tensor));
+  graph_.node(graph_.value(id).node).device = tensor.device();
+  return traced(id, tensor.device());
+}
+
+int Tracer::declared(const Tensor& tensor) const {
+  if (!declarative_ || !tensor.traced() || tensor.impl()->tracer != id_) return -1;
+  const Node& maker = graph_.maker(tensor.impl()->value);
+  return is_op(maker, "variable") ? static_cast<int>(source_index(maker)) : -1;
+}
+
 int Tracer::variable_of(const Tensor& tensor) {
   const auto [it, fresh] = variables_.try_emplace(tensor.impl(), 0);
   if (fresh) {
@@ -45,20 +89,63 @@ int Tracer::variable_of(const Tensor& tensor) {
 
 void Tracer::restore_slots() {
   for (const auto& variable : graph_.variables) {
-    if (variable.tensor.grad().traced()) variable.tensor.set_grad(slots_before.at(variable.tensor.impl()));
+    if (variable.tensor.defined() && variable.tensor.grad().traced())
+      variable.tensor.set_grad(slots_before.at(variable.tensor.impl()));
   }
 }
 
 // A variable that lies in the same memory as a tensor that is none: a view of it, or the same by another handle.
 const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
   for (const auto& variable : graph_.variables) {
-    if (variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
+    if (variable.tensor.defined() && variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
   }
   return nullptr;
 }
 
+namespace {
+
+// One value by two handles: both are results of the same recorded call.
+bool same_result(const Tensor& a, const Tensor& b) {
+  const auto &x = a.impl()->extra, &y = b.impl()->extra;
+  return x && y && x->node && x->node == y->node && x->output == y->output;
+}
+
+}  // namespace
+
+ValueId Tracer::lift_capture(const Tensor& tensor) {
+  for (const auto& known : captures) {
+    if (!same_result(known, tensor)) continue;
+    kept_.push_back(tensor);
+    return current_.at(known.impl());  // as another input its gradient would be found twice
+  }
+  captures.push_back(tensor);
+  if (!tensor.traced() && tensor.is_variable()) slots_before.emplace(tensor.impl(), tensor.grad());
+  return graph_.add_input(tensor.type());
+}
+
+std::string Tracer::restore_captured_slots() {
+  std::string filled;
+  for (const auto& [impl, slot] : slots_before) {
+    auto* variable = const_cast<TensorImpl*>(impl);  // kept by `captures`
+    const Tensor now = variable->extra ? variable->extra->grad : Tensor();
+    if (!now.defined() || now.impl()->tracer != id_) continue;
+    filled = variable->extra->name;
+    variable->extra->grad = slot;
+  }
+  return filled;
+}
+
+void Tracer::expect_no_slots_filled() {
+  const std::string filled = restore_captured_slots();
+  check(filled.empty(),
+        "[{}] expected a body without backward(), got one that fills the gradient of '{}': use grad() or vjp() inside, "
+        "or backward() on the results",
+        body_of_, filled);
+}
+
 ValueId Tracer::lift(const Tensor& tensor) {
   if (is_constant(tensor)) return graph_.add_constant(tensor);
+  if (outer_) return lift_capture(tensor);
   if (tensor.is_variable()) return graph_.read(variable_of(tensor));
   if (const Tensor* variable = variable_sharing(tensor)) {
     const bool whole = variable->type() == tensor.type() && variable->impl()->offset == tensor.impl()->offset &&
@@ -69,13 +156,14 @@ ValueId Tracer::lift(const Tensor& tensor) {
           variable->name());
     return value_of(*variable);
   }
-  hidden_inputs.push_back(tensor);
+  hidden_inputs.push_back(tensor);  // declarative: kept for its identity only
+  if (declarative_) return graph_.add_constant(copied(tensor));
   return graph_.add_input(tensor.type());
 }
 
 ValueId Tracer::value_of(const Tensor& tensor) {
   check(tensor.defined(), "[compile] expected a tensor, got an empty handle");
-  if (tensor.traced()) {
+  if (tensor.traced() && (tensor.impl()->tracer == id_ || !outer_)) {
     check(tensor.impl()->tracer == id_,
           "[compile] expected a value of this trace, got one of another (did it escape from an earlier call?)");
     return tensor.impl()->value;
@@ -83,14 +171,26 @@ ValueId Tracer::value_of(const Tensor& tensor) {
   const auto [it, fresh] = current_.try_emplace(tensor.impl(), -1);
   if (fresh) {
     it->second = lift(tensor);
-    graph_.node(graph_.value(it->second).node).device = tensor.device();
+    Node& node = graph_.node(graph_.value(it->second).node);
+    if (!node.pinned) node.device = tensor.device();
+    if (is_op(node, "variable")) pin_to_scope(node);
   }
   return it->second;
 }
 
-int Tracer::pin(const Tensor& tensor) { return tensor.is_variable() && !tensor.traced() ? value_of(tensor) : -1; }
+// Nothing is assigned in a body: its variables need no numbers, and those it is asked for are of the trace around it.
+int Tracer::pin(const Tensor& tensor) {
+  if (outer_) return -1;
+  return tensor.is_variable() && !tensor.traced() ? value_of(tensor) : -1;
+}
+
+void Tracer::depends_on(const std::shared_ptr<const bool>& flag) {
+  if (outer_) return outer_->depends_on(flag);
+  guards.emplace_back(flag, *flag);
+}
 
 Tensor Tracer::pinned(const Tensor& variable, int value) {
+  if (outer_) return outer_->pinned(variable, value);
   if (value < 0 || value == value_of(variable)) return variable;
   return traced(value, variable.device());
 }
@@ -100,13 +200,26 @@ void Tracer::annotate(NodeId id, Device device) {
   node.device = device;
   node.scope = current_scope();
   const int origin = current_origin_value();
-  if (origin >= 0) node.origin = graph_.value(origin).node;
+  // A body is no part of the step that it is cut by; and the origin may be a value of the trace around it.
+  if (origin >= 0 && !outer_) node.origin = graph_.value(origin).node;
+}
+
+// The device of the scope is a wish for when the program is placed: the stand-ins keep the device of their operands.
+void Tracer::pin_to_scope(Node& node) {
+  const auto device = current_device();
+  if (!device) return;
+  node.device = *device;
+  node.pinned = true;
 }
 
 TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
   if (op.measure) {
-    fail("[{}] expected a shape known while tracing, got an op whose result's shape depends on values{}", op.name,
-         current_scope().empty() ? "" : " (in " + current_scope().str() + ")");
+    const std::string site = CallSite::current();
+    fail(
+        "[{}] expected a shape known while tracing, got an op whose result's shape depends on values{}{}: call it "
+        "outside of the compiled function, or keep a fixed shape with a mask or while_loop",
+        op.name, site.empty() ? "" : " at " + site,
+        current_scope().empty() ? "" : " (in " + current_scope().str() + ")");
   }
   SmallVector<ValueId, 4> in;
   for (const auto& input : inputs) in.push_back(value_of(input));
@@ -116,6 +229,7 @@ TensorList Tracer::apply(const OpDef& op, std::span<const Tensor> inputs, const 
   }
   const NodeId id = graph_.add(op, {in.data(), in.size()}, attrs);
   annotate(id, device);
+  pin_to_scope(graph_.node(id));
   TensorList out;
   for (ValueId value : graph_.node(id).out) out.push_back(traced(value, device));
   return out;
@@ -125,6 +239,13 @@ void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
                         std::span<const Tensor> targets) {
   static const OpDef& assign_op = find_op("assign");
   for (const auto& target : targets) {
+    check(!outer_,
+          "[{}] expected a body that assigns nothing, got an assignment to {}: return the new value as a result of the "
+          "body and assign that",
+          body_of_, target.name().empty() ? to_string(target.type()) : "variable '" + target.name() + "'");
+  }
+  for (const auto& target : targets) {
+    if (declared(target) >= 0) continue;
     check(!target.traced(),
           "[compile] expected a variable to assign, got a traced value (in-place on a traced value is refused)");
     check(target.is_variable(),
@@ -136,9 +257,14 @@ void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
     check(out[i].type() == targets[i].type(), "[{}] expected to assign {}, got {}", op.name,
           to_string(targets[i].type()), to_string(out[i].type()));
     const ValueId value = out[i].impl()->value;
-    const NodeId id = graph_.add(assign_op, {&value, 1}, AssignAttrs{variable_of(targets[i])});
+    const int variable = declared(targets[i]);
+    const NodeId id =
+        graph_.add(assign_op, {&value, 1}, AssignAttrs{variable >= 0 ? variable : variable_of(targets[i])});
     annotate(id, targets[i].device());
-    current_[targets[i].impl()] = value;
+    if (declarative_)
+      current_.erase(targets[i].impl());
+    else
+      current_[targets[i].impl()] = value;
   }
 }
 
@@ -167,6 +293,7 @@ struct OneTrace {
 void run_once(OneTrace& one, const TraceFn& f, std::span<const Tensor> like) {
   const InterpreterScope scope(one.tracer);
   const SiteCounts sites;
+  const OutsideLoops loops;
   TensorList stand_ins;
   for (const auto& tensor : like) stand_ins.push_back(one.tracer.input(tensor.type(), tensor.device()));
   try {

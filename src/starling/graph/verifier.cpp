@@ -1,7 +1,9 @@
 #include "starling/graph/verifier.h"
 
+#include <set>
+
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
+#include "starling/graph/control_types.h"
 
 namespace starling {
 namespace {
@@ -12,6 +14,7 @@ class Verifier {
   Verifier(const Graph& graph, std::string_view stage) : graph_(graph), stage_(stage) {}
 
   void run() {
+    for (std::size_t i = 0; i < graph_.bodies.size(); ++i) check_body(i);
     for (node_ = 0; node_ < graph_.size(); ++node_) {
       const Node& node = graph_.node(node_);
       check_op(node);
@@ -22,6 +25,8 @@ class Verifier {
       if (is_op(node, "assign")) check_assign(node);
     }
     check_values();
+    check_names();
+    check_inits();
     check_ends();
   }
 
@@ -39,6 +44,16 @@ class Verifier {
   }
 
   bool is_value(ValueId id) const { return id >= 0 && id < static_cast<ValueId>(graph_.values().size()); }
+
+  // A body is a graph like any other that reads nothing but its inputs and constants, and writes nothing.
+  void check_body(std::size_t index) const {
+    check(graph_.bodies[index] != nullptr, "[verify] after {}: expected body {} to be a graph, got none", stage_,
+          index);
+    const Graph& body = *graph_.bodies[index];
+    check(body.variables.empty(), "[verify] after {}: expected body {} to have no variables, got '{}'", stage_, index,
+          body.variables.empty() ? "" : body.variables[0].name);
+    verify(body, fmt::format("{}, in body {}", stage_, index));
+  }
 
   void check_op(const Node& node) const {
     rule(node.op != nullptr, "an op, got none");
@@ -77,7 +92,7 @@ class Verifier {
 
   Types inferred(const Node& node, const Types& in) const {
     try {
-      return infer(*node.op, {in.data(), in.size()}, node.attrs);
+      return infer_node(graph_, *node.op, {in.data(), in.size()}, node.attrs);
     } catch (const Error& error) {
       fail("[verify] after {}: node {}{}: expected operands that infer, got: {}", stage_, node_, described(),
            error.what());
@@ -125,6 +140,28 @@ class Verifier {
                         graph_.maker(id).out[static_cast<std::size_t>(value.output)] == id;
       check(made, "[verify] after {}: expected %{} to be output {} of node {}, which does not make it", stage_, id,
             value.output, value.node);
+    }
+  }
+
+  void check_names() const {
+    std::set<std::string_view> seen;
+    for (const Value& value : graph_.values()) {
+      check(value.name.empty() || seen.insert(value.name.str()).second,
+            "[verify] after {}: expected one value named '{}', got two", stage_, value.name.str());
+    }
+    for (const auto& [name, nodes] : graph_.targets) {
+      for (NodeId id : nodes)
+        check(id >= 0 && id < graph_.size(), "[verify] after {}: expected target '{}' of nodes that exist, got node {}",
+              stage_, name, id);
+    }
+  }
+
+  void check_inits() const {
+    for (const auto& variable : graph_.variables) {
+      if (variable.init == -1) continue;
+      check(is_value(variable.init) && graph_.value(variable.init).type == variable.type,
+            "[verify] after {}: expected variable '{}' to begin with a value of {}, got %{}", stage_, variable.name,
+            to_string(variable.type), variable.init);
     }
   }
 

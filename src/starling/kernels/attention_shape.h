@@ -22,17 +22,22 @@ struct AttentionShape {
   Mask mask = Mask::none;
   Shape leading{};
   Shape mask_strides{};  // over the leading dimensions, queries and keys; 0 where the mask is stretched
+  // Over the leading dimensions and rows; numbers of a row lie side by side in fast kernels.
+  Shape q_strides{}, k_strides{}, v_strides{}, dy_strides{};
 
   // How many keys, from the first on, query i may see.
   std::int64_t seen(std::int64_t i) const { return causal ? std::min(keys, i + 1) : keys; }
-  std::int64_t mask_at(std::int64_t b) const {
+  std::int64_t mask_at(std::int64_t b) const { return entry_at(mask_strides, b); }
+  // Where entry b of an operand with these strides begins.
+  std::int64_t entry_at(const Shape& strides, std::int64_t b) const {
     std::int64_t at = 0;
     for (int i = leading.rank() - 1; i >= 0; --i) {
-      at += b % leading[i] * mask_strides[i];
+      at += b % leading[i] * strides[i];
       b /= leading[i];
     }
     return at;
   }
+  std::int64_t row_stride(const Shape& strides) const { return strides[leading.rank()]; }
   std::int64_t mask_row_stride() const { return mask_strides[leading.rank()]; }
   std::int64_t mask_col_stride() const { return mask_strides[leading.rank() + 1]; }
 };
@@ -48,6 +53,8 @@ inline AttentionShape attention_shape(const PlanRequest& request, std::size_t q,
   s.queries = qs[rank - 2], s.keys = vs[rank - 2], s.d = qs.back(), s.dv = vs.back();
   s.scale = a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(s.d, 1)));
   s.causal = a.causal;
+  s.q_strides = request.in[q].strides, s.k_strides = request.in[q + 1].strides, s.v_strides = request.in[q + 2].strides;
+  s.dy_strides = request.in[0].strides;
   if (request.in.size() <= mask) return s;
   Shape full = s.leading;
   full.push_back(s.queries);

@@ -11,6 +11,7 @@ void register_reference_kernels(KernelTable& into);
 void register_cpu_kernels(KernelTable& into);
 void register_device_kernels(KernelTable& into);  // cuda/register.cpp or no_cuda.cpp
 void register_dist_kernels(KernelTable& into);
+void register_train_kernels(KernelTable& into);
 
 void KernelTable::add(std::string_view op, DeviceKind device, Kernel kernel) {
   by_device_[static_cast<std::size_t>(device)][find_op(op).id].push_back(std::move(kernel));
@@ -28,6 +29,7 @@ const KernelTable& kernel_table() {
     auto* t = new KernelTable;
     register_cpu_kernels(*t);
     register_dist_kernels(*t);
+    register_train_kernels(*t);
     register_reference_kernels(*t);
     register_device_kernels(*t);
     return t;

@@ -34,7 +34,8 @@ Conv2d::Conv2d(const Conv2dOptions& o) : options_(o) {
         "[Conv2d] expected sizes of at least 1 and groups that divide in, got in {}, out {}, kernel {}, groups {}",
         o.in, o.out, o.kernel, o.groups);
   const std::int64_t fan_in = o.in / o.groups * o.kernel * o.kernel;
-  weight_ = &add_parameter("weight", begin({o.out, o.in / o.groups, o.kernel, o.kernel}, fan_in));
+  const Shape shape{o.out, o.in / o.groups, o.kernel, o.kernel};
+  weight_ = &add_parameter("weight", o.stddev > 0 ? normal(shape, {.stddev = o.stddev}) : begin(shape, fan_in));
   if (o.bias) bias_ = &add_parameter("bias", begin({o.out}, fan_in));
 }
 

@@ -34,9 +34,10 @@ struct Conv2dOptions {
   std::int64_t padding = 0;
   std::int64_t groups = 1;
   bool bias = true;
+  double stddev = 0;  // of the normal numbers the weight begins with; 0: uniform ones
 };
 
-// weight [out, in / groups, kernel, kernel]; begins uniform in ±1/√(fan-in).
+// weight [out, in / groups, kernel, kernel]; uniform ones begin in ±1/√(fan-in).
 class Conv2d : public Module {
  public:
   explicit Conv2d(const Conv2dOptions& options);

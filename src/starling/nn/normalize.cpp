@@ -21,7 +21,7 @@ Tensor filled(std::int64_t size, double value) {
 BatchNorm2d::BatchNorm2d(const BatchNorm2dOptions& o) : options_(o) {
   check(o.channels > 0 && o.momentum >= 0 && o.momentum <= 1,
         "[BatchNorm2d] expected at least 1 channel and a momentum in [0, 1], got {} and {}", o.channels, o.momentum);
-  weight_ = &add_parameter("weight", filled(o.channels, 1));
+  weight_ = &add_parameter("weight", filled(o.channels, o.weight));
   bias_ = &add_parameter("bias", filled(o.channels, 0));
   running_mean_ = &add_buffer("running_mean", filled(o.channels, 0));
   running_var_ = &add_buffer("running_var", filled(o.channels, 1));

@@ -7,6 +7,7 @@ namespace starling::nn {
 struct BatchNorm2dOptions {
   std::int64_t channels = 0;
   double eps = 1e-5;
+  double weight = 1;               // what every weight begins with
   double momentum = 0.1;           // the share of the newest batch in the running statistics
   bool global_statistics = false;  // under data parallelism: of the whole batch, exchanged between ranks
 };

@@ -48,6 +48,6 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
 Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::i64);
 
 // The places of all elements other than 0, in row-major order: i64[count, rank]. Eager only.
-Tensor nonzero(const Tensor& x);
+Tensor nonzero(const Tensor& x, SourceLocation where = SourceLocation::current());
 
 }  // namespace starling

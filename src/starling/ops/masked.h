@@ -18,7 +18,7 @@ struct MaskedGatherAttrs {
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 
 // The elements where the mask holds, in row-major order, as a vector. Eager only: its length depends on values.
-Tensor masked_select(const Tensor& x, const Tensor& mask);
+Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where = SourceLocation::current());
 
 // x with the elements of source, in order, where the mask holds; source has at least so many.
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);

@@ -89,7 +89,10 @@ Tensor permutation(std::int64_t n);  // 0 … n - 1 as i64, all orders equally l
 // x with its elements along an axis in the order that permutation would give.
 Tensor shuffle(const Tensor& x, std::int64_t axis = 0);
 
-// The key as it is now, for calls whose gradient needs it: an optimizer may advance the generator before then. While
+// What random calls draw from: the default generator's key and, inside a loop, the trip (see loop_scope.h).
+Tensor random_key();
+
+// The same as it is now, for calls whose gradient needs it: an optimizer may advance the generator before then. While
 // tracing it is the generator's own.
 Tensor own_key();
 

@@ -20,7 +20,7 @@ Tensor row_sparse(const Tensor& rows, const Tensor& values, const Shape& shape);
 Tensor dense(const Tensor& tensor);
 
 // The same with every row once, in ascending order. Its size depends on values: not while tracing.
-Tensor coalesce(const Tensor& sparse);
+Tensor coalesce(const Tensor& sparse, SourceLocation where = SourceLocation::current());
 
 // a + b. Two row-sparse tensors give one: the entries of both, coalesced when they are many; while tracing, and where
 // that would hold no less than the dense form, dense. Anything else is dense.

@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "starling/ops/loop_scope.h"
+
 namespace starling {
 namespace {
 
@@ -25,6 +27,11 @@ std::int64_t next_random_site() {
   for (char c : scope.str() + "#" + std::to_string(call))
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return static_cast<std::int64_t>(hash >> 1);
+}
+
+std::string next_control_name(std::string_view kind) {
+  const Symbol path(scope.str() + "/" + std::string(kind));
+  return std::string(kind) + std::to_string(counts[&path.str()]++);
 }
 
 SiteCounts::SiteCounts() : before_(new Counts(std::move(counts))) { counts.clear(); }

@@ -38,6 +38,6 @@ Tensor argsort(const Tensor& x, const SortAttrs& attrs = {});
 Sorted topk(const Tensor& x, const TopkAttrs& attrs);
 
 // The different values of a tensor; all NaN count as one. Eager only: how many there are depends on values.
-Unique unique(const Tensor& x);
+Unique unique(const Tensor& x, SourceLocation where = SourceLocation::current());
 
 }  // namespace starling

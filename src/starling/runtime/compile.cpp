@@ -43,13 +43,16 @@ struct CompiledFunction::Entry {
     for (const auto& [variable, was_filled] : filled) {
       if (variable.grad().defined() != was_filled) return false;
     }
-    for (const auto& variable : traced.graph.variables) {
+    for (std::size_t i = 0; i < variable_devices.size(); ++i) {
+      const GraphVariable& variable = traced.graph.variables[i];
       const TensorImpl& now = *variable.tensor.impl();
-      if (now.dtype != variable.type.dtype || !(now.shape == variable.type.shape) || now.device != device) return false;
+      if (now.dtype != variable.type.dtype || !(now.shape == variable.type.shape) || now.device != variable_devices[i])
+        return false;
     }
     return true;
   }
   Device device;
+  std::vector<Device> variable_devices;  // where the variables lay when this was traced
 };
 
 struct CompiledFunction::State {
@@ -66,6 +69,7 @@ struct CompiledFunction::State {
 };
 
 CompiledFunction::CompiledFunction(TraceFn f, CompileOptions options) : state_(std::make_unique<State>()) {
+  check(options.cache > 0, "[compile] expected a cache of at least one program, got {}", options.cache);
   state_->f = std::move(f);
   state_->strategy = options.strategy ? options.strategy : std::make_shared<SingleStrategy>();
   state_->options = std::move(options);
@@ -105,6 +109,8 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
   for (const auto& variable : entry->traced.consuming) entry->used.push_back(variable.grad());
   entry->device = program_device(entry->traced.graph);
+  for (const auto& variable : entry->traced.graph.variables)
+    entry->variable_devices.push_back(variable.tensor.device());
   const auto accumulates = [&](const Tensor& tensor) {
     const auto& list = entry->traced.accumulating;
     return std::any_of(list.begin(), list.end(), [&](const Tensor& other) { return same(tensor, other); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ struct ExecutableOptions {
   bool reuse_memory = true;  // off: every value has memory of its own, which tests and debuggers like
   bool reference_only = false;
   bool check_aliases = checks_by_default();
+  // Kernels of this program alone, asked before the table's; no plan: those of the table.
+  std::function<Planned(const PlanRequest&)> own_kernels = nullptr;
 };
 
 // A compiled graph: immutable, shared by the instances that run it. Static shapes, one device.

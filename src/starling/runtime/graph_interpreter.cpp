@@ -3,6 +3,8 @@
 #include "starling/base/error.h"
 #include "starling/kernels/eager.h"
 #include "starling/ops/apply.h"
+#include "starling/ops/control.h"
+#include "starling/runtime/control_interpreter.h"
 
 namespace starling {
 namespace {
@@ -38,7 +40,8 @@ TensorList interpret(const Graph& graph, const Container& container, std::span<c
       copy_into(variables[static_cast<std::size_t>(source_index(node))], densify(in[0]));
       continue;
     }
-    TensorList out = apply(*node.op, {in.data(), in.size()}, node.attrs);
+    TensorList out =
+        is_control(*node.op) ? interpret_control(graph, node, in) : apply(*node.op, {in.data(), in.size()}, node.attrs);
     for (std::size_t i = 0; i < node.out.size(); ++i) values[static_cast<std::size_t>(node.out[i])] = std::move(out[i]);
   }
   TensorList outputs;

@@ -2,7 +2,9 @@
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/kernels/resources.h"
 #include "starling/runtime/lane_thread.h"
+#include "starling/runtime/rendezvous.h"
 #include "starling/tensor/device_memory.h"
 
 namespace starling {
@@ -41,7 +43,8 @@ Instance::~Instance() = default;
 void Instance::check_variables() const {
   const Device device = executable_->device();
   for (const auto& variable : variables_) {
-    check(variable.device() == device || device.kind == DeviceKind::null,
+    const bool near = variable.device() == device || (options_.part && variable.device().kind == device.kind);
+    check(near || device.kind == DeviceKind::null,
           "[instance] expected variable '{}' on {} with the rest of the program, got it on {}", variable.name(),
           to_string(device), to_string(variable.device()));
   }
@@ -90,8 +93,15 @@ void Instance::resolve() {
     void* arena = arena_->data();
     void* scratch = arena ? static_cast<std::byte*>(arena) + instruction.scratch.offset : nullptr;
     steps_[static_cast<std::size_t>(instruction.lane)].push_back(
-        {instruction.plan.get(), in, out, scratch, &instruction});
+        {bound(*instruction.plan), in, out, scratch, &instruction});
   }
+}
+
+const Plan* Instance::bound(const Plan& plan) {
+  const auto* open = options_.resources ? dynamic_cast<const ResourcePlan*>(&plan) : nullptr;
+  if (!open) return &plan;
+  own_plans_.push_back(open->bind(*options_.resources));
+  return own_plans_.back().get();
 }
 
 void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
@@ -144,7 +154,7 @@ class Instance::BumpVersions {
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
   const BumpVersions written(*this);  // also when a run fails half-way
-  if (executable_->device().kind == DeviceKind::cuda) {
+  if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);
   } else if (executable_->threads() == num_threads()) {
     run_host();
@@ -154,7 +164,25 @@ void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outpu
   }
 }
 
+// Stops at the instruction that failed and says which it was; what another device has cancelled it reports itself.
+void Instance::run_part() {
+  const Instruction* now = nullptr;
+  try {
+    for (const auto& step : steps_[0]) {
+      now = step.instruction;
+      run_step(step, nullptr);
+    }
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const std::exception& error) {
+    const auto& scope = executable_->graph().node(now->node).scope.str();
+    fail("[placed] expected {} to run {}{}, got: {}", to_string(executable_->device()), now->op,
+         scope.empty() ? "" : " (in " + scope + ")", error.what());
+  }
+}
+
 void Instance::run_host() {
+  if (options_.part) return run_part();
   if (others_.empty()) {
     for (const auto& step : steps_[0]) run_step(step, nullptr);
     return;

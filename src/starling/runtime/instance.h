@@ -13,10 +13,15 @@
 namespace starling {
 
 class LaneThread;
+struct Resources;
 
 struct InstanceOptions {
   Comm* comm = nullptr;
   int rank = 0;
+  const Resources* resources = nullptr;  // what ops use by name; outlives the instance
+  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
+  // name the device and the op, and instructions that wait for other devices are launched one by one.
+  bool part = false;
 };
 
 // The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
@@ -50,8 +55,10 @@ class Instance {
 
   void check_variables() const;
   void resolve();
+  const Plan* bound(const Plan& plan);
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_host();
+  void run_part();
   void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_step(const Step& step, void* stream);
   void run_lane(std::size_t lane);
@@ -63,8 +70,9 @@ class Instance {
   Ref<Storage> arena_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;
-  std::vector<std::vector<Step>> steps_;  // by lane
-  std::vector<void*> addresses_;          // all operands of all steps
+  std::vector<std::vector<Step>> steps_;                // by lane
+  std::vector<std::unique_ptr<const Plan>> own_plans_;  // of ops that use resources, bound to ours
+  std::vector<void*> addresses_;                        // all operands of all steps
   std::vector<std::vector<Patch>> input_patches_, output_patches_, variable_patches_;
   std::vector<void*> bound_;  // addresses of variables at the last run
   struct alignas(64) Count {

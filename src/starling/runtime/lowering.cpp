@@ -4,15 +4,23 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/dependencies.h"
+#include "starling/ops/control.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
 #include "starling/runtime/alias_check.h"
+#include "starling/runtime/control_plan.h"
 
 namespace starling {
 namespace {
 
 std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+}
+
+std::vector<bool> strided(const std::vector<ArgDesc>& args) {
+  std::vector<bool> which;
+  for (const auto& arg : args) which.push_back(!arg.contiguous());
+  return which;
 }
 
 // From the first to the last element of an operand.
@@ -29,12 +37,18 @@ std::int64_t spanned_bytes(const ArgDesc& desc) {
 
 Device program_device(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (node.device.kind != DeviceKind::cpu) return node.device;
+    if (!node.pinned && node.device.kind != DeviceKind::cpu) return node.device;
   }
   for (const auto& node : graph.nodes()) {
-    if (!node.in.empty()) return node.device;
+    if (!node.pinned && !node.in.empty()) return node.device;
   }
-  return graph.nodes().empty() ? kCpu : graph.nodes()[0].device;
+  for (const auto& node : graph.nodes()) {
+    if (!node.pinned) return node.device;
+  }
+  for (const auto& variable : graph.variables) {
+    if (variable.tensor.defined()) return variable.tensor.device();
+  }
+  return kCpu;
 }
 
 Lowering::Lowering(Graph graph, const ExecutableOptions& options)
@@ -365,8 +379,17 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
   std::vector<ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);
-  Planned planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
-                                {.threads = options_.threads, .reference_only = options_.reference_only});
+  Planned planned;
+  if (is_control(op)) {
+    planned = plan_control(graph_, graph_.node(id), exe_->device_, options_);
+  } else if (options_.own_kernels) {
+    planned = options_.own_kernels({op, attrs, in_descs, out_descs, options_.threads});
+  }
+  if (!planned.plan) {
+    planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
+                          {.threads = options_.threads, .reference_only = options_.reference_only});
+  }
+  if (planned.densify.empty()) planned.densify = strided(in_descs);
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (!planned.densify[i]) continue;
     const TensorType type{in[i].desc.dtype, in[i].desc.shape};

@@ -32,7 +32,7 @@ class Verification {
       : options_(options), step_(f, arguments, options.threads) {
     const DType dtype = coarsest(step_.graph());
     report_.tolerance = options.tolerance > 0 ? options.tolerance : default_tolerance(dtype);
-    report_.fp64_tolerance = options.fp64_tolerance > 0 ? options.fp64_tolerance : 1000 * report_.tolerance;
+    report_.fp64_tolerance = options.fp64_tolerance > 0 ? options.fp64_tolerance : 1e4 * report_.tolerance;
   }
 
   VerifyReport run() {

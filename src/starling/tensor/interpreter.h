@@ -9,6 +9,7 @@ namespace starling {
 
 struct OpDef;
 class Attrs;
+class Tracer;
 
 // Gives an op its meaning: the eager interpreter runs it now, a tracer appends it to a graph. A stack of them stands
 // per thread; ops go to the top one. The tape is not on the stack: it records beside whichever is on top, in both
@@ -30,6 +31,9 @@ class Interpreter {
 
   // Tells that what is being done depends on this flag (training or not): a trace holds only while it stays the same.
   virtual void depends_on(const std::shared_ptr<const bool>&) {}
+
+  // The tracer that gets what is applied, maybe by way of others; null when ops run at once.
+  virtual Tracer* tracer() { return nullptr; }
 };
 
 Interpreter& current_interpreter();

@@ -39,8 +39,8 @@ class ScratchFile {
 std::optional<std::string> to_svg_by_graphviz(const Graph& graph, const std::string& title) {
   const ScratchFile file(to_dot(graph, title));
   if (file.path().empty() || file.path().string().find('\'') != std::string::npos) return std::nullopt;
-  // Limits on the simplex that places nodes: large graphs take minutes otherwise.
-  const std::string command = "dot -Tsvg -Gnslimit=50 -Gnslimit1=50 '" + file.path().string() + "' 2>/dev/null";
+  // Graphs of some hundred nodes with many boxes can take it hours.
+  const std::string command = "timeout 20 dot -Tsvg '" + file.path().string() + "' 2>/dev/null";
   std::FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the path is ours
   if (pipe == nullptr) return std::nullopt;
   std::string svg;

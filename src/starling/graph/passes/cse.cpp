@@ -1,11 +1,19 @@
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <unordered_map>
 
+#include "starling/graph/control_bodies.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/control.h"
 
 namespace starling::passes {
 namespace {
+
+// Constants larger than this are the same only if they are the same tensor.
+constexpr std::size_t kMostCompared = 4096;
 
 // What two nodes must share to be one: reads of a variable also the number of assigns before them.
 struct Computation {
@@ -15,8 +23,29 @@ struct Computation {
   Device device;
   Lane lane;
   int epoch;
-  friend bool operator==(const Computation&, const Computation&) = default;
 };
+
+// Equal numbers may still differ in their sign: 0 and -0.
+bool same_signs(const Attrs& a, const Attrs& b) {
+  for (const auto& field : a.type().fields) {
+    if (field.kind != AttrKind::real) continue;
+    if (std::signbit(a.get<double>(field)) != std::signbit(b.get<double>(field))) return false;
+  }
+  return true;
+}
+
+bool operator==(const Computation& a, const Computation& b) {
+  return a.op == b.op && a.in == b.in && a.device == b.device && a.lane == b.lane && a.epoch == b.epoch &&
+         a.attrs == b.attrs && same_signs(a.attrs, b.attrs);
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (same(a, b)) return true;
+  const auto bytes = static_cast<std::size_t>(a.numel()) * size_of(a.dtype());
+  if (!(a.type() == b.type()) || a.device() != b.device() || a.device().kind != DeviceKind::cpu) return false;
+  if (bytes > kMostCompared || !a.contiguous() || !b.contiguous()) return false;
+  return bytes == 0 || std::memcmp(a.raw(), b.raw(), bytes) == 0;
+}
 
 struct Hash {
   std::size_t operator()(const Computation& c) const {
@@ -26,7 +55,8 @@ struct Hash {
   }
 };
 
-bool mergeable(const Node& node) {
+bool mergeable(const Graph& graph, const Node& node) {
+  if (is_control(*node.op)) return node.after.empty() && !has_effects(graph, node) && !draws_random(graph, node);
   if (!node.after.empty() || node.op->random || node.op->comm) return false;
   return !node.op->stateful || is_op(node, "variable") || is_op(node, "constant");
 }
@@ -39,7 +69,7 @@ class Merger {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (is_op(node, "assign")) ++assigned_[static_cast<std::size_t>(source_index(node))];
-      if (mergeable(node))
+      if (mergeable(graph_, node))
         merge(id);
       else
         rewriter_.copy(id);
@@ -52,7 +82,18 @@ class Merger {
     auto in = rewriter_.map({node.in.data(), node.in.size()});
     if (node.op->commutative) std::sort(in.begin(), in.end());
     const int epoch = is_op(node, "variable") ? assigned_[static_cast<std::size_t>(source_index(node))] : 0;
-    return {node.op, node.attrs, in, node.device, node.lane, epoch};
+    Attrs attrs = node.attrs;
+    if (is_op(node, "constant")) attrs.get<std::int64_t>(*attrs.find("index")) = first_like(source_index(node));
+    return {node.op, attrs, in, node.device, node.lane, epoch};
+  }
+
+  // The first constant with the same contents.
+  std::int64_t first_like(std::int64_t index) const {
+    const auto& constants = graph_.constants;
+    for (std::int64_t i = 0; i < index; ++i) {
+      if (same_bytes(constants[static_cast<std::size_t>(i)], constants[static_cast<std::size_t>(index)])) return i;
+    }
+    return index;
   }
 
   void merge(NodeId id) {
@@ -74,6 +115,11 @@ class Merger {
 
 }  // namespace
 
-Graph cse(const Graph& graph, const PassContext&) { return Merger(graph).run(); }
+Graph cse(const Graph& graph, const PassContext&) {
+  if (graph.bodies.empty()) return Merger(graph).run();
+  Graph shared = graph;
+  share_equal_bodies(shared);
+  return Merger(shared).run();
+}
 
 }  // namespace starling::passes

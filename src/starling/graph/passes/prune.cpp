@@ -1,13 +1,18 @@
+#include "starling/graph/control_bodies.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/control.h"
+#include "starling/ops/state.h"
 
 namespace starling::passes {
 namespace {
 
 // Arguments keep their places whether they are read or not. A collective without readers may go: every rank drops the
 // same.
-bool is_root(const Node& node) {
-  return is_op(node, "assign") || is_op(node, "input") || (node.op->stateful && !is_source(node));
+bool is_root(const Graph& graph, const Node& node) {
+  if (is_op(node, "assign") || is_op(node, "input")) return true;
+  return is_control(*node.op) ? has_effects(graph, node) : node.op->stateful && !is_source(node);
 }
 
 std::vector<bool> needed_nodes(const Graph& graph) {
@@ -16,12 +21,30 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   for (ValueId id : graph.outputs) need(graph.value(id).node);
   for (NodeId id = graph.size() - 1; id >= 0; --id) {
     const Node& node = graph.node(id);
-    if (is_root(node)) need(id);
+    if (is_root(graph, node)) need(id);
     if (!needed[static_cast<std::size_t>(id)]) continue;
     for (ValueId in : node.in) need(graph.value(in).node);
     for (NodeId before : node.after) need(before);
   }
   return needed;
+}
+
+// Constants that nobody reads any more are let go; the others move up.
+void drop_unread_constants(Graph& graph) {
+  std::vector<std::int64_t> moved(graph.constants.size(), -1);
+  std::vector<Tensor> kept;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!is_op(graph.node(id), "constant")) continue;
+    const auto index = static_cast<std::size_t>(source_index(graph.node(id)));
+    if (moved[index] < 0) {
+      moved[index] = static_cast<std::int64_t>(kept.size());
+      kept.push_back(graph.constants[index]);
+    }
+    SourceAttrs attrs = graph.node(id).attrs.as<SourceAttrs>();
+    attrs.index = moved[index];
+    graph.node(id).attrs = attrs;
+  }
+  graph.constants = std::move(kept);
 }
 
 }  // namespace
@@ -32,7 +55,10 @@ Graph prune(const Graph& graph, const PassContext&) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (needed[static_cast<std::size_t>(id)]) rewriter.copy(id);
   }
-  return rewriter.finish();
+  Graph made = trim_loops(rewriter.finish());
+  drop_unused_bodies(made);
+  drop_unread_constants(made);
+  return made;
 }
 
 }  // namespace starling::passes

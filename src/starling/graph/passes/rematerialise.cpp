@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "starling/graph/control_types.h"
 #include "starling/graph/cost.h"
 #include "starling/graph/liveness.h"
 #include "starling/graph/pass.h"
@@ -133,8 +134,8 @@ class Attempt {
   }
 
   // Same operands, same result, no effect: the noise of random ops is a function of their key.
-  static bool repeatable(const Node& node) {
-    return !is_source(node) && !node.op->stateful && !node.op->comm && !node.op->view && !node.op->measure &&
+  bool repeatable(const Node& node) const {
+    return !is_source(node) && !has_effects(graph_, node) && !node.op->view && !node.op->measure &&
            node.after.empty() && !node.out.empty();
   }
 

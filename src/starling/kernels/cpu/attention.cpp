@@ -41,14 +41,18 @@ void pack_panels(Rows from, std::int64_t n, std::int64_t d, float* to) {
     gemm_simd::pack_transposed(from.at + j * from.ld, from.ld, d, std::min(kPanel, n - j), kPanel, to);
 }
 
+Rows rows_of(const AttentionShape& s, const float* operand, const Shape& strides, std::int64_t entry) {
+  return {operand + s.entry_at(strides, entry), s.row_stride(strides)};
+}
+
 // A copy whose rows are whole vectors, or the matrix itself where they are already.
-Rows padded_rows(const float* from, std::int64_t n, std::int64_t d, float*& scratch) {
+Rows padded_rows(Rows from, std::int64_t n, std::int64_t d, float*& scratch) {
   const std::int64_t ld = attention_padded(d);
-  if (ld == d) return {from, d};
+  if (ld == d) return from;
   float* to = scratch;
   scratch += n * ld;
   for (std::int64_t i = 0; i < n; ++i) {
-    std::copy_n(from + i * d, d, to + i * ld);
+    std::copy_n(from.at + i * from.ld, d, to + i * ld);
     std::fill_n(to + i * ld + d, ld - d, 0.0F);
   }
   return {to, ld};
@@ -153,12 +157,13 @@ void forward_entry(const AttentionForward& f, std::int64_t entry, float* scratch
   scratch += sizes.scores;
   float* y = scratch;
   scratch += sizes.y;
-  pack_panels({f.k + entry * s.keys * s.d, s.d}, s.keys, s.d, keys_t);
-  const Rows v = padded_rows(f.v + entry * s.keys * s.dv, s.keys, s.dv, scratch);
+  pack_panels(rows_of(s, f.k, s.k_strides, entry), s.keys, s.d, keys_t);
+  const Rows v = padded_rows(rows_of(s, f.v, s.v_strides, entry), s.keys, s.dv, scratch);
+  const Rows queries = rows_of(s, f.q, s.q_strides, entry);
   const std::int64_t mask_at = s.mask == AttentionShape::Mask::none ? 0 : s.mask_at(entry);
   for (std::int64_t i = 0; i < s.queries; i += kQueryBlock) {
     const std::int64_t rows = std::min(kQueryBlock, s.queries - i), seen = s.seen(i + rows - 1);
-    const Rows q{f.q + (entry * s.queries + i) * s.d, s.d};
+    const Rows q{queries.at + i * queries.ld, queries.ld};
     float largest[kQueryBlock], sums[kQueryBlock] = {};
     std::fill_n(largest, kQueryBlock, -std::numeric_limits<float>::infinity());
     std::fill_n(y, rows * sizes.dv, 0.0F);
@@ -210,18 +215,20 @@ void backward_entry(const AttentionBackward& f, std::int64_t entry, float* scrat
   float *keys_t = take(sizes.keys_t), *values_t = take(sizes.values_t), *scores = take(sizes.scores),
         *inner = take(sizes.inner), *dq = take(sizes.dq), *dk = take(sizes.dk), *dv = take(sizes.dv_block),
         *delta = take(sizes.rows);
-  const float *dy_rows = f.dy + entry * s.queries * s.dv, *y_rows = f.y + entry * s.queries * s.dv;
-  const Rows q = padded_rows(f.q + entry * s.queries * s.d, s.queries, s.d, scratch);
-  const Rows k = padded_rows(f.k + entry * s.keys * s.d, s.keys, s.d, scratch);
+  const float* y_rows = f.y + entry * s.queries * s.dv;
+  const Rows dy_rows = rows_of(s, f.dy, s.dy_strides, entry), k_rows = rows_of(s, f.k, s.k_strides, entry),
+             v_rows = rows_of(s, f.v, s.v_strides, entry);
+  const Rows q = padded_rows(rows_of(s, f.q, s.q_strides, entry), s.queries, s.d, scratch);
+  const Rows k = padded_rows(k_rows, s.keys, s.d, scratch);
   const Rows dy = padded_rows(dy_rows, s.queries, s.dv, scratch);
   const std::int64_t mask_at = s.mask == AttentionShape::Mask::none ? 0 : s.mask_at(entry);
   for (std::int64_t i = 0; i < s.queries; ++i)
-    delta[i] = row_sum(dy_rows + i * s.dv, y_rows + i * s.dv, s.dv, Times()) - f.dlse[entry * s.queries + i];
+    delta[i] = row_sum(dy_rows.at + i * dy_rows.ld, y_rows + i * s.dv, s.dv, Times()) - f.dlse[entry * s.queries + i];
   std::fill_n(dq, s.queries * sizes.d, 0.0F);
   for (std::int64_t key = 0; key < s.keys; key += kKeyBlock) {
     const std::int64_t keys = std::min(kKeyBlock, s.keys - key), first = entry * s.keys + key;
-    pack_panels({f.k + first * s.d, s.d}, keys, s.d, keys_t);
-    pack_panels({f.v + first * s.dv, s.dv}, keys, s.dv, values_t);
+    pack_panels({k_rows.at + key * k_rows.ld, k_rows.ld}, keys, s.d, keys_t);
+    pack_panels({v_rows.at + key * v_rows.ld, v_rows.ld}, keys, s.dv, values_t);
     std::fill_n(dk, keys * sizes.d, 0.0F);
     std::fill_n(dv, keys * sizes.dv, 0.0F);
     for (std::int64_t i = 0; i < s.queries; i += kQueryBlock) {

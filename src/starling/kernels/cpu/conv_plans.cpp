@@ -33,9 +33,9 @@ bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
          DepthwiseConv::takes(image_shape(g));
 }
 
-bool winograd_takes(const PlanRequest& request, const ConvGeometry& g) {
-  return request.in[0].dtype == DType::f32 && has_work(g) && is_image(g) &&
-         winograd_pays(image_shape(g), request.threads);
+std::optional<WinogradScheme> winograd_takes(const PlanRequest& request, const ConvGeometry& g) {
+  if (request.in[0].dtype != DType::f32 || !has_work(g) || !is_image(g)) return {};
+  return winograd_scheme(image_shape(g), request.threads);
 }
 
 bool panels_take(const PlanRequest& request, const ConvGeometry& g, PanelConv::Pass pass) {
@@ -53,12 +53,14 @@ std::unique_ptr<Plan> depthwise_data(const PlanRequest& request, const ConvGeome
 }
 
 std::unique_ptr<Plan> winograd_data(const PlanRequest& request, const ConvGeometry& g) {
-  if (!winograd_takes(request, g)) return nullptr;
+  const auto scheme = winograd_takes(request, g);
+  if (!scheme) return nullptr;
   const Conv2dShape shape = image_shape(g);
-  return make_plan(
-      winograd_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
-        winograd_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
-      });
+  return make_plan(winograd_backward_data_scratch(shape, *scheme, request.threads),
+                   [shape, scheme = *scheme, threads = request.threads](const Launch& l) {
+                     winograd_backward_data(shape, scheme, operand<float>(l, 0), operand<float>(l, 1), result<float>(l),
+                                            l.scratch, threads);
+                   });
 }
 
 std::unique_ptr<Plan> panels_data(const PlanRequest& request, const ConvGeometry& g) {

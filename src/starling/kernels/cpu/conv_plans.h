@@ -2,6 +2,7 @@
 
 #include "starling/kernels/cpu/conv_panels.h"
 #include "starling/kernels/cpu/conv_shape.h"
+#include "starling/kernels/cpu/conv_winograd.h"
 #include "starling/kernels/kernel.h"
 #include "starling/ops/conv_geometry.h"
 
@@ -37,7 +38,7 @@ std::unique_ptr<Plan> with_bias(std::unique_ptr<Plan> plan, const ConvGeometry& 
 
 // Whether the f32 kernels are meant for it.
 bool is_depthwise(const PlanRequest& request, const ConvGeometry& geometry);
-bool winograd_takes(const PlanRequest& request, const ConvGeometry& geometry);
+std::optional<WinogradScheme> winograd_takes(const PlanRequest& request, const ConvGeometry& geometry);
 bool panels_take(const PlanRequest& request, const ConvGeometry& geometry, PanelConv::Pass pass);
 
 }  // namespace starling::conv_plans

@@ -11,32 +11,34 @@ namespace {
 
 constexpr std::int64_t kShareFloats = 2 * 1024 * 1024;  // weight: what a block of both operands' planes may take
 constexpr std::int64_t kApartFloats = 512 * 1024;       // and where each thread has its own
-constexpr std::int64_t kApartWeights = 256 * 256;
+constexpr std::int64_t kApartWeights = 16 * 256 * 256;
 
 // Where the sums are small, each thread adds up its tiles apart. Where they are not, threads share the channels while
 // planes are made and the planes while they are multiplied, so that each sum has one owner.
 class WinogradWeight {
  public:
-  WinogradWeight(const Conv2dShape& s, int threads, void* scratch = nullptr)
-      : x_{s.in_channels, s.in_h, s.in_w, s.pad_h, s.pad_w},
+  WinogradWeight(const Conv2dShape& s, WinogradScheme scheme, int threads, void* scratch = nullptr)
+      : scheme_(scheme),
+        sizes_(winograd_sizes(scheme)),
+        x_{s.in_channels, s.in_h, s.in_w, s.pad_h, s.pad_w},
         y_{s.out_channels, s.out_h(), s.out_w()},
         threads_(threads),
-        apart_(s.in_channels * s.out_channels <= kApartWeights),
-        sums_count_(kWinogradPlanes * s.in_channels * s.out_channels) {
-    x_.tile_rows = y_.tile_rows = winograd_tiles(y_.height);
-    x_.tile_cols = y_.tile_cols = winograd_tiles(y_.width);
+        sums_count_(sizes_.planes() * s.in_channels * s.out_channels),
+        apart_(sums_count_ <= kApartWeights) {
+    x_.tile_rows = y_.tile_rows = sizes_.tiles(y_.height);
+    x_.tile_cols = y_.tile_cols = sizes_.tiles(y_.width);
     tiles_ = s.batch * x_.tile_rows * x_.tile_cols;
     const std::int64_t most = apart_ ? kApartFloats : kShareFloats;
-    const std::int64_t fitting = most / (kWinogradPlanes * (x_.channels + y_.channels));
+    const std::int64_t fitting = most / (sizes_.planes() * (x_.channels + y_.channels));
     block_ = std::min(whole_lanes(tiles_), std::clamp<std::int64_t>(fitting / 64 * 64, 128, 1024));
     pitch_ = block_ + kConvLanes;  // not a power of two: rows must not share cache sets
     product_bytes_ = static_cast<std::int64_t>(plan_tiles(block_).scratch_per_thread + 63) / 64 * 64;
     ScratchCarver carver(scratch);
     const std::int64_t teams = apart_ ? threads_ : 1;
-    rows_count_ = whole_lanes(std::max(winograd_rows(x_), winograd_rows(y_)));
-    rows_ = carver.take<float>(rows_count_ * threads_);
-    x_count_ = kWinogradPlanes * x_.channels * pitch_;
-    y_count_ = kWinogradPlanes * y_.channels * pitch_;
+    moves_count_ = whole_lanes(std::max(winograd_memory(scheme, x_), winograd_memory(scheme, y_)));
+    moves_ = carver.take<float>(moves_count_ * threads_);
+    x_count_ = sizes_.planes() * (x_.channels * pitch_ + kConvLanes);
+    y_count_ = sizes_.planes() * (y_.channels * pitch_ + kConvLanes);
     x_planes_ = carver.take<float>(x_count_ * teams);
     y_planes_ = carver.take<float>(y_count_ * teams);
     sums_ = carver.take<float>(sums_count_ * teams);
@@ -53,7 +55,7 @@ class WinogradWeight {
       run_shared(x, dy);
     }
     parallel_run(threads_, [&](int thread) {
-      winograd_weights_back(sums_, x_.channels * y_.channels, x_.channels,
+      winograd_weights_back(scheme_, sums_, x_.channels * y_.channels, x_.channels,
                             winograd_part(y_.channels, 1, thread, threads_), dw);
     });
   }
@@ -63,14 +65,18 @@ class WinogradWeight {
     return plan_gemm({.m = y_.channels, .n = x_.channels, .k = tiles, .trans_b = true, .lda = pitch_, .ldb = pitch_},
                      1);
   }
-  WinogradPlanes x_planes(int team) const { return {x_planes_ + team * x_count_, x_.channels * pitch_, pitch_}; }
-  WinogradPlanes y_planes(int team) const { return {y_planes_ + team * y_count_, y_.channels * pitch_, pitch_}; }
+  WinogradPlanes x_planes(int team) const {
+    return {x_planes_ + team * x_count_, x_.channels * pitch_ + kConvLanes, pitch_, block_, 0};
+  }
+  WinogradPlanes y_planes(int team) const {
+    return {y_planes_ + team * y_count_, y_.channels * pitch_ + kConvLanes, pitch_, block_, 0};
+  }
 
   void make_planes(int team, int thread, WinogradRange tiles, WinogradRange ins, WinogradRange outs, const float* x,
                    const float* dy) const {
-    float* rows = rows_ + thread * rows_count_;
-    winograd_input(x_, x, ins, tiles, x_planes(team), rows);
-    winograd_gradient(y_, dy, outs, tiles, y_planes(team), rows);
+    float* moves = moves_ + thread * moves_count_;
+    winograd_input(scheme_, x_, x, ins, tiles, x_planes(team), moves);
+    winograd_gradient(scheme_, y_, dy, outs, tiles, y_planes(team), moves);
   }
   void add_plane(int team, int thread, std::int64_t p, const GemmPlan& plan, bool accumulate) const {
     const WinogradPlanes xs = x_planes(team), ys = y_planes(team);
@@ -86,7 +92,7 @@ class WinogradWeight {
         const WinogradRange tiles{t, std::min(t + block_, mine.end)};
         make_planes(thread, thread, tiles, {0, x_.channels}, {0, y_.channels}, x, dy);
         const GemmPlan plan = plan_tiles(tiles.end - tiles.begin);
-        for (std::int64_t p = 0; p < kWinogradPlanes; ++p) add_plane(thread, thread, p, plan, t > mine.begin);
+        for (std::int64_t p = 0; p < sizes_.planes(); ++p) add_plane(thread, thread, p, plan, t > mine.begin);
       }
     });
     parallel_for(sums_count_, 64 * 1024, [&](std::int64_t begin, std::int64_t end) {
@@ -105,30 +111,32 @@ class WinogradWeight {
                     winograd_part(y_.channels, 1, thread, threads_), x, dy);
       });
       const GemmPlan plan = plan_tiles(tiles.end - tiles.begin);
-      share_tasks(kWinogradPlanes, threads_, [&](int thread, std::int64_t p) { add_plane(0, thread, p, plan, t > 0); });
+      share_tasks(sizes_.planes(), threads_, [&](int thread, std::int64_t p) { add_plane(0, thread, p, plan, t > 0); });
     }
   }
 
+  WinogradScheme scheme_;
+  WinogradSizes sizes_;
   WinogradImages x_, y_;
   int threads_;
-  bool apart_;
   std::int64_t sums_count_;
+  bool apart_;
   std::int64_t tiles_ = 0, block_ = 0, pitch_ = 0;
-  std::int64_t product_bytes_ = 0, rows_count_ = 0, x_count_ = 0, y_count_ = 0;
-  float *rows_ = nullptr, *x_planes_ = nullptr, *y_planes_ = nullptr, *sums_ = nullptr;
+  std::int64_t product_bytes_ = 0, moves_count_ = 0, x_count_ = 0, y_count_ = 0;
+  float *moves_ = nullptr, *x_planes_ = nullptr, *y_planes_ = nullptr, *sums_ = nullptr;
   char* product_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace
 
-std::size_t winograd_backward_weight_scratch(const Conv2dShape& shape, int threads) {
-  return WinogradWeight(shape, threads).scratch_bytes();
+std::size_t winograd_backward_weight_scratch(const Conv2dShape& shape, WinogradScheme scheme, int threads) {
+  return WinogradWeight(shape, scheme, threads).scratch_bytes();
 }
 
-void winograd_backward_weight(const Conv2dShape& shape, const float* x, const float* dy, float* dw, void* scratch,
-                              int threads) {
-  WinogradWeight(shape, threads, scratch).run(x, dy, dw);
+void winograd_backward_weight(const Conv2dShape& shape, WinogradScheme scheme, const float* x, const float* dy,
+                              float* dw, void* scratch, int threads) {
+  WinogradWeight(shape, scheme, threads, scratch).run(x, dy, dw);
 }
 
 }  // namespace starling

@@ -1,10 +1,11 @@
-// Per-target: the moves declared in winograd.h. Included once for each Highway target.
+// Per-target: the moves of images declared in winograd.h. Included once for each Highway target.
 #include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
 #include "starling/kernels/cpu/gemm_pack-inl.h"
 #include "starling/kernels/cpu/winograd.h"
+#include "starling/kernels/cpu/winograd_lines-inl.h"
 
 #if defined(STARLING_WINOGRAD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_WINOGRAD_INL_H
@@ -16,35 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE::winograd_simd {
-namespace hn = hwy::HWY_NAMESPACE;
 using gemm_simd::load_first;
 using gemm_simd::store_first;
-using D = hn::ScalableTag<float>;
-using Vec = hn::Vec<D>;
-constexpr std::int64_t L = HWY_LANES(float);
-
-// even = row[0, 2, ..], odd = row[1, 3, ..].
-HWY_INLINE void load_even_odd(const float* row, Vec& even, Vec& odd) {
-  const D d;
-#if HWY_TARGET == HWY_SCALAR
-  even = hn::LoadU(d, row);
-  odd = hn::LoadU(d, row + 1);
-#else
-  const auto low = hn::LoadU(d, row), high = hn::LoadU(d, row + L);
-  even = hn::ConcatEven(d, high, low);
-  odd = hn::ConcatOdd(d, high, low);
-#endif
-}
-
-HWY_INLINE void store_even_odd(Vec even, Vec odd, float* to) {
-  const D d;
-#if HWY_TARGET == HWY_SCALAR
-  hn::StoreU(even, d, to);
-  hn::StoreU(odd, d, to + 1);
-#else
-  hn::StoreInterleaved2(even, odd, d, to);
-#endif
-}
 
 HWY_INLINE void store_some(Vec v, float* to, std::int64_t count) {
   const D d;
@@ -55,183 +29,214 @@ HWY_INLINE void store_some(Vec v, float* to, std::int64_t count) {
   }
 }
 
-// A run of tiles in one row of tiles.
-struct Run {
-  std::int64_t image, row, col, count, place;
+// The tiles of one image within a range.
+struct Part {
+  std::int64_t image, begin, end;  // tiles of the image
+  std::int64_t place;              // of the first in the range
 };
 
 template <class F>
-HWY_INLINE void each_run(const WinogradImages& s, WinogradRange tiles, const F& f) {
+HWY_INLINE void each_part(const WinogradImages& s, WinogradRange tiles, const F& f) {
   const std::int64_t per_image = s.tile_rows * s.tile_cols;
   for (std::int64_t t = tiles.begin; t < tiles.end;) {
-    const std::int64_t at = t % per_image, col = at % s.tile_cols;
-    const std::int64_t count = std::min(s.tile_cols - col, tiles.end - t);
-    f(Run{t / per_image, at / s.tile_cols, col, count, t - tiles.begin});
+    const std::int64_t image = t / per_image, stop = std::min(tiles.end, (image + 1) * per_image);
+    f(Part{image, t - image * per_image, stop - image * per_image, t - tiles.begin});
+    t = stop;
+  }
+}
+
+// Calls f(tile, address in the planes of channel 0, count) for vectors of tiles that lie side by side.
+template <class F>
+HWY_INLINE void each_vector(const Part& part, const WinogradPlanes& planes, const F& f) {
+  for (std::int64_t t = part.begin; t < part.end;) {
+    const std::int64_t place = part.place + t - part.begin, column = place % planes.width;
+    const std::int64_t count = std::min({L, part.end - t, planes.width - column});
+    f(t, place / planes.width * planes.panel + column, count);
     t += count;
   }
 }
 
-// The last four rows of one channel of an image, padded with zeros on both sides.
-class PaddedRows {
- public:
-  PaddedRows(const WinogradImages& s, float* memory) : s_(s), pitch_(winograd_rows(s) / 4), memory_(memory) {}
-  void begin(const float* plane) {
-    plane_ = plane;
-    std::fill(held_, held_ + 4, std::int64_t{-1});
+// v[k] = row[k, k + kStep, ..].
+template <int kStep>
+HWY_INLINE void load_apart(const float* row, Vec (&v)[kStep]) {
+  const D d;
+  if constexpr (kStep == 4) {
+    hn::LoadInterleaved4(d, row, v[0], v[1], v[2], v[3]);
+  } else {
+    hn::LoadInterleaved2(d, row, v[0], v[1]);
   }
-  // Row `row` of the padded image.
-  const float* at(std::int64_t row) {
-    float* to = memory_ + (row & 3) * pitch_;
-    if (held_[row & 3] == row) return to;
-    held_[row & 3] = row;
-    const std::int64_t h = row - s_.pad_h;
-    if (h < 0 || h >= s_.height) {
-      std::fill(to, to + pitch_, 0.0F);
-      return to;
+}
+template <int kStep>
+HWY_INLINE void store_together(const Vec (&v)[kStep], float* to) {
+  const D d;
+  if constexpr (kStep == 4) {
+    hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, to);
+  } else {
+    hn::StoreInterleaved2(v[0], v[1], d, to);
+  }
+}
+
+// The pixels of some rows of tiles of one channel, sorted by their place in a tile, so that pixel (i, j) of consecutive
+// tiles lies side by side across the rows of the image.
+template <int kStep, int kWide>
+class Sorted {
+ public:
+  Sorted(const WinogradImages& s, float* memory)
+      : s_(s), line_(memory), line_floats_(line_floats(s)), memory_(memory + line_floats_) {}
+
+  static std::int64_t line_floats(const WinogradImages& s) { return kStep * s.tile_cols + s.pad_w + s.width + 80; }
+  static std::int64_t pitch(const WinogradImages& s, std::int64_t tile_rows) {
+    return (tile_rows + kWide / kStep) * s.tile_cols + 32;
+  }
+  static std::int64_t floats(const WinogradImages& s) { return line_floats(s) + kStep * kWide * pitch(s, s.tile_rows); }
+
+  // Rows [first, last) of tiles of one channel of an image.
+  void load(const float* plane, std::int64_t first, std::int64_t last) {
+    pitch_ = pitch(s_, last - first);
+    std::fill(line_, line_ + s_.pad_w, 0.0F);
+    std::fill(line_ + s_.pad_w + s_.width, line_ + line_floats_, 0.0F);
+    const std::int64_t rows = kStep * (last - first) + kWide - kStep;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t h = kStep * first + row - s_.pad_h;
+      const bool inside = h >= 0 && h < s_.height;
+      if (inside) std::copy_n(plane + h * s_.width, s_.width, line_ + s_.pad_w);
+      sort_line(inside, memory_ + row % kStep * kWide * pitch_ + row / kStep * s_.tile_cols);
     }
-    const float* from = plane_ + h * s_.width;
-    std::fill(to, to + s_.pad_w, 0.0F);
-    std::copy(from, from + s_.width, to + s_.pad_w);
-    std::fill(to + s_.pad_w + s_.width, to + pitch_, 0.0F);
-    return to;
+  }
+
+  // Pixel (i, j) of the tiles from `tile` on, counted from the first loaded.
+  HWY_INLINE Vec at(int i, int j, std::int64_t tile) const {
+    return hn::LoadU(D(), memory_ + (i % kStep * kWide + j) * pitch_ + i / kStep * s_.tile_cols + tile);
   }
 
  private:
+  HWY_INLINE void sort_line(bool inside, float* to) const {
+    const D d;
+    for (std::int64_t c = 0; c < s_.tile_cols; c += L) {
+#pragma GCC unroll 3
+      for (int group = 0; group < kWide; group += kStep) {
+        Vec v[kStep];
+        if (inside) {
+          load_apart<kStep>(line_ + kStep * c + group, v);
+        } else {
+          std::fill(v, v + kStep, hn::Zero(d));
+        }
+#pragma GCC unroll 4
+        for (int k = 0; k < kStep; ++k) {
+          if (group + k < kWide) hn::StoreU(v[k], d, to + (group + k) * pitch_ + c);
+        }
+      }
+    }
+  }
+
   const WinogradImages& s_;
-  std::int64_t pitch_;
+  float* line_;
+  std::int64_t line_floats_;
   float* memory_;
-  const float* plane_ = nullptr;
-  std::int64_t held_[4] = {-1, -1, -1, -1};
+  std::int64_t pitch_ = 0;
 };
 
-HWY_INLINE void store_planes(const Vec (&v)[4][4], const WinogradPlanes& to, std::int64_t at, std::int64_t count) {
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) store_some(v[i][j], to.at + (i * 4 + j) * to.plane + at, count);
+// Bᵀ x B or A dy Aᵀ of L tiles to their places.
+template <class S, bool kGradient, class Pixels>
+HWY_INLINE void transform_in(const Pixels& pixels, std::int64_t tile, float* to, std::int64_t plane,
+                             std::int64_t count) {
+  constexpr int kWide = kGradient ? S::kOut : S::kTile, kTile = S::kTile;
+  const auto line = [](const Vec(&from)[kWide], Vec(&into)[kTile]) HWY_ATTR {
+    if constexpr (kGradient) {
+      S::gradient(from, into);
+    } else {
+      S::input(from, into);
+    }
+  };
+  Vec half[kTile][kWide];
+#pragma GCC unroll 6
+  for (int j = 0; j < kWide; ++j) {
+    Vec column[kWide], made[kTile];
+#pragma GCC unroll 6
+    for (int i = 0; i < kWide; ++i) column[i] = pixels.at(i, j, tile);
+    line(column, made);
+#pragma GCC unroll 6
+    for (int i = 0; i < kTile; ++i) half[i][j] = made[i];
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kTile; ++i) {
+    Vec made[kTile];
+    line(half[i], made);
+#pragma GCC unroll 6
+    for (int j = 0; j < kTile; ++j) store_some(made[j], to + (i * kTile + j) * plane, count);
   }
 }
 
-HWY_INLINE void input_tiles(const float* const (&rows)[4], std::int64_t col, const WinogradPlanes& to, std::int64_t at,
-                            std::int64_t count) {
-  Vec x[4][4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    Vec d0, d1, d2, d3;
-    load_even_odd(rows[i] + 2 * col, d0, d1);
-    load_even_odd(rows[i] + 2 * col + 2, d2, d3);
-    x[i][0] = hn::Sub(d0, d2);
-    x[i][1] = hn::Add(d1, d2);
-    x[i][2] = hn::Sub(d2, d1);
-    x[i][3] = hn::Sub(d1, d3);
-  }
-  Vec v[4][4];
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    v[0][j] = hn::Sub(x[0][j], x[2][j]);
-    v[1][j] = hn::Add(x[1][j], x[2][j]);
-    v[2][j] = hn::Sub(x[2][j], x[1][j]);
-    v[3][j] = hn::Sub(x[1][j], x[3][j]);
-  }
-  store_planes(v, to, at, count);
-}
-
-HWY_INLINE void gradient_tiles(const float* const (&rows)[2], std::int64_t col, const WinogradPlanes& to,
-                               std::int64_t at, std::int64_t count) {
-  Vec x[2][4];
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
-    Vec d0, d1;
-    load_even_odd(rows[i] + 2 * col, d0, d1);
-    x[i][0] = d0;
-    x[i][1] = hn::Add(d0, d1);
-    x[i][2] = hn::Sub(d0, d1);
-    x[i][3] = hn::Neg(d1);
-  }
-  Vec v[4][4];
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    v[0][j] = x[0][j];
-    v[1][j] = hn::Add(x[0][j], x[1][j]);
-    v[2][j] = hn::Sub(x[0][j], x[1][j]);
-    v[3][j] = hn::Neg(x[1][j]);
-  }
-  store_planes(v, to, at, count);
-}
-
-// kRows input rows a tile: 4 of an input, 2 of a gradient.
-template <int kRows>
+template <class S, bool kGradient>
 void images_to_planes(const WinogradImages& s, const float* x, WinogradRange channels, WinogradRange tiles,
                       const WinogradPlanes& to, float* memory) {
-  PaddedRows rows(s, memory);
+  Sorted<S::kOut, kGradient ? S::kOut : S::kTile> pixels(s, memory);
   const std::int64_t size = s.height * s.width;
-  for (std::int64_t c = channels.begin; c < channels.end; ++c) {
-    std::int64_t image = -1;
-    each_run(s, tiles, [&](const Run& run) HWY_ATTR {
-      if (run.image != image) rows.begin(x + (run.image * s.channels + c) * size);
-      image = run.image;
-      const float* at[kRows];
-      for (int i = 0; i < kRows; ++i) at[i] = rows.at(2 * run.row + i);
-      for (std::int64_t t = 0; t < run.count; t += L) {
-        const std::int64_t place = c * to.ld + run.place + t;
-        if constexpr (kRows == 4) {
-          input_tiles(at, run.col + t, to, place, run.count - t);
-        } else {
-          gradient_tiles(at, run.col + t, to, place, run.count - t);
-        }
-      }
-    });
-  }
+  each_part(s, tiles, [&](const Part& part) HWY_ATTR {
+    const std::int64_t first = part.begin / s.tile_cols, last = (part.end - 1) / s.tile_cols + 1;
+    for (std::int64_t c = channels.begin; c < channels.end; ++c) {
+      pixels.load(x + (part.image * s.channels + c) * size, first, last);
+      each_vector(part, to, [&](std::int64_t tile, std::int64_t at, std::int64_t count) HWY_ATTR {
+        transform_in<S, kGradient>(pixels, tile - first * s.tile_cols, to.at + c * to.ld + at, to.plane, count);
+      });
+    }
+  });
 }
 
-// Two output rows of L tiles each.
-HWY_INLINE void output_tiles(const WinogradPlanes& from, std::int64_t at, Vec bias, bool relu, Vec (&y)[2][2]) {
+// Aᵀ m A of L tiles: row i of the outputs goes to rows + i * pitch, the outputs of a tile side by side.
+template <class S>
+HWY_INLINE void transform_out(const float* from, std::int64_t plane, float* rows, std::int64_t pitch) {
+  constexpr int kTile = S::kTile, kOut = S::kOut;
   const D d;
-  Vec m[2][4];
+  Vec half[kOut][kTile];
+#pragma GCC unroll 6
+  for (int j = 0; j < kTile; ++j) {
+    Vec column[kTile], made[kOut];
+#pragma GCC unroll 6
+    for (int i = 0; i < kTile; ++i) column[i] = hn::LoadU(d, from + (i * kTile + j) * plane);
+    S::output(column, made);
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    const Vec m0 = hn::LoadU(d, from.at + j * from.plane + at), m1 = hn::LoadU(d, from.at + (4 + j) * from.plane + at);
-    const Vec m2 = hn::LoadU(d, from.at + (8 + j) * from.plane + at);
-    const Vec m3 = hn::LoadU(d, from.at + (12 + j) * from.plane + at);
-    m[0][j] = hn::Add(m0, hn::Add(m1, m2));
-    m[1][j] = hn::Sub(hn::Sub(m1, m2), m3);
+    for (int i = 0; i < kOut; ++i) half[i][j] = made[i];
   }
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
-    y[i][0] = hn::Add(bias, hn::Add(m[i][0], hn::Add(m[i][1], m[i][2])));
-    y[i][1] = hn::Add(bias, hn::Sub(hn::Sub(m[i][1], m[i][2]), m[i][3]));
-    if (!relu) continue;
-    y[i][0] = hn::Max(hn::Zero(d), y[i][0]);
-    y[i][1] = hn::Max(hn::Zero(d), y[i][1]);
+#pragma GCC unroll 4
+  for (int i = 0; i < kOut; ++i) {
+    Vec made[kOut];
+    S::output(half[i], made);
+    store_together<kOut>(made, rows + i * pitch);
   }
 }
 
-inline void planes_to_images(const WinogradImages& s, const WinogradPlanes& from, WinogradRange tiles,
-                             const float* bias, bool relu, float* y) {
+HWY_INLINE void finish_row(const float* from, std::int64_t count, float bias, bool relu, float* to) {
   const D d;
-  HWY_ALIGN float buffer[2 * L];
-  for (std::int64_t c = 0; c < s.channels; ++c) {
-    const Vec add = hn::Set(d, bias ? bias[c] : 0.0F);
-    each_run(s, tiles, [&](const Run& run) HWY_ATTR {
-      float* image = y + (run.image * s.channels + c) * s.height * s.width;
-      for (std::int64_t t = 0; t < run.count; t += L) {
-        Vec out[2][2];
-        output_tiles(from, c * from.ld + run.place + t, add, relu, out);
-        const std::int64_t col = 2 * (run.col + t), count = std::min(2 * (run.count - t), s.width - col);
-        const std::int64_t rows = std::min<std::int64_t>(2, s.height - 2 * run.row);
-        for (std::int64_t i = 0; i < rows; ++i) {
-          float* to = image + (2 * run.row + i) * s.width + col;
-          if (count >= 2 * L) {
-            store_even_odd(out[i][0], out[i][1], to);
-            continue;
-          }
-          store_even_odd(out[i][0], out[i][1], buffer);
-          store_some(hn::Load(d, buffer), to, count);
-          if (count > L) store_some(hn::Load(d, buffer + L), to + L, count - L);
-        }
-      }
-    });
+  const Vec add = hn::Set(d, bias);
+  for (std::int64_t i = 0; i < count; i += L) {
+    const Vec sum = hn::Add(hn::LoadU(d, from + i), add);
+    store_some(relu ? hn::Max(sum, hn::Zero(d)) : sum, to + i, count - i);
   }
+}
+
+template <class S>
+void planes_to_images(const WinogradImages& s, const WinogradPlanes& from, WinogradRange tiles, const float* bias,
+                      bool relu, float* y, float* memory) {
+  constexpr std::int64_t kOut = S::kOut;
+  each_part(s, tiles, [&](const Part& part) HWY_ATTR {
+    const std::int64_t pitch = kOut * (part.end - part.begin + L);
+    for (std::int64_t c = 0; c < s.channels; ++c) {
+      each_vector(part, from, [&](std::int64_t tile, std::int64_t at, std::int64_t) HWY_ATTR {
+        transform_out<S>(from.at + c * from.ld + at, from.plane, memory + kOut * (tile - part.begin), pitch);
+      });
+      float* image = y + (part.image * s.channels + c) * s.height * s.width;
+      for (std::int64_t t = part.begin; t < part.end;) {
+        const std::int64_t row = t / s.tile_cols, stop = std::min(part.end, (row + 1) * s.tile_cols);
+        const std::int64_t col = kOut * (t - row * s.tile_cols), count = std::min(kOut * (stop - t), s.width - col);
+        for (std::int64_t i = 0; i < std::min(kOut, s.height - kOut * row); ++i) {
+          finish_row(memory + i * pitch + kOut * (t - part.begin), count, bias ? bias[c] : 0.0F, relu,
+                     image + (kOut * row + i) * s.width + col);
+        }
+        t = stop;
+      }
+    }
+  });
 }
 
 }  // namespace HWY_NAMESPACE::winograd_simd

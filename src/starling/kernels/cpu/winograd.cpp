@@ -13,23 +13,42 @@ HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE {
 
-void input_planes(const WinogradImages& s, const float* x, WinogradRange channels, WinogradRange tiles,
-                  const WinogradPlanes& to, float* rows) {
-  winograd_simd::images_to_planes<4>(s, x, channels, tiles, to, rows);
+// Calls body with the scheme as a type.
+template <class Body>
+void with_scheme(WinogradScheme scheme, const Body& body) {
+  switch (scheme) {
+    case WinogradScheme::k2x3: return body(winograd_simd::Scheme2x3());
+    case WinogradScheme::k4x3: return body(winograd_simd::Scheme4x3());
+    case WinogradScheme::k2x5: return body(winograd_simd::Scheme2x5());
+  }
 }
-void gradient_planes(const WinogradImages& s, const float* dy, WinogradRange channels, WinogradRange tiles,
-                     const WinogradPlanes& to, float* rows) {
-  winograd_simd::images_to_planes<2>(s, dy, channels, tiles, to, rows);
+
+void input_planes(WinogradScheme scheme, const WinogradImages& s, const float* x, WinogradRange channels,
+                  WinogradRange tiles, const WinogradPlanes& to, float* memory) {
+  with_scheme(scheme, [&](auto kind) {
+    winograd_simd::images_to_planes<decltype(kind), false>(s, x, channels, tiles, to, memory);
+  });
 }
-void output_images(const WinogradImages& s, const WinogradPlanes& from, WinogradRange tiles, const float* bias,
-                   bool relu, float* y) {
-  winograd_simd::planes_to_images(s, from, tiles, bias, relu, y);
+void gradient_planes(WinogradScheme scheme, const WinogradImages& s, const float* dy, WinogradRange channels,
+                     WinogradRange tiles, const WinogradPlanes& to, float* memory) {
+  with_scheme(scheme, [&](auto kind) {
+    winograd_simd::images_to_planes<decltype(kind), true>(s, dy, channels, tiles, to, memory);
+  });
 }
-void weight_planes(const float* w, std::int64_t in, WinogradRange out, float* planes, std::int64_t plane) {
-  winograd_simd::weights_to_planes(w, in, out, planes, plane);
+void output_images(WinogradScheme scheme, const WinogradImages& s, const WinogradPlanes& from, WinogradRange tiles,
+                   const float* bias, bool relu, float* y, float* memory) {
+  with_scheme(scheme, [&](auto kind) {
+    winograd_simd::planes_to_images<decltype(kind)>(s, from, tiles, bias, relu, y, memory);
+  });
 }
-void weights_of_planes(const float* planes, std::int64_t plane, std::int64_t in, WinogradRange out, float* w) {
-  winograd_simd::planes_to_weights(planes, plane, in, out, w);
+void weight_planes(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
+                   float* planes, std::int64_t plane) {
+  with_scheme(scheme,
+              [&](auto kind) { winograd_simd::weights_to_planes<decltype(kind)>(w, layout, out, planes, plane); });
+}
+void weights_of_planes(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
+                       WinogradRange out, float* w) {
+  with_scheme(scheme, [&](auto kind) { winograd_simd::planes_to_weights<decltype(kind)>(planes, plane, in, out, w); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -44,28 +63,42 @@ HWY_EXPORT(output_images);
 HWY_EXPORT(weight_planes);
 HWY_EXPORT(weights_of_planes);
 
-// Four rows; vectors of 16 tiles may run over the end of a row.
-std::int64_t winograd_rows(const WinogradImages& images) {
-  return 4 * (2 * images.tile_cols + images.pad_w + images.width + 48);
+WinogradSizes winograd_sizes(WinogradScheme scheme) {
+  switch (scheme) {
+    case WinogradScheme::k4x3: return {4, 3};
+    case WinogradScheme::k2x5: return {2, 5};
+    default: return {2, 3};
+  }
 }
 
-void winograd_input(const WinogradImages& images, const float* x, WinogradRange channels, WinogradRange tiles,
-                    const WinogradPlanes& to, float* rows) {
-  HWY_DYNAMIC_DISPATCH(input_planes)(images, x, channels, tiles, to, rows);
+// A padded line, and the pixels of a channel sorted by their place in a tile: every pixel as often as tiles see it in a
+// row. Outputs take less. Vectors of 16 tiles may run over the end.
+std::int64_t winograd_memory(WinogradScheme scheme, const WinogradImages& s) {
+  const WinogradSizes sizes = winograd_sizes(scheme);
+  const std::int64_t line = sizes.out * s.tile_cols + s.pad_w + s.width + 80;
+  const std::int64_t pitch = (s.tile_rows + sizes.tile() / sizes.out) * s.tile_cols + 32;
+  return line + sizes.out * sizes.tile() * pitch;
 }
-void winograd_gradient(const WinogradImages& images, const float* dy, WinogradRange channels, WinogradRange tiles,
-                       const WinogradPlanes& to, float* rows) {
-  HWY_DYNAMIC_DISPATCH(gradient_planes)(images, dy, channels, tiles, to, rows);
+
+void winograd_input(WinogradScheme scheme, const WinogradImages& images, const float* x, WinogradRange channels,
+                    WinogradRange tiles, const WinogradPlanes& to, float* memory) {
+  HWY_DYNAMIC_DISPATCH(input_planes)(scheme, images, x, channels, tiles, to, memory);
 }
-void winograd_output(const WinogradImages& images, const WinogradPlanes& from, WinogradRange tiles, const float* bias,
-                     bool relu, float* y) {
-  HWY_DYNAMIC_DISPATCH(output_images)(images, from, tiles, bias, relu, y);
+void winograd_gradient(WinogradScheme scheme, const WinogradImages& images, const float* dy, WinogradRange channels,
+                       WinogradRange tiles, const WinogradPlanes& to, float* memory) {
+  HWY_DYNAMIC_DISPATCH(gradient_planes)(scheme, images, dy, channels, tiles, to, memory);
 }
-void winograd_weights(const float* w, std::int64_t in, WinogradRange out, float* planes, std::int64_t plane) {
-  HWY_DYNAMIC_DISPATCH(weight_planes)(w, in, out, planes, plane);
+void winograd_output(WinogradScheme scheme, const WinogradImages& images, const WinogradPlanes& from,
+                     WinogradRange tiles, const float* bias, bool relu, float* y, float* memory) {
+  HWY_DYNAMIC_DISPATCH(output_images)(scheme, images, from, tiles, bias, relu, y, memory);
 }
-void winograd_weights_back(const float* planes, std::int64_t plane, std::int64_t in, WinogradRange out, float* w) {
-  HWY_DYNAMIC_DISPATCH(weights_of_planes)(planes, plane, in, out, w);
+void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
+                      float* planes, std::int64_t plane) {
+  HWY_DYNAMIC_DISPATCH(weight_planes)(scheme, w, layout, out, planes, plane);
+}
+void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
+                           WinogradRange out, float* w) {
+  HWY_DYNAMIC_DISPATCH(weights_of_planes)(scheme, planes, plane, in, out, w);
 }
 
 }  // namespace starling

@@ -5,14 +5,25 @@
 
 namespace starling {
 
-// Winograd's convolution by tiles: 2 × 2 outputs of a 3 × 3 convolution from 4 × 4 inputs with 16 products instead of
-// 36. All operands go to a space of 16 planes in which the convolution is 16 matrix products:
+// Winograd's convolution by tiles: m × m outputs of an r × r convolution from n × n inputs, n = m + r − 1, with n²
+// products instead of m² r². All operands go to a space of n² planes in which the convolution is n² matrix products:
 //   y = Aᵀ [ (G w Gᵀ) ⊙ (Bᵀ x B) ] A,   dw = Gᵀ [ (A dy Aᵀ) ⊙ (Bᵀ x B) ] G.
-// The moves in and out, one thread each; planes are [channels, tiles]. The coefficients are 0, ±1 and ±1/2, so that
-// little accuracy is lost.
-constexpr int kWinogradPlanes = 16;
+// The moves in and out are here, one thread each; planes are [channels, tiles].
+enum class WinogradScheme : std::uint8_t {
+  k2x3,  // m = 2, r = 3: 2.25 times fewer products; coefficients 0, ±1 and ±1/2
+  k4x3,  // m = 4, r = 3: 4 times fewer
+  k2x5,  // m = 2, r = 5: 2.8 times fewer
+};
+struct WinogradSizes {
+  std::int64_t out = 0;     // m
+  std::int64_t kernel = 0;  // r
+  std::int64_t tile() const { return out + kernel - 1; }
+  std::int64_t planes() const { return tile() * tile(); }
+  std::int64_t tiles(std::int64_t size) const { return (size + out - 1) / out; }
+};
+WinogradSizes winograd_sizes(WinogradScheme scheme);
 
-// Tiles of all images, counted image by image, row by row; a tile begins at (2 · row − pad, 2 · column − pad).
+// Tiles of all images, counted image by image, row by row; a tile begins at (m · row − pad, m · column − pad).
 struct WinogradImages {
   std::int64_t channels = 0;
   std::int64_t height = 0;
@@ -26,34 +37,46 @@ struct WinogradRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
-inline std::int64_t winograd_tiles(std::int64_t size) { return (size + 1) / 2; }
 // A thread's part of `count` tiles or channels, cut at multiples of unit.
 inline WinogradRange winograd_part(std::int64_t count, std::int64_t unit, int thread, int threads) {
   const std::int64_t units = (count + unit - 1) / unit;
   return {std::min(count, units * thread / threads * unit), std::min(count, units * (thread + 1) / threads * unit)};
 }
-// Plane p, channel c, tile t of a range lie at at[p * plane + c * ld + (t - begin)].
+// Tiles of a range lie in panels of `width`, `panel` floats apart; within one, plane p, channel c, tile t lie at
+// p * plane + c * ld + t. 16 floats behind the last may be read.
 struct WinogradPlanes {
   float* at = nullptr;
   std::int64_t plane = 0;
   std::int64_t ld = 0;
+  std::int64_t width = 0;
+  std::int64_t panel = 0;
 };
 
-// Floats of `rows` that winograd_input and winograd_gradient need.
-std::int64_t winograd_rows(const WinogradImages& images);
+// Floats of memory that the moves of these images need.
+std::int64_t winograd_memory(WinogradScheme scheme, const WinogradImages& images);
 
 // Bᵀ x B and A dy Aᵀ of some channels of a range of tiles.
-void winograd_input(const WinogradImages& images, const float* x, WinogradRange channels, WinogradRange tiles,
-                    const WinogradPlanes& to, float* rows);
-void winograd_gradient(const WinogradImages& images, const float* dy, WinogradRange channels, WinogradRange tiles,
-                       const WinogradPlanes& to, float* rows);
+void winograd_input(WinogradScheme scheme, const WinogradImages& images, const float* x, WinogradRange channels,
+                    WinogradRange tiles, const WinogradPlanes& to, float* memory);
+void winograd_gradient(WinogradScheme scheme, const WinogradImages& images, const float* dy, WinogradRange channels,
+                       WinogradRange tiles, const WinogradPlanes& to, float* memory);
 
-// Aᵀ m A (+ bias, relu) to the images y; 16 floats behind the planes may be read.
-void winograd_output(const WinogradImages& images, const WinogradPlanes& from, WinogradRange tiles, const float* bias,
-                     bool relu, float* y);
+// Aᵀ m A (+ bias, relu) to the images y.
+void winograd_output(WinogradScheme scheme, const WinogradImages& images, const WinogradPlanes& from,
+                     WinogradRange tiles, const float* bias, bool relu, float* y, float* memory);
 
-// G w Gᵀ of weights [out, in, 3, 3], rows [begin, end) of out: planes [out, in]. And back: w = Gᵀ u G.
-void winograd_weights(const float* w, std::int64_t in, WinogradRange out, float* planes, std::int64_t plane);
-void winograd_weights_back(const float* planes, std::int64_t plane, std::int64_t in, WinogradRange out, float* w);
+// Where the weights of output o and input c lie: r² floats at o * out_stride + c * in_stride, last to first if turned.
+struct WinogradWeights {
+  std::int64_t in = 0;
+  std::int64_t out_stride = 0;
+  std::int64_t in_stride = 0;
+  bool turned = false;
+};
+
+// G w Gᵀ of rows [begin, end) of out: planes [out, in]. And back, for weights [out, in, r, r]: w = Gᵀ u G.
+void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
+                      float* planes, std::int64_t plane);
+void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
+                           WinogradRange out, float* w);
 
 }  // namespace starling

@@ -109,6 +109,16 @@ Tensor over_channels(const Tensor& t) { return sum(t, {.axes = {0, 2}}); }
 
 Tensor inverse_root(const Tensor& var, double eps) { return div(full({}, 1.0, var.dtype()), sqrt(add(var, eps))); }
 
+// As elementwise ops, which chains with what follows may take in.
+TensorList decompose_infer(std::span<const Tensor> in, const Attrs& attrs) {
+  Shape channels = Shape::filled(in[0].rank() - 1, 1);
+  channels[0] = in[0].shape()[1];
+  const Tensor root = sqrt(add(in[2], attrs.as<EpsAttrs>().eps));
+  const Tensor scale = div(in.size() > 3 ? in[3] : full({}, 1.0, root.dtype()), root);
+  const Tensor y = mul(sub(in[0], reshape(in[1], channels)), reshape(scale, channels));
+  return {in.size() > 4 ? add(y, reshape(in[4], channels)) : y};
+}
+
 TensorList grad_infer(const GradCall& c) {
   const Tensor &x = c.in[0], &mean = c.in[1], &var = c.in[2];
   const bool weighted = c.in.size() > 3;
@@ -250,6 +260,7 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .attrs = &attr_type<EpsAttrs>(),
            .infer = infer_infer,
            .gradient = grad_infer,
+           .decompose = decompose_infer,
            .shard = [](const ShardCall& call) { return shard_rows(call, 1); },
            .cases = [] { return channel_cases(false, true, 2); },
            .saves = kSavesInputs,

@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/call_site.h"
 #include "starling/ops/create.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/index.h"
@@ -66,7 +67,10 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
   return put(x, broadcast_to(values, shape), {index.data(), index.size()}, accumulate);
 }
 
-Tensor nonzero(const Tensor& x) { return apply1(named_op<"nonzero">(), {x}); }
+Tensor nonzero(const Tensor& x, SourceLocation where) {
+  const CallSite site(where);
+  return apply1(named_op<"nonzero">(), {x});
+}
 
 namespace {
 

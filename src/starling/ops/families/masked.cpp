@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
+#include "starling/ops/call_site.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/dtype_limits.h"
 #include "starling/ops/registry.h"
@@ -16,7 +17,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   return apply1(named_op<"masked_fill">(), {mask, x}, MaskedFillAttrs{value});
 }
 
-Tensor masked_select(const Tensor& x, const Tensor& mask) {
+Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where) {
+  const CallSite site(where);
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
   return apply1(named_op<"masked_select">(), {broadcast_to(x, shape), broadcast_to(mask, shape)});
 }

@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/loop_scope.h"
 #include "starling/ops/random_checks.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
@@ -45,23 +46,26 @@ Generator& default_generator() {
   return generator;
 }
 
+Tensor random_key() {
+  const Tensor& key = default_generator().key();
+  return in_loop() ? key_of_trip(key) : key;
+}
+
 void manual_seed(std::int64_t seed) { default_generator().seed(seed); }
 
 Tensor uniform(const Shape& shape, const UniformOptions& o) {
   static const OpDef& op = find_op("uniform");
-  return apply1(op, {default_generator().key()},
-                RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
+  return apply1(op, {random_key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& o) {
   static const OpDef& op = find_op("normal");
-  return apply1(op, {default_generator().key()},
-                RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
+  return apply1(op, {random_key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
 }
 
 Tensor own_key() {
-  const Tensor& key = default_generator().key();
-  if (&current_interpreter() != &eager_interpreter()) return key;
+  const Tensor key = random_key();
+  if (in_loop() || &current_interpreter() != &eager_interpreter()) return key;  // that one is fresh
   const Tensor copy = empty({2}, DType::i64, key.device());
   copy_into(copy, key);
   return copy;

@@ -12,27 +12,27 @@
 namespace starling {
 
 Tensor bernoulli(const Shape& shape, double p, DType dtype) {
-  return apply1(named_op<"bernoulli">(), {default_generator().key()},
+  return apply1(named_op<"bernoulli">(), {random_key()},
                 BernoulliAttrs{.shape = shape, .site = next_random_site(), .p = p, .dtype = dtype});
 }
 
 Tensor bernoulli(const Tensor& p) {
-  return apply1(named_op<"bernoulli">(), {default_generator().key(), p},
+  return apply1(named_op<"bernoulli">(), {random_key(), p},
                 BernoulliAttrs{.shape = p.shape(), .site = next_random_site(), .dtype = p.dtype()});
 }
 
 Tensor randint(const Shape& shape, const RandintOptions& o) {
-  return apply1(named_op<"randint">(), {default_generator().key()},
+  return apply1(named_op<"randint">(), {random_key()},
                 RandintAttrs{{shape}, {}, {}, next_random_site(), o.low, o.high, o.dtype});
 }
 
 Tensor multinomial(const Tensor& weights, const MultinomialOptions& o) {
-  return apply1(named_op<"multinomial">(), {weights, default_generator().key()},
+  return apply1(named_op<"multinomial">(), {weights, random_key()},
                 MultinomialAttrs{o.count, o.replacement, {}, {}, next_random_site()});
 }
 
 Tensor permutation(std::int64_t n) {
-  return apply1(named_op<"permutation">(), {default_generator().key()}, PermutationAttrs{n, next_random_site()});
+  return apply1(named_op<"permutation">(), {random_key()}, PermutationAttrs{n, next_random_site()});
 }
 
 Tensor shuffle(const Tensor& x, std::int64_t axis) {

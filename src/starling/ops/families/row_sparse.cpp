@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/call_site.h"
 #include "starling/ops/embedding.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
@@ -48,7 +49,8 @@ Tensor dense(const Tensor& tensor) {
   return embedding_backward(p.values, p.rows, {tensor.shape()[0], -1});
 }
 
-Tensor coalesce(const Tensor& sparse) {
+Tensor coalesce(const Tensor& sparse, SourceLocation where) {
+  const CallSite site(where);
   const RowSparse& p = parts(sparse, "coalesce");
   const TensorList merged = apply(named_op<"coalesce_rows">(), {p.rows, p.values});
   return row_sparse(merged[0], merged[1], sparse.shape());

@@ -100,10 +100,28 @@ ShardRule shard_reshape(const ShardCall& call) {
   return {{call.placed[0]}, {call.placed[0]}};
 }
 
+// A shape cut anew without moving anything: old and new dimensions are matched in groups of equal size; within a group
+// of several old ones these must lie as one.
 std::optional<View> view_reshape(const ViewCall& call) {
-  if (!is_contiguous(call.shape, call.strides)) return std::nullopt;
-  const Shape& shape = call.attrs.as<ShapeAttrs>().shape;
-  return View{shape, contiguous_strides(shape)};
+  const Shape& to = call.attrs.as<ShapeAttrs>().shape;
+  if (is_contiguous(call.shape, call.strides)) return View{to, contiguous_strides(to)};
+  if (to.numel() == 0) return std::nullopt;
+  View view{to, Shape::filled(to.rank(), 1)};
+  int old = call.shape.rank() - 1, fresh = to.rank() - 1;
+  while (old >= 0) {
+    std::int64_t size = call.shape[old], stride = call.strides[old], left = 1;
+    for (; old > 0 && (call.shape[old - 1] == 1 || size == 1 || call.strides[old - 1] == stride * size); --old) {
+      if (size == 1) stride = call.strides[old - 1];
+      size *= call.shape[old - 1];
+    }
+    --old;
+    for (; fresh >= 0 && left * to[fresh] <= size; --fresh) {
+      view.strides[fresh] = stride * left;
+      left *= to[fresh];
+    }
+    if (left != size) return std::nullopt;
+  }
+  return view;
 }
 
 Types infer_transpose(const InferCall& call) {

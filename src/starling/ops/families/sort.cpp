@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
+#include "starling/ops/call_site.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/index.h"
 #include "starling/ops/registry.h"
@@ -22,7 +23,8 @@ Sorted topk(const Tensor& x, const TopkAttrs& attrs) {
   const TensorList out = apply(named_op<"topk">(), {x}, attrs);
   return {out[0], out[1]};
 }
-Unique unique(const Tensor& x) {
+Unique unique(const Tensor& x, SourceLocation where) {
+  const CallSite site(where);
   const TensorList out = apply(named_op<"unique">(), {x});
   return {out[0], out[1], out[2]};
 }

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "starling/nn/normalize.h"
 #include "starling/nn/residual.h"
@@ -22,27 +23,32 @@ constexpr Kind kKinds[] = {
 };
 constexpr std::int64_t kExpansion = 4;  // of a bottleneck's output over its width
 
-// A convolution that keeps the size (divided by the stride) and its batch norm.
-void add_conv(Sequential& to, const std::string& number, const nn::Conv2dOptions& conv) {
+// A convolution that keeps the size (divided by the stride) and its batch norm. Weights begin as He et al. have them,
+// so that gradients keep their size on the way back.
+void add_conv(Sequential& to, const std::string& number, const nn::Conv2dOptions& conv, double norm_weight = 1) {
   nn::Conv2dOptions o = conv;
   o.padding = o.kernel / 2;
   o.bias = false;
-  to.add("conv" + number, nn::Conv2d(o)).add("norm" + number, nn::BatchNorm2d({.channels = o.out}));
+  o.stddev = std::sqrt(2 / static_cast<double>(o.out * o.kernel * o.kernel));
+  to.add("conv" + number, nn::Conv2d(o))
+      .add("norm" + number, nn::BatchNorm2d({.channels = o.out, .weight = norm_weight}));
 }
 
+// The last norm of a block begins at zero, so that every block begins as the identity: training starts smoothly, and
+// rounding does not grow from step to step.
 Sequential block_body(bool bottleneck, std::int64_t in, std::int64_t width, std::int64_t stride) {
   Sequential body;
   if (!bottleneck) {
     add_conv(body, "1", {.in = in, .out = width, .stride = stride});
     body.add("relu1", nn::Relu());
-    add_conv(body, "2", {.in = width, .out = width});
+    add_conv(body, "2", {.in = width, .out = width}, 0);
     return body;
   }
   add_conv(body, "1", {.in = in, .out = width, .kernel = 1});
   body.add("relu1", nn::Relu());
   add_conv(body, "2", {.in = width, .out = width, .stride = stride});
   body.add("relu2", nn::Relu());
-  add_conv(body, "3", {.in = width, .out = width * kExpansion, .kernel = 1});
+  add_conv(body, "3", {.in = width, .out = width * kExpansion, .kernel = 1}, 0);
   return body;
 }
 

@@ -1,5 +1,7 @@
 #include "starling/kernels/cpu/attention.h"
 
+#include <algorithm>
+
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {
@@ -8,8 +10,13 @@ namespace {
 const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
 float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
+// Queries, keys and values may be cut out of a wider matrix, as long as the numbers of a row lie side by side.
+bool rows_are_dense(std::span<const ArgDesc> args) {
+  return std::all_of(args.begin(), args.end(), [](const ArgDesc& a) { return a.strides.back() == 1; });
+}
+
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
+  if (request.in[0].dtype != DType::f32 || !rows_are_dense(request.in.subspan(0, 3))) return nullptr;
   const AttentionShape s = attention_shape(request, 0, 3);
   const int threads = attention_threads(s, request.threads);
   return make_plan(attention_forward_scratch(s, threads), [s, threads](const Launch& l) {
@@ -20,7 +27,12 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
-  if (request.in[0].dtype != DType::f32) return nullptr;
+  if (request.in[0].dtype != DType::f32 || !rows_are_dense(request.in.subspan(0, 1)) ||
+      !rows_are_dense(request.in.subspan(2, 3)))
+    return nullptr;
+  for (const std::size_t i : {1U, 5U, 6U}) {
+    if (!request.in[i].contiguous()) return nullptr;
+  }
   const AttentionShape s = attention_shape(request, 2, 7);
   const int threads = attention_threads(s, request.threads);
   return make_plan(attention_backward_scratch(s, threads), [s, threads](const Launch& l) {
@@ -34,8 +46,10 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
 }  // namespace
 
 void register_cpu_attention(KernelTable& table) {
-  table.add("scaled_dot_product_attention", DeviceKind::cpu, {"flash", Accepts::contiguous, plan_forward});
-  table.add("scaled_dot_product_attention_backward", DeviceKind::cpu, {"flash", Accepts::contiguous, plan_backward});
+  for (const Accepts accepts : {Accepts::strided, Accepts::contiguous}) {
+    table.add("scaled_dot_product_attention", DeviceKind::cpu, {"flash", accepts, plan_forward});
+    table.add("scaled_dot_product_attention_backward", DeviceKind::cpu, {"flash", accepts, plan_backward});
+  }
 }
 
 }  // namespace starling

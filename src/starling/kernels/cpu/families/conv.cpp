@@ -95,24 +95,28 @@ std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
   const GemmActivation activation = gemm_activation(a.activation);
   const bool relu = activation == GemmActivation::kRelu;
-  if (!winograd_takes(request, g) || (!relu && activation != GemmActivation::kNone)) return nullptr;
+  const auto scheme = winograd_takes(request, g);
+  if (!scheme || (!relu && activation != GemmActivation::kNone)) return nullptr;
   const Conv2dShape shape = image_shape(g);
-  return make_plan(winograd_forward_scratch(shape, request.threads), [=, biased = request.in.size() == 3,
-                                                                      threads = request.threads](const Launch& l) {
-    winograd_forward(shape, operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
-                     result<float>(l), l.scratch, threads);
-  });
+  return make_plan(winograd_forward_scratch(shape, *scheme, request.threads),
+                   [=, scheme = *scheme, biased = request.in.size() == 3, threads = request.threads](const Launch& l) {
+                     winograd_forward(shape, scheme, operand<float>(l, 0), operand<float>(l, 1),
+                                      biased ? operand<float>(l, 2) : nullptr, relu, result<float>(l), l.scratch,
+                                      threads);
+                   });
 }
 
 std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dGradAttrs>();
   const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
-  if (!winograd_takes(request, g)) return nullptr;
+  const auto scheme = winograd_takes(request, g);
+  if (!scheme) return nullptr;
   const Conv2dShape shape = image_shape(g);
-  return make_plan(winograd_backward_weight_scratch(shape, request.threads), [shape, threads = request.threads](
-                                                                                 const Launch& l) {
-    winograd_backward_weight(shape, operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch, threads);
-  });
+  return make_plan(winograd_backward_weight_scratch(shape, *scheme, request.threads),
+                   [shape, scheme = *scheme, threads = request.threads](const Launch& l) {
+                     winograd_backward_weight(shape, scheme, operand<float>(l, 1), operand<float>(l, 0),
+                                              result<float>(l), l.scratch, threads);
+                   });
 }
 
 std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {

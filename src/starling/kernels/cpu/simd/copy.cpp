@@ -41,8 +41,11 @@ Axes::Axes(const StridedCopy& copy) {
     if (copy.shape[k] != 1)
       all[static_cast<std::size_t>(rank++)] = {copy.shape[k], copy.source_strides[k], copy.target_strides[k]};
   }
-  std::stable_sort(all.begin(), all.begin() + rank,
-                   [](const Axis& a, const Axis& b) { return std::abs(a.target) > std::abs(b.target); });
+  // By insertion, which is stable: std::stable_sort would allocate.
+  for (int k = 1; k < rank; ++k) {
+    for (auto i = static_cast<std::size_t>(k); i > 0 && std::abs(all[i].target) > std::abs(all[i - 1].target); --i)
+      std::swap(all[i], all[i - 1]);
+  }
   for (int k = 0; k < rank; ++k) add(all[static_cast<std::size_t>(k)]);
   if (count == 0) add({1, 1, 1});
 }

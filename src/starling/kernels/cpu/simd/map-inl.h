@@ -126,18 +126,25 @@ struct MapOperand {
     for (std::size_t i = 0; i < hn::Lanes(d); ++i) repeated[i] = *static_cast<const Element*>(in);
     p = repeated;
   }
-  HWY_INLINE auto next() {
-    const Element* at = p;
-    p += step;
-    if constexpr (IsBool) {
-      return load_bools(d, at);
-    } else {
-      return hn::LoadU(d, at);
+  // Where a loop stands: apart from `repeated`, so that compilers keep it in registers.
+  struct Cursor {
+    const Element* p;
+    std::int64_t step;
+    HWY_INLINE auto next() {
+      const Element* at = p;
+      p += step;
+      if constexpr (IsBool) {
+        return load_bools(d, at);
+      } else {
+        return hn::LoadU(d, at);
+      }
     }
-  }
-  // Asks for what comes two kilobytes on: arithmetic that is as slow as memory keeps the processor from looking that
-  // far.
-  HWY_INLINE void ask_ahead() const { hwy::Prefetch(p + (step == 0 ? 0 : 2048 / sizeof(Element))); }
+    // Asks for what comes two kilobytes on: arithmetic that is as slow as memory keeps the processor from looking that
+    // far.
+    HWY_INLINE void ask_ahead() const { hwy::Prefetch(p + (step == 0 ? 0 : 2048 / sizeof(Element))); }
+  };
+  HWY_INLINE Cursor cursor() const { return {p, step}; }
+  HWY_INLINE void go_on(const Cursor& cursor) { p = cursor.p; }
   HWY_INLINE void skip(std::size_t count) { p += step == 0 ? 0 : count; }
   // Of the next vector, only so many elements.
   HWY_INLINE auto first(std::size_t count) {
@@ -190,22 +197,38 @@ struct MapOperands {
     if constexpr (F::kArity > 1) b.init(in[1], (scalars & 2) != 0);
     if constexpr (F::kArity > 2) c.init(in[2], (scalars & 4) != 0);
   }
-  HWY_INLINE auto next(const double* params) {
-    const F f{};
-    if constexpr (F::kArity == 1) return f(d, a.next(), params);
-    if constexpr (F::kArity == 2) return f(d, a.next(), b.next(), params);
-    if constexpr (F::kArity == 3) return f(d, a.next(), b.next(), c.next(), params);
+  struct Cursors {
+    typename MapOperand<T, (kBools & 1) != 0>::Cursor a;
+    typename MapOperand<T, (kBools & 2) != 0>::Cursor b;
+    typename MapOperand<T, (kBools & 4) != 0>::Cursor c;
+    HWY_INLINE auto next(const double* params) {
+      const F f{};
+      if constexpr (F::kArity == 1) return f(d, a.next(), params);
+      if constexpr (F::kArity == 2) return f(d, a.next(), b.next(), params);
+      if constexpr (F::kArity == 3) return f(d, a.next(), b.next(), c.next(), params);
+    }
+    HWY_INLINE void ask_ahead() const {
+      a.ask_ahead();
+      if constexpr (F::kArity > 1) b.ask_ahead();
+      if constexpr (F::kArity > 2) c.ask_ahead();
+    }
+  };
+  HWY_INLINE Cursors cursors() const {
+    Cursors made{a.cursor(), {}, {}};
+    if constexpr (F::kArity > 1) made.b = b.cursor();
+    if constexpr (F::kArity > 2) made.c = c.cursor();
+    return made;
+  }
+  HWY_INLINE void go_on(const Cursors& cursors) {
+    a.go_on(cursors.a);
+    if constexpr (F::kArity > 1) b.go_on(cursors.b);
+    if constexpr (F::kArity > 2) c.go_on(cursors.c);
   }
   HWY_INLINE auto first(std::size_t count, const double* params) {
     const F f{};
     if constexpr (F::kArity == 1) return f(d, a.first(count), params);
     if constexpr (F::kArity == 2) return f(d, a.first(count), b.first(count), params);
     if constexpr (F::kArity == 3) return f(d, a.first(count), b.first(count), c.first(count), params);
-  }
-  HWY_INLINE void ask_ahead() const {
-    a.ask_ahead();
-    if constexpr (F::kArity > 1) b.ask_ahead();
-    if constexpr (F::kArity > 2) c.ask_ahead();
   }
   HWY_INLINE void skip(std::size_t count) {
     a.skip(count);
@@ -239,13 +262,22 @@ void map_block(const void* const* in, unsigned scalars, void* out, std::int64_t 
     map_store_tail(d, operands.first(head, params), out, 0, head);
     operands.skip(head);
     i = static_cast<std::int64_t>(head);
+  }
+  auto cursors = operands.cursors();
+  if (stream) {
     for (; i + lanes <= n; i += lanes) {
-      operands.ask_ahead();
-      map_store(d, operands.next(params), out, i, true);
+      cursors.ask_ahead();
+      map_store(d, cursors.next(params), out, i, true);
     }
     hwy::FlushStream();
   }
-  for (; i + lanes <= n; i += lanes) map_store(d, operands.next(params), out, i, false);
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto first = cursors.next(params), second = cursors.next(params);
+    map_store(d, first, out, i, false);
+    map_store(d, second, out, i + lanes, false);
+  }
+  for (; i + lanes <= n; i += lanes) map_store(d, cursors.next(params), out, i, false);
+  operands.go_on(cursors);
   if (i == n) return;
   const std::size_t rest = static_cast<std::size_t>(n - i);
   map_store_tail(d, operands.first(rest, params), out, i, rest);

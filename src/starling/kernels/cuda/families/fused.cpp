@@ -9,6 +9,7 @@ namespace {
 // Null where a step has no expression: such a chain runs nowhere on this device, and the planner says so.
 std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
   const FusedProgram& program = fused_program(request.attrs.as<FusedAttrs>().program);
+  if (program.reduces()) return nullptr;
   std::vector<TensorType> given;
   for (const auto& in : request.in) given.push_back({in.dtype, in.shape});
   const auto types = program.infer(given);

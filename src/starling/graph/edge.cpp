@@ -1,0 +1,67 @@
+#include "starling/graph/edge.h"
+
+#include "starling/base/error.h"
+#include "starling/base/nearest.h"
+
+namespace starling {
+
+Edges::Edges(const Graph& graph, std::string who) : graph_(graph), who_(std::move(who)) {
+  for (std::size_t i = 0; i < graph.values().size(); ++i) {
+    const Symbol name = graph.values()[i].name;
+    if (!name.empty()) by_name_.emplace(name.str(), static_cast<ValueId>(i));
+  }
+}
+
+void Edges::unknown(const std::string& name, const char* what) const {
+  std::vector<std::string> known;
+  for (const auto& [other, id] : by_name_) known.push_back(other);
+  for (const auto& [other, nodes] : graph_.targets) known.push_back(other);
+  const auto close = nearest(name, known);
+  fail("[{}] expected the name of {} of the graph, got '{}'{}", who_, what, name,
+       close.empty() ? "" : " (did you mean '" + close + "'?)");
+}
+
+// A tensor that existed before the graph is found as the variable it became, by its first read.
+ValueId Edges::of_handle(const Tensor& handle) const {
+  if (handle.traced()) {
+    check(graph_.tracer != 0 && handle.impl()->tracer == graph_.tracer,
+          "[{}] expected an edge of this graph, got one of another ({})", who_, to_string(handle.type()));
+    return handle.impl()->value;
+  }
+  for (ValueId id = 0; id < static_cast<ValueId>(graph_.values().size()); ++id) {
+    const Node& maker = graph_.maker(id);
+    if (!is_op(maker, "variable")) continue;
+    const auto& variable = graph_.variables[static_cast<std::size_t>(source_index(maker))];
+    if (variable.tensor.defined() && same(variable.tensor, handle)) return id;
+  }
+  fail("[{}] expected an edge of the graph, got a tensor {}{} that is none", who_, to_string(handle.type()),
+       handle.is_variable() ? " '" + handle.name() + "'" : "");
+}
+
+ValueId Edges::find(const Edge& edge) const {
+  if (edge.handle().defined()) return of_handle(edge.handle());
+  const auto it = by_name_.find(edge.name());
+  if (it == by_name_.end()) unknown(edge.name(), "an edge");
+  return it->second;
+}
+
+std::vector<NodeId> Edges::find(const Target& target) const {
+  if (target.is_nodes()) {
+    check(target.tracer() == graph_.tracer, "[{}] expected a target of this graph, got one of another", who_);
+    return target.nodes();
+  }
+  if (target.edge().handle().defined()) return {graph_.value(of_handle(target.edge().handle())).node};
+  const std::string& name = target.edge().name();
+  if (const auto it = graph_.targets.find(name); it != graph_.targets.end()) return it->second;
+  const auto it = by_name_.find(name);
+  if (it == by_name_.end()) unknown(name, "a target or an edge");
+  return {graph_.value(it->second).node};
+}
+
+std::string Edges::describe(ValueId id) const {
+  const Value& value = graph_.value(id);
+  if (!value.name.empty()) return "'" + value.name.str() + "'";
+  return fmt::format("%{} of {}", id, graph_.maker(id).op->name);
+}
+
+}  // namespace starling

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "starling/graph/graph.h"
+
+namespace starling {
+
+// A value of a graph as users speak of it: the tensor that the builder handed out, or its name.
+class Edge {
+ public:
+  Edge(Tensor handle) : handle_(std::move(handle)) {}  // NOLINT(google-explicit-constructor)
+  Edge(std::string name) : name_(std::move(name)) {}   // NOLINT(google-explicit-constructor)
+  Edge(const char* name) : name_(name) {}              // NOLINT(google-explicit-constructor)
+  const Tensor& handle() const { return handle_; }     // undefined: given by name
+  const std::string& name() const { return name_; }
+
+ private:
+  Tensor handle_;
+  std::string name_;
+};
+
+// What a run is asked to execute for its effect: nodes that the builder handed out, an edge (the node that makes it) or
+// a name, of a target or of an edge.
+class Target {
+ public:
+  Target(std::uint64_t tracer, std::vector<NodeId> nodes) : tracer_(tracer), nodes_(std::move(nodes)) {}
+  Target(Tensor edge) : edge_(std::move(edge)) {}         // NOLINT(google-explicit-constructor)
+  Target(std::string name) : edge_(std::move(name)) {}    // NOLINT(google-explicit-constructor)
+  Target(const char* name) : edge_(std::string(name)) {}  // NOLINT(google-explicit-constructor)
+  bool is_nodes() const { return tracer_ != 0; }
+  std::uint64_t tracer() const { return tracer_; }
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+  const Edge& edge() const { return edge_; }
+
+ private:
+  std::uint64_t tracer_ = 0;
+  std::vector<NodeId> nodes_;
+  Edge edge_{std::string()};
+};
+
+// Finds edges and targets of one graph, which must outlive it. Names that are unknown are refused with the nearest
+// known one, handles of another graph too; messages begin with [who].
+class Edges {
+ public:
+  Edges(const Graph& graph, std::string who);
+
+  ValueId find(const Edge& edge) const;
+  std::vector<NodeId> find(const Target& target) const;
+  std::string describe(ValueId id) const;  // 'labels', or %7 of relu where it has no name
+
+ private:
+  ValueId of_handle(const Tensor& handle) const;
+  [[noreturn]] void unknown(const std::string& name, const char* what) const;
+
+  const Graph& graph_;
+  std::string who_;
+  std::map<std::string, ValueId, std::less<>> by_name_;
+};
+
+}  // namespace starling

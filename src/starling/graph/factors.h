@@ -1,0 +1,24 @@
+#pragma once
+
+#include "starling/graph/graph.h"
+
+namespace starling {
+
+// A factor of a product seen through transposes of its last two dimensions: `value`, transposed or not.
+struct Factor {
+  ValueId value = -1;
+  bool transposed = false;
+  friend bool operator==(const Factor&, const Factor&) = default;
+  Factor flipped() const { return {value, !transposed}; }
+};
+
+// Whether a transpose node exchanges the last two dimensions and nothing else.
+bool swaps_last_two(const Graph& graph, const Node& node);
+Factor factor_of(const Graph& graph, ValueId id, bool transposed);
+// The two factors of a matmul; empty ones for other nodes.
+struct Factors {
+  Factor a, b;
+};
+Factors factors_of(const Graph& graph, const Node& node);
+
+}  // namespace starling

@@ -1,0 +1,166 @@
+#include <map>
+
+#include "starling/graph/cross_entropy_match.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/loss.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/shape_ops.h"
+
+// Log-probabilities that are read at labels only are not made: the loss is that of the logits, and its gradient is
+// (softmax - onehot) times what came back for each row.
+namespace starling::passes {
+namespace {
+
+using Reader = CrossEntropyMatch::Reader;
+
+class CrossEntropy {
+ public:
+  explicit CrossEntropy(const Graph& graph) : graph_(graph), rewriter_(graph), uses_(graph) {
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (!is_op(graph.node(id), "log_softmax")) continue;
+      if (auto match = match_cross_entropy(graph, uses_, id)) plan(*match);
+    }
+  }
+
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const auto found = reader_at_.find(id);
+      if (found == reader_at_.end())
+        rewriter_.copy(id);
+      else
+        replace(*found->second.first, found->second.first->match.readers[found->second.second]);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  struct Planned {
+    CrossEntropyMatch match;
+    ValueId logits = -1;  // [rows, classes], in the graph being built like all below
+    ValueId labels = -1;  // [rows]
+    ValueId safe = -1;    // the same, with classes for those that are ignored
+    ValueId ignored = -1;
+    ValueId sum = -1, lse = -1, weights = -1, picked = -1;
+  };
+
+  void plan(const CrossEntropyMatch& match) {
+    for (const auto& reader : match.readers) {
+      if (!may_be_read_later(graph_, match.logits, graph_.value(match.logits).node, reader.node)) return;
+    }
+    planned_.push_back(std::make_unique<Planned>(Planned{match}));
+    for (std::size_t i = 0; i < match.readers.size(); ++i)
+      reader_at_[match.readers[i].node] = {planned_.back().get(), i};
+  }
+
+  const TensorType& type(ValueId id) { return rewriter_.to().value(id).type; }
+  ValueId emit(std::string_view op, std::span<const ValueId> in, const Attrs& attrs = {}) {
+    return rewriter_.to().node(rewriter_.emit(find_op(op), in, attrs, like_)).out[0];
+  }
+  ValueId emit(std::string_view op, std::initializer_list<ValueId> in, const Attrs& attrs = {}) {
+    return emit(op, std::span(in.begin(), in.size()), attrs);
+  }
+  ValueId number(double value, DType dtype) { return emit("full", {}, FullAttrs{{}, value, dtype}); }
+  ValueId shaped(ValueId id, const Shape& shape) {
+    return type(id).shape == shape ? id : emit("reshape", {id}, ShapeAttrs{shape});
+  }
+  ValueId zero_where_ignored(const Planned& p, ValueId rows) {
+    return p.ignored < 0 ? rows : emit("where", {p.ignored, number(0, type(rows).dtype), rows});
+  }
+
+  // The loss itself, where the first reader stands: labels exist by then.
+  void begin(Planned& p) {
+    if (p.lse >= 0) return;
+    const auto& m = p.match;
+    p.logits = shaped(rewriter_.map(m.logits), {m.rows, m.classes});
+    p.labels = p.safe = shaped(rewriter_.map(m.labels), {m.rows});
+    if (m.ignored) {
+      p.ignored = emit("equal", {p.labels, number(static_cast<double>(*m.ignored), DType::i64)});
+      p.safe = emit("where", {p.ignored, number(0, DType::i64), p.labels});
+    }
+    std::vector<ValueId> in{p.logits, p.safe};
+    for (const auto& reader : m.readers) {
+      if (reader.kind == Reader::Kind::nll) in.push_back(p.weights = row_weights(p, reader.weights));
+    }
+    const char* name = in.size() == 3 ? "cross_entropy_weighted" : "cross_entropy_sum";
+    const NodeId made = rewriter_.emit(find_op(name), in, NoAttrs{}, like_);
+    p.sum = rewriter_.to().node(made).out[0];
+    p.lse = rewriter_.to().node(made).out[1];
+  }
+
+  ValueId row_weights(const Planned& p, ValueId of_classes) {
+    const DType dtype = type(p.logits).dtype;
+    if (of_classes < 0) return emit("cast", {emit("logical_not", {p.ignored})}, CastAttrs{dtype});
+    const ValueId wide = emit("broadcast_to", {rewriter_.map(of_classes)}, ShapeAttrs{type(p.logits).shape});
+    return emit("label_pick", {wide, p.labels}, NllAttrs{*p.match.ignored});
+  }
+
+  // The log-probability at each label, [rows].
+  ValueId picked(Planned& p) {
+    if (p.picked >= 0) return p.picked;
+    const NllAttrs attrs = p.match.ignored ? NllAttrs{*p.match.ignored} : NllAttrs{};
+    const ValueId at_label = emit("label_pick", {p.logits, p.labels}, attrs);
+    return p.picked = zero_where_ignored(p, emit("sub", {at_label, p.lse}));
+  }
+
+  void replace(Planned& p, const Reader& reader) {
+    like_ = reader.node;
+    begin(p);
+    const Node& node = graph_.node(reader.node);
+    const Shape& shape = graph_.value(node.out[0]).type.shape;
+    switch (reader.kind) {
+      case Reader::Kind::pick: return name(node.out[0], shaped(picked(p), shape));
+      case Reader::Kind::sum_rows:
+        return name(node.out[0], shape.numel() == p.match.rows
+                                     ? shaped(picked(p), shape)
+                                     : emit("sum", {shaped(picked(p), reader.kept)}, node.attrs));
+      case Reader::Kind::nll:
+        name(node.out[0], p.sum);
+        return name(node.out[1], emit("sum", {p.weights}, ReduceAttrs{}));
+      case Reader::Kind::backward: return name(node.out[0], shaped(gradient(p, reader.rows), shape));
+    }
+  }
+
+  ValueId gradient(Planned& p, ValueId old_rows) {
+    const ValueId rows = rewriter_.map(old_rows);
+    const DType dtype = type(p.logits).dtype;
+    if (const ValueId scale = one_for_all(p, rows); scale >= 0)
+      return emit("cross_entropy_backward", {p.logits, p.safe, p.lse, scale});
+    const ValueId whole = type(rows).shape.numel() == p.match.rows
+                              ? shaped(rows, {p.match.rows})
+                              : emit("broadcast_to", {shaped(rows, {})}, ShapeAttrs{{p.match.rows}});
+    const ValueId weights = zero_where_ignored(p, emit("neg", {whole}));
+    return emit("cross_entropy_weighted_backward", {p.logits, p.safe, weights, p.lse, number(1, dtype)});
+  }
+
+  // The scale of the gradient where every row has the same one and none is ignored; -1 otherwise.
+  ValueId one_for_all(const Planned& p, ValueId rows) {
+    if (p.ignored >= 0) return -1;
+    if (const auto value = uniform_value(rewriter_.to(), rows)) return number(-*value, type(rows).dtype);
+    while (is_op(rewriter_.to().maker(rows), "broadcast_to") || is_op(rewriter_.to().maker(rows), "reshape"))
+      rows = rewriter_.to().maker(rows).in[0];
+    return type(rows).shape.numel() == 1 ? emit("neg", {shaped(rows, {})}) : -1;
+  }
+
+  void name(ValueId old, ValueId made) {
+    rewriter_.to().value(made).spec = graph_.value(old).spec;
+    rewriter_.set(old, made);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  Uses uses_;
+  NodeId like_ = 0;
+  std::vector<std::unique_ptr<Planned>> planned_;
+  std::map<NodeId, std::pair<Planned*, std::size_t>> reader_at_;
+};
+
+}  // namespace
+
+Graph cross_entropy(const Graph& graph, const PassContext& context) {
+  return prune(CrossEntropy(graph).run(), context);
+}
+
+}  // namespace starling::passes

@@ -1,0 +1,93 @@
+#include "starling/graph/match.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/normalize.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/shape_ops.h"
+
+// conv(x, w) + b normalised by given statistics is conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
+// eps): weights are scaled instead of images. Programs that differentiate read the images again and are left alone.
+namespace starling::passes {
+namespace {
+
+class BatchNorms {
+ public:
+  explicit BatchNorms(const Graph& graph) : graph_(graph), rewriter_(graph), uses_(graph) {}
+
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const NodeId producer = producer_of(id);
+      if (producer < 0)
+        rewriter_.copy(id);
+      else
+        fold(id, producer);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  const TensorType& type(ValueId id) const { return graph_.value(id).type; }
+
+  // The convolution or linear map that this normalises alone, if scaling its weights is less work; -1 otherwise.
+  NodeId producer_of(NodeId id) const {
+    const Node& norm = graph_.node(id);
+    if (!is_op(norm, "batch_norm_infer") || !is_pure(norm)) return -1;
+    const ValueId x = norm.in[0];
+    const NodeId producer = graph_.value(x).node;
+    const Node& made = graph_.node(producer);
+    const bool weighs = is_op(made, "conv1d") || is_op(made, "conv2d") || is_op(made, "conv3d") ||
+                        (is_op(made, "linear") && type(x).shape.rank() == 2);
+    if (!weighs || !is_pure(made) || uses_.only(x) != id || is_half(type(x).dtype)) return -1;
+    if (!made.attrs.get<Symbol>(*made.attrs.find("activation")).empty()) return -1;
+    if (type(made.in[1]).shape.numel() > type(x).shape.numel()) return -1;
+    for (ValueId in : made.in) {
+      if (!may_be_read_later(graph_, in, producer, id)) return -1;
+    }
+    return producer;
+  }
+
+  ValueId emit(std::string_view op, std::initializer_list<ValueId> in, const Attrs& attrs = {}) {
+    return rewriter_.to().node(rewriter_.emit(find_op(op), {in.begin(), in.size()}, attrs, like_)).out[0];
+  }
+
+  void fold(NodeId id, NodeId producer) {
+    like_ = id;
+    const Node& norm = graph_.node(id);
+    const Node& made = graph_.node(producer);
+    const auto stats = rewriter_.map({norm.in.data(), norm.in.size()});
+    auto in = rewriter_.map({made.in.data(), made.in.size()});
+    const DType dtype = type(norm.in[0]).dtype;
+    const ValueId eps = emit("full", {}, FullAttrs{{}, norm.attrs.as<EpsAttrs>().eps, dtype});
+    ValueId scale = emit("rsqrt", {emit("add", {stats[2], eps})});
+    if (stats.size() > 3) scale = emit("mul", {scale, stats[3]});
+    Shape column = Shape::filled(type(made.in[1]).shape.rank(), 1);
+    column[0] = type(made.in[1]).shape[0];
+    in[1] = emit("mul", {in[1], emit("reshape", {scale}, ShapeAttrs{column})});
+    ValueId shift = in.size() == 3 ? emit("sub", {in[2], stats[1]}) : emit("neg", {stats[1]});
+    shift = emit("mul", {shift, scale});
+    if (stats.size() > 4) shift = emit("add", {shift, stats[4]});
+    if (in.size() == 3)
+      in[2] = shift;
+    else
+      in.push_back(shift);
+    const NodeId node = rewriter_.emit(*made.op, {in.data(), in.size()}, made.attrs, id);
+    const ValueId y = rewriter_.to().node(node).out[0];
+    rewriter_.to().value(y).spec = graph_.value(norm.out[0]).spec;
+    rewriter_.set(norm.out[0], y);
+    rewriter_.stands_for(producer, node);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  Uses uses_;
+  NodeId like_ = 0;
+};
+
+}  // namespace
+
+Graph fold_batch_norm(const Graph& graph, const PassContext& context) {
+  return prune(BatchNorms(graph).run(), context);
+}
+
+}  // namespace starling::passes

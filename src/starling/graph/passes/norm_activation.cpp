@@ -1,0 +1,184 @@
+#include <algorithm>
+
+#include "starling/graph/dependencies.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/graph/splice.h"
+#include "starling/ops/registry.h"
+
+namespace starling::passes {
+namespace {
+
+// A batch normalisation in training, what is added to it, and the relu behind: run as one, so that y is written once.
+struct Forward {
+  NodeId norm, relu;
+  NodeId add = -1;
+  ValueId residual = -1;
+};
+
+class Rewrite {
+ public:
+  explicit Rewrite(const Graph& graph)
+      : graph_(graph),
+        rewriter_(graph),
+        users_(graph.users()),
+        before_(dependencies(graph)),
+        place_(graph.nodes().size()),
+        forward_(graph.nodes().size(), -1),
+        is_output_(graph.values().size()) {
+    for (ValueId id : graph.outputs) is_output_[at(id)] = true;
+    for (NodeId id = 0; id < graph.size(); ++id) place_[at(id)] = id;
+  }
+
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) find_forward(id);
+    for (NodeId id : grouped_order(before_, place_)) {
+      if (forward_[at(id)] >= 0)
+        emit(found_[at(forward_[at(id)])]);
+      else if (!emit_backward(id) && !emit_infer(id) && !goes_into_backward(id))
+        rewriter_.copy(id);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  static std::size_t at(int id) { return static_cast<std::size_t>(id); }
+  const Node& node(NodeId id) const { return graph_.node(id); }
+  const TensorType& type(ValueId id) const { return graph_.value(id).type; }
+
+  // Who reads a value if there is only one.
+  NodeId only_reader(ValueId id) const {
+    const auto& users = users_[at(id)];
+    return users.size() == 1 && !is_output_[at(id)] ? users[0] : -1;
+  }
+  // Channels of single elements have kernels of their own.
+  bool floats_in_space(ValueId id) const {
+    const TensorType& t = type(id);
+    if (t.dtype != DType::f32 && t.dtype != DType::f64) return false;
+    std::int64_t inside = 1;
+    for (int d = 2; d < t.shape.rank(); ++d) inside *= t.shape[d];
+    return inside > 1;
+  }
+  bool same_place(NodeId a, NodeId b) const {
+    return node(a).device == node(b).device && node(a).lane == node(b).lane && node(b).after.empty() &&
+           node(a).device.kind == DeviceKind::cpu;
+  }
+
+  // A normalisation with weight and bias whose y is read by this node alone.
+  NodeId norm_for(ValueId y, NodeId reader) const {
+    const NodeId maker = graph_.value(y).node;
+    const Node& norm = node(maker);
+    const bool fits = is_op(norm, "batch_norm_train") && norm.in.size() == 3 && y == norm.out[0] &&
+                      only_reader(y) == reader && floats_in_space(y) && same_place(maker, reader) && norm.after.empty();
+    return fits && forward_[at(maker)] < 0 ? maker : -1;
+  }
+
+  void find_forward(NodeId id) {
+    if (!is_op(node(id), "relu")) return;
+    const ValueId x = node(id).in[0];
+    Forward found{norm_for(x, id), id};
+    const NodeId add = graph_.value(x).node;
+    if (found.norm < 0 && is_op(node(add), "add") && only_reader(x) == id && same_place(add, id)) {
+      found.add = add;
+      for (int side : {0, 1}) {
+        const ValueId y = node(add).in[at(side)], other = node(add).in[at(1 - side)];
+        if (found.norm >= 0 || y == other || type(other) != type(y)) continue;
+        found.norm = norm_for(y, add);
+        found.residual = other;
+      }
+    }
+    if (found.norm < 0) return;
+    const std::vector<NodeId> kept = place_;
+    for (NodeId part : {found.norm, found.add, found.relu}) {
+      if (part >= 0) place_[at(part)] = found.norm;
+    }
+    // Where the residual depends on the statistics there is no order for them as one.
+    if (found.residual >= 0 && grouped_order(before_, place_).size() != places()) {
+      place_ = kept;
+      return;
+    }
+    for (NodeId part : {found.norm, found.add, found.relu}) {
+      if (part >= 0) forward_[at(part)] = static_cast<int>(found_.size());
+    }
+    found_.push_back(found);
+  }
+
+  std::size_t places() const {
+    std::size_t count = 0;
+    for (std::size_t id = 0; id < place_.size(); ++id) count += place_[id] == static_cast<NodeId>(id);
+    return count;
+  }
+
+  void emit(const Forward& found) {
+    static const OpDef& op = find_op("batch_norm_relu");
+    const Node& norm = node(found.norm);
+    auto in = rewriter_.map({norm.in.data(), norm.in.size()});
+    if (found.residual >= 0) in.push_back(rewriter_.map(found.residual));
+    const NodeId made = rewriter_.emit(op, {in.data(), in.size()}, norm.attrs, found.norm);
+    for (NodeId part : {found.norm, found.add, found.relu}) {
+      if (part >= 0) rewriter_.stands_for(part, made);
+    }
+    const auto& out = rewriter_.to().node(made).out;
+    const ValueId old[] = {node(found.relu).out[0], norm.out[1], norm.out[2]};
+    for (std::size_t i = 0; i < 3; ++i) {
+      rewriter_.set(old[i], out[i]);
+      rewriter_.to().value(out[i]).spec = graph_.value(old[i]).spec;
+    }
+  }
+
+  // The gradient of a relu that is read by the gradient of a normalisation alone.
+  NodeId backward_of(NodeId id) const {
+    if (!is_op(node(id), "relu_backward")) return -1;
+    const NodeId reader = only_reader(node(id).out[0]);
+    if (reader < 0 || !is_op(node(reader), "batch_norm_train_backward") || node(reader).in.size() != 5) return -1;
+    const bool masks = node(reader).in[0] == node(id).out[0] && type(node(id).in[0]) == type(node(id).in[1]);
+    return masks && floats_in_space(node(id).out[0]) && same_place(id, reader) && node(id).after.empty() ? reader : -1;
+  }
+  bool goes_into_backward(NodeId id) const { return backward_of(id) >= 0; }
+
+  bool emit_backward(NodeId id) {
+    if (!is_op(node(id), "batch_norm_train_backward")) return false;
+    const NodeId relu = graph_.value(node(id).in[0]).node;
+    if (backward_of(relu) != id) return false;
+    static const OpDef& op = find_op("batch_norm_relu_backward");
+    SmallVector<ValueId, 4> in = rewriter_.map({node(relu).in.data(), node(relu).in.size()});
+    for (std::size_t i = 1; i < 5; ++i) in.push_back(rewriter_.map(node(id).in[i]));
+    const NodeId made = rewriter_.emit(op, {in.data(), in.size()}, node(id).attrs, id);
+    rewriter_.stands_for(relu, made);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const ValueId fresh = rewriter_.to().node(made).out[i];
+      rewriter_.set(node(id).out[i], fresh);
+      rewriter_.to().value(fresh).spec = graph_.value(node(id).out[i]).spec;
+    }
+    return true;
+  }
+
+  // With given statistics a normalisation is elementwise: beside an elementwise reader it becomes part of its chain.
+  bool emit_infer(NodeId id) {
+    if (!is_op(node(id), "batch_norm_infer") || !floats_in_space(node(id).in[0])) return false;
+    const NodeId reader = only_reader(node(id).out[0]);
+    if (reader < 0 || !node(reader).op->elementwise() || !same_place(id, reader)) return false;
+    if (type(node(reader).out[0]) != type(node(id).out[0])) return false;
+    Types types;
+    for (ValueId in : node(id).in) types.push_back(type(in));
+    const auto in = rewriter_.map({node(id).in.data(), node(id).in.size()});
+    const Graph part = decomposition(*node(id).op, {types.data(), types.size()}, node(id).attrs);
+    rewriter_.set(node(id).out[0], splice(rewriter_, part, {in.data(), in.size()}, id)[0]);
+    return true;
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<std::vector<NodeId>> before_;
+  std::vector<NodeId> place_;
+  std::vector<int> forward_;  // which of `found_` a node is part of, or -1
+  std::vector<Forward> found_;
+  std::vector<bool> is_output_;
+};
+
+}  // namespace
+
+Graph norm_activation(const Graph& graph, const PassContext&) { return Rewrite(graph).run(); }
+
+}  // namespace starling::passes

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <optional>
+
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/ops/slice.h"
+
+namespace starling::passes {
+namespace {
+
+// The gradients of the pieces of one tensor: each is laid into zeros, and all are added. Where the pieces make up the
+// whole, that is to put them side by side.
+class Rejoin {
+ public:
+  explicit Rejoin(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  Graph run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!is_op(graph_.node(id), "add") || !join(id)) rewriter_.copy(id);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  struct Piece {
+    std::int64_t begin, count;
+    ValueId value;
+  };
+  struct Pieces {
+    SliceBackwardAttrs like;
+    std::vector<Piece> list;
+  };
+  const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
+
+  // The slices below a tree of additions; false where something else is added.
+  bool collect(ValueId value, Pieces& found) const {
+    const Node& node = graph_.maker(value);
+    if (is_op(node, "add")) {
+      return shape(node.in[0]) == shape(node.in[1]) && collect(node.in[0], found) && collect(node.in[1], found);
+    }
+    if (!is_op(node, "slice_backward")) return false;
+    auto like = node.attrs.as<SliceBackwardAttrs>();
+    like.axis = normalize_axis(like.axis, like.shape.rank(), "slice_backward");
+    if (found.list.empty()) found.like = like;
+    if (like.step != 1 || like.axis != found.like.axis || like.shape != found.like.shape) return false;
+    const SliceRange range = slice_range({like.axis, like.begin, like.end, 1}, like.shape[static_cast<int>(like.axis)]);
+    found.list.push_back({range.begin, range.count, node.in[0]});
+    return true;
+  }
+
+  // Sorts the pieces; whether each begins where the one before it ends, from the first place to the last.
+  static bool make_up_the_whole(Pieces& pieces) {
+    std::sort(pieces.list.begin(), pieces.list.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    std::int64_t at = 0;
+    for (const Piece& piece : pieces.list) {
+      if (piece.begin != at) return false;
+      at += piece.count;
+    }
+    return at == pieces.like.shape[static_cast<int>(pieces.like.axis)];
+  }
+
+  bool join(NodeId id) {
+    const Node& node = graph_.node(id);
+    Pieces pieces;
+    if (!collect(node.out[0], pieces) || !make_up_the_whole(pieces)) return false;
+    std::vector<ValueId> from;
+    for (const Piece& piece : pieces.list) from.push_back(piece.value);
+    const bool wider = unmerge(from, pieces.like.axis);
+    std::vector<ValueId> in;
+    for (ValueId value : from) in.push_back(rewriter_.map(value));
+    static const OpDef &concat_op = find_op("concat"), &reshape_op = find_op("reshape");
+    NodeId made = rewriter_.emit(concat_op, in, AxisAttrs{pieces.like.axis}, id);
+    if (wider) {
+      const ValueId whole = rewriter_.to().node(made).out[0];
+      made = rewriter_.emit(reshape_op, {&whole, 1}, ShapeAttrs{pieces.like.shape}, id);
+    }
+    const ValueId fresh = rewriter_.to().node(made).out[0];
+    rewriter_.to().value(fresh).spec = graph_.value(node.out[0]).spec;
+    rewriter_.set(node.out[0], fresh);
+    rewriter_.stands_for(id, made);
+    return true;
+  }
+
+  // Pieces whose last dimensions were merged beforehand are joined as they were: what lies strided in memory is then
+  // moved once.
+  bool unmerge(std::vector<ValueId>& pieces, std::int64_t axis) const {
+    const auto at = static_cast<int>(axis);
+    std::vector<ValueId> before;
+    for (ValueId value : pieces) {
+      const Node& maker = graph_.maker(value);
+      if (!is_op(maker, "reshape") || at != shape(value).rank() - 1) return false;
+      const Shape &wide = shape(maker.in[0]), &merged = shape(value);
+      if (wide.rank() <= merged.rank()) return false;
+      for (int i = 0; i < at; ++i) {
+        if (wide[i] != merged[i]) return false;
+      }
+      if (!before.empty()) {
+        const Shape& first = shape(before[0]);
+        if (first.rank() != wide.rank()) return false;
+        for (int i = at + 1; i < wide.rank(); ++i) {
+          if (wide[i] != first[i]) return false;
+        }
+      }
+      before.push_back(maker.in[0]);
+    }
+    pieces = before;
+    return true;
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+};
+
+}  // namespace
+
+// The slices and additions that lost their reader go.
+Graph rejoin(const Graph& graph, const PassContext& context) { return prune(Rejoin(graph).run(), context); }
+
+}  // namespace starling::passes

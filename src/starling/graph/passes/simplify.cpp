@@ -1,0 +1,108 @@
+#include <unordered_map>
+
+#include "starling/graph/match.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/simplify_rules.h"
+#include "starling/ops/registry.h"
+
+// Algebra that holds for every value. What is kept: NaN and infinities (so x · 0, x - x, x / x and e^(log x) stand as
+// they are), every element within 1e-5 (f32) and 1e-11 (f64) of what it was. What is not: the sign of a zero, and
+// overflow or underflow halfway, which may vanish but is never added.
+namespace starling::passes {
+namespace {
+
+constexpr int kMostRounds = 8;
+
+class RuleTable {
+ public:
+  RuleTable() {
+    for (const auto rules :
+         {arithmetic_rules(), select_rules(), view_rules(), piece_rules(), reduce_rules(), softmax_rules()}) {
+      for (const auto& rule : rules) add(rule);
+    }
+  }
+
+  ValueId apply(Site& site) const {
+    const auto found = by_op_.find(site.node().op);
+    if (found != by_op_.end()) {
+      for (const auto* rule : found->second) {
+        const ValueId made = rule->apply(site);
+        if (made != kNoRewrite) return made;
+      }
+    }
+    for (const auto* rule : any_) {
+      const ValueId made = rule->apply(site);
+      if (made != kNoRewrite) return made;
+    }
+    return kNoRewrite;
+  }
+
+ private:
+  void add(const SimplifyRule& rule) {
+    if (rule.op.empty())
+      any_.push_back(&rule);
+    else
+      by_op_[&find_op(rule.op)].push_back(&rule);
+  }
+
+  std::unordered_map<const OpDef*, std::vector<const SimplifyRule*>> by_op_;
+  std::vector<const SimplifyRule*> any_;
+};
+
+// One walk; rules look at what is already rewritten. Says whether anything changed.
+class Walk {
+ public:
+  explicit Walk(const Graph& graph) : graph_(graph), rewriter_(graph), users_(graph.users()) {}
+
+  bool run() {
+    bool changed = false;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (rewrite(id))
+        changed = true;
+      else
+        rewriter_.copy(id);
+    }
+    return changed;
+  }
+  Graph finish() { return rewriter_.finish(); }
+
+ private:
+  bool rewrite(NodeId id) {
+    static const RuleTable table;
+    const Node& node = graph_.node(id);
+    // Dropout of nothing draws numbers that nobody looks at; other random ops are never asked about.
+    const bool may = is_pure(node) || (is_op(node, "dropout") && node.after.empty());
+    if (!may || node.out.size() != 1 || node.in.empty()) return false;
+    Site site(rewriter_, users_, id);
+    const auto nodes_before = rewriter_.to().size();
+    const ValueId made = table.apply(site);
+    if (made == kNoRewrite) return false;
+    Graph& to = rewriter_.to();
+    const Value& old = graph_.value(node.out[0]);
+    const bool fresh = to.value(made).node >= nodes_before;
+    // A value of another place does not stand for this one: there is a transfer between them.
+    if (!fresh && (to.maker(made).device != node.device || to.value(made).spec != old.spec)) return false;
+    if (fresh) to.value(made).spec = old.spec;
+    rewriter_.set(node.out[0], made);
+    return true;
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::vector<std::vector<NodeId>> users_;
+};
+
+}  // namespace
+
+Graph simplify(const Graph& graph, const PassContext& context) {
+  Graph now = graph;
+  for (int round = 0; round < kMostRounds; ++round) {
+    Walk walk(now);
+    const bool changed = walk.run();
+    if (!changed) break;
+    now = prune(walk.finish(), context);
+  }
+  return now;
+}
+
+}  // namespace starling::passes

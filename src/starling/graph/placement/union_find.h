@@ -1,0 +1,34 @@
+#pragma once
+
+#include <numeric>
+#include <vector>
+
+namespace starling {
+
+// Sets of numbers that are joined and never parted.
+class UnionFind {
+ public:
+  explicit UnionFind(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+
+  int find(int x) {
+    while (parent_[static_cast<std::size_t>(x)] != x) {
+      int& up = parent_[static_cast<std::size_t>(x)];
+      up = parent_[static_cast<std::size_t>(up)];
+      x = up;
+    }
+    return x;
+  }
+  // The smaller number stands for both.
+  int join(int a, int b) {
+    a = find(a);
+    b = find(b);
+    if (a > b) std::swap(a, b);
+    parent_[static_cast<std::size_t>(b)] = a;
+    return a;
+  }
+
+ private:
+  std::vector<int> parent_;
+};
+
+}  // namespace starling

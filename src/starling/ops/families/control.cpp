@@ -1,0 +1,48 @@
+#include "starling/ops/control.h"
+
+#include "starling/ops/registry.h"
+
+namespace starling {
+
+bool is_control(const OpDef& op) {
+  return op.attrs == &attr_type<CondAttrs>() || op.attrs == &attr_type<WhileAttrs>() ||
+         op.attrs == &attr_type<ScanLoopAttrs>() || op.attrs == &attr_type<WhileGradAttrs>();
+}
+
+void fail_beyond_bound(std::int64_t max_trips) {
+  fail("[while] expected the condition to fail within max_trips = {} trips, got one that still holds", max_trips);
+}
+
+namespace {
+
+// The types of the results follow from the bodies, which the graph holds: it infers these nodes itself (see
+// graph/control_types.h). Outside of a graph they mean nothing.
+Types infer_nowhere(const InferCall& call) {
+  fail("[{}] expected to be a node of a graph that holds its bodies, got a call outside: use {}() of graph/control.h",
+       call.op.name, call.op.name == "while" ? "while_loop" : call.op.name);
+}
+
+OpDef control(std::string name, std::string doc, const AttrType& attrs, std::string operands) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .inputs = {std::move(operands)},
+          .outputs = {"results"},
+          .attrs = &attrs,
+          .infer = infer_nowhere,
+          .gradient = control_gradient};
+}
+
+}  // namespace
+
+void register_ops_control(OpRegistry& ops) {
+  ops.add(control("cond", "One of two bodies, chosen by a predicate; only that one runs.", attr_type<CondAttrs>(),
+                  "predicate_captures..."));
+  ops.add(control("while", "A body again and again while a condition holds.", attr_type<WhileAttrs>(),
+                  "states_captures..."));
+  ops.add(control("scan", "A body for each slice along axis 0, its results stacked.", attr_type<ScanLoopAttrs>(),
+                  "carry_xs_captures..."));
+  ops.add(control("while_grad", "The gradient of a while without a bound.", attr_type<WhileGradAttrs>(),
+                  "carry_states_captures..."));
+}
+
+}  // namespace starling

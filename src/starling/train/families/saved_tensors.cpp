@@ -1,0 +1,87 @@
+#include "starling/ops/saved_tensors.h"
+
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/base/hash.h"
+#include "starling/data/safetensors.h"
+#include "starling/kernels/kernel_table.h"
+
+// The kernels of `save` and `restore`, here since the file format lives above the room of kernels.
+namespace starling {
+namespace {
+
+std::string checksum_key(const std::string& name) { return "xxh3-128 " + name; }
+
+std::string checksum(const Tensor& tensor) {
+  Hash128 hash;
+  hash.update(host_bytes(tensor));
+  return hash.hex();
+}
+
+std::string path_of(const std::string& file, bool with_step, const Launch& launch) {
+  return with_step ? numbered(file, *static_cast<const std::int64_t*>(launch.in[0])) : file;
+}
+
+// An operand where it lies; nobody writes it through this.
+Tensor view(void* data, const TensorType& type) {
+  const std::size_t bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+  Ref<Storage> storage = new Storage(
+      kCpu, data, bytes, [](void*) {}, true);
+  return from_storage(std::move(storage), type.dtype, type.shape);
+}
+
+std::unique_ptr<Plan> plan_save(const PlanRequest& request) {
+  const auto& a = request.attrs.as<SaveAttrs>();
+  const bool with_step = is_numbered(a.file);
+  std::vector<TensorType> types;
+  for (const auto& arg : request.in) types.push_back({arg.dtype, arg.shape});
+  return make_plan([file = a.file.str(), names = split_names(a.names.str()), types, with_step](const Launch& launch) {
+    std::vector<NamedTensor> tensors;
+    SafetensorsMetadata metadata;
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::size_t operand = i + (with_step ? 1 : 0);
+      tensors.push_back({names[i], view(launch.in[operand], types[operand])});
+      metadata[checksum_key(names[i])] = checksum(tensors.back().tensor);
+      bytes += static_cast<std::int64_t>(host_bytes(tensors.back().tensor).size());
+    }
+    write_safetensors(std::filesystem::path(path_of(file, with_step, launch)), tensors, metadata).value();
+    *static_cast<std::int64_t*>(launch.out[0]) = bytes;
+  });
+}
+
+// Files of other programs have no checksums; those of ours are held against them.
+void check_undamaged(const SafetensorsFile& file, const std::string& path, const std::string& name,
+                     const Tensor& tensor) {
+  const auto it = file.metadata().find(checksum_key(name));
+  if (it == file.metadata().end()) return;
+  const std::string found = checksum(tensor);
+  check(found == it->second, "[restore] {}: expected '{}' with the checksum {} it was saved with, got {}: damaged",
+        path, name, it->second, found);
+}
+
+std::unique_ptr<Plan> plan_restore(const PlanRequest& request) {
+  const auto& a = request.attrs.as<RestoreAttrs>();
+  const TensorType type{a.dtype, a.shape};
+  const bool with_step = is_numbered(a.file);
+  return make_plan([file = a.file.str(), name = a.name.str(), type, with_step](const Launch& launch) {
+    const std::string path = path_of(file, with_step, launch);
+    const SafetensorsFile saved = SafetensorsFile::open(path).value();
+    const Tensor tensor = saved.tensor(name);
+    check(tensor.type() == type, "[restore] {}: expected '{}' of {}, got {}", path, name, to_string(type),
+          to_string(tensor.type()));
+    check_undamaged(saved, path, name, tensor);
+    const auto bytes = host_bytes(tensor);
+    if (!bytes.empty()) std::memcpy(launch.out[0], bytes.data(), bytes.size());
+  });
+}
+
+}  // namespace
+
+void register_train_saved_tensors(KernelTable& table) {
+  table.add("save", DeviceKind::cpu, {"reference", Accepts::contiguous, plan_save});
+  table.add("restore", DeviceKind::cpu, {"reference", Accepts::contiguous, plan_restore});
+}
+
+}  // namespace starling
