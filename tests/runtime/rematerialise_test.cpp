@@ -42,7 +42,7 @@ struct Deep {
       deep.net.add(fmt::format("conv{}", i), nn::Conv2d({.in = 8, .out = 8, .kernel = 3, .padding = 1}));
     }
     deep.net.add("flatten", nn::Flatten()).add("out", nn::Linear({.in = 8 * 16 * 16, .out = 10}));
-    return deep.finish({8, 1, 16, 16}, 8);
+    return deep.finish({32, 1, 16, 16}, 32);
   }
 
  private:
