@@ -34,19 +34,20 @@ def peer_memory(python: Path, net, mode: str, threads: int) -> dict:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def our_memory(starling: Starling, net) -> dict:
+def our_memory(starling: Starling, net, budget: float) -> dict:
     """Of the few steps that `starling bench` takes when it may measure for no time at all."""
     keys = ["rss_bytes", "program_bytes", "variable_bytes", "peak_bytes"]
     line = starling.json_line(net, "--threads", starling.threads, "--phase", "train", "--mode", "compiled",
-                              "--seconds", 0, keys=keys)
+                              "--seconds", 0, "--budget", budget, keys=keys)
     return {key: line[key] for key in keys}
 
 
-def compare(net, starling: Starling, python: Path) -> dict:
-    ours = our_memory(starling, net)
+def compare(net, starling: Starling, python: Path, budget: float = 0) -> dict:
+    ours = our_memory(starling, net, budget)
     theirs = {mode: peer_memory(python, net, mode, starling.threads) for mode in modes_for(net, MODES)}
     leanest = min(theirs, key=lambda mode: theirs[mode]["peak_bytes"])
     return {"net": net.name, "batch": net.batch, "threads": starling.threads, "phase": "train", "dtype": "f32",
+            "budget_mb": budget,
             **stamp(), **{f"ours_{key}": value for key, value in ours.items()},
             "peer_bytes": theirs[leanest]["peak_bytes"], "peer_mode": leanest,
             "peer_modes": {mode: told["peak_bytes"] for mode, told in theirs.items()},
@@ -66,6 +67,7 @@ def parse_arguments():
     parser.add_argument("--nets", type=names(list(NETS)), default=["alexnet", "resnet50"])
     parser.add_argument("--threads", type=positive(int), default=1)
     parser.add_argument("--batch", type=positive(int), default=0, help="samples in a batch (default: as published)")
+    parser.add_argument("--budget", type=float, default=0, help="MB for our values, the rest computed again; 0: no bound")
     parser.add_argument("--json", metavar="FILE", help="one JSON line per network goes there")
     parser.add_argument("--starling", default=str(environment.ROOT / "build" / "release" / "bin" / "starling"))
     return parser.parse_args()
@@ -83,7 +85,7 @@ def main() -> int:
     print(HEADER)
     for name in options.nets:
         try:
-            lines.append(compare(with_batch(name, options.batch), starling, python))
+            lines.append(compare(with_batch(name, options.batch), starling, python, options.budget))
             print(row(lines[-1]), flush=True)
         except (PeerError, StarlingError) as error:
             print(f"{name:<12} FAILED: {error}", flush=True)

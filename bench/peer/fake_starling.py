@@ -63,7 +63,8 @@ def parse_arguments():
     parser.add_argument("command", choices=["bench"])
     parser.add_argument("net", choices=list(NETS))
     for name, kind in [("batch", int), ("threads", int), ("device", str), ("dtype", str), ("phase", str),
-                       ("mode", str), ("seconds", float), ("export", str), ("import", str), ("losses", int)]:
+                       ("mode", str), ("seconds", float), ("budget", float), ("export", str), ("import", str),
+                       ("losses", int)]:
         parser.add_argument(f"--{name}", type=kind)
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()

@@ -45,6 +45,29 @@ return %8
 )");
 }
 
+// Large gradients would all have to wait for the last one.
+TEST(FusedOptimizer, LargeUpdatesStayApart) {
+  expect_unchanged_by(passes::fused_optimizer, R"(
+    variable 0 "w" f32[1024, 512]
+    variable 1 "wv" f32[1024, 512]
+    variable 2 "b" f32[512]
+    variable 3 "bv" f32[512]
+    %g = input {shape=[1024, 512]}
+    %h = input {index=1, shape=[512]}
+    %lr = input {index=2}
+    %w = variable {shape=[1024, 512]}
+    %wv = variable {index=1, shape=[1024, 512]}
+    %b = variable {index=2, shape=[512]}
+    %bv = variable {index=3, shape=[512]}
+    %nw, %nwv = sgd_update(%w, %wv, %g, %lr)
+    assign(%nw)
+    assign(%nwv) {index=1}
+    %nb, %nbv = sgd_update(%b, %bv, %h, %lr)
+    assign(%nb) {index=2}
+    assign(%nbv) {index=3}
+    return)");
+}
+
 TEST(FusedOptimizer, LeavesASingleUpdateAlone) {
   expect_unchanged_by(passes::fused_optimizer,
                       kState + "%nw, %nwv = sgd_update(%w, %wv, %g, %lr)\nassign(%nw)\nreturn");

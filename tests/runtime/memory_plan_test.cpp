@@ -34,6 +34,33 @@ TEST(MemoryPlan, BuffersInUseTogetherNeverOverlap) {
   }
 }
 
+TEST(MemoryPlan, TrainingLikeLivesArePackedTightly) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 20; ++round) {
+    // Activations live from their layer to its gradient, temporaries for a moment.
+    std::vector<BufferUse> uses;
+    const int layers = 30;
+    for (int i = 0; i < layers; ++i) {
+      uses.push_back({(1 + random() % 64) << 12, 2 * i, 4 * layers - 2 * i});
+      uses.push_back({(1 + random() % 64) << 12, 2 * i, 2 * i + 1});
+      uses.push_back({(1 + random() % 64) << 12, 4 * layers - 2 * i - 1, 4 * layers - 2 * i + 1});
+    }
+    const MemoryPlan plan = plan_memory(uses);
+    expect_disjoint(uses, plan);
+    EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.05 * static_cast<double>(peak_demand(uses))) << round;
+  }
+}
+
+TEST(MemoryPlan, LanesThatMayRunTogetherDoNotShare) {
+  // Two lanes: b begins when nothing is known of lane 1, c when its first instruction has ended.
+  const BufferUse a{1000, 0, 0, {0, 0}, {0, 1}}, b{1000, 1, 1, {0, 0}, {1, 0}}, c{1000, 2, 2, {1, 1}, {2, 1}};
+  EXPECT_TRUE(in_use_together(a, b));
+  EXPECT_FALSE(in_use_together(a, c));
+  const MemoryPlan plan = plan_memory({a, b, c});
+  EXPECT_NE(plan.offsets[0], plan.offsets[1]);
+  EXPECT_EQ(plan.arena_bytes, 2048u);
+}
+
 TEST(MemoryPlan, OneAfterAnotherShareOnePlace) {
   const MemoryPlan plan = plan_memory({{1000, 0, 1}, {1000, 2, 3}, {1000, 4, 5}});
   EXPECT_EQ(plan.arena_bytes, 1024u);

@@ -4,8 +4,8 @@
 
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+
+#include "starling/base/thread_team.h"
 
 namespace starling {
 namespace {
@@ -62,18 +62,8 @@ void parallel_run(int threads, FunctionRef<void(int)> body) {
     return;
   }
   FirstError error;
-#ifdef STARLING_STD_THREADS
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back([&, t] { run_piece(t, body, error); });
-  run_piece(0, body, error);
-  for (auto& other : others) other.join();
-#else
-#pragma omp parallel num_threads(threads)
-  {
-    // OpenMP may give fewer threads than asked for: every piece still runs.
-    for (int t = omp_get_thread_num(); t < threads; t += omp_get_num_threads()) run_piece(t, body, error);
-  }
-#endif
+  thread_local ThreadTeam team;
+  team.run(threads, [&](int piece) { run_piece(piece, body, error); });
   error.rethrow();
 }
 

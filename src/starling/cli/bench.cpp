@@ -210,6 +210,10 @@ void add_bench(CLI::App& app, Command& chosen) {
   command->add_flag("--json", o->json, "One JSON line for programs");
   command->add_option("--disable", o->disable, "Leaves out a pass, or all")->allow_extra_args(false);
   auto* explain = command->add_flag("--explain", o->explain, "Prints the compiled program instead of measuring it");
+  command->add_option("--budget", o->budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
+      ->check(CLI::Range(0.0, 1e9));
+  command->add_option("--branches", o->branches, "Lanes for independent branches, which share the threads")
+      ->check(CLI::Range(1, kMostBranches));
   command->add_flag("--compile-only", o->compile_only, "Prints how long compiling takes, stage by stage")
       ->excludes(explain);
   command->add_flag("--profile", o->profile, "Prints a table by op: time, share, GFLOP/s, GB/s, share of the peak");

@@ -49,7 +49,10 @@ BenchNet::BenchNet(const BenchOptions& options)
       net_(make_net(options)),
       batch_(make_batch(options)),
       optimizer_(net_.parameters(), kSgd),
-      compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()}, .threads = options.threads}) {
+      compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()},
+                             .threads = options.threads,
+                             .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
+                             .branches = options.branches}) {
   default_generator().to(batch_.x.device());  // steps advance it where they run
 }
 

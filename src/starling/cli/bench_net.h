@@ -23,6 +23,8 @@ struct BenchOptions {
   std::string mode = "compiled";
   double seconds = 2;
   std::vector<std::string> disable;
+  double budget_mb = 0;  // of memory for values; 0: no bound
+  int branches = 1;
 };
 
 // A network, one batch, and the step that is measured: a forward pass to the logits in eval mode,

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <queue>
+#include <utility>
 
 #include "starling/graph/control_types.h"
 
@@ -65,6 +66,7 @@ class Dependencies {
       if (reader < maker) need(maker, reader);
     }
     need(id, state.assigned);
+    if (state.assigned < maker) need(maker, state.assigned);
     state.assigned = id;
   }
 

@@ -7,8 +7,8 @@
 namespace starling {
 
 // For every node those that must run before it, however nodes are reordered: makers of its operands, control edges, the
-// collective before a collective, and for whatever overwrites a variable all that read it before. All stand earlier in
-// the graph.
+// collective before a collective, the effect before an effect, and for whatever overwrites a variable all that read it
+// before. All stand earlier in the graph.
 std::vector<std::vector<NodeId>> dependencies(const Graph& graph);
 
 // An order in which nodes may run when those with one `place` (the first of them) run as one, given as places and as

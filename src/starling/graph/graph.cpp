@@ -11,7 +11,10 @@
 
 namespace starling {
 
-std::string_view name(Lane lane) { return lane == Lane::comm ? "comm" : "compute"; }
+std::string name(Lane lane) {
+  if (lane == Lane::compute) return "compute";
+  return lane == Lane::comm ? "comm" : fmt::format("compute{}", static_cast<int>(lane) - 1);
+}
 
 NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
   Types types;

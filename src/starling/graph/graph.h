@@ -14,9 +14,12 @@ namespace starling {
 using ValueId = int;
 using NodeId = int;
 
-// Which queue of work a node goes to when a program runs. Lanes run side by side, each in order.
+// Which queue of work a node goes to when a program runs. Lanes run side by side, each in order. Independent branches
+// may go to further compute lanes, numbered from 1.
 enum class Lane : std::uint8_t { compute, comm };
-std::string_view name(Lane lane);
+constexpr int kMostBranches = 16;
+constexpr Lane compute_lane(int number) { return number == 0 ? Lane::compute : static_cast<Lane>(number + 1); }
+std::string name(Lane lane);
 
 // A result of a node. `spec` says where it lies on the mesh, one placement an axis; empty: replicated. `name` is what
 // users feed and fetch it by; empty: none.

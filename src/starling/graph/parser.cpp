@@ -268,8 +268,11 @@ class Parser {
 
   Lane lane() {
     const auto word = at_.word();
-    if (word != "comm" && word != "compute") at_.error("expected lane compute or comm, got '{}'", word);
-    return word == "comm" ? Lane::comm : Lane::compute;
+    if (word == "comm") return Lane::comm;
+    for (int number = 0; number < kMostBranches; ++number) {
+      if (word == name(compute_lane(number))) return compute_lane(number);
+    }
+    at_.error("expected lane compute or comm, got '{}'", word);
   }
 
   Device device() {

@@ -26,6 +26,8 @@ const std::vector<Pass>& all_passes() {
        passes::cross_entropy},
       {"scales", "scale the smaller factor instead of a large product", passes::scales},
       {"layout", "turn transposes into flags of the products that read them", passes::layout},
+      {"smaller_masks", "take the mask of relu from what was pooled, so that the whole is not kept",
+       passes::smaller_masks},
       {"fold_batch_norm", "move normalisation by given statistics into the weights before it", passes::fold_batch_norm},
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"norm_activation", "join batch normalisations with the residual and relu behind them, and their gradients",
@@ -33,6 +35,7 @@ const std::vector<Pass>& all_passes() {
       {"fuse", "join elementwise chains, broadcasts and reductions into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
       {"schedule", "choose order and lanes, so that communication hides behind compute", passes::schedule},
+      {"rematerialise", "compute values again instead of keeping them, where memory is bounded", passes::rematerialise},
   };
   return list;
 }

@@ -19,6 +19,8 @@ struct PassContext {
   int shards = 0;                 // > 0: deterministic mode with so many logical shards
   std::string shard_order = "shard";
   int threads = 1;
+  int branches = 1;                     // compute lanes that independent branches may go to
+  std::size_t memory_budget = 0;        // > 0: bytes that values may take at once, else they are computed again
   std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
 };
 
@@ -37,6 +39,7 @@ Graph prune(const Graph& graph, const PassContext& context);            // drops
 Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
 Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
+Graph smaller_masks(const Graph& graph, const PassContext& context);    // backward reads what was pooled, not all of it
 Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
 Graph bodies(const Graph& graph, const PassContext& context);           // all passes over the bodies of control flow
 Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without the scores
@@ -49,6 +52,7 @@ Graph fuse(const Graph& graph, const PassContext& context);             // eleme
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one
 Graph schedule(const Graph& graph, const PassContext& context);         // order and lanes
+Graph rematerialise(const Graph& graph, const PassContext& context);    // computes again what does not fit in memory
 }  // namespace passes
 
 const std::vector<Pass>& all_passes();  // in the order they run

@@ -50,7 +50,7 @@ std::string placing(const Graph& graph, const Node& node) {
   std::string out;
   if (!node.after.empty())
     out += " after=(" + joined(node.after, [&](NodeId id) { return node_name(graph, id); }) + ")";
-  if (node.lane != Lane::compute) out += " lane=" + std::string(name(node.lane));
+  if (node.lane != Lane::compute) out += " lane=" + name(node.lane);
   if (node.device != Device{} || node.pinned) out += " device=" + to_string(node.device);
   if (node.pinned) out += " pinned";
   return out;

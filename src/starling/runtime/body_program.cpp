@@ -15,14 +15,13 @@ BodyProgram::BodyProgram(const Graph& body, const ExecutableOptions& options)
         executable_->lane_size(Lane::comm));
   for (const auto& constant : executable_->graph().constants) constants_.push_back(to(constant, kCpu));
   for (const auto& instruction : executable_->instructions()) {
-    Step step{instruction.plan.get(), table_.size(), 0};
+    Step step{instruction.plan.get(), table_.size(), 0, instruction.scratch.offset};
     table_.insert(table_.end(), instruction.in.begin(), instruction.in.end());
     step.out = table_.size();
     table_.insert(table_.end(), instruction.out.begin(), instruction.out.end());
     steps_.push_back(step);
   }
-  scratch_at_ = padded(executable_->arena_bytes());
-  table_at_ = scratch_at_ + padded(executable_->scratch_bytes(Lane::compute));
+  table_at_ = padded(executable_->arena_bytes());
 }
 
 void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outputs, RunContext& context) const {
@@ -37,7 +36,7 @@ void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outpu
     addresses[i] = static_cast<std::byte*>(base) + place.offset;
   }
   for (const Step& step : steps_)
-    step.plan->run({addresses + step.in, addresses + step.out, memory + scratch_at_, context});
+    step.plan->run({addresses + step.in, addresses + step.out, memory + step.scratch, context});
 }
 
 }  // namespace starling

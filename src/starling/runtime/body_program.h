@@ -25,12 +25,12 @@ class BodyProgram {
   struct Step {
     const Plan* plan;
     std::size_t in, out;  // where its addresses begin in the table
+    std::int64_t scratch;
   };
   std::shared_ptr<const Executable> executable_;
   std::vector<Tensor> constants_;
   std::vector<Place> table_;  // of all operands of all steps
   std::vector<Step> steps_;
-  std::size_t scratch_at_ = 0;
   std::size_t table_at_ = 0;
 };
 

@@ -125,6 +125,9 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
                                             .threads = threads,
                                             .reuse_memory = state_->options.reuse_memory,
                                             .reference_only = state_->options.reference_only,
+                                            .check_aliases = state_->options.check_aliases,
+                                            .memory_budget = state_->options.memory_budget,
+                                            .branches = state_->options.branches,
                                             .arguments = arguments.size()});
   entry->times.build_ms = milliseconds_since(built);
   entry->program->set_profiler(state_->profiler);

@@ -15,6 +15,9 @@ struct CompileOptions {
   int threads = 0;                     // 0: as many as parallel_for may use
   bool reuse_memory = true;
   bool reference_only = false;
+  bool check_aliases = checks_by_default();  // prove the memory of the program when it is built
+  std::size_t memory_budget = 0;  // bytes for values and scratch; what does not fit is computed again. 0: no bound
+  int branches = 1;               // lanes that independent branches may run on side by side, sharing the threads
   std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
   std::size_t cache = 16;                        // programs kept, by signature of the arguments
 };

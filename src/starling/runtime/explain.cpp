@@ -1,5 +1,3 @@
-#include <map>
-
 #include "starling/runtime/executable.h"
 
 namespace starling {
@@ -23,15 +21,16 @@ std::string operands(const std::vector<Place>& places) {
 
 std::string Executable::explain() const {
   std::string text = fmt::format(
-      "{} instructions on {} with {} threads; arena {} bytes ({} without reuse), scratch {} bytes\n",
-      instructions_.size(), to_string(device_), threads_, arena_bytes_, unshared_bytes_, scratch_[0] + scratch_[1]);
+      "{} instructions on {} with {} threads; arena {} bytes ({} without reuse, {} at once), scratch up to {} bytes\n",
+      instructions_.size(), to_string(device_), threads_, arena_bytes_, unshared_bytes_, demand_bytes_, scratch_bytes_);
   int position = 0;
   for (const auto& i : instructions_) {
     const auto& scope = graph_.node(i.node).scope.str();
+    std::string waits;
+    for (const auto& wait : i.waits)
+      waits += fmt::format("{} {} of {}", waits.empty() ? " waits for" : " and", wait.count, name(wait.lane));
     text += fmt::format("{:4} {:7} {:24} {:10} ({}) -> ({}){}{}\n", position++, name(i.lane), i.op, i.kernel,
-                        operands(i.in), operands(i.out),
-                        i.wait && lane_size_[1] ? fmt::format(" waits for {} of the other lane", i.wait) : "",
-                        scope.empty() ? "" : "  @" + scope);
+                        operands(i.in), operands(i.out), waits, scope.empty() ? "" : "  @" + scope);
   }
   return text;
 }

@@ -13,24 +13,29 @@ struct Instance::Step {
   const Plan* plan;
   void** in;
   void** out;
-  int wait;
+  void* scratch;
   const Instruction* instruction;
 };
 
 Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container,
                    const InstanceOptions& options)
-    : executable_(std::move(executable)), options_(options) {
+    : executable_(std::move(executable)),
+      options_(options),
+      steps_(static_cast<std::size_t>(executable_->lanes())),
+      done_(static_cast<std::size_t>(executable_->lanes())) {
   const Executable& exe = *executable_;
   arena_ = new Storage(exe.device(), exe.arena_bytes());
-  for (Lane lane : {Lane::compute, Lane::comm})
-    scratch_[static_cast<std::size_t>(lane)] = new Storage(exe.device(), exe.scratch_bytes(lane));
   variables_ = container.bind(exe.graph());
   check_variables();
   for (const auto& constant : exe.graph().constants) {
     constants_.push_back(exe.device().kind == DeviceKind::null ? constant : to(constant, exe.device()));
   }
   resolve();
-  if (exe.lane_size(Lane::comm) > 0) comm_lane_ = std::make_unique<LaneThread>([this] { run_lane(Lane::comm); });
+  for (std::size_t lane = 1; lane < steps_.size(); ++lane) {
+    if (steps_[lane].empty()) continue;
+    const int threads = static_cast<Lane>(lane) == Lane::comm ? 1 : exe.threads();
+    others_.push_back(std::make_unique<LaneThread>([this, lane] { run_lane(lane); }, threads));
+  }
 }
 
 Instance::~Instance() = default;
@@ -55,7 +60,7 @@ void Instance::set_profiler(Profiler* profiler) {
   profile_ = profiler_ ? profiler_->watch(executable_) : nullptr;
 }
 
-std::size_t Instance::memory_bytes() const { return arena_->bytes() + scratch_[0]->bytes() + scratch_[1]->bytes(); }
+std::size_t Instance::memory_bytes() const { return arena_->bytes(); }
 
 // Lays out one table of addresses and remembers which entries change from run to run.
 void Instance::resolve() {
@@ -85,8 +90,10 @@ void Instance::resolve() {
     for (const auto& place : instruction.in) settle(place);
     void** out = next;
     for (const auto& place : instruction.out) settle(place);
+    void* arena = arena_->data();
+    void* scratch = arena ? static_cast<std::byte*>(arena) + instruction.scratch.offset : nullptr;
     steps_[static_cast<std::size_t>(instruction.lane)].push_back(
-        {bound(*instruction.plan), in, out, instruction.wait, &instruction});
+        {bound(*instruction.plan), in, out, scratch, &instruction});
   }
 }
 
@@ -176,53 +183,54 @@ void Instance::run_part() {
 
 void Instance::run_host() {
   if (options_.part) return run_part();
-  if (!comm_lane_) {
+  if (others_.empty()) {
     for (const auto& step : steps_[0]) run_step(step, nullptr);
     return;
   }
-  done_[0].store(0, std::memory_order_relaxed);
-  done_[1].store(0, std::memory_order_relaxed);
+  for (auto& done : done_) done.value.store(0, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
-  comm_lane_->start();
+  for (auto& lane : others_) lane->start();
   try {
-    run_lane(Lane::compute);
+    run_lane(0);
   } catch (...) {
-    failed_.store(true);
-    done_[0].store(executable_->lane_size(Lane::compute) + 1);
-    done_[0].notify_all();
-    comm_lane_->finish_quietly();
+    for (auto& lane : others_) lane->finish_quietly();
     throw;
   }
-  comm_lane_->finish();  // throws what the lane threw
+  for (auto& lane : others_) lane->finish_quietly();
+  for (auto& lane : others_) lane->finish();  // throws what the lane threw
 }
 
-void Instance::run_lane(Lane lane) {
-  auto& done = done_[static_cast<std::size_t>(lane)];
-  const Lane other = lane == Lane::compute ? Lane::comm : Lane::compute;
+void Instance::run_lane(std::size_t lane) {
+  auto& done = done_[lane].value;
   try {
-    for (const auto& step : steps_[static_cast<std::size_t>(lane)]) {
-      wait_for(other, step.wait);
-      if (failed_.load(std::memory_order_relaxed)) return;
+    for (const auto& step : steps_[lane]) {
+      for (const Wait& wait : step.instruction->waits) wait_for(wait);
+      if (failed_.load(std::memory_order_relaxed)) return fail_lane(lane);
       run_step(step, nullptr);
       done.fetch_add(1, std::memory_order_release);
       done.notify_all();
     }
   } catch (...) {
-    failed_.store(true);
-    done.store(executable_->lane_size(lane) + 1);
-    done.notify_all();
+    fail_lane(lane);
     throw;
   }
 }
 
+// Whoever waits for this lane goes on, sees the failure and stops.
+void Instance::fail_lane(std::size_t lane) {
+  failed_.store(true);
+  done_[lane].value.store(static_cast<int>(steps_[lane].size()) + 1);
+  done_[lane].value.notify_all();
+}
+
 // Spins for a short while, then sleeps: the other lane is usually a few microseconds away, or milliseconds.
-void Instance::wait_for(Lane lane, int count) {
-  auto& done = done_[static_cast<std::size_t>(lane)];
+void Instance::wait_for(const Wait& wait) {
+  auto& done = done_[static_cast<std::size_t>(wait.lane)].value;
   for (int spin = 0; spin < 2000; ++spin) {
-    if (done.load(std::memory_order_acquire) >= count) return;
+    if (done.load(std::memory_order_acquire) >= wait.count) return;
   }
   int seen = done.load(std::memory_order_acquire);
-  while (seen < count) {
+  while (seen < wait.count) {
     done.wait(seen);
     seen = done.load(std::memory_order_acquire);
   }
@@ -230,8 +238,7 @@ void Instance::wait_for(Lane lane, int count) {
 
 void Instance::run_step(const Step& step, void* stream) {
   RunContext context{stream, options_.comm};
-  const auto lane = static_cast<std::size_t>(step.instruction->lane);
-  const Launch launch{step.in, step.out, scratch_[lane]->data(), context};
+  const Launch launch{step.in, step.out, step.scratch, context};
   if (!profiler_) {
     step.plan->run(launch);
     return;
@@ -240,8 +247,8 @@ void Instance::run_step(const Step& step, void* stream) {
   const auto& what = profile_->instructions[static_cast<std::size_t>(position)];
   const auto begin = profiler_->now();
   step.plan->run(launch);
-  profiler_->record({what.op.c_str(), what.kernel.c_str(), options_.rank, static_cast<int>(lane), begin,
-                     profiler_->now(), profile_, position});
+  profiler_->record({what.op.c_str(), what.kernel.c_str(), options_.rank, static_cast<int>(step.instruction->lane),
+                     begin, profiler_->now(), profile_, position});
 }
 
 // A recording holds addresses, so each set of operands has its own; loaders rotate among a few buffers.

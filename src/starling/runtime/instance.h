@@ -61,23 +61,26 @@ class Instance {
   void run_part();
   void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_step(const Step& step, void* stream);
-  void run_lane(Lane lane);
-  void wait_for(Lane lane, int count);
+  void run_lane(std::size_t lane);
+  void wait_for(const Wait& wait);
+  void fail_lane(std::size_t lane);
 
   std::shared_ptr<const Executable> executable_;
   InstanceOptions options_;
   Ref<Storage> arena_;
-  Ref<Storage> scratch_[2];
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;
-  std::vector<Step> steps_[2];                          // by lane
+  std::vector<std::vector<Step>> steps_;                // by lane
   std::vector<std::unique_ptr<const Plan>> own_plans_;  // of ops that use resources, bound to ours
   std::vector<void*> addresses_;                        // all operands of all steps
   std::vector<std::vector<Patch>> input_patches_, output_patches_, variable_patches_;
-  std::vector<void*> bound_;           // addresses of variables at the last run
-  std::atomic<int> done_[2] = {0, 0};  // instructions of each lane that have ended in this run
+  std::vector<void*> bound_;  // addresses of variables at the last run
+  struct alignas(64) Count {
+    std::atomic<int> value{0};
+  };
+  std::vector<Count> done_;  // instructions of each lane that have ended in this run
   std::atomic<bool> failed_{false};
-  std::unique_ptr<LaneThread> comm_lane_;
+  std::vector<std::unique_ptr<LaneThread>> others_;  // the lanes beside the caller's
   Profiler* profiler_ = nullptr;
   const ProgramProfile* profile_ = nullptr;  // of this program, kept by the profiler
   std::vector<void*> replay_key_;

@@ -7,7 +7,8 @@
 
 namespace starling {
 
-LaneThread::LaneThread(std::function<void()> work) : work_(std::move(work)), thread_([this] { loop(); }) {}
+LaneThread::LaneThread(std::function<void()> work, int threads)
+    : work_(std::move(work)), threads_(threads), thread_([this] { loop(); }) {}
 
 LaneThread::~LaneThread() {
   {
@@ -39,7 +40,7 @@ void LaneThread::finish() {
 }
 
 void LaneThread::loop() {
-  const ThreadScope threads(1);
+  const ThreadScope threads(threads_);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return running_ || closing_; });

@@ -8,11 +8,11 @@
 
 namespace starling {
 
-// A thread that runs the same work each time it is started: one lane of an instance beside the caller's. It never
-// enters a parallel region.
+// A thread that runs the same work each time it is started: one lane of an instance beside the caller's. Its parallel
+// regions have `threads` threads.
 class LaneThread {
  public:
-  explicit LaneThread(std::function<void()> work);
+  explicit LaneThread(std::function<void()> work, int threads = 1);
   ~LaneThread();
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
@@ -25,6 +25,7 @@ class LaneThread {
   void loop();
 
   std::function<void()> work_;
+  int threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool running_ = false;

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/graph/dependencies.h"
 #include "starling/ops/control.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
+#include "starling/runtime/alias_check.h"
 #include "starling/runtime/control_plan.h"
 
 namespace starling {
@@ -59,7 +61,11 @@ Lowering::Lowering(Graph graph, const ExecutableOptions& options)
   locations_.resize(graph_.values().size());
   variable_reads_.resize(graph_.variables.size());
   variable_memory_.assign(graph_.variables.size(), -1);
-  lane_position_.assign(graph_.nodes().size(), -1);
+  before_ = dependencies(graph_);
+  for (const auto& node : graph_.nodes()) lanes_ = std::max(lanes_, static_cast<std::size_t>(node.lane) + 1);
+  done_.assign(graph_.nodes().size(), LaneClock(lanes_, 0));
+  ended_.resize(lanes_);
+  exe_->lane_size_.assign(lanes_, 0);
   assigns_.resize(graph_.variables.size());
   for (NodeId id = 0; id < graph_.size(); ++id) {
     if (is_op(graph_.node(id), "assign"))
@@ -73,6 +79,7 @@ std::shared_ptr<const Executable> Lowering::run() {
   for (NodeId id = 0; id < graph_.size(); ++id) lower(id);
   finish_outputs();
   place_buffers();
+  if (options_.check_aliases) check_aliases(*exe_);
   return exe_;
 }
 
@@ -96,34 +103,16 @@ void Lowering::find_views() {
   }
 }
 
-// A comm node may still run until a compute node waits for it: its operands must live until then.
-int Lowering::completion(NodeId id) const {
-  const Node& node = graph_.node(id);
-  int first = end_;
-  for (ValueId out : node.out) {
-    for (NodeId user : users_[static_cast<std::size_t>(out)]) {
-      // A view or an assign may come to nothing, and then waits for nothing.
-      const Node& reader = graph_.node(user);
-      const bool waits = reader.lane == Lane::compute && !reader.op->view && !is_op(reader, "assign");
-      if (waits) first = std::min(first, user);
-    }
-  }
-  return first;
-}
-
 void Lowering::find_last_uses() {
   last_use_.assign(graph_.values().size(), -1);
-  finished_at_.assign(graph_.nodes().size(), -1);
   const auto use = [&](ValueId value, int step) {
     int& last = last_use_[static_cast<std::size_t>(view_of_[static_cast<std::size_t>(value)])];
     last = std::max(last, step);
   };
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_.node(id);
-    const int until = node.lane == Lane::comm ? completion(id) : id;
-    finished_at_[static_cast<std::size_t>(id)] = until;
-    for (ValueId in : node.in) use(in, until);
-    for (ValueId out : node.out) use(out, until);
+    for (ValueId in : node.in) use(in, id);
+    for (ValueId out : node.out) use(out, id);
   }
   for (ValueId out : graph_.outputs) use(out, end_);
   const auto read = [&](ValueId value, int step) {
@@ -133,7 +122,7 @@ void Lowering::find_last_uses() {
                                                                                                           : step);
   };
   for (NodeId id = 0; id < graph_.size(); ++id) {
-    for (ValueId in : graph_.node(id).in) read(in, finished_at_[static_cast<std::size_t>(id)]);
+    for (ValueId in : graph_.node(id).in) read(in, id);
   }
   for (ValueId out : graph_.outputs) read(out, end_);
 }
@@ -148,13 +137,19 @@ bool Lowering::outlived(NodeId id) const {
   return false;
 }
 
-int Lowering::new_memory(Place place, std::size_t bytes, int step) {
-  memory_.push_back({place, bytes, step, step});
+int Lowering::new_memory(Place place, std::size_t bytes, NodeId maker) {
+  Memory made;
+  made.place = place;
+  made.bytes = bytes;
+  made.needed_until = maker;
+  made.born = made.written = made.touched = LaneClock(lanes_, 0);
+  memory_.push_back(std::move(made));
   return static_cast<int>(memory_.size()) - 1;
 }
 
 void Lowering::lower(NodeId id) {
   const Node& node = graph_.node(id);
+  done_[static_cast<std::size_t>(id)] = depends_on(id);
   if (is_source(node)) return lower_source(id);
   if (is_op(node, "assign")) return lower_assign(id);
   if (!node.out.empty() && view_of_[static_cast<std::size_t>(node.out[0])] != node.out[0]) {
@@ -180,7 +175,7 @@ void Lowering::lower_source(NodeId id) {
     if (!outlived(id)) return;
     const Location from = at(out);
     at(out).memory = new_memory({}, bytes_of(graph_.value(out).type), id);
-    memory_.back().last = last_use_[static_cast<std::size_t>(out)];
+    memory_.back().needed_until = last_use_[static_cast<std::size_t>(out)];
     emit_copy(id, from, at(out));
     return;
   }
@@ -239,20 +234,20 @@ bool Lowering::may_overwrite(const Node& node, const Location& operand) const {
   return readers == 1 || (alike && node.op->elementwise());
 }
 
-// An operand whose memory nobody needs after this node and that the op may overwrite.
+// An operand whose memory nobody needs after this node, nor still reads on another lane, and that the op may overwrite.
 int Lowering::dying_operand(NodeId id, std::size_t output) {
   const Node& node = graph_.node(id);
   const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
   if (!options_.reuse_memory || node.op->inplace < 0 || operand >= node.in.size()) return -1;
+  const LaneClock now = ready(id);
   const auto usable = [&](std::size_t i) {
     const ValueId in = node.in[i];
     const ValueId root = view_of_[static_cast<std::size_t>(in)];
     const Location& from = at(in);
     if (from.memory < 0 || !memory_of(in).is_buffer() || from.offset != 0 || !from.desc.contiguous()) return false;
     if (memory_of(in).bytes != bytes_of(graph_.value(node.out[output]).type)) return false;
-    if (memory_of(in).last > id ||
-        last_use_[static_cast<std::size_t>(root)] > finished_at_[static_cast<std::size_t>(id)])
-      return false;
+    if (memory_of(in).needed_until > id || last_use_[static_cast<std::size_t>(root)] > id) return false;
+    if (!covers(now, memory_of(in).touched)) return false;
     return may_overwrite(node, from);
   };
   if (usable(operand)) return at(node.in[operand]).memory;
@@ -293,7 +288,7 @@ void Lowering::lower_op(NodeId id) {
     at(value).memory = chosen;
     at(value).offset = 0;
     Memory& memory = memory_[static_cast<std::size_t>(chosen)];
-    memory.last = std::max(memory.last, last_use_[static_cast<std::size_t>(value)]);
+    memory.needed_until = std::max(memory.needed_until, last_use_[static_cast<std::size_t>(value)]);
     out.push_back(at(value));
   }
   emit(id, *node.op, node.attrs, std::move(in), out);
@@ -329,19 +324,54 @@ void Lowering::emit_copy(NodeId id, const Location& from, const Location& to) {
   emit(id, op, NoAttrs{}, {from}, {to});
 }
 
-// The instructions of the other lane that must have ended: for comm, all compute before it; for compute, the comm nodes
-// that made its operands or stand in its control edges.
-int Lowering::wait_of(NodeId id) const {
-  const Node& node = graph_.node(id);
-  if (node.lane == Lane::comm) return exe_->lane_size_[static_cast<std::size_t>(Lane::compute)];
-  int wait = 0;
-  const auto after = [&](NodeId other) {
-    if (graph_.node(other).lane == Lane::comm)
-      wait = std::max(wait, lane_position_[static_cast<std::size_t>(other)] + 1);
+// What has ended when all that the node depends on has.
+LaneClock Lowering::depends_on(NodeId id) const {
+  LaneClock clock(lanes_, 0);
+  for (NodeId other : before_[static_cast<std::size_t>(id)]) merge(clock, done_[static_cast<std::size_t>(other)]);
+  return clock;
+}
+
+// What has ended when the node's next instruction may start. Collectives start after all compute that stands before
+// them: the schedule has put them where their operands are made, and memory is freed the sooner.
+LaneClock Lowering::ready(NodeId id) const {
+  const Lane lane = graph_.node(id).lane;
+  LaneClock clock = done_[static_cast<std::size_t>(id)];
+  const auto all_of = [&](std::size_t other) {
+    if (!ended_[other].empty()) merge(clock, ended_[other].back());
   };
-  for (ValueId in : node.in) after(graph_.value(view_of_[static_cast<std::size_t>(in)]).node);
-  for (NodeId other : node.after) after(other);
-  return wait;
+  all_of(static_cast<std::size_t>(lane));
+  for (std::size_t other = 0; lane == Lane::comm && other < lanes_; ++other) all_of(other);
+  return clock;
+}
+
+// Waits for what is not known to have ended: neither by the instruction before, nor by what another wait brings.
+void Lowering::wait(Instruction& instruction, const LaneClock& start) const {
+  const auto own = static_cast<std::size_t>(instruction.lane);
+  const auto known = [&](std::size_t lane, int count) {
+    if (!ended_[own].empty() && ended_[own].back()[lane] >= count) return true;
+    for (std::size_t other = 0; other < lanes_; ++other) {
+      if (other == lane || other == own || start[other] == 0) continue;
+      const LaneClock& brought = ended_[other][static_cast<std::size_t>(start[other]) - 1];
+      if (brought[lane] >= count) return true;
+    }
+    return false;
+  };
+  for (std::size_t lane = 0; lane < lanes_; ++lane) {
+    if (lane == own || start[lane] == 0 || known(lane, start[lane])) continue;
+    instruction.waits.push_back({static_cast<Lane>(lane), start[lane]});
+  }
+}
+
+void Lowering::touch(int index, bool writes, const LaneClock& start, const LaneClock& end) {
+  Memory& memory = memory_[static_cast<std::size_t>(index)];
+  const int position = static_cast<int>(exe_->instructions_.size());
+  if (memory.first < 0) {
+    memory.first = position;
+    memory.born = start;
+  }
+  memory.last = position;
+  merge(memory.touched, end);
+  if (writes) merge(memory.written, end);
 }
 
 void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
@@ -360,24 +390,36 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
                           {.threads = options_.threads, .reference_only = options_.reference_only});
   }
   if (planned.densify.empty()) planned.densify = strided(in_descs);
-  const int until = finished_at_[static_cast<std::size_t>(id)];
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (!planned.densify[i]) continue;
     const TensorType type{in[i].desc.dtype, in[i].desc.shape};
-    const int copy = new_memory({}, bytes_of(type), id);
-    memory_.back().last = until;
-    const Location target{copy, 0, dense(type)};
+    const Location target{new_memory({}, bytes_of(type), id), 0, dense(type)};
     emit_copy(id, in[i], target);
     in[i] = target;
   }
-  Instruction instruction{op.name, planned.kernel, id, graph_.node(id).lane, std::move(planned.plan), {},
-                          {},      wait_of(id)};
+  LaneClock start = ready(id);
+  for (const auto& location : in) merge(start, memory_[static_cast<std::size_t>(location.memory)].written);
+  for (const auto& location : out) merge(start, memory_[static_cast<std::size_t>(location.memory)].touched);
+  Instruction instruction;
+  instruction.op = op.name;
+  instruction.kernel = planned.kernel;
+  instruction.node = id;
+  instruction.lane = graph_.node(id).lane;
+  instruction.plan = std::move(planned.plan);
   for (const auto& location : in) instruction.in.push_back(place(location));
   for (const auto& location : out) instruction.out.push_back(place(location));
-  auto& lane_size = exe_->lane_size_[static_cast<std::size_t>(instruction.lane)];
-  lane_position_[static_cast<std::size_t>(id)] = lane_size++;
-  auto& scratch = exe_->scratch_[static_cast<std::size_t>(instruction.lane)];
-  scratch = std::max(scratch, instruction.plan->scratch_bytes);
+  for (const auto& location : in) instruction.in_desc.push_back(location.desc);
+  for (const auto& location : out) instruction.out_desc.push_back(location.desc);
+  wait(instruction, start);
+  const auto lane = static_cast<std::size_t>(instruction.lane);
+  LaneClock end = start;
+  end[lane] = ++exe_->lane_size_[lane];
+  for (const auto& location : in) touch(location.memory, false, start, end);
+  for (const auto& location : out) touch(location.memory, true, start, end);
+  merge(done_[static_cast<std::size_t>(id)], end);
+  starts_.push_back(std::move(start));
+  ended_[lane].push_back(std::move(end));
+  exe_->scratch_bytes_ = std::max(exe_->scratch_bytes_, instruction.plan->scratch_bytes);
   exe_->instructions_.push_back(std::move(instruction));
 }
 
@@ -389,26 +431,82 @@ Place Lowering::place(const Location& location) const {
   return place;
 }
 
-void Lowering::place_buffers() {
+// When each piece of the arena is in use, scratch not counted.
+std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
   std::vector<BufferUse> uses;
-  std::vector<int> index_of(memory_.size(), -1);
+  const int last = static_cast<int>(exe_->instructions_.size());
+  index_of.assign(memory_.size(), -1);
   for (std::size_t i = 0; i < memory_.size(); ++i) {
-    if (!memory_[i].is_buffer()) continue;
+    const Memory& memory = memory_[i];
+    if (!memory.is_buffer()) continue;
     index_of[i] = static_cast<int>(uses.size());
-    const bool share = options_.reuse_memory;
-    uses.push_back({memory_[i].bytes, share ? memory_[i].first : 0, share ? memory_[i].last : end_});
-    exe_->unshared_bytes_ += memory_[i].bytes;
+    if (!options_.reuse_memory)
+      uses.push_back({memory.bytes, 0, last, LaneClock(lanes_, 0), exe_->lane_size_});
+    else
+      uses.push_back({memory.bytes, std::max(memory.first, 0), memory.last, memory.born, memory.touched});
   }
-  const MemoryPlan plan = plan_memory(uses);
+  return uses;
+}
+
+// Scratch of every instruction, or one piece for all instructions of a lane.
+std::vector<BufferUse> Lowering::scratch_uses(bool shared) const {
+  const auto& instructions = exe_->instructions_;
+  const BufferUse always{0, 0, static_cast<int>(instructions.size()), LaneClock(lanes_, 0), exe_->lane_size_};
+  std::vector<BufferUse> uses(shared ? lanes_ : instructions.size(), always);
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const auto lane = static_cast<std::size_t>(instructions[i].lane);
+    const auto step = static_cast<int>(i);
+    BufferUse& use = uses[shared ? lane : i];
+    use.bytes = std::max(use.bytes, instructions[i].plan->scratch_bytes);
+    if (!shared) use = {use.bytes, step, step, starts_[i], ended_[lane][static_cast<std::size_t>(starts_[i][lane])]};
+  }
+  return uses;
+}
+
+// Scratch at one address stays in the cache from kernel to kernel. It is spread over the arena, each piece living as
+// long as its instruction, where that saves memory worth the name.
+void Lowering::place_buffers() {
+  constexpr std::size_t kWorth = 32;
+  std::vector<int> index_of;
+  std::vector<BufferUse> values = value_uses(index_of);
+  for (const auto& use : values) exe_->unshared_bytes_ += use.bytes;
+  const auto with = [&](const std::vector<BufferUse>& scratch) {
+    std::vector<BufferUse> all = values;
+    all.insert(all.end(), scratch.begin(), scratch.end());
+    if (lanes_ == 1) {
+      for (auto& use : all) use.born.clear();
+    }
+    return all;
+  };
+  std::vector<BufferUse> uses = with(scratch_uses(true));
+  MemoryPlan plan = plan_memory(uses);
+  bool shared = true;
+  if (options_.reuse_memory && exe_->scratch_bytes_ > plan.arena_bytes / kWorth) {
+    std::vector<BufferUse> spread = with(scratch_uses(false));
+    MemoryPlan other = plan_memory(spread);
+    if (other.arena_bytes + plan.arena_bytes / kWorth <= plan.arena_bytes) {
+      shared = false;
+      uses = std::move(spread);
+      plan = std::move(other);
+    }
+  }
   exe_->arena_bytes_ = plan.arena_bytes;
-  const auto resolve = [&](Place& place) {
+  exe_->demand_bytes_ = peak_demand(uses);
+  resolve(plan, index_of, values.size(), shared);
+}
+
+void Lowering::resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared) {
+  const auto settle = [&](Place& place) {
     if (place.kind != Place::Kind::arena) return;
     const int use = index_of[static_cast<std::size_t>(place.index)];
     place.offset += static_cast<std::int64_t>(plan.offsets[static_cast<std::size_t>(use)]);
   };
-  for (auto& instruction : exe_->instructions_) {
-    for (auto& place : instruction.in) resolve(place);
-    for (auto& place : instruction.out) resolve(place);
+  for (std::size_t i = 0; i < exe_->instructions_.size(); ++i) {
+    Instruction& instruction = exe_->instructions_[i];
+    for (auto& place : instruction.in) settle(place);
+    for (auto& place : instruction.out) settle(place);
+    const std::size_t scratch = values + (shared ? static_cast<std::size_t>(instruction.lane) : i);
+    instruction.scratch.offset = static_cast<std::int64_t>(plan.offsets[scratch]);
   }
 }
 

@@ -1,7 +1,9 @@
 #include "starling/runtime/program.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/runtime/instance.h"
 
@@ -11,13 +13,10 @@ namespace {
 class SingleProgram final : public Program {
  public:
   SingleProgram(const Graph& global, const Container& container, const BuildOptions& options) {
-    PipelineResult passed = run_passes(global, {}, options.disable);
-    reports_ = std::move(passed.reports);
     const int threads = options.threads > 0 ? options.threads : num_threads();
-    auto executable = lower(
-        std::move(passed.graph),
-        {.threads = threads, .reuse_memory = options.reuse_memory, .reference_only = options.reference_only}, reports_);
-    instance_ = std::make_unique<Instance>(std::move(executable), container);
+    BuiltProgram built = build_program(global, {}, threads, options);
+    reports_ = std::move(built.reports);
+    instance_ = std::make_unique<Instance>(std::move(built.executable), container);
   }
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
@@ -34,7 +33,43 @@ class SingleProgram final : public Program {
   std::unique_ptr<Instance> instance_;
 };
 
+BuiltProgram build_once(const Graph& global, const PassContext& context, const BuildOptions& options) {
+  PipelineResult passed = run_passes(global, context, options.disable);
+  auto executable = lower(std::move(passed.graph),
+                          {.threads = context.threads,
+                           .reuse_memory = options.reuse_memory,
+                           .reference_only = options.reference_only,
+                           .check_aliases = options.check_aliases},
+                          passed.reports);
+  return {std::move(executable), std::move(passed.reports)};
+}
+
 }  // namespace
+
+BuiltProgram build_program(const Graph& global, PassContext context, int threads, const BuildOptions& options) {
+  constexpr int kRounds = 8;
+  check(options.branches >= 1 && options.branches <= kMostBranches, "[compile] expected 1 to {} branches, got {}",
+        kMostBranches, options.branches);
+  context.branches = options.branches;
+  context.threads = std::max(1, threads / options.branches);
+  BuiltProgram built = build_once(global, context, options);
+  const std::size_t budget = options.memory_budget;
+  std::size_t least = built.executable->arena_bytes();
+  // The pass counts values; scratch, copies and gaps come on top. So it aims lower by what the last attempt was over.
+  std::size_t aim = budget;
+  for (int round = 0; budget > 0 && least > budget && round < kRounds && aim > 0; ++round) {
+    context.memory_budget = round + 1 < kRounds ? aim : 1;
+    built = build_once(global, context, options);
+    const std::size_t bytes = built.executable->arena_bytes();
+    least = std::min(least, bytes);
+    if (bytes <= budget || context.memory_budget == 1) break;
+    const std::size_t over = std::max(bytes - budget, budget / 64);
+    aim = aim > over ? aim - over : 1;
+  }
+  check(budget == 0 || least <= budget,
+        "[compile] expected a memory budget of at least {} bytes for this program, got {}", least, budget);
+  return built;
+}
 
 std::unique_ptr<Program> SingleStrategy::build(const Graph& global, const Container& container,
                                                const BuildOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "starling/graph/pass.h"
 #include "starling/runtime/container.h"
+#include "starling/runtime/executable.h"
 #include "starling/runtime/profiler.h"
 
 namespace starling {
@@ -17,7 +18,10 @@ struct BuildOptions {
   int threads = 0;                // 0: as many as parallel_for may use now
   bool reuse_memory = true;
   bool reference_only = false;  // reference kernels: the oracle
-  std::size_t arguments = 0;    // how many of the graph's inputs are arguments; the rest are captured tensors
+  bool check_aliases = checks_by_default();
+  std::size_t memory_budget = 0;  // bytes of arena; 0: as many as it takes
+  int branches = 1;               // compute lanes, which share the threads
+  std::size_t arguments = 0;      // how many of the graph's inputs are arguments; the rest are captured tensors
 };
 
 // A step that can be run: one executable and its instance, or one per rank.
@@ -49,6 +53,14 @@ class SingleStrategy final : public Strategy {
   std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
 };
 
+struct BuiltProgram {
+  std::shared_ptr<const Executable> executable;
+  std::vector<PassReport> reports;
+};
+
+// Runs the passes and lowers what they make, with `threads` threads in all. Under a budget as often as it takes for the
+// arena to fit; throws, naming the least that can be reached, where it cannot.
+BuiltProgram build_program(const Graph& global, PassContext context, int threads, const BuildOptions& options);
 // Executable::build, with how long it took as a further row "lower": from nodes to instructions.
 std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
                                         std::vector<PassReport>& reports);

@@ -37,7 +37,7 @@ class Timeline {
     }
     sum_up(count);
     made_.arena_bytes = exe_.arena_bytes();
-    made_.scratch_bytes = exe_.scratch_bytes(Lane::compute) + exe_.scratch_bytes(Lane::comm);
+    made_.scratch_bytes = exe_.scratch_bytes();
     return std::move(made_);
   }
 
@@ -50,7 +50,9 @@ class Timeline {
     for (int i = 0; i < comm; ++i) position += at(i).lane == Lane::comm ? 1 : 0;
     const auto count = static_cast<int>(exe_.instructions().size());
     for (int i = comm + 1; i < count; ++i) {
-      if (at(i).lane == Lane::compute && at(i).wait > position) return i;
+      const auto& waits = at(i).waits;
+      const auto for_it = [&](const Wait& wait) { return wait.lane == Lane::comm && wait.count > position; };
+      if (std::any_of(waits.begin(), waits.end(), for_it)) return i;
     }
     return count - 1;
   }

@@ -246,16 +246,12 @@ std::unique_ptr<Program> DataParallel::build(const Graph& global, const Containe
                         .shards = options_.deterministic ? options_.shards : 0,
                         .shard_order = options_.shard_order,
                         .threads = threads};
-    PipelineResult passed = run_passes(global, context, build.disable);
-    auto executable =
-        lower(std::move(passed.graph),
-              {.threads = threads, .reuse_memory = build.reuse_memory, .reference_only = build.reference_only},
-              passed.reports);
-    if (r == 0) reports = std::move(passed.reports);
+    BuiltProgram built = build_program(global, context, threads, build);
+    if (r == 0) reports = std::move(built.reports);
     Rank rank;
     rank.comm = std::move(comms[static_cast<std::size_t>(r)]);
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
-    rank.instance = std::make_unique<Instance>(std::move(executable), own, InstanceOptions{rank.comm.get(), r});
+    rank.instance = std::make_unique<Instance>(std::move(built.executable), own, InstanceOptions{rank.comm.get(), r});
     ranks.push_back(std::move(rank));
     contexts.push_back(std::move(context));
   }

@@ -10,24 +10,40 @@ namespace {
 
 constexpr std::size_t kW = 0, kV = 1, kG = 2, kLr = 3;
 
+// Gradients wait for the update they were joined into: a group holds no more of them than this. Beyond, a kernel has
+// work enough for all threads, and an update by itself runs as soon as its gradient is there.
+constexpr std::size_t kMostBytes = 1 << 20;
+
 using Group = std::vector<NodeId>;
+
+std::size_t gradient_bytes(const Graph& graph, NodeId update) {
+  const TensorType& type = graph.value(graph.node(update).in[kG]).type;
+  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+}
+
+std::size_t gradient_bytes(const Graph& graph, const Group& group) {
+  std::size_t bytes = 0;
+  for (NodeId id : group) bytes += gradient_bytes(graph, id);
+  return bytes;
+}
 
 bool alike(const Graph& graph, const Node& a, const Node& b) {
   return a.attrs == b.attrs && a.device == b.device && a.lane == b.lane && a.in[kLr] == b.in[kLr] &&
          graph.value(a.in[kW]).type.dtype == graph.value(b.in[kW]).type.dtype;
 }
 
-// Whether `node` needs a result of one of the group, through data or control edges.
-bool depends_on(const Graph& graph, NodeId node, const Group& group) {
+// Whether one of `nodes` needs a result of one of the group, through data or control edges. Both ascend.
+bool depends_on(const Graph& graph, const Group& nodes, const Group& group) {
+  if (nodes.empty() || group.empty()) return false;
   std::vector<bool> reached(graph.nodes().size());
   for (NodeId id : group) reached[static_cast<std::size_t>(id)] = true;
   const auto is_reached = [&](NodeId id) { return reached[static_cast<std::size_t>(id)]; };
-  for (NodeId id = group.front() + 1; id <= node; ++id) {
+  for (NodeId id = group.front() + 1; id <= nodes.back(); ++id) {
     const Node& n = graph.node(id);
     const bool hit =
         std::any_of(n.in.begin(), n.in.end(), [&](ValueId v) { return is_reached(graph.value(v).node); }) ||
         std::any_of(n.after.begin(), n.after.end(), is_reached);
-    if (hit && id == node) return true;
+    if (hit && std::binary_search(nodes.begin(), nodes.end(), id)) return true;
     if (hit) reached[static_cast<std::size_t>(id)] = true;
   }
   return false;
@@ -65,19 +81,36 @@ bool share_state(const Graph& graph, const Node& a, const Node& b) {
   return reads(a, b.in[kW]) || reads(a, b.in[kV]) || reads(b, a.in[kW]) || reads(b, a.in[kV]);
 }
 
-std::vector<Group> candidates(const Graph& graph) {
-  std::vector<Group> groups;
+// In the order in which their gradients are made, so that neighbours are joined.
+std::vector<NodeId> updates(const Graph& graph) {
+  std::vector<NodeId> found;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (!is_op(node, "sgd_update") || !node.after.empty()) continue;
+    if (is_op(node, "sgd_update") && node.after.empty() && gradient_bytes(graph, id) < kMostBytes) found.push_back(id);
+  }
+  const auto made = [&](NodeId id) { return graph.value(graph.node(id).in[kG]).node; };
+  std::stable_sort(found.begin(), found.end(), [&](NodeId a, NodeId b) { return made(a) < made(b); });
+  return found;
+}
+
+bool independent(const Graph& graph, NodeId id, const Group& group) {
+  const auto middle = std::lower_bound(group.begin(), group.end(), id);
+  return !depends_on(graph, {id}, Group(group.begin(), middle)) && !depends_on(graph, Group(middle, group.end()), {id});
+}
+
+std::vector<Group> candidates(const Graph& graph) {
+  std::vector<Group> groups;
+  for (NodeId id : updates(graph)) {
+    const Node& node = graph.node(id);
     const auto fits = [&](const Group& group) {
       const auto shares = [&](NodeId other) { return share_state(graph, graph.node(other), node); };
       return alike(graph, graph.node(group.front()), node) && std::none_of(group.begin(), group.end(), shares) &&
-             !depends_on(graph, id, group);
+             gradient_bytes(graph, group) + gradient_bytes(graph, id) <= kMostBytes && independent(graph, id, group);
     };
-    const auto it = std::find_if(groups.begin(), groups.end(), fits);
-    if (it != groups.end())
-      it->push_back(id);
+    // The youngest group first: older ones hold earlier gradients.
+    const auto it = std::find_if(groups.rbegin(), groups.rend(), fits);
+    if (it != groups.rend())
+      it->insert(std::upper_bound(it->begin(), it->end(), id), id);
     else
       groups.push_back({id});
   }

@@ -2,75 +2,13 @@
 #include <queue>
 #include <tuple>
 
-#include "starling/graph/control_types.h"
+#include "starling/graph/branches.h"
+#include "starling/graph/dependencies.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 
 namespace starling::passes {
 namespace {
-
-// What must come before what: operands, control edges, and reads of a variable before whatever overwrites it.
-class Order {
- public:
-  explicit Order(const Graph& graph) : graph_(graph), before_(graph.nodes().size()) {
-    NodeId last_comm = -1, last_effect = -1;
-    for (NodeId id = 0; id < graph.size(); ++id) {
-      for (ValueId in : graph.node(id).in) edge(graph.value(in).node, id);
-      for (NodeId other : graph.node(id).after) edge(other, id);
-      if (acts_outside(graph, graph.node(id))) {
-        if (last_effect >= 0) edge(last_effect, id);
-        last_effect = id;
-      }
-      // All ranks make their collectives in one order, whatever else differs between them.
-      if (!graph.node(id).op->comm) continue;
-      if (last_comm >= 0) edge(last_comm, id);
-      last_comm = id;
-    }
-    keep_state_in_order();
-  }
-  const std::vector<NodeId>& before(NodeId id) const { return before_[static_cast<std::size_t>(id)]; }
-
- private:
-  void edge(NodeId first, NodeId then) {
-    if (first != then) before_[static_cast<std::size_t>(then)].push_back(first);
-  }
-
-  // Views of a variable read its memory too, so readers are followed through them.
-  void readers(ValueId value, std::vector<NodeId>& found) const {
-    for (NodeId user : users_[static_cast<std::size_t>(value)]) {
-      found.push_back(user);
-      if (graph_.node(user).op->view) readers(graph_.node(user).out[0], found);
-    }
-  }
-
-  void keep_state_in_order() {
-    users_ = graph_.users();
-    std::vector<std::vector<NodeId>> reads(graph_.variables.size());
-    std::vector<NodeId> last_assign(graph_.variables.size(), -1);
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      if (is_op(node, "variable")) {
-        const auto variable = static_cast<std::size_t>(source_index(node));
-        if (last_assign[variable] >= 0) edge(last_assign[variable], id);
-        readers(node.out[0], reads[variable]);
-      }
-      if (!is_op(node, "assign")) continue;
-      const auto variable = static_cast<std::size_t>(source_index(node));
-      const NodeId maker = graph_.value(node.in[0]).node;
-      for (NodeId reader : reads[variable]) {
-        if (reader >= id) continue;
-        edge(reader, id);
-        if (reader < maker) edge(reader, maker);
-      }
-      if (last_assign[variable] >= 0) edge(last_assign[variable], id);
-      last_assign[variable] = id;
-    }
-  }
-
-  const Graph& graph_;
-  std::vector<std::vector<NodeId>> before_;
-  std::vector<std::vector<NodeId>> users_;
-};
 
 bool only_assigned(const Graph& graph, const std::vector<std::vector<NodeId>>& users, const Node& node) {
   if (is_op(node, "assign")) return true;
@@ -86,7 +24,7 @@ bool only_assigned(const Graph& graph, const std::vector<std::vector<NodeId>>& u
 
 // Communication starts as soon as its operand exists; what waits for communication comes last, in the order it arrives;
 // updates run when their gradient is there, while it is still in cache.
-std::vector<NodeId> choose(const Graph& graph, const Order& order) {
+std::vector<NodeId> choose(const Graph& graph, const std::vector<std::vector<NodeId>>& before) {
   const auto count = static_cast<std::size_t>(graph.size());
   const auto users = graph.users();
   std::vector<int> arrives(count, 0);  // the latest collective it waits for, counted from 1
@@ -95,7 +33,7 @@ std::vector<NodeId> choose(const Graph& graph, const Order& order) {
   int collectives = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const auto at = static_cast<std::size_t>(id);
-    for (NodeId first : order.before(id)) {
+    for (NodeId first : before[at]) {
       arrives[at] = std::max(arrives[at], arrives[static_cast<std::size_t>(first)]);
       then[static_cast<std::size_t>(first)].push_back(id);
       ++missing[at];
@@ -128,14 +66,25 @@ std::vector<NodeId> choose(const Graph& graph, const Order& order) {
   return chosen;
 }
 
+// Devices order their work themselves; only CPUs have lanes for branches.
+bool on_cpu(const Graph& graph) {
+  return std::all_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.device.kind == DeviceKind::cpu; });
+}
+
 }  // namespace
 
-Graph schedule(const Graph& graph, const PassContext&) {
-  const Order order(graph);
+Graph schedule(const Graph& graph, const PassContext& context) {
+  const auto before = dependencies(graph);
+  BranchSchedule made;
+  if (context.branches > 1 && on_cpu(graph))
+    made = schedule_branches(graph, before, context.branches);
+  else
+    made.order = choose(graph, before);
   Rewriter rewriter(graph);
-  for (NodeId id : choose(graph, order)) {
-    const NodeId made = rewriter.copy(id);
-    Node& node = rewriter.to().node(made);
+  for (NodeId id : made.order) {
+    Node& node = rewriter.to().node(rewriter.copy(id));
+    if (!made.lane.empty()) node.lane = made.lane[static_cast<std::size_t>(id)];
     if (node.op->comm) node.lane = Lane::comm;
   }
   return rewriter.finish();
