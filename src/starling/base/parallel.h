@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// The only parallelism inside a kernel. OpenMP (libgomp) carries it, std::thread in builds for the thread sanitizer.
+// The only parallelism inside a kernel. Every thread that enters a region has a team of its own (base/thread_team.h).
 
 // How many threads a parallel region entered from this thread may use.
 int num_threads();
