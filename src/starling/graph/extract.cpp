@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/control_bodies.h"
+#include "starling/graph/control_types.h"
 #include "starling/ops/state.h"
 
 namespace starling {

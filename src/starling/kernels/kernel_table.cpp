@@ -1,6 +1,7 @@
 #include "starling/kernels/kernel_table.h"
 
 #include "starling/base/error.h"
+#include "starling/kernels/cpu/simd/target_choice.h"
 #include "starling/kernels/widen.h"
 #include "starling/ops/registry.h"
 
@@ -26,6 +27,7 @@ const std::vector<Kernel>& KernelTable::find(const OpDef& op, DeviceKind device)
 
 const KernelTable& kernel_table() {
   static const KernelTable* table = [] {
+    choose_simd_target();
     auto* t = new KernelTable;
     register_cpu_kernels(*t);
     register_dist_kernels(*t);

@@ -30,7 +30,7 @@ PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, c
   part.input_indices = std::move(cut.inputs);
   Container own = container;
   for (const auto& variable : cut.graph.variables) {
-    part.variable_bytes += bytes_of(variable.type);
+    part.variable_bytes += byte_size(variable.type);
     const Tensor& original = container.get(variable.name);
     if (original.device().kind == where.kind || where.kind == DeviceKind::null) continue;
     Mirror mirror{original, to(original, where), false, original.impl()->storage->version()};

@@ -22,7 +22,7 @@ Speed speed_of(const PlacedDevice& device) {
 
 }  // namespace
 
-std::int64_t bytes_of(const TensorType& type) {
+std::int64_t byte_size(const TensorType& type) {
   return type.shape.numel() * static_cast<std::int64_t>(size_of(type.dtype));
 }
 

@@ -174,7 +174,7 @@ class Grouper {
       const auto index = static_cast<std::size_t>(source_index(node));
       if (seen[index]) continue;
       seen[index] = true;
-      made_.groups[static_cast<std::size_t>(task.group)].variables += bytes_of(graph_.variables[index].type);
+      made_.groups[static_cast<std::size_t>(task.group)].variables += byte_size(graph_.variables[index].type);
     }
   }
 

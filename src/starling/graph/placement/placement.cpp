@@ -68,7 +68,7 @@ class Placer {
         const NodeId id = tasks_.tasks[at(t)].node;
         if (id < 0 || !(is_op(graph_.node(id), "variable") || is_op(graph_.node(id), "assign"))) continue;
         const auto& variable = graph_.variables[static_cast<std::size_t>(source_index(graph_.node(id)))];
-        sizes[variable.name] = bytes_of(variable.type);
+        sizes[variable.name] = byte_size(variable.type);
       }
     }
     std::string text;

@@ -1,0 +1,9 @@
+#include "starling/kernels/cpu/simd/target_choice.h"
+
+#include <hwy/targets.h>
+
+namespace starling {
+
+void choose_simd_target() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+
+}  // namespace starling
