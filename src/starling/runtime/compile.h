@@ -16,8 +16,10 @@ struct CompileOptions {
   bool reuse_memory = true;
   bool reference_only = false;
   bool check_aliases = checks_by_default();  // prove the memory of the program when it is built
-  std::size_t memory_budget = 0;  // bytes for values and scratch; what does not fit is computed again. 0: no bound
-  int branches = 1;               // lanes that independent branches may run on side by side, sharing the threads
+  // Bytes for values and scratch; what does not fit is computed again. 0: no bound, but programs of half a gigabyte and
+  // more compute again what costs them next to nothing.
+  std::size_t memory_budget = 0;
+  int branches = 1;  // lanes that independent branches may run on side by side, sharing the threads
   std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
   std::size_t cache = 16;                        // programs kept, by signature of the arguments
 };

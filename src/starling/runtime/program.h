@@ -19,7 +19,7 @@ struct BuildOptions {
   bool reuse_memory = true;
   bool reference_only = false;  // reference kernels: the oracle
   bool check_aliases = checks_by_default();
-  std::size_t memory_budget = 0;  // bytes of arena; 0: as many as it takes
+  std::size_t memory_budget = 0;  // bytes of arena; 0: as many as it takes to be fast
   int branches = 1;               // compute lanes, which share the threads
   std::size_t arguments = 0;      // how many of the graph's inputs are arguments; the rest are captured tensors
 };

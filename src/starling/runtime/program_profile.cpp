@@ -34,6 +34,14 @@ class Timeline {
       const int until = instruction.lane == Lane::comm ? finished(i) : i;
       for (const auto& place : instruction.in) touch(place, i, until);
       for (std::size_t o = 0; o < instruction.out.size(); ++o) write(instruction, o, i, until);
+      if (instruction.plan->scratch_bytes > 0) {
+        made_.values.push_back({.name = "scratch",
+                                .op = instruction.op,
+                                .scope = names_.scope(instruction.node),
+                                .bytes = instruction.plan->scratch_bytes,
+                                .first = i,
+                                .last = until});
+      }
     }
     sum_up(count);
     made_.arena_bytes = exe_.arena_bytes();

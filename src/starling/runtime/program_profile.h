@@ -20,9 +20,10 @@ struct InstructionProfile {
   Cost cost{};
 };
 
-// A stretch of the arena that holds one value: from the instruction that writes it to the last that reads it.
+// A stretch of the arena that holds one value, from the instruction that writes it to the last that reads it, or what
+// one instruction computes with.
 struct ArenaValue {
-  std::string name{};  // "%12" as in the graph's text
+  std::string name{};  // "%12" as in the graph's text, or "scratch"
   std::string op{};    // that made it
   std::string scope{};
   std::size_t bytes = 0;
@@ -32,7 +33,7 @@ struct ArenaValue {
 
 // The memory of a program over its instructions.
 struct MemoryTimeline {
-  std::vector<std::size_t> in_use;  // bytes of the arena with values that are still needed, at each instruction
+  std::vector<std::size_t> in_use;  // bytes of the arena with what is still needed, at each instruction
   std::vector<ArenaValue> values;
   int peak = -1;  // the instruction with most in use; -1: the program needs no arena
   std::size_t arena_bytes = 0;
