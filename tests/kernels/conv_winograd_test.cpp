@@ -145,6 +145,20 @@ TEST(Winograd, BackwardWeightIsAlmostAsAccurateAsProducts) {
   });
 }
 
+TEST(Winograd, ANanStaysANanThroughTheRelu) {
+  const Problem p{{1, 32, 8, 8}, {32, 32, 3, 3}, 1};
+  testing::for_each_target([&] {
+    for (const auto scheme : schemes(p)) {
+      Floats x = random_values(p.geometry().x.numel(), 1), w = random_values(p.geometry().w.numel(), 2);
+      x[27] = NAN;
+      Floats got(count(p.geometry().y));
+      auto scratch = scratch_of(winograd_forward_scratch(p.shape(), scheme, 1));
+      winograd_forward(p.shape(), scheme, x.data(), w.data(), nullptr, true, got.data(), scratch.data(), 1);
+      EXPECT_TRUE(std::isnan(got[27]));
+    }
+  });
+}
+
 TEST(Winograd, IsMeantForStrideOneWithManyChannels) {
   const auto scheme = [](const Shape& x, const Shape& w, std::int64_t padding) {
     return winograd_scheme(Problem{x, w, padding}.shape(), 2);

@@ -178,5 +178,17 @@ TEST(CompiledState, AMaximumIsReducedBeforeItIsNegated) {
   EXPECT_EQ(f(row({3, 1, 5, 2})).item(), -5);
 }
 
+TEST(CompiledState, AnArgumentInTheMemoryOfAVariableIsReadAsItWas) {
+  Tensor w = full({64}, 3.0);
+  w.set_name("w");
+  auto f = compile([&](const Tensor& x) {
+    const Tensor y = mul(x, 2.0);
+    assign(w, zeros({64}));
+    return y;
+  });
+  EXPECT_EQ(f(w).to_vector(), std::vector<double>(64, 6.0));
+  EXPECT_EQ(w.to_vector(), std::vector<double>(64, 0.0));
+}
+
 }  // namespace
 }  // namespace starling

@@ -116,8 +116,11 @@ class Matcher {
   bool read_mask(const Step& step) {
     if (step.kind == Step::Kind::hide && !(step.number <= kHidden)) return false;
     const Node& source = maker(step.mask);
-    const bool constant = is_op(source, "constant");
-    if (constant && is_causal(graph_.constants[static_cast<std::size_t>(source_index(source))], step.hides)) {
+    const Shape &mask = type(step.mask).shape, &scores = type(graph_.node(softmax_).out[0]).shape;
+    const bool whole = mask.rank() >= 2 && mask[mask.rank() - 1] == scores[scores.rank() - 1] &&
+                       mask[mask.rank() - 2] == scores[scores.rank() - 2];
+    if (whole && is_op(source, "constant") &&
+        is_causal(graph_.constants[static_cast<std::size_t>(source_index(source))], step.hides)) {
       found_.attrs.causal = true;
       return true;
     }

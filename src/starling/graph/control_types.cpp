@@ -77,7 +77,10 @@ class ControlCall {
     check(a.states > 0, "[while_grad] expected at least one state, got none");
     const auto captures = in_.subspan(carry.size() + states.size());
     expect_condition(a.condition, states, captures);
-    expect_next("state", outputs_of(body("body", a.body, kLoop, states, captures)), states);
+    const Types next = outputs_of(body("body", a.body, kLoop, states, captures));
+    expect_next("state", next, states);
+    check(next.size() == states.size(), "[while_grad] expected {} results of the body, got {}", states.size(),
+          next.size());
     Types own(carry);
     for (const auto& state : states) own.push_back(state);
     const Types made = outputs_of(body("backward", a.backward, kLoop, {own.data(), own.size()}, captures));

@@ -159,7 +159,13 @@ class InitialValue {
           "[graph] expected the first value of a variable not to depend on a placeholder, got '{}'",
           from_.value(node.out[0]).name.str());
     const auto& variable = from_.variables[index];
-    if (variable.init >= 0) return at(variable.init);
+    if (variable.init >= 0) {
+      check(entered_.insert(index).second, "[graph] expected variable '{}' to begin with something else than itself",
+            variable.name);
+      const ValueId made = at(variable.init);
+      entered_.erase(index);
+      return made;
+    }
     check(variable.tensor.defined(), "[graph] expected variable '{}' to have a first value to begin another with",
           variable.name);
     const Tensor now = empty(variable.type.shape, variable.type.dtype, variable.tensor.device());
@@ -173,6 +179,7 @@ class InitialValue {
     return id;
   }
 
+  std::set<std::size_t> entered_;  // variables whose first values are being made
   const Graph& from_;
   Graph to_;
   std::vector<ValueId> values_;

@@ -30,7 +30,9 @@ std::optional<double> uniform_value(const Graph& graph, ValueId id) {
   if (!is_op(*maker, "constant")) return std::nullopt;
   const Tensor& tensor = graph.constants[static_cast<std::size_t>(source_index(*maker))];
   if (tensor.numel() != 1 || tensor.device().kind != DeviceKind::cpu) return std::nullopt;
-  return held(tensor.item(), tensor.dtype());
+  const double value = tensor.item();
+  if (!is_float(tensor.dtype()) && std::abs(value) >= 9007199254740992.0) return std::nullopt;  // it may be rounded
+  return held(value, tensor.dtype());
 }
 
 bool is_pure(const Node& node) {

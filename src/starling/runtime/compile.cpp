@@ -160,7 +160,11 @@ TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
   }
   Entry& entry = entry_for(arguments);
   entry.inputs.clear();
-  for (const auto& a : arguments) entry.inputs.push_back(a.contiguous() ? a : densify(a));
+  for (const auto& a : arguments) {
+    entry.inputs.push_back(a.contiguous() ? a : densify(a));
+    for (const auto& variable : entry.traced.graph.variables)
+      entry.inputs.back() = apart_from(variable.tensor, entry.inputs.back());
+  }
   for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(densify(hidden));
   for (std::size_t i = 0; i < entry.slots.size(); ++i) reattach(entry.traced.accumulating[i], entry.slots[i]);
   for (std::size_t i = 0; i < entry.used.size(); ++i) reattach(entry.traced.consuming[i], entry.used[i]);

@@ -2,6 +2,9 @@
 
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/state.h"
 
 namespace starling {
 
@@ -49,6 +52,14 @@ std::vector<Tensor> Container::bind(const Graph& graph) const {
     tensors.push_back(tensor);
   }
   return tensors;
+}
+
+Tensor apart_from(const Tensor& variable, const Tensor& input) {
+  if (!variable.defined() || !(variable.impl()->storage == input.impl()->storage)) return input;
+  Tensor copy = empty(input.shape(), input.dtype(), input.device());
+  const NoGrad no_grad;
+  copy_into(copy, input);
+  return copy;
 }
 
 }  // namespace starling

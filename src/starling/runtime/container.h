@@ -30,4 +30,8 @@ class Container {
   std::map<std::string, Tensor> entries_;
 };
 
+// The input, or a copy of it where it lies in the memory of a variable: a run may overwrite that before it has read the
+// input.
+Tensor apart_from(const Tensor& variable, const Tensor& input);
+
 }  // namespace starling

@@ -241,6 +241,11 @@ class Placed final : public Strategy {
   std::string name() const override { return fmt::format("placed({} devices)", options_.devices.size()); }
   std::unique_ptr<Program> build(const Graph& global, const Container& container,
                                  const BuildOptions& options) override {
+    check(
+        options.memory_budget == 0 && options.branches == 1,
+        "[placed] expected neither a memory budget nor branches: devices have memory caps and lanes of their own; got "
+        "a budget of {} bytes and {} branches",
+        options.memory_budget, options.branches);
     return build_placed(global, container, options, options_);
   }
 

@@ -43,6 +43,7 @@ PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, c
       {.threads = device.threads,
        .reuse_memory = options.reuse_memory,
        .reference_only = options.reference_only,
+       .check_aliases = options.check_aliases,
        .own_kernels = [&transfers, where](const PlanRequest& request) { return transfers.plan(request, where); }});
   for (int assigned : executable->assigned()) {
     const auto& name = executable->graph().variables[static_cast<std::size_t>(assigned)].name;

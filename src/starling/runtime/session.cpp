@@ -177,7 +177,7 @@ Session::~Session() = default;
 
 TensorList Session::run(std::span<const Edge> fetches, std::span<const Feed> feeds, std::span<const Target> targets) {
   Signature wanted = state_->signature(fetches, targets);
-  const std::vector<Tensor> inputs = state_->sorted_feeds(feeds, wanted.part.feeds);
+  std::vector<Tensor> inputs = state_->sorted_feeds(feeds, wanted.part.feeds);
   const auto part = state_->program(wanted);
   const Device device = part->executable->device();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -193,6 +193,9 @@ TensorList Session::run(std::span<const Edge> fetches, std::span<const Feed> fee
   {
     RunLock lock(state_->container->lock(), part->lock_kind());
     slot->resources.waiting = &lock;
+    for (Tensor& input : inputs) {
+      for (const Tensor& variable : slot->instance->variables()) input = apart_from(variable, input);
+    }
     slot->instance->run(inputs, {outputs.data(), outputs.size()});
     slot->resources.waiting = nullptr;
   }

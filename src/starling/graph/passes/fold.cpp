@@ -33,7 +33,7 @@ std::optional<double> filling(const Tensor& tensor) {
   if (count == 0) return std::nullopt;
   if (std::memcmp(bytes, bytes + size, (count - 1) * size) != 0) return std::nullopt;
   const double value = view_of(tensor, {}, {}, 0).item();
-  const bool exact = is_float(tensor.dtype()) ? !std::isnan(value) : std::abs(value) <= 9007199254740992.0;
+  const bool exact = is_float(tensor.dtype()) ? !std::isnan(value) : std::abs(value) < 9007199254740992.0;
   return exact && !(value == 0 && std::signbit(value)) ? std::optional(value) : std::nullopt;
 }
 

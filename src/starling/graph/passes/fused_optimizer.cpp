@@ -53,15 +53,19 @@ bool depends_on(const Graph& graph, const Group& nodes, const Group& group) {
 // possible when nothing up to there reads them but assigns, and nobody in between looks at the variables those assign.
 bool may_wait(const Graph& graph, NodeId update, NodeId last) {
   std::vector<std::int64_t> assigned;
+  std::vector<NodeId> moved{update};
   for (NodeId id = update + 1; id < last; ++id) {
     const Node& node = graph.node(id);
+    const auto waits = [&](NodeId other) { return std::find(moved.begin(), moved.end(), other) != moved.end(); };
+    if (std::any_of(node.after.begin(), node.after.end(), waits)) return false;
     const bool reads =
         std::any_of(node.in.begin(), node.in.end(), [&](ValueId v) { return graph.value(v).node == update; });
     if (reads && !(is_op(node, "assign") && node.after.empty())) return false;
     const bool on_variable = is_op(node, "assign") || is_op(node, "variable");
     if (on_variable && std::find(assigned.begin(), assigned.end(), source_index(node)) != assigned.end()) return false;
-    if (std::find(node.after.begin(), node.after.end(), update) != node.after.end()) return false;
-    if (reads) assigned.push_back(source_index(node));
+    if (!reads) continue;
+    assigned.push_back(source_index(node));
+    moved.push_back(id);
   }
   return true;
 }

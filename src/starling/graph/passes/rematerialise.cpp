@@ -7,6 +7,7 @@
 #include "starling/graph/liveness.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/control.h"
 
 namespace starling::passes {
 namespace {
@@ -135,8 +136,9 @@ class Attempt {
 
   // Same operands, same result, no effect: the noise of random ops is a function of their key.
   bool repeatable(const Node& node) const {
-    return !is_source(node) && !has_effects(graph_, node) && !node.op->view && !node.op->measure &&
-           node.after.empty() && !node.out.empty();
+    // What a loop costs is not known here.
+    return !is_source(node) && !is_control(*node.op) && !has_effects(graph_, node) && !node.op->view &&
+           !node.op->measure && node.after.empty() && !node.out.empty();
   }
 
   std::optional<Choice> consider(NodeId id, const std::vector<double>& flops) const {

@@ -54,7 +54,8 @@ class Scales {
       if (!scale || !is_mild(*scale) || !is_op(product, "matmul") || !is_pure(product)) continue;
       if (uses_.only(result) != id || graph_.value(result).type != graph_.value(node.out[0]).type) continue;
       const std::size_t smaller = size(product.in[0]) <= size(product.in[1]) ? 0 : 1;
-      if (!is_float(graph_.value(result).type.dtype) || 4 * size(product.in[smaller]) > size(result)) continue;
+      const DType dtype = graph_.value(result).type.dtype;
+      if ((dtype != DType::f32 && dtype != DType::f64) || 4 * size(product.in[smaller]) > size(result)) continue;
       return {graph_.value(result).node, *scale, smaller};
     }
     return {};

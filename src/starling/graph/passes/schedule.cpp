@@ -84,7 +84,7 @@ Graph schedule(const Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph);
   for (NodeId id : made.order) {
     Node& node = rewriter.to().node(rewriter.copy(id));
-    if (!made.lane.empty()) node.lane = made.lane[static_cast<std::size_t>(id)];
+    node.lane = made.lane.empty() ? Lane::compute : made.lane[static_cast<std::size_t>(id)];
     if (node.op->comm) node.lane = Lane::comm;
   }
   return rewriter.finish();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "starling/graph/control_types.h"
 #include "starling/graph/dependencies.h"
 
 namespace starling {
@@ -77,7 +78,7 @@ class Maker {
     for (ValueId in : node.in) read(task, value_of(in));
     for (NodeId other : node.after) wait_for(task, other);
     // Effects happen in the order in which they were written.
-    if (node.op->stateful && !is_source(node) && !is_op(node, "assign")) {
+    if (acts_outside(graph_, node)) {
       if (last_effect_ >= 0) wait_for(task, last_effect_);
       last_effect_ = id;
     }

@@ -65,7 +65,8 @@ FusedRunner::FusedRunner(FusedGrid grid, FusedSchedule schedule, int threads)
   bool by_rows = false;
   for (const auto& reduction : grid_.reductions) by_rows = by_rows || reduction.of_rows();
   long_rows_ = grid_.cols > kBlock / 2;
-  cut_ = long_rows_ && schedule_.sweeps.size() == 1 && (!by_rows || rows < 4 * threads_);
+  cut_ = long_rows_ && schedule_.sweeps.size() == 1 &&
+         (!by_rows || rows < std::min<std::int64_t>(4 * threads_, kBlock + 1));
   tile_rows_ = long_rows_ ? 1 : std::min(kBlock / std::max<std::int64_t>(grid_.cols, 1), line);
   tiles_in_line_ = (line + tile_rows_ - 1) / tile_rows_;
   blocks_across_ = cut_ ? (grid_.cols + kBlock - 1) / kBlock : 1;

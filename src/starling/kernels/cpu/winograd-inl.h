@@ -211,7 +211,7 @@ HWY_INLINE void finish_row(const float* from, std::int64_t count, float bias, bo
   const Vec add = hn::Set(d, bias);
   for (std::int64_t i = 0; i < count; i += L) {
     const Vec sum = hn::Add(hn::LoadU(d, from + i), add);
-    store_some(relu ? hn::Max(sum, hn::Zero(d)) : sum, to + i, count - i);
+    store_some(relu ? hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(d)), sum) : sum, to + i, count - i);  // NaN stays
   }
 }
 

@@ -32,7 +32,8 @@ double forward_rows(const CrossEntropyArgs<T>& args, std::int64_t begin, std::in
     if (p != nullptr) row_map(p, p, p, args.cols, ScaleRow<T>{T{1} / sum});
     const double log_sum = std::log(static_cast<double>(sum));
     const double weight = args.row_weights == nullptr ? 1.0 : static_cast<double>(args.row_weights[r]);
-    const double loss = weight * (static_cast<double>(max) - static_cast<double>(at_label) + log_sum);
+    // A row without weight counts nothing, whatever it holds.
+    const double loss = weight == 0 ? 0 : weight * (static_cast<double>(max) - static_cast<double>(at_label) + log_sum);
     if (args.log_sum_exp != nullptr) args.log_sum_exp[r] = static_cast<T>(static_cast<double>(max) + log_sum);
     if (args.row_loss != nullptr) args.row_loss[r] = static_cast<T>(loss);
     total += loss;

@@ -22,7 +22,7 @@ std::unique_ptr<Plan> plan_elements(const PlanRequest& request, const FusedProgr
   std::vector<TensorType> in;
   for (const auto& arg : request.in) in.push_back({arg.dtype, arg.shape});
   const auto types = program.infer(in);
-  const Shape shape = request.out[0].shape;
+  const Shape shape = fused_shape(in);  // outputs may have lost sizes of 1
   std::vector<Shape> strides;
   for (const auto& arg : request.in) strides.push_back(broadcast_strides(arg.shape, arg.strides, shape));
   return make_plan(types.size() * sizeof(double), [=, &program](const Launch& launch) {

@@ -36,7 +36,7 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
         const auto label = checked_label(launch.in[1], r, classes);
         const double lse = log_sum_exp(logits + r * classes, classes);
         const double weight = weighted ? static_cast<double>(static_cast<const T*>(launch.in[2])[r]) : 1.0;
-        sum += weight * (lse - static_cast<double>(logits[r * classes + label]));
+        if (weight != 0) sum += weight * (lse - static_cast<double>(logits[r * classes + label]));
         static_cast<T*>(launch.out[1])[r] = static_cast<T>(lse);
       }
       *static_cast<T*>(launch.out[0]) = static_cast<T>(sum);
