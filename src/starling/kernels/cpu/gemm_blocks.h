@@ -12,6 +12,10 @@ constexpr std::int64_t kPanelCols = 64;
 // Panels stay in L2: kMaxKBlock * kPanelCols floats are 256 KB.
 constexpr std::int64_t kMaxKBlock = 1024;
 
+// The same where scalars lie along the rows of C and k is long: a cache line of them for each step of k must stay in L1
+// until the next rows of C have used it, too.
+constexpr std::int64_t kStridedKBlock = 256;
+
 // Panels with fewer rows than this stay in L1 even when they are read in place, with a stride.
 constexpr std::int64_t kPanelRowsInL1 = 96;
 

@@ -83,7 +83,8 @@ GemmPlan plan_gemm(const GemmShape& shape, int threads, std::size_t element_byte
   plan.pack_vectors = !plan.vectors_along_k && plan.rows >= kPackFromRows && plan.k > kPanelRowsInL1;
   choose_threads(plan, threads);
   if (plan.dot) return plan;
-  const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(plan.k, kMaxKBlock));
+  const bool strided = plan.scalars_along_rows && plan.k > kMaxKBlock;
+  const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(plan.k, strided ? kStridedKBlock : kMaxKBlock));
   plan.k_block = divide_up(plan.k, blocks);
   const bool packs = plan.vectors_along_k || plan.pack_vectors || (plan.cols % kPanelCols != 0 && !plan.vectors_padded);
   plan.panel_elements = packs ? plan.k_block * kPanelCols : 0;
