@@ -29,7 +29,7 @@ def parse_date(text: str) -> datetime.datetime:
 def versions(file: Path) -> list:
     """(date, commit, text) of the file as it was committed, oldest first, and as it lies there."""
     found = []
-    for entry in reversed(history.git("log", "--format=%h %cI", "--", str(file)).splitlines()):
+    for entry in reversed(history.git("log", "--format=%h %cI", "--", file.name, folder=file.parent).splitlines()):
         commit, date = entry.split()
         text = history.git("show", f"{commit}:./{file.name}", folder=file.parent)
         found.append((parse_date(date), commit, text))
@@ -66,7 +66,8 @@ def read_file(file: Path) -> list:
 
 
 def read_points(folder: Path) -> dict:
-    """net → {series name → [(date, ratio, commit)] in order of time}; a series is a phase, threads, batch and peer."""
+    """net → {series name → [(date, ratio, commit)] in order of time}; a series is a phase, threads, batch, device and
+    machine (where a line names one: other machines than the usual)."""
     found = [entry for file in sorted(folder.glob("*.jsonl")) for entry in read_file(file)]
     usual = {}
     for _, _, line in found:
@@ -76,7 +77,8 @@ def read_points(folder: Path) -> dict:
         threads = f"{line['threads']} thread" + ("s" if line["threads"] != 1 else "")
         batch = f", batch {line['batch']}" if line.get("batch") != usual[line["net"]] else ""
         device = f", {line['device']}" if line.get("device", "cpu") != "cpu" else ""
-        series = f"{line['phase']}, {threads}{batch}{device}"
+        machine = f", {line['machine']}" if line.get("machine") else ""
+        series = f"{line['phase']}, {threads}{batch}{device}{machine}"
         nets.setdefault(line["net"], {}).setdefault(series, []).append((date, line["ratio"], commit or "?"))
     return nets
 
