@@ -53,16 +53,15 @@ def comparisons(name: str, text: str) -> list:
 
 
 def read_file(file: Path) -> list:
-    """(date, commit, line) of every comparison that the file holds or held, each once."""
-    found, seen = [], set()
+    """(date, commit, line) of every comparison that the file holds or held, each once, as it was written last."""
+    found = {}
     for date, commit, text in versions(file):
         for line in comparisons(file.name, text):
-            key = json.dumps(line, sort_keys=True)
-            if key not in seen:
-                seen.add(key)
-                own = parse_date(line["date"]) if line.get("date") else date
-                found.append((own, line.get("commit") or commit, line))
-    return found
+            # A measurement whose labels were corrected is the same measurement.
+            key = json.dumps({name: line[name] for name in line if name not in ("commit", "machine")}, sort_keys=True)
+            own = parse_date(line["date"]) if line.get("date") else found.get(key, (date,))[0]
+            found[key] = (own, line.get("commit") or found.get(key, (None, commit))[1], line)
+    return list(found.values())
 
 
 def read_points(folder: Path) -> dict:
