@@ -70,12 +70,32 @@ function(starling_generate_registry name dir out)
     endforeach()
   elseif(name STREQUAL "zoo")
     starling_registry_file(zoo "register_zoo_nets" "zoo::Table" "starling/zoo/zoo.h" "${dir}/nets/*.cpp" "zoo" gen)
+  elseif(name STREQUAL "nn")
+    starling_registry_file(nn_layers "register_layers" "nn::LayerKinds" "starling/nn/layer_kinds.h"
+      "${dir}/kinds/*.cpp" "layer" gen)
+  elseif(name STREQUAL "optim")
+    starling_registry_file(optim_kinds "register_optimizers" "optim::OptimizerKinds" "starling/optim/optimizer_kinds.h"
+      "${dir}/kinds/*.cpp" "optimizer" gen)
+    starling_registry_file(optim_schedules "register_schedules" "optim::ScheduleKinds" "starling/optim/schedule_kinds.h"
+      "${dir}/schedules/*.cpp" "schedule" g)
+    list(APPEND gen ${g})
+  elseif(name STREQUAL "data")
+    starling_registry_file(data_sources "register_sources" "SourceKinds" "starling/data/source.h"
+      "${dir}/sources/*.cpp" "source" gen)
+    starling_registry_file(data_transforms "register_transforms" "TransformKinds" "starling/data/transform.h"
+      "${dir}/transforms/*.cpp" "transform" g)
+    list(APPEND gen ${g})
   elseif(name STREQUAL "dist")
     starling_registry_file(dist_kernels "register_dist_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "dist" gen)
   elseif(name STREQUAL "train")
     starling_registry_file(train_kernels "register_train_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)
+    starling_registry_file(train_objectives "register_objectives" "ObjectiveKinds" "starling/train/objective.h"
+      "${dir}/objectives/*.cpp" "objective" g)
+    starling_registry_file(train_metrics "register_metrics" "MetricKinds" "starling/train/metric.h"
+      "${dir}/metrics/*.cpp" "metric" h)
+    list(APPEND gen ${g} ${h})
   endif()
   set(${out} ${gen} PARENT_SCOPE)
 endfunction()

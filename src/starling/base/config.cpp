@@ -133,7 +133,10 @@ std::vector<std::pair<std::string, ConfigNode>> ConfigNode::as_map() const {
 }
 
 std::size_t ConfigNode::as_choice(std::initializer_list<std::string_view> choices) const {
-  const auto names = to_strings(choices);
+  return as_choice(to_strings(choices));
+}
+
+std::size_t ConfigNode::as_choice(const std::vector<std::string>& names) const {
   const std::string text = is_scalar() ? tree_->text : "";
   for (std::size_t i = 0; is_scalar() && i < names.size(); ++i) {
     if (names[i] == text) return i;
@@ -162,9 +165,10 @@ ConfigNode ConfigNode::at(std::string_view key) const {
   return *entry;
 }
 
-void ConfigNode::allow_keys(std::initializer_list<std::string_view> keys) const {
+void ConfigNode::allow_keys(std::initializer_list<std::string_view> keys) const { allow_keys(to_strings(keys)); }
+
+void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
   expect_map();
-  const auto names = to_strings(keys);
   for (const auto& entry : tree_->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
     fail("{}: [config] expected one of ({}){}, got '{}'{}", entry.where, fmt::join(names, ", "),

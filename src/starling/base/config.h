@@ -48,6 +48,7 @@ class ConfigNode {
   std::vector<ConfigNode> as_list() const;
   std::vector<std::pair<std::string, ConfigNode>> as_map() const;                // in the order of the file
   std::size_t as_choice(std::initializer_list<std::string_view> choices) const;  // the index of the one given
+  std::size_t as_choice(const std::vector<std::string>& choices) const;
 
   bool is_null() const;
   bool is_scalar() const;
@@ -58,6 +59,7 @@ class ConfigNode {
   ConfigNode at(std::string_view key) const;
   std::optional<ConfigNode> find(std::string_view key) const;
   void allow_keys(std::initializer_list<std::string_view> keys) const;  // throws on the first other key
+  void allow_keys(const std::vector<std::string>& keys) const;
 
   // An entry of this map as a type, or the fallback when it is not there.
   std::string get_string(std::string_view key, std::string fallback) const;

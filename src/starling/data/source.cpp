@@ -1,0 +1,16 @@
+#include "starling/data/source.h"
+
+namespace starling {
+
+void register_sources(SourceKinds& into);  // generated
+
+const SourceKinds& source_kinds() {
+  static const SourceKinds kinds = [] {
+    SourceKinds made;
+    register_sources(made);
+    return made;
+  }();
+  return kinds;
+}
+
+}  // namespace starling

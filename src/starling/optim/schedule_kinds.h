@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "starling/base/kinds.h"
+#include "starling/optim/schedule.h"
+
+namespace starling::optim {
+
+using ScheduleKinds = Kinds<std::unique_ptr<Schedule>>;
+
+// By the names that jobs use; built from the files in optim/schedules.
+const ScheduleKinds& schedule_kinds();
+
+}  // namespace starling::optim
