@@ -1,6 +1,7 @@
 #include "starling/graph/control_types.h"
 
 #include <algorithm>
+#include <set>
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
@@ -171,16 +172,23 @@ class ControlCall {
   std::span<const TensorType> in_;
 };
 
+// Bodies that several nodes share are looked at once.
 template <class Property>
-bool any_node(const Graph& graph, const Node& node, Property&& property) {
+bool any_node(const Graph& graph, const Node& node, const Property& property, std::set<const Graph*>& seen) {
   if (property(node)) return true;
   if (!is_control(*node.op)) return false;
   for (const auto& body : bodies_of(graph, node)) {
+    if (!seen.insert(&*body).second) continue;
     for (const Node& inner : body->nodes()) {
-      if (any_node(*body, inner, property)) return true;
+      if (any_node(*body, inner, property, seen)) return true;
     }
   }
   return false;
+}
+template <class Property>
+bool any_node(const Graph& graph, const Node& node, const Property& property) {
+  std::set<const Graph*> seen;
+  return any_node(graph, node, property, seen);
 }
 
 }  // namespace
