@@ -48,7 +48,9 @@ class BatchSource {
   virtual void make(const BatchPlan& plan, std::int64_t begin, std::int64_t end, std::span<const Tensor> out,
                     MakeScratch& scratch) const = 0;
   virtual void release(BatchPlan& plan) const { plan.record_bytes = 0; }  // all samples of the batch are made
-  virtual SampleKey key(const BatchPlan& plan, std::int64_t i) const = 0;
+  // Of the samples that `make` has just made with this scratch.
+  virtual void keys(const BatchPlan& plan, std::int64_t begin, std::int64_t end, const MakeScratch& scratch,
+                    std::vector<SampleKey>& into) const = 0;
   virtual std::string describe(const BatchPlan& plan, std::int64_t i) const = 0;  // sample i of a batch, for messages
 
   // Where the batches go on from; and where they stood before the plans given, newest first (the last of them may have

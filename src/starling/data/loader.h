@@ -91,13 +91,17 @@ class Loader {
 
   void prepare();
   void start();
+  void go_back(const nlohmann::json& before);
   void stop();
   void work(Worker& worker);
   bool may_plan() const;
-  void plan_batch(std::unique_lock<std::mutex>& lock, Worker& worker);
+  void plan_batch(std::unique_lock<std::mutex>& lock);
+  void skip_to_parts();
   void make_part(std::unique_lock<std::mutex>& lock, Worker& worker);
   void make_rows(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker) const;
-  [[noreturn]] void locate_error(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker) const;
+  void make_rows_or_tell(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker) const;
+  [[noreturn]] void tell_sample(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker,
+                                const std::string& message) const;
   void note_failure(std::uint64_t number, int part, std::exception_ptr error);
   BatchSlot& slot_of(std::uint64_t number) { return *slots_[number % slots_.size()]; }
   bool ready() const;
@@ -119,6 +123,7 @@ class Loader {
   std::uint64_t taken_ = 0;
   std::uint64_t returned_ = 0;
   bool planning_ = false;  // a worker plans, or the user asks for the state
+  bool plan_failed_ = false;
   std::int64_t record_bytes_ = 0;
   std::int64_t last_record_bytes_ = 0;
   std::atomic<bool> stopping_ = false;

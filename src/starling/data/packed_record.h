@@ -39,7 +39,6 @@ class RecordPool : public std::enable_shared_from_this<RecordPool> {
   explicit RecordPool(std::int64_t most_idle_bytes);
 
   PackedRecord pack(const Record& record);
-  static std::int64_t packed_bytes(const Record& record);  // memory that pack will take
   std::int64_t held_bytes() const;                         // in records and idle
 
  private:

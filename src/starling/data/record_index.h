@@ -23,6 +23,8 @@ class RecordIndex {
   bool built() const { return built_; }  // now, rather than found
 
  private:
+  RecordIndex(UniqueFd file, std::filesystem::path path, std::int64_t records, bool built);
+
   UniqueFd file_;
   std::filesystem::path path_;
   std::int64_t records_ = 0;

@@ -27,12 +27,14 @@ class ShardSet {
   const RecordDecoder& decoder() const { return *shards_.decoder; }
   std::string fingerprint() const;  // of the names and sizes
 
-  // Throw naming the shard when it is not there or not as large as it was.
+  // Throw naming the shard and the offset when it cannot be read or is not as large as it was.
   std::unique_ptr<RecordReader> open(std::int64_t shard, std::uint64_t offset) const;
-  void check_unchanged(std::int64_t shard) const;
+  const Record* read(std::int64_t shard, RecordReader& reader) const;  // the next of a reader that `open` gave
   std::string describe(const RecordRef& ref) const;  // "shard <file> at offset <n>"
 
  private:
+  void check_unchanged(std::int64_t shard) const;
+
   RecordShards shards_;
   std::vector<std::uint64_t> sizes_;
 };
@@ -78,7 +80,6 @@ class ShardWalk {
   bool by_record() const { return shards_->size() < options_.ranks; }
   std::int64_t shards_of_rank() const;
   void open_more();
-  const Record* read(Open& from, RecordRef& ref);
 
   std::shared_ptr<const ShardSet> shards_;
   Options options_;

@@ -82,6 +82,7 @@ class RecordStream {
   void fill(Journal& journal, const std::atomic<bool>& stop);
   bool full() const;
   nlohmann::json identity() const;
+  void read_back(const std::vector<RecordRef>& refs);
 
   std::shared_ptr<const ShardSet> shards_;
   Options options_;
