@@ -44,8 +44,8 @@ std::int64_t IndexedBatches::batch_size_at(std::int64_t sample) const {
 
 const EpochOrder& IndexedBatches::order(std::int64_t epoch) {
   if (order_epoch_ != epoch) {
-    order_.emplace(EpochOrder::Options{
-        .size = size_, .seed = options_.seed, .epoch = epoch, .shuffle = options_.shuffle});
+    order_.emplace(
+        EpochOrder::Options{.size = size_, .seed = options_.seed, .epoch = epoch, .shuffle = options_.shuffle});
     order_epoch_ = epoch;
   }
   return *order_;

@@ -28,11 +28,16 @@ class IndexedRecords final : public Dataset {
   std::vector<TensorType> fields() const override;
   void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override;
 
+  RecordRef place(std::int64_t row) const;  // where a sample lies
+  std::int64_t indexes_built() const;       // now, rather than found
+
  private:
-  void read(std::int64_t row, std::span<const Tensor> sample) const;
+  class Readers;
+
+  void read(const RecordRef& ref, std::span<const Tensor> sample) const;
 
   std::shared_ptr<const ShardSet> shards_;
-  IndexedRecordsOptions options_;
+  std::unique_ptr<Readers> readers_;
   std::vector<RecordIndex> indexes_;
   std::vector<std::int64_t> first_;  // number of the first record of each shard, and of all
 };

@@ -39,7 +39,7 @@ class RecordPool : public std::enable_shared_from_this<RecordPool> {
   explicit RecordPool(std::int64_t most_idle_bytes);
 
   PackedRecord pack(const Record& record);
-  std::int64_t held_bytes() const;                         // in records and idle
+  std::int64_t held_bytes() const;  // in records and idle
 
  private:
   friend class PackedRecord;

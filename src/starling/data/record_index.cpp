@@ -18,17 +18,17 @@ namespace starling {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'s', 't', 'r', 'l', 'i', 'd', 'x', '1'};
-constexpr std::size_t kDigest = 32;  // hexadecimal digits
+constexpr std::size_t kDigest = 32;   // hexadecimal digits
 constexpr std::size_t kChunk = 8192;  // offsets written or checked at a time
 
-struct Header {
+struct Footer {
   std::array<char, 8> magic = kMagic;
   std::uint64_t shard_bytes = 0;
   std::int64_t shard_changed_ns = 0;
   std::uint64_t records = 0;
   std::array<char, kDigest> digest{};  // of name, size, time, count and all offsets
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Footer) == 64);
 
 struct ShardFacts {
   std::string name;
@@ -50,8 +50,6 @@ void add_facts(Hash128& hash, const ShardFacts& facts) {
   hash.update(static_cast<std::uint64_t>(facts.changed_ns));
 }
 
-std::span<const std::byte> bytes_of(std::span<const std::uint64_t> offsets) { return std::as_bytes(offsets); }
-
 // All of `into` from `at`; false where the file ends before.
 bool read_at(int fd, std::uint64_t at, std::span<std::byte> into) {
   while (!into.empty()) {
@@ -64,29 +62,29 @@ bool read_at(int fd, std::uint64_t at, std::span<std::byte> into) {
   return true;
 }
 
-// The header of an index that is whole and of this shard, else none.
-std::optional<Header> check_index(int fd, const ShardFacts& facts) {
-  Header header;
-  if (!read_at(fd, 0, std::as_writable_bytes(std::span(&header, 1)))) return std::nullopt;
+// The footer of an index that is whole and of this shard, else none.
+std::optional<Footer> check_index(int fd, const ShardFacts& facts) {
+  Footer footer;
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  const std::uint64_t space = static_cast<std::uint64_t>(info.st_size) - sizeof header;
-  if (header.magic != kMagic || header.shard_bytes != facts.bytes || header.shard_changed_ns != facts.changed_ns ||
-      space % sizeof(std::uint64_t) != 0 || header.records != space / sizeof(std::uint64_t)) {
+  if (info.st_size < static_cast<off_t>(sizeof footer)) return std::nullopt;
+  const std::uint64_t space = static_cast<std::uint64_t>(info.st_size) - sizeof footer;
+  if (!read_at(fd, space, std::as_writable_bytes(std::span(&footer, 1)))) return std::nullopt;
+  if (footer.magic != kMagic || footer.shard_bytes != facts.bytes || footer.shard_changed_ns != facts.changed_ns ||
+      space % sizeof(std::uint64_t) != 0 || footer.records != space / sizeof(std::uint64_t)) {
     return std::nullopt;
   }
   Hash128 hash;
   add_facts(hash, facts);
   std::vector<std::uint64_t> chunk(kChunk);
-  for (std::uint64_t done = 0; done < header.records; done += kChunk) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, header.records - done));
+  for (std::uint64_t done = 0; done < footer.records; done += kChunk) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, footer.records - done));
     const auto offsets = std::span(chunk).first(count);
-    if (!read_at(fd, sizeof header + done * sizeof(std::uint64_t), std::as_writable_bytes(offsets)))
-      return std::nullopt;
-    hash.update(bytes_of(offsets));
+    if (!read_at(fd, done * sizeof(std::uint64_t), std::as_writable_bytes(offsets))) return std::nullopt;
+    hash.update(std::as_bytes(offsets));
   }
-  if (hash.hex() != std::string_view(header.digest.data(), kDigest)) return std::nullopt;
-  return header;
+  if (hash.hex() != std::string_view(footer.digest.data(), kDigest)) return std::nullopt;
+  return footer;
 }
 
 // Hands the offsets of the shard's records to `take`, many at a time.
@@ -107,43 +105,26 @@ std::uint64_t scan(const std::filesystem::path& shard, const RecordShards::Open&
   return records;
 }
 
-// The header stands before the offsets but is known after them: they go to a file of their own first.
 void build(const std::filesystem::path& shard, const std::filesystem::path& path, const RecordShards::Open& open,
            const ShardFacts& facts) {
-  TemporaryFile offsets(path.string() + ".offsets");
+  TemporaryFile temporary(path);
+  auto created = FileWriter::create(temporary.path());
+  FileWriter& writer = created.value();
   Hash128 hash;
   add_facts(hash, facts);
-  Header header{.shard_bytes = facts.bytes, .shard_changed_ns = facts.changed_ns};
-  {
-    auto writer = FileWriter::create(offsets.path());
-    writer.value();
-    header.records = scan(shard, open, [&](std::span<const std::uint64_t> chunk) {
-      hash.update(bytes_of(chunk));
-      writer->write(bytes_of(chunk)).value();
-    });
-    writer->finish().value();
-  }
+  Footer footer{.shard_bytes = facts.bytes, .shard_changed_ns = facts.changed_ns};
+  footer.records = scan(shard, open, [&](std::span<const std::uint64_t> offsets) {
+    hash.update(std::as_bytes(offsets));
+    writer.write(std::as_bytes(offsets)).value();
+  });
+  const std::string digest = hash.hex();
+  std::memcpy(footer.digest.data(), digest.data(), kDigest);
+  writer.write(std::as_bytes(std::span(&footer, 1))).value();
+  writer.finish().value();
   const ShardFacts after = facts_of(shard);
   check(after.bytes == facts.bytes && after.changed_ns == facts.changed_ns,
         "[index] expected shard {} to stay as it is while its index is built, got a change", shard.string());
-  const std::string digest = hash.hex();
-  std::memcpy(header.digest.data(), digest.data(), kDigest);
-  TemporaryFile whole(path);
-  auto writer = FileWriter::create(whole.path());
-  writer.value();
-  writer->write(std::as_bytes(std::span(&header, 1))).value();
-  const UniqueFd from(::open(offsets.path().c_str(), O_RDONLY | O_CLOEXEC));
-  check(static_cast<bool>(from), "[index] expected to open {}, got: {}", offsets.path().string(), errno_text());
-  std::vector<std::uint64_t> chunk(kChunk);
-  for (std::uint64_t done = 0; done < header.records; done += kChunk) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, header.records - done));
-    const auto part = std::span(chunk).first(count);
-    check(read_at(from.get(), done * sizeof(std::uint64_t), std::as_writable_bytes(part)),
-          "[index] expected to read {} again, got: {}", offsets.path().string(), errno_text());
-    writer->write(bytes_of(part)).value();
-  }
-  writer->finish().value();
-  whole.publish().value();
+  temporary.publish().value();
 }
 
 }  // namespace
@@ -155,8 +136,8 @@ RecordIndex RecordIndex::open_or_build(const std::filesystem::path& shard, const
     if (built) build(shard, path, open, facts);
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd) continue;
-    if (const auto header = check_index(fd.get(), facts)) {
-      return {std::move(fd), path, static_cast<std::int64_t>(header->records), built};
+    if (const auto footer = check_index(fd.get(), facts)) {
+      return {std::move(fd), path, static_cast<std::int64_t>(footer->records), built};
     }
   }
   fail("[index] expected to read the index {} that was just written, got a damaged one", path.string());
@@ -168,7 +149,7 @@ RecordIndex::RecordIndex(UniqueFd file, std::filesystem::path path, std::int64_t
 std::uint64_t RecordIndex::offset(std::int64_t record) const {
   if (record < 0 || record >= records_) fail("[index] expected a record below {}, got {}", records_, record);
   std::uint64_t offset = 0;
-  const std::uint64_t at = sizeof(Header) + static_cast<std::uint64_t>(record) * sizeof offset;
+  const std::uint64_t at = static_cast<std::uint64_t>(record) * sizeof offset;
   if (!read_at(file_.get(), at, std::as_writable_bytes(std::span(&offset, 1)))) {
     fail("[index] expected record {} in {}, got the end of the file or: {}", record, path_.string(), errno_text());
   }

@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// Where each record of one shard begins: a file of a header and 8 bytes a record, read where needed (never mapped, so
+// Where each record of one shard begins: a file of 8 bytes a record and a footer, read where needed (never mapped, so
 // that it does not count as memory). Safe on any thread.
 class RecordIndex {
  public:

@@ -30,7 +30,7 @@ class ShardSet {
   // Throw naming the shard and the offset when it cannot be read or is not as large as it was.
   std::unique_ptr<RecordReader> open(std::int64_t shard, std::uint64_t offset) const;
   const Record* read(std::int64_t shard, RecordReader& reader) const;  // the next of a reader that `open` gave
-  std::string describe(const RecordRef& ref) const;  // "shard <file> at offset <n>"
+  std::string describe(const RecordRef& ref) const;                    // "shard <file> at offset <n>"
 
  private:
   void check_unchanged(std::int64_t shard) const;

@@ -12,10 +12,10 @@
 namespace starling {
 namespace {
 
-constexpr std::uint64_t kSite = 0x7368756666666c65;               // a stream of its own below the run's seed
-constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 48;      // of one epoch
-constexpr std::uint64_t kReadRather = std::uint64_t{4} << 20;     // bytes to read over rather than to open again
-constexpr std::int64_t kMostShuffle = 1'000'000;                  // a checkpoint lists them all
+constexpr std::uint64_t kSite = 0x7368756666666c65;            // a stream of its own below the run's seed
+constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 48;   // of one epoch
+constexpr std::uint64_t kReadRather = std::uint64_t{4} << 20;  // bytes to read over rather than to open again
+constexpr std::int64_t kMostShuffle = 1'000'000;               // a checkpoint lists them all
 
 ShardWalk::Options walk_options(const RecordStream::Options& options) {
   return {.seed = options.seed,
@@ -101,8 +101,7 @@ void RecordStream::fill(Journal& journal, const std::atomic<bool>& stop) {
 bool RecordStream::next(PackedRecord& into, RecordRef& ref, Journal& journal, const std::atomic<bool>& stop) {
   fill(journal, stop);
   if (buffer_.empty() || stop) return false;
-  const PhiloxStream random(
-      {.seed = options_.seed, .step = static_cast<std::uint64_t>(walk_.epoch()), .site = kSite});
+  const PhiloxStream random({.seed = options_.seed, .step = static_cast<std::uint64_t>(walk_.epoch()), .site = kSite});
   const std::size_t place =
       philox_below(random, static_cast<std::uint64_t>(emitted_), kMostDraws, std::uint64_t{buffer_.size()});
   Held& held = buffer_[place];
@@ -155,8 +154,7 @@ void RecordStream::restore(const nlohmann::json& state) {
           value.dump());
   }
   const auto& saved = state.at("buffer");
-  check(saved.is_array() && saved.size() % 2 == 0 &&
-            std::ssize(saved) / 2 <= options_.stream.shuffle_samples,
+  check(saved.is_array() && saved.size() % 2 == 0 && std::ssize(saved) / 2 <= options_.stream.shuffle_samples,
         "[stream] expected at most {} samples in the saved buffer", options_.stream.shuffle_samples);
   std::vector<RecordRef> refs;
   for (std::size_t i = 0; i < saved.size(); i += 2) {

@@ -41,8 +41,8 @@ class StreamBatches final : public BatchSource {
   std::shared_ptr<const ShardSet> shards_;
   Options options_;
   RecordStream stream_;
-  DataPosition start_{};       // to be reached by reading before the first plan
-  DataPosition position_{};    // of the next plan
+  DataPosition start_{};     // to be reached by reading before the first plan
+  DataPosition position_{};  // of the next plan
   std::atomic<std::int64_t> samples_per_epoch_ = -1;
 };
 
