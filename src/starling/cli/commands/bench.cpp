@@ -109,9 +109,11 @@ void print_losses(const Options& options, BenchNet& net) {
 }
 
 void print_list() {
-  for (const auto& [name, net] : zoo::nets())
-    fmt::print("{:<12} batch {:>3}, samples {}, {} classes. {}\n", name, net.batch, to_string(net.sample), net.classes,
-               net.doc);
+  for (const auto& name : zoo::nets().names()) {
+    const zoo::Sized sized = zoo::nets().bench(name);
+    fmt::print("{:<16} batch {:>3}, samples {}. {}\n", name, sized.batch, to_string(sized.net.make().fields[0].sample),
+               sized.net.kind->doc);
+  }
 }
 
 void check_options(const Options& options) {
