@@ -119,6 +119,11 @@ void check_options(const Options& options) {
     throw UsageError("[bench] expected the name of a network (starling bench --list has them), got none");
   if (options.losses > 0 && options.phase != "train")
     throw UsageError("[bench] expected --phase train with --losses, got forward");
+  const bool files = options.losses > 0 || !options.export_file.empty();
+  if (files + options.compile_only + options.profiles() + options.explain > 1)
+    throw UsageError(
+        "[bench] expected one kind of answer, got several of --losses or --export, --compile-only, --explain, and "
+        "--profile, --trace or --memory");
   if (options.mode != "compiled" && (options.profiles() || options.compile_only))
     throw UsageError(
         "[bench] expected --mode compiled with --profile, --trace, --memory and --compile-only, got eager");
