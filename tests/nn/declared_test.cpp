@@ -187,8 +187,8 @@ TEST(DeclaredNet, RefusesWithThePlaceAndTheNearest) {
   EXPECT_EQ(refused("- relu\n- {linaer: {out: 3}}", {3}).substr(0, 22), "net.yaml:2:4: [config]");
   EXPECT_NE(refused("- relu\n- {linaer: {out: 3}}", {3}).find("got 'linaer' (did you mean 'linear'?)"),
             std::string::npos);
-  EXPECT_NE(refused("- relu\n- rleu", {3})
-                .find("net.yaml:2:3: [config] expected the name of a layer for 1, got 'rleu' "
+  EXPECT_NE(refused("- relu\n- relo", {3})
+                .find("net.yaml:2:3: [config] expected the name of a layer for 1, got 'relo' "
                       "(did you mean 'relu'?)"),
             std::string::npos);
   EXPECT_NE(refused("- linear: {uot: 3}", {3}).find("got 'uot' (did you mean 'out'?)"), std::string::npos);
@@ -236,7 +236,7 @@ TEST(DeclaredNet, ListsAreCheckedWithoutSamplesToo) {
     return error_of([&] { nn::check_layers(ConfigNode::parse(yaml, "net.yaml")); });
   };
   EXPECT_EQ(check("[{linear: {out: 3}}, relu]"), "");
-  EXPECT_NE(check("- repeat: {times: 2, layers: [relu, rleu]}").find("did you mean 'relu'"), std::string::npos);
+  EXPECT_NE(check("- repeat: {times: 2, layers: [relu, relo]}").find("did you mean 'relu'"), std::string::npos);
   EXPECT_NE(check("- parallel: {branches: [[relu], [{linear: {out: x}}]]}").find("net.yaml:1:49"), std::string::npos);
 }
 
