@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "runtime/step_testing.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/binary.h"
 #include "starling/ops/registry.h"
+#include "starling/ops/saved_tensors.h"
 #include "starling/runtime/verify_run.h"
 
 namespace starling {
@@ -54,6 +58,21 @@ TEST(Verify, AHealthyStepPassesAndListsLossParametersAndTheirState) {
   };
   EXPECT_TRUE(has("fc1.weight"));
   EXPECT_TRUE(has("fc1.weight.velocity"));
+}
+
+TEST(Verify, AStepThatActsOnFilesIsRefused) {
+  const Tensor x = full({2}, 1.0);
+  const TraceFn step = [](std::span<const Tensor> in) {
+    save("never-written.safetensors", {"x"}, TensorList{in[0]});
+    return TensorList{in[0] * 2.0};
+  };
+  try {
+    verify_step(step, {&x, 1}, {});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("acts on its variables alone, got save"), std::string::npos);
+  }
+  EXPECT_FALSE(std::filesystem::exists("never-written.safetensors"));
 }
 
 TEST(Verify, NetworksOfEveryKindPass) {
