@@ -7,6 +7,7 @@
 
 #include "data/stream_testing.h"
 #include "starling/data/indexed_records.h"
+#include "starling/data/sampler.h"
 
 namespace starling {
 namespace {
