@@ -96,7 +96,7 @@ void StreamBatches::make(const BatchPlan& plan, std::int64_t begin, std::int64_t
     from.records[at].unpack(scratch.record);
     scratch.record.offset = from.refs[at].offset;
     const TensorList sample = sample_of(out, i - begin);
-    shards_->decoder().decode(scratch.record, shards_->file(from.refs[at].shard).string(),
+    shards_->decoder().decode(scratch.record, shards_->name(from.refs[at].shard),
                               {sample.data(), sample.size()});
   }
 }
