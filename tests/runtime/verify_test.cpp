@@ -77,14 +77,15 @@ TEST(Verify, AStepThatActsOnFilesIsRefused) {
 
 TEST(Verify, NetworksOfEveryKindPass) {
   for (const char* name : {"lstm", "gpt", "resnet18"}) {
-    const zoo::Net& known = zoo::find(name);
+    const zoo::Sized known = zoo::nets().small(name);
+    const zoo::Recipe recipe = known.net.make();
     manual_seed(5);
-    nn::Sequential net = known.make(known.small.options);
-    optim::Sgd optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
-    const zoo::Batch batch = zoo::random_batch(known, known.small);
-    const Tensor arguments[] = {batch.x, batch.y};
+    const auto net = recipe.make();
+    optim::Sgd optimizer(net->parameters(), {.lr = 0.01, .momentum = 0.9});
+    const TensorList batch = zoo::random_batch(recipe, known.batch);
+    const std::vector<Tensor> arguments(batch.begin(), batch.end());
     const auto step = [&](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss(net(in[0]), in[1]);
+      const Tensor loss = zoo::loss(recipe, *net, in);
       loss.backward();
       optimizer.step();
       return TensorList{loss};
