@@ -80,10 +80,14 @@ void StreamBatches::plan(BatchPlan& plan, const std::atomic<bool>& stop) {
   to.ends_epoch = to.size == 0;
   if (to.size > 0) {
     to.after = {to.begin.epoch, to.begin.sample + to.size};
-  } else {
+  } else if (!stop) {
+    if (to.begin.sample == 0) {
+      fail("[loader] expected at least {} samples in the shards for rank {} of {}, got {}",
+           options_.drop_last ? options_.batch : 1, options_.stream.rank, options_.stream.ranks, stream_.emitted());
+    }
     samples_per_epoch_ = to.begin.sample;
     to.after = {to.begin.epoch + 1, 0};
-    if (!stop) stream_.begin_epoch(to.after.epoch);
+    stream_.begin_epoch(to.after.epoch);
   }
   position_ = start_ = to.after;
 }
