@@ -102,13 +102,13 @@ TensorList MultiHeadAttention::forward_list(std::span<const Tensor> xs) {
 }
 
 Tensor padding_mask(const Tensor& lengths, std::int64_t tokens) {
-  check(lengths.rank() == 1, "[padding_mask] expected lengths [n], got {}", to_string(lengths.type()));
+  if (lengths.rank() != 1) fail("[padding_mask] expected lengths [n], got {}", to_string(lengths.type()));
   const Tensor places = near(arange(0, static_cast<double>(tokens)), lengths);
   return less(places, reshape(lengths, {lengths.size(0), 1, 1, 1}));
 }
 
 Tensor padding_mask_of(const Tensor& ids, std::int64_t padding) {
-  check(ids.rank() == 2, "[padding_mask] expected ids [n, t], got {}", to_string(ids.type()));
+  if (ids.rank() != 2) fail("[padding_mask] expected ids [n, t], got {}", to_string(ids.type()));
   return reshape(not_equal(ids, static_cast<double>(padding)), {ids.size(0), 1, 1, ids.size(1)});
 }
 
