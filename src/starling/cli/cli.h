@@ -1,9 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <string>
-
 #include "starling/base/error.h"
 
 namespace starling::cli {
@@ -19,16 +15,6 @@ class UsageError : public Error {
  public:
   using Error::Error;
 };
-
-using Command = std::function<int()>;
-
-// Each adds one subcommand to the program; parsing it sets `chosen` to what is to be run.
-void add_train(CLI::App& app, Command& chosen);
-void add_bench(CLI::App& app, Command& chosen);
-void add_ops(CLI::App& app, Command& chosen);
-void add_inspect(CLI::App& app, Command& chosen);
-void add_verify(CLI::App& app, Command& chosen);
-void add_doctor(CLI::App& app, Command& chosen);
 
 // Calls f; an Error it throws becomes a UsageError.
 template <class F>

@@ -7,7 +7,11 @@
 #include <vector>
 
 #include "starling/base/nearest.h"
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
+
+namespace starling {
+void register_commands(cli::Commands& into);  // generated
+}  // namespace starling
 
 namespace starling::cli {
 namespace {
@@ -34,13 +38,11 @@ void check_command(const CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   CLI::App app("Starling: a distributed deep-learning framework", "starling");
   app.require_subcommand(1);
-  Command chosen;
-  add_train(app, chosen);
-  add_bench(app, chosen);
-  add_ops(app, chosen);
-  add_inspect(app, chosen);
-  add_verify(app, chosen);
-  add_doctor(app, chosen);
+  app.footer(
+      "\nstarling COMMAND --help tells more and ends with examples. Exit codes: 0, 1 failure, 2 wrong call or job, 130 "
+      "interrupted.");
+  Commands commands(app);
+  register_commands(commands);
   try {
     check_command(app, argc, argv);
     app.parse(argc, argv);
@@ -51,7 +53,7 @@ int run(int argc, char** argv) {
     return complain(std::string(e.what()) + " (see starling --help)", kUsage);
   }
   try {
-    return chosen();
+    return commands.run();
   } catch (const UsageError& e) {
     return complain(e.what(), kUsage);
   } catch (const std::exception& e) {

@@ -12,7 +12,7 @@
 #include "starling/base/parallel.h"
 #include "starling/cli/bench_memory.h"
 #include "starling/cli/bench_net.h"
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
 #include "starling/tensor/allocator.h"
@@ -109,9 +109,11 @@ void print_losses(const Options& options, BenchNet& net) {
 }
 
 void print_list() {
-  for (const auto& [name, net] : zoo::nets())
-    fmt::print("{:<12} batch {:>3}, samples {}, {} classes. {}\n", name, net.batch, to_string(net.sample), net.classes,
-               net.doc);
+  for (const auto& name : zoo::nets().names()) {
+    const zoo::Sized sized = zoo::nets().bench(name);
+    fmt::print("{:<16} batch {:>3}, samples {}. {}\n", name, sized.batch, to_string(sized.net.make().fields[0].sample),
+               sized.net.kind->doc);
+  }
 }
 
 void check_options(const Options& options) {
@@ -119,6 +121,11 @@ void check_options(const Options& options) {
     throw UsageError("[bench] expected the name of a network (starling bench --list has them), got none");
   if (options.losses > 0 && options.phase != "train")
     throw UsageError("[bench] expected --phase train with --losses, got forward");
+  const bool files = options.losses > 0 || !options.export_file.empty();
+  if (files + options.compile_only + options.profiles() + options.explain > 1)
+    throw UsageError(
+        "[bench] expected one kind of answer, got several of --losses or --export, --compile-only, --explain, and "
+        "--profile, --trace or --memory");
   if (options.mode != "compiled" && (options.profiles() || options.compile_only))
     throw UsageError(
         "[bench] expected --mode compiled with --profile, --trace, --memory and --compile-only, got eager");
@@ -187,48 +194,51 @@ int run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace starling::cli
 
-void add_bench(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand("bench", "Measures a forward pass or a training step of a network");
-  auto o = std::make_shared<Options>();
-  command->add_option("net,--net", o->net, "Name of a network");
-  command->add_flag("--list", o->list, "Lists the networks");
-  command->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
+namespace starling {
+
+void register_command_bench(cli::Commands& into) {
+  auto [app, o] =
+      into.add<cli::Options>("bench", "Measures a forward pass or a training step of a network",
+                             {{"bench lenet", "a training step of LeNet: time, samples/s, memory"},
+                              {"bench resnet18 --phase forward --batch 1 --threads 1", "the latency of one image"},
+                              {"bench lenet --profile", "where the time goes, op by op"},
+                              {"bench --list", "the networks"}},
+                             cli::run);
+  app.add_option("net,--net", o.net, "Name of a network");
+  app.add_flag("--list", o.list, "Lists the networks");
+  app.add_option("--batch", o.batch, "Samples in a batch; 0: as in the published figures")
       ->check(CLI::Range(0, 1 << 20));
-  command->add_option("--threads", o->threads, "0: all")->check(CLI::Range(0, 1024));
-  command->add_option("--device", o->device, "cpu or cuda")->capture_default_str();
-  command->add_option("--dtype", o->dtype, "f32 or f64")->capture_default_str();
-  command->add_option("--phase", o->phase, "forward or train")
+  app.add_option("--threads", o.threads, "0: all")->check(CLI::Range(0, 1024));
+  app.add_option("--device", o.device, "cpu or cuda")->capture_default_str();
+  app.add_option("--dtype", o.dtype, "f32 or f64")->capture_default_str();
+  app.add_option("--phase", o.phase, "forward or train")
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();
-  command->add_option("--mode", o->mode, "eager or compiled")
+  app.add_option("--mode", o.mode, "eager or compiled")
       ->check(CLI::IsMember({"eager", "compiled"}))
       ->capture_default_str();
-  command->add_option("--seconds", o->seconds, "How long to measure")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  command->add_flag("--json", o->json, "One JSON line for programs");
-  command->add_option("--disable", o->disable, "Leaves out a pass, or all")->allow_extra_args(false);
-  auto* explain = command->add_flag("--explain", o->explain, "Prints the compiled program instead of measuring it");
-  command->add_option("--budget", o->budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
+  app.add_option("--seconds", o.seconds, "How long to measure")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  app.add_flag("--json", o.json, "One JSON line for programs");
+  app.add_option("--disable", o.disable, "Leaves out a pass, or all")->allow_extra_args(false);
+  auto* explain = app.add_flag("--explain", o.explain, "Prints the compiled program instead of measuring it");
+  app.add_option("--budget", o.budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
       ->check(CLI::Range(0.0, 1e9));
-  command->add_option("--branches", o->branches, "Lanes for independent branches, which share the threads")
+  app.add_option("--branches", o.branches, "Lanes for independent branches, which share the threads")
       ->check(CLI::Range(1, kMostBranches));
-  command->add_flag("--compile-only", o->compile_only, "Prints how long compiling takes, stage by stage")
-      ->excludes(explain);
-  command->add_flag("--profile", o->profile, "Prints a table by op: time, share, GFLOP/s, GB/s, share of the peak");
-  command->add_flag("--memory", o->memory, "Prints the most memory in use and the values alive then");
-  command->add_option("--trace", o->trace_file, "Writes a trace for Perfetto or chrome://tracing to this file");
-  command->add_option("--peak", o->peak, "GFLOP/s and GB/s to compare with, instead of measuring them")
+  app.add_flag("--compile-only", o.compile_only, "Prints how long compiling takes, stage by stage")->excludes(explain);
+  app.add_flag("--profile", o.profile, "Prints a table by op: time, share, GFLOP/s, GB/s, share of the peak");
+  app.add_flag("--memory", o.memory, "Prints the most memory in use and the values alive then");
+  app.add_option("--trace", o.trace_file, "Writes a trace for Perfetto or chrome://tracing to this file");
+  app.add_option("--peak", o.peak, "GFLOP/s and GB/s to compare with, instead of measuring them")
       ->expected(2)
       ->check(CLI::PositiveNumber);
-  command->add_option("--export", o->export_file, "Writes parameters and batch to this safetensors file")
-      ->excludes(explain);
-  auto* import = command->add_option("--import", o->import_file, "Reads parameters and batch from such a file");
-  command->add_option("--losses", o->losses, "Prints the losses of so many training steps")
+  app.add_option("--export", o.export_file, "Writes parameters and batch to this safetensors file")->excludes(explain);
+  auto* import = app.add_option("--import", o.import_file, "Reads parameters and batch from such a file");
+  app.add_option("--losses", o.losses, "Prints the losses of so many training steps")
       ->needs(import)
       ->check(CLI::Range(1, 1'000'000));
-  command->callback([&chosen, o] { chosen = [o] { return run(*o); }; });
 }
 
-}  // namespace starling::cli
+}  // namespace starling

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "starling/base/parallel.h"
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
 #include "starling/data/fashion_mnist.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/registry.h"
@@ -67,7 +67,9 @@ void tell_data() {
                          folder.string()));
 }
 
-int run() {
+struct NoOptions {};
+
+int run(const NoOptions&) {
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
   line("CPU", model.empty() ? "unknown" : model);
@@ -86,10 +88,13 @@ int run() {
 }
 
 }  // namespace
+}  // namespace starling::cli
 
-void add_doctor(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand("doctor", "Tells what it found on this machine, and how to get what is missing");
-  command->callback([&chosen] { chosen = run; });
+namespace starling {
+
+void register_command_doctor(cli::Commands& into) {
+  into.add<cli::NoOptions>("doctor", "Tells what it found on this machine, and how to get what is missing",
+                           {{"doctor", "a line for each thing found or missing"}}, cli::run);
 }
 
-}  // namespace starling::cli
+}  // namespace starling

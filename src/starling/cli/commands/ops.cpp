@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/registry.h"
@@ -164,14 +164,18 @@ int run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace starling::cli
 
-void add_ops(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand("ops", "Lists the ops: inputs, attributes, dtypes, gradient, kernels by device");
-  auto options = std::make_shared<Options>();
-  command->add_option("name", options->name, "Only this one");
-  auto* json = command->add_flag("--json", options->json, "One row an op, as bindings read them");
-  command->add_flag("--markdown", options->markdown, "The table as Markdown")->excludes(json);
-  command->callback([&chosen, options] { chosen = [options] { return run(*options); }; });
+namespace starling {
+
+void register_command_ops(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "ops", "Lists the ops: inputs, attributes, dtypes, gradient, kernels by device",
+      {{"ops", "every op"}, {"ops conv2d", "one of them"}, {"ops --markdown", "the table of the documentation"}},
+      cli::run);
+  app.add_option("name", o.name, "Only this one");
+  auto* json = app.add_flag("--json", o.json, "One row an op, as bindings read them");
+  app.add_flag("--markdown", o.markdown, "The table as Markdown")->excludes(json);
 }
 
-}  // namespace starling::cli
+}  // namespace starling

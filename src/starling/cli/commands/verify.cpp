@@ -11,7 +11,7 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
 #include "starling/cli/bench_net.h"
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
 #include "starling/ops/random.h"
 #include "starling/train/job.h"
 #include "starling/train/job_data.h"
@@ -45,7 +45,7 @@ class JobStep {
  public:
   explicit JobStep(const Job& job)
       : net_(make(job)),
-        optimizer_(net_.parameters(), {.lr = job.optimizer.lr,
+        optimizer_(net_->parameters(), {.lr = job.optimizer.lr,
                                        .momentum = job.optimizer.momentum,
                                        .weight_decay = job.optimizer.weight_decay,
                                        .nesterov = job.optimizer.nesterov}) {
@@ -59,32 +59,32 @@ class JobStep {
   Subject subject() {
     Subject made;
     made.step = [this](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
+      const Tensor loss = zoo::loss((*net_)(in[0]), in[1]);
       loss.backward();
       optimizer_.step();
       return TensorList{loss};
     };
     made.gradients = [this](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
+      const Tensor loss = zoo::loss((*net_)(in[0]), in[1]);
       TensorList all{loss};
-      for (const auto& gradient : gradients({&loss, 1}, net_.parameters())) all.push_back(gradient);
+      for (const auto& gradient : gradients({&loss, 1}, net_->parameters())) all.push_back(gradient);
       return all;
     };
     made.arguments = arguments_;
     made.gradient_names = {"loss"};
-    for (const auto& parameter : net_.parameters()) made.gradient_names.push_back("grad " + parameter.name());
+    for (const auto& parameter : net_->parameters()) made.gradient_names.push_back("grad " + parameter.name());
     return made;
   }
 
  private:
-  static nn::Sequential make(const Job& job) {
+  static std::shared_ptr<nn::Module> make(const Job& job) {
     manual_seed(job.train.seed);
-    auto net = zoo::find(job.model.name).make({.classes = job.model.classes, .dropout = job.model.dropout});
+    auto net = job_recipe(job.model).make();
     manual_seed(job.train.seed);
     return net;
   }
 
-  nn::Sequential net_;
+  std::shared_ptr<nn::Module> net_;
   optim::Sgd optimizer_;
   std::vector<Tensor> arguments_;
 };
@@ -133,28 +133,31 @@ int run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace starling::cli
 
-void add_verify(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand(
-      "verify", "Runs a step eagerly, compiled and in fp64, compares them, and names the pass that makes a difference");
-  auto o = std::make_shared<Options>();
-  command->add_option("what,--net", o->what, "Name of a network, or a job file (.yaml) whose first step is taken")
+namespace starling {
+
+void register_command_verify(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "verify", "Runs a step eagerly, compiled and in fp64, compares them, and names the pass that makes a difference",
+      {{"verify lenet", "a training step of LeNet"},
+       {"verify job.yaml --set data.batch=8", "the first step of a job on its own data"}},
+      cli::run);
+  app.add_option("what,--net", o.what, "Name of a network, or a job file (.yaml) whose first step is taken")
       ->required();
-  command->add_option("--set", o->set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
-  command->add_option("--phase", o->phase, "forward or train; of networks")
+  app.add_option("--set", o.set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
+  app.add_option("--phase", o.phase, "forward or train; of networks")
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();
-  command->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
+  app.add_option("--batch", o.batch, "Samples in a batch; 0: as in the published figures")
       ->check(CLI::Range(0, 1 << 20));
-  command->add_option("--threads", o->threads, "0: all")->check(CLI::Range(0, 1024));
-  command->add_option("--device", o->device, "cpu or cuda")->capture_default_str();
-  command->add_option("--dtype", o->dtype, "f32 or f64")->capture_default_str();
-  command
-      ->add_option("--tolerance", o->tolerance,
-                   "Largest relative L2 distance of compiled from eager; 0: 1e-5 (f32), 1e-11 (f64)")
+  app.add_option("--threads", o.threads, "0: all")->check(CLI::Range(0, 1024));
+  app.add_option("--device", o.device, "cpu or cuda")->capture_default_str();
+  app.add_option("--dtype", o.dtype, "f32 or f64")->capture_default_str();
+  app.add_option("--tolerance", o.tolerance,
+                 "Largest relative L2 distance of compiled from eager; 0: 1e-5 (f32), 1e-11 (f64)")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_flag("--no-fp64", o->no_fp64, "Compares eager and compiled only");
-  command->callback([&chosen, o] { chosen = [o] { return run(*o); }; });
+  app.add_flag("--no-fp64", o.no_fp64, "Compares eager and compiled only");
 }
 
-}  // namespace starling::cli
+}  // namespace starling

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
 #include "starling/train/job.h"
 #include "starling/train/job_run.h"
 
@@ -66,17 +66,23 @@ int run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace starling::cli
 
-void add_train(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand("train", "Trains the network of a job file");
-  auto options = std::make_shared<Options>();
-  command->add_option("job", options->job, "Job file (YAML)")->required();
-  command->add_option("--set", options->set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
-  command->add_option("--progress", options->progress, "auto, bar, plain or off")->capture_default_str();
-  command->add_option("--resume", options->resume, "auto: from the newest checkpoint; none: from the beginning");
-  command->add_option("--trace", options->trace, "Writes a Chrome trace of some steps to this file");
-  command->add_flag("--explain", options->explain, "Prints the compiled step");
-  command->callback([&chosen, options] { chosen = [options] { return run(*options); }; });
+namespace starling {
+
+void register_command_train(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "train", "Trains the network of a job file",
+      {{"train examples/fashion_lenet.yaml", "trains to the end of the job, or goes on where an earlier run stopped"},
+       {"train job.yaml --set optimizer.lr=0.1 --set train.folder=runs/b", "the same with two values changed"},
+       {"train job.yaml --resume none --progress plain", "starts over; whole lines instead of a bar"}},
+      cli::run);
+  app.add_option("job", o.job, "Job file (YAML)")->required();
+  app.add_option("--set", o.set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
+  app.add_option("--progress", o.progress, "auto, bar, plain or off")->capture_default_str();
+  app.add_option("--resume", o.resume, "auto: from the newest checkpoint; none: from the beginning");
+  app.add_option("--trace", o.trace, "Writes a Chrome trace of some steps to this file");
+  app.add_flag("--explain", o.explain, "Prints the compiled step");
 }
 
-}  // namespace starling::cli
+}  // namespace starling

@@ -8,7 +8,7 @@
 
 #include "starling/base/file.h"
 #include "starling/cli/bench_net.h"
-#include "starling/cli/cli.h"
+#include "starling/cli/commands.h"
 #include "starling/graph/export/dot.h"
 #include "starling/graph/export/svg.h"
 #include "starling/graph/export/tensorboard.h"
@@ -81,33 +81,35 @@ int run_graph(const Options& options) {
 }
 
 }  // namespace
+}  // namespace starling::cli
 
-void add_inspect(CLI::App& app, Command& chosen) {
-  auto* command = app.add_subcommand("inspect", "Shows what programs are made of");
-  command->require_subcommand(1);
-  auto* graph = command->add_subcommand("graph", "Writes the graph of a network's step as text or as a picture");
-  auto o = std::make_shared<Options>();
-  graph->add_option("net,--net", o->net, "Name of a network (starling bench --list has them)")->required();
-  graph->add_option("--phase", o->phase, "forward or train")
+namespace starling {
+
+void register_command_inspect_graph(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "inspect graph", "Writes the graph of a network's step as text or as a picture",
+      {{"inspect graph lenet", "the program of a training step as it runs, as text"},
+       {"inspect graph lenet --stage traced --format svg -o lenet.svg", "a picture of it before any pass"},
+       {"inspect graph lenet --format tensorboard -o runs/graph", "for tensorboard --logdir runs/graph"}},
+      cli::run_graph);
+  app.add_option("net,--net", o.net, "Name of a network (starling bench --list has them)")->required();
+  app.add_option("--phase", o.phase, "forward or train")
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();
-  graph->add_option("--stage", o->stage, "traced: before any pass; final: as it runs; after:PASS, as after:fuse")
+  app.add_option("--stage", o.stage, "traced: before any pass; final: as it runs; after:PASS, as after:fuse")
       ->capture_default_str();
-  graph
-      ->add_option("--format", o->format,
-                   "text: loads back; dot: for Graphviz; svg: for browsers; tensorboard: an event file")
+  app.add_option("--format", o.format,
+                 "text: loads back; dot: for Graphviz; svg: for browsers; tensorboard: an event file")
       ->check(CLI::IsMember({"text", "dot", "svg", "tensorboard"}))
       ->capture_default_str();
-  graph->add_option("--layout", o->layout, "Of svg: graphviz, own, or auto for graphviz where it is installed")
+  app.add_option("--layout", o.layout, "Of svg: graphviz, own, or auto for graphviz where it is installed")
       ->check(CLI::IsMember({"auto", "graphviz", "own"}))
       ->capture_default_str();
-  graph->add_option("--batch", o->batch, "Samples in a batch; 0: as in the published figures")
+  app.add_option("--batch", o.batch, "Samples in a batch; 0: as in the published figures")
       ->check(CLI::Range(0, 1 << 20));
-  graph->add_option("--dtype", o->dtype, "f32 or f64")->capture_default_str();
-  graph->add_option(
-      "-o,--out", o->out,
-      "File to write; nothing: standard output. For tensorboard a folder, as tensorboard --logdir takes it");
-  graph->callback([&chosen, o] { chosen = [o] { return run_graph(*o); }; });
+  app.add_option("--dtype", o.dtype, "f32 or f64")->capture_default_str();
+  app.add_option("-o,--out", o.out,
+                 "File to write; nothing: standard output. For tensorboard a folder, as tensorboard --logdir takes it");
 }
 
-}  // namespace starling::cli
+}  // namespace starling
