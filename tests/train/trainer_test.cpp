@@ -2,199 +2,202 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
+#include <map>
 
 #include "starling/base/error.h"
-#include "starling/train/checkpoint/checkpoint.h"
-#include "starling/train/evaluator.h"
-#include "train/tiny_fashion.h"
+#include "starling/ops/loss.h"
+#include "starling/runtime/compile.h"
+#include "train/trainer_testing.h"
 
 namespace starling {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::hash_of;
+using testing::points;
+using testing::quiet;
+using testing::small_net;
 
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
+TEST(Trainer, LearnsEvaluatesAndPredicts) {
+  auto net = small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.2, .momentum = 0.9});
+  Trainer trainer(net, optimizer, classify(), quiet({.epochs = 12, .batch = 32}));
+  const auto test = points(200, 5);
+  const FitResult result = trainer.fit(points(640), test);
+  EXPECT_EQ(result.summary.steps, 12 * 20);
+  EXPECT_GT(result.summary.metrics.at("accuracy"), 0.9);
+  const Evaluation again = trainer.evaluate(test);
+  EXPECT_EQ(again.metrics, result.summary.metrics);
+  EXPECT_EQ(again.samples, 200);
+  std::int64_t seen = 0;
+  trainer.predict(test, [&](const Tensor& prediction, std::int64_t first) {
+    EXPECT_EQ(first, seen);
+    EXPECT_EQ(prediction.size(1), 4);
+    seen += prediction.size(0);
+  });
+  EXPECT_EQ(seen, 200);
 }
 
-class TrainerTest : public ::testing::Test {
- protected:
-  void SetUp() override { testing::write_tiny_fashion(data_.path(), 110, 40); }
+// The oracle: the same lines by hand, without a trainer.
+TEST(Trainer, MakesTheBitsOfAHandWrittenLoop) {
+  const auto data = points(100);
+  auto net = small_net(0.3);
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  Trainer trainer(net, optimizer, classify(), quiet({.epochs = 3, .seed = 4, .batch = 16}));
+  trainer.fit(data);
 
-  // Batches of 16: six full ones and a tail of 14.
-  Job job(const std::string& name) const {
-    Job job;
-    job.model = {.name = "mlp"};
-    job.data = {.folder = data_.path(), .batch = 16};
-    job.optimizer = {.lr = 0.05, .momentum = 0.9};
-    job.train = {.epochs = 2, .seed = 7, .folder = runs_.path() / name};
-    job.distribute = {.threads = 1};
-    return job;
+  auto by_hand = small_net(0.3);
+  optim::Sgd other(by_hand.parameters(), {.lr = 0.1, .momentum = 0.9});
+  auto step = compile(
+      [&](const Tensor& x, const Tensor& y) {
+        const Tensor loss = cross_entropy(by_hand(x), y);
+        loss.backward();
+        other.step();
+        return loss;
+      },
+      {.threads = 1});
+  manual_seed(4);
+  Loader loader(data, {.batch = 16, .seed = 4});
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    while (const Batch* batch = loader.next()) step(batch->fields[0], batch->fields[1]);
   }
+  EXPECT_EQ(hash_of(net), hash_of(by_hand));
+}
 
-  static TrainOptions quiet() {
-    TrainOptions options;
-    options.progress.mode = ProgressMode::off;
-    return options;
+TEST(Trainer, AccumulatedBatchesMakeTheStepOfOneLargeBatch) {
+  const auto data = points(70);  // batches of 8: two updates of 32 and a last one of 6
+  const auto train = [&](std::int64_t batch, std::int64_t accumulate, double clip) {
+    auto net = small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.5, .momentum = 0.9});
+    Trainer trainer(net, optimizer, classify(),
+                    quiet({.epochs = 2, .batch = batch, .accumulate = accumulate, .clip_norm = clip}));
+    EXPECT_EQ(trainer.fit(data).summary.steps, 6);
+    std::vector<double> all;
+    for (const auto& p : net.parameters()) {
+      for (const double v : p.to_vector()) all.push_back(v);
+    }
+    return all;
+  };
+  for (const double clip : {0.0, 0.05}) {
+    const auto whole = train(32, 1, clip), parts = train(8, 4, clip);
+    ASSERT_EQ(whole.size(), parts.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(whole[i], parts[i], 1e-5) << i;
   }
+  EXPECT_NE(train(32, 1, 0), train(32, 1, 0.05)) << "clipping must have done something";
+}
 
-  // Quiet, and asked to stop after so many steps.
-  static TrainResult run(const Job& job, std::int64_t stop_after = -1) {
-    std::int64_t asked = 0;
-    TrainOptions options = quiet();
-    if (stop_after >= 0) options.stop = [&asked, stop_after] { return asked++ >= stop_after; };
-    return train(job, options);
+TEST(Trainer, WeighsAccumulatedBatchesByWhatTheyCount) {
+  // Ignored labels differ from batch to batch: a mean of means would be wrong.
+  std::vector<float> x;
+  std::vector<std::int64_t> y;
+  for (int i = 0; i < 16; ++i) {
+    for (int d = 0; d < 8; ++d) x.push_back(static_cast<float>((i * 7 + d * 5) % 11) / 5 - 1);
+    y.push_back(i < 6 ? 9 : i % 4);
   }
-
-  std::string hash_after(Job job) const { return run(job).summary.weights_hash; }
-
-  // Stops after so many steps, then runs again to the end.
-  std::string hash_with_a_break(const Job& job, std::int64_t steps) const {
-    EXPECT_TRUE(run(job, steps).stopped);
-    const TrainResult rest = run(job);
-    EXPECT_FALSE(rest.stopped);
-    return rest.summary.weights_hash;
-  }
-
-  testing::TestFolder data_{"trainer-data"};
-  testing::TestFolder runs_{"trainer-runs"};
-};
-
-TEST_F(TrainerTest, LearnsAndLeavesASummary) {
-  Job job = this->job("learns");
-  job.train.epochs = 6;
-  const TrainResult result = run(job);
-  EXPECT_EQ(result.summary.steps, 6 * 7);
-  EXPECT_GT(result.summary.metrics.at("test_accuracy"), 0.9);
-  EXPECT_LT(result.summary.loss, 0.5);
-  EXPECT_GT(result.summary.samples_per_s, 0);
-  EXPECT_GT(result.summary.peak_bytes, 0);
-  const auto json = nlohmann::json::parse(text_of(job.train.folder / "summary.json"));
-  for (const char* key : {"steps", "samples_per_s", "loss", "metrics", "peak_bytes", "weights_hash"})
-    EXPECT_TRUE(json.contains(key)) << key;
-  EXPECT_EQ(json["weights_hash"], result.summary.weights_hash);
-  EXPECT_EQ(read_job(ConfigNode::load(job.train.folder / "job.yaml")), job);
+  const auto data = std::make_shared<TensorDataset>(
+      std::vector<Tensor>{from_host<float>(x, {16, 8}), from_host<std::int64_t>(y, {16})});
+  const auto train = [&](std::int64_t batch, std::int64_t accumulate) {
+    auto net = small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.5});
+    TrainerOptions options = quiet({.batch = batch, .accumulate = accumulate});
+    options.loader.shuffle = false;
+    Trainer trainer(net, optimizer, classify({.ignore = 9}), options);
+    const double loss = trainer.fit(data).summary.loss;
+    auto all = net.parameters()[0].to_vector();
+    all.push_back(loss);
+    return all;
+  };
+  const auto whole = train(16, 1), parts = train(4, 4);
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(whole[i], parts[i], 1e-6) << i;
 }
 
-TEST_F(TrainerTest, ResumesToTheSameBitsWithOneThread) {
-  const std::string straight = hash_after(job("straight"));
-  EXPECT_EQ(hash_with_a_break(job("at-epoch"), 7), straight);
-  EXPECT_EQ(hash_with_a_break(job("in-epoch"), 3), straight);
-  Job other = job("other-seed");
-  other.train.seed = 8;
-  EXPECT_NE(hash_after(other), straight);
+TEST(Trainer, FollowsItsSchedule) {
+  class Halves final : public optim::Schedule {
+   public:
+    double factor(const optim::ScheduleMoment& moment) const override {
+      EXPECT_EQ(moment.steps, 8);
+      EXPECT_EQ(moment.steps_per_epoch, 4);
+      return std::pow(0.5, static_cast<double>(moment.step));
+    }
+    void observe(double metric) override { observed.push_back(metric); }
+    std::vector<double> observed;
+  };
+  auto net = small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.5});
+  const auto schedule = std::make_shared<Halves>();
+  Trainer trainer(net, optimizer, classify(), quiet({.epochs = 2, .batch = 16, .schedule = schedule, .watch = "loss"}));
+  std::vector<double> rates;
+  trainer.add(after_step([&](starling::Run& run) { rates.push_back(run.last().lr); }));
+  const FitResult result = trainer.fit(points(64), points(20));
+  ASSERT_EQ(rates.size(), 8U);
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    EXPECT_DOUBLE_EQ(rates[i], 0.5 * std::pow(0.5, static_cast<double>(i)));
+  EXPECT_NEAR(optimizer.lr(), rates.back(), 1e-9);
+  ASSERT_EQ(schedule->observed.size(), 2U);
+  EXPECT_EQ(schedule->observed.back(), result.summary.metrics.at("loss"));
 }
 
-TEST_F(TrainerTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
-  Job whole = job("whole");
-  whole.distribute = {.workers = 1, .deterministic = true, .shards = 6};
-  const std::string straight = hash_after(whole);
-  Job broken = whole;
-  broken.train.folder = runs_.path() / "broken";
-  broken.distribute.workers = 2;
-  EXPECT_TRUE(run(broken, 9).stopped);
-  broken.distribute.workers = 3;
-  EXPECT_EQ(hash_after(broken), straight);
+TEST(Trainer, EvaluatesEveryFewStepsAndOnceAtTheEndOfAnEpoch) {
+  auto net = small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+  Trainer trainer(net, optimizer, classify(), quiet({.epochs = 2, .batch = 16, .evaluate_every = 2}));
+  std::vector<std::int64_t> steps;
+  trainer.add(after_evaluation([&](starling::Run& run) { steps.push_back(run.state().step); }));
+  trainer.fit(points(80), points(20));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{2, 4, 5, 6, 8, 10}));
 }
 
-TEST_F(TrainerTest, TwoWorkersLearnWhatOneDoes) {
-  const TrainResult one = run(job("one"));
-  Job job = this->job("two");
-  job.distribute = {.workers = 2, .threads = 2};
-  const TrainResult two = run(job);
-  EXPECT_NEAR(one.summary.loss, two.summary.loss, 1e-3);
-  EXPECT_EQ(one.summary.metrics, two.summary.metrics);
+TEST(Trainer, TrainsWithALoaderOfTheUsersOwn) {
+  auto net = small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+  Trainer trainer(net, optimizer, classify(), quiet({.epochs = 2}));
+  Loader loader(points(50), {.batch = 20, .seed = 1, .drop_last = true});
+  EXPECT_EQ(trainer.fit(loader, points(10)).summary.steps, 4);
 }
 
-TEST_F(TrainerTest, AFinishedRunIsNotTrainedAgain) {
-  const Job job = this->job("finished");
-  const TrainResult first = run(job);
-  const TrainResult second = run(job);
-  EXPECT_EQ(second.summary.steps, first.summary.steps);
-  EXPECT_EQ(second.summary.weights_hash, first.summary.weights_hash);
-  EXPECT_EQ(second.summary.metrics, first.summary.metrics);
-  EXPECT_EQ(second.summary.loss, first.summary.loss);
+TEST(Trainer, TellsHowLongItWaitedForData) {
+  class Slow final : public Dataset {
+   public:
+    explicit Slow(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+    std::int64_t size() const override { return data_->size(); }
+    std::vector<TensorType> fields() const override { return data_->fields(); }
+    void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      data_->gather(rows, out);
+    }
+
+   private:
+    std::shared_ptr<const Dataset> data_;
+  };
+  const auto share = [](std::shared_ptr<const Dataset> data) {
+    auto net = small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+    Trainer trainer(net, optimizer, classify(), quiet({.epochs = 2, .batch = 16}));
+    return trainer.fit(data).summary.wait_share;
+  };
+  EXPECT_GT(share(std::make_shared<Slow>(points(160))), 0.5);
 }
 
-TEST_F(TrainerTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
-  Job job = this->job("over");
-  const std::string first = hash_after(job);
-  job.train.resume = Resume::none;
-  job.optimizer.lr = 0.01;
-  EXPECT_NE(hash_after(job), first);
-  EXPECT_TRUE(fs::exists(job.train.folder / "checkpoints-before-1" / "step-00000014"));
+TEST(Trainer, RefusesWhatItCannotDo) {
+  auto net = small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+  EXPECT_THROW(Trainer(net, optimizer, nullptr), Error);
+  EXPECT_THROW(Trainer(net, optimizer, classify(), {.batch = 0}), Error);
+  EXPECT_THROW(Trainer(net, optimizer, classify(), {.accumulate = 0}), Error);
+  EXPECT_THROW(Trainer(net, optimizer, classify(), {.clip_norm = -1}), Error);
+  EXPECT_THROW(Trainer(net, optimizer, classify()).add(nullptr), Error);
+  EXPECT_THROW(Trainer(net, optimizer, classify()).fit(DataSplits{}), Error);
 }
 
-TEST_F(TrainerTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
-  Job job = this->job("other-job");
-  run(job);
-  job.optimizer.lr = 0.01;
+TEST(Trainer, StopsOnALossThatIsNotFiniteNamingTheStep) {
+  auto net = small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 1e12});
+  Trainer trainer(net, optimizer, classify(), quiet({.epochs = 50, .batch = 16}));
   try {
-    run(job);
-    FAIL() << "expected a refusal";
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("optimizer.lr was 0.05, is 0.01"), std::string::npos) << e.what();
-  }
-}
-
-TEST_F(TrainerTest, StopsOnALossThatIsNotFiniteNamingTheStep) {
-  Job job = this->job("diverges");
-  job.optimizer.lr = 1e6;
-  job.train.epochs = 20;
-  try {
-    run(job);
+    trainer.fit(points(64));
     FAIL() << "expected the loss to become infinite";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("expected a finite loss"), std::string::npos) << e.what();
-    EXPECT_NE(std::string(e.what()).find("at step"), std::string::npos) << e.what();
   }
-}
-
-TEST_F(TrainerTest, GoesOnWhenACheckpointCannotBeSaved) {
-  Job job = this->job("unwritable");
-  fs::create_directories(job.train.folder);
-  std::ofstream(job.train.folder / "checkpoints") << "a file where a folder should be";
-  std::ostringstream told;
-  TrainOptions options;
-  options.progress.mode = ProgressMode::plain;
-  options.progress.out = &told;
-  const TrainResult result = train(job, options);
-  EXPECT_EQ(result.summary.steps, 14);
-  EXPECT_FALSE(result.saved);
-  EXPECT_NE(told.str().find("training goes on"), std::string::npos) << told.str();
-}
-
-TEST_F(TrainerTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
-  const std::string straight = hash_after(job("uncapped"));
-  Job job = this->job("capped");
-  job.train.steps = 5;
-  const TrainResult capped = run(job);
-  EXPECT_EQ(capped.summary.steps, 5);
-  EXPECT_TRUE(capped.summary.metrics.contains("test_accuracy"));
-  job.train.steps = 0;
-  EXPECT_EQ(hash_after(job), straight);
-}
-
-TEST_F(TrainerTest, WritesAChromeTraceWhenAsked) {
-  const Job job = this->job("traced");
-  const fs::path file = runs_.path() / "trace.json";
-  TrainOptions options = quiet();
-  options.trace = file;
-  train(job, options);
-  const auto json = nlohmann::json::parse(text_of(file));
-  EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
-}
-
-TEST(Evaluator, CountsRowsWhoseLargestLogitIsTheLabel) {
-  const float values[] = {0, 2, 1, 5, 4, 3, 1, 1, 0};
-  const std::int64_t labels[] = {1, 2, 0};
-  EXPECT_EQ(count_hits(from_host<float>(values, {3, 3}), from_host<std::int64_t>(labels, {3})), 2);
 }
 
 }  // namespace

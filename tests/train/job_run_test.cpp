@@ -1,0 +1,194 @@
+#include "starling/train/job_run.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "starling/base/error.h"
+#include "starling/train/checkpoint/checkpoint.h"
+#include "train/tiny_fashion.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class JobRunTest : public ::testing::Test {
+ protected:
+  void SetUp() override { testing::write_tiny_fashion(data_.path(), 110, 40); }
+
+  // Batches of 16: six full ones and a tail of 14.
+  Job job(const std::string& name) const {
+    Job job;
+    job.model = {.name = "mlp"};
+    job.data = {.folder = data_.path(), .batch = 16};
+    job.optimizer = {.lr = 0.05, .momentum = 0.9};
+    job.train = {.epochs = 2, .seed = 7, .folder = runs_.path() / name};
+    job.distribute = {.threads = 1};
+    return job;
+  }
+
+  static TrainOptions quiet() {
+    TrainOptions options;
+    options.progress.mode = ProgressMode::off;
+    return options;
+  }
+
+  // Quiet, and asked to stop after so many steps.
+  static TrainResult run(const Job& job, std::int64_t stop_after = -1) {
+    std::int64_t asked = 0;
+    TrainOptions options = quiet();
+    if (stop_after >= 0) options.stop = [&asked, stop_after] { return asked++ >= stop_after; };
+    return train(job, options);
+  }
+
+  std::string hash_after(Job job) const { return run(job).summary.weights_hash; }
+
+  // Stops after so many steps, then runs again to the end.
+  std::string hash_with_a_break(const Job& job, std::int64_t steps) const {
+    EXPECT_TRUE(run(job, steps).stopped);
+    const TrainResult rest = run(job);
+    EXPECT_FALSE(rest.stopped);
+    return rest.summary.weights_hash;
+  }
+
+  testing::TestFolder data_{"trainer-data"};
+  testing::TestFolder runs_{"trainer-runs"};
+};
+
+TEST_F(JobRunTest, LearnsAndLeavesASummary) {
+  Job job = this->job("learns");
+  job.train.epochs = 6;
+  const TrainResult result = run(job);
+  EXPECT_EQ(result.summary.steps, 6 * 7);
+  EXPECT_GT(result.summary.metrics.at("test_accuracy"), 0.9);
+  EXPECT_LT(result.summary.loss, 0.5);
+  EXPECT_GT(result.summary.samples_per_s, 0);
+  EXPECT_GT(result.summary.peak_bytes, 0);
+  const auto json = nlohmann::json::parse(text_of(job.train.folder / "summary.json"));
+  for (const char* key : {"steps", "samples_per_s", "loss", "metrics", "peak_bytes", "weights_hash"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(json["weights_hash"], result.summary.weights_hash);
+  EXPECT_EQ(read_job(ConfigNode::load(job.train.folder / "job.yaml")), job);
+}
+
+TEST_F(JobRunTest, ResumesToTheSameBitsWithOneThread) {
+  const std::string straight = hash_after(job("straight"));
+  EXPECT_EQ(hash_with_a_break(job("at-epoch"), 7), straight);
+  EXPECT_EQ(hash_with_a_break(job("in-epoch"), 3), straight);
+  Job other = job("other-seed");
+  other.train.seed = 8;
+  EXPECT_NE(hash_after(other), straight);
+}
+
+TEST_F(JobRunTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
+  Job whole = job("whole");
+  whole.distribute = {.workers = 1, .deterministic = true, .shards = 6};
+  const std::string straight = hash_after(whole);
+  Job broken = whole;
+  broken.train.folder = runs_.path() / "broken";
+  broken.distribute.workers = 2;
+  EXPECT_TRUE(run(broken, 9).stopped);
+  broken.distribute.workers = 3;
+  EXPECT_EQ(hash_after(broken), straight);
+}
+
+TEST_F(JobRunTest, TwoWorkersLearnWhatOneDoes) {
+  const TrainResult one = run(job("one"));
+  Job job = this->job("two");
+  job.distribute = {.workers = 2, .threads = 2};
+  const TrainResult two = run(job);
+  EXPECT_NEAR(one.summary.loss, two.summary.loss, 1e-3);
+  EXPECT_EQ(one.summary.metrics, two.summary.metrics);
+}
+
+TEST_F(JobRunTest, AFinishedRunIsNotTrainedAgain) {
+  const Job job = this->job("finished");
+  const TrainResult first = run(job);
+  const TrainResult second = run(job);
+  EXPECT_EQ(second.summary.steps, first.summary.steps);
+  EXPECT_EQ(second.summary.weights_hash, first.summary.weights_hash);
+  EXPECT_EQ(second.summary.metrics, first.summary.metrics);
+  EXPECT_EQ(second.summary.loss, first.summary.loss);
+}
+
+TEST_F(JobRunTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
+  Job job = this->job("over");
+  const std::string first = hash_after(job);
+  job.train.resume = Resume::none;
+  job.optimizer.lr = 0.01;
+  EXPECT_NE(hash_after(job), first);
+  EXPECT_TRUE(fs::exists(job.train.folder / "checkpoints-before-1" / "step-00000014"));
+}
+
+TEST_F(JobRunTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
+  Job job = this->job("other-job");
+  run(job);
+  job.optimizer.lr = 0.01;
+  try {
+    run(job);
+    FAIL() << "expected a refusal";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("optimizer.lr was 0.05, is 0.01"), std::string::npos) << e.what();
+  }
+}
+
+TEST_F(JobRunTest, StopsOnALossThatIsNotFiniteNamingTheStep) {
+  Job job = this->job("diverges");
+  job.optimizer.lr = 1e6;
+  job.train.epochs = 20;
+  try {
+    run(job);
+    FAIL() << "expected the loss to become infinite";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("expected a finite loss"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("at step"), std::string::npos) << e.what();
+  }
+}
+
+TEST_F(JobRunTest, GoesOnWhenACheckpointCannotBeSaved) {
+  Job job = this->job("unwritable");
+  fs::create_directories(job.train.folder);
+  std::ofstream(job.train.folder / "checkpoints") << "a file where a folder should be";
+  std::ostringstream told;
+  TrainOptions options;
+  options.progress.mode = ProgressMode::plain;
+  options.progress.out = &told;
+  const TrainResult result = train(job, options);
+  EXPECT_EQ(result.summary.steps, 14);
+  EXPECT_FALSE(result.saved);
+  EXPECT_NE(told.str().find("training goes on"), std::string::npos) << told.str();
+}
+
+TEST_F(JobRunTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
+  const std::string straight = hash_after(job("uncapped"));
+  Job job = this->job("capped");
+  job.train.steps = 5;
+  const TrainResult capped = run(job);
+  EXPECT_EQ(capped.summary.steps, 5);
+  EXPECT_TRUE(capped.summary.metrics.contains("test_accuracy"));
+  job.train.steps = 0;
+  EXPECT_EQ(hash_after(job), straight);
+}
+
+TEST_F(JobRunTest, WritesAChromeTraceWhenAsked) {
+  const Job job = this->job("traced");
+  const fs::path file = runs_.path() / "trace.json";
+  TrainOptions options = quiet();
+  options.trace = file;
+  train(job, options);
+  const auto json = nlohmann::json::parse(text_of(file));
+  EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
+}
+
+}  // namespace
+}  // namespace starling
