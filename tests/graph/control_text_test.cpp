@@ -130,6 +130,20 @@ TEST(ControlText, RefusesWhatDoesNotFit) {
   EXPECT_NE(message_of([&] { parse_graph(deep); }).find("expected bodies at most 32 deep"), std::string::npos);
 }
 
+// Each level names the one below in both branches: 30 levels would be a thousand million nodes.
+TEST(ControlText, RefusesBodiesThatGrowWithoutBound) {
+  const auto nested = [](int depth) {
+    std::string text = "%0 = input {index=0, dtype=bool}\nreturn %0\n";
+    for (int i = 0; i < depth; ++i) {
+      text = "body 0 {\n" + text + "}\n%0 = input {index=0, dtype=bool}\n" +
+             "%1 = cond(%0, %0) {then=0, otherwise=0}\nreturn %1\n";
+    }
+    return "starling-graph 1\n" + text;
+  };
+  EXPECT_NO_THROW(parse_graph(nested(10)));
+  EXPECT_NE(message_of([&] { parse_graph(nested(30)); }).find("nodes with every body written out"), std::string::npos);
+}
+
 TEST(ControlText, SurvivesMutations) {
   const std::string text = print(rich());
   std::uint64_t state = 7;

@@ -11,30 +11,36 @@ using testing::bit_equal;
 using testing::logical_cpus;
 
 struct SmallStep {
-  const zoo::Net& known;
-  nn::Sequential net;
+  zoo::Sized sized;
+  zoo::Recipe recipe;
+  std::shared_ptr<nn::Module> net;
   optim::Sgd opt;
-  zoo::Batch batch;
+  TensorList batch;
 
   explicit SmallStep(const std::string& name)
-      : known(zoo::find(name)),
-        net(make(known)),
-        opt(net.parameters(), {.lr = 0.01, .momentum = 0.9}),
-        batch(zoo::random_batch(known, known.small)) {
+      : sized(zoo::nets().small(name)),
+        recipe(sized.net.make()),
+        net(make(recipe)),
+        opt(net->parameters(), {.lr = 0.01, .momentum = 0.9}),
+        batch(zoo::random_batch(recipe, sized.batch)) {
     manual_seed(7);
   }
 
-  Tensor step(const Tensor& x, const Tensor& y) {
-    Tensor loss = zoo::loss(net(x), y);
-    loss.backward();
-    opt.step();
-    return loss;
+  CompiledFunction compiled(CompileOptions options) {
+    const auto step = [this](std::span<const Tensor> in) {
+      const Tensor loss = zoo::loss(recipe, *net, in);
+      loss.backward();
+      opt.step();
+      return TensorList{loss};
+    };
+    return {step, std::move(options)};
   }
+  std::span<const Tensor> fields() const { return {batch.data(), batch.size()}; }
 
  private:
-  static nn::Sequential make(const zoo::Net& known) {
+  static std::shared_ptr<nn::Module> make(const zoo::Recipe& recipe) {
     manual_seed(7);
-    return known.make(known.small.options);
+    return recipe.make();
   }
 };
 
@@ -50,24 +56,17 @@ TEST_P(PlacedNet, TrainsAsOnOneDeviceBitForBit) {
   SmallStep plain(GetParam()), split(GetParam());
   auto options = logical_cpus(2);
   options.measured = scattered;
-  auto one = compile([&](const Tensor& x, const Tensor& y) { return plain.step(x, y); }, {.threads = 1});
-  auto two = compile([&](const Tensor& x, const Tensor& y) { return split.step(x, y); },
-                     {.threads = 1, .strategy = placed(options)});
+  auto one = plain.compiled({.threads = 1});
+  auto two = split.compiled({.threads = 1, .strategy = placed(options)});
   for (int step = 0; step < 2; ++step) {
-    EXPECT_TRUE(bit_equal(one(plain.batch.x, plain.batch.y), two(split.batch.x, split.batch.y))) << "step " << step;
+    EXPECT_TRUE(bit_equal(one.call(plain.fields())[0], two.call(split.fields())[0])) << "step " << step;
   }
-  const auto want = plain.net.named_parameters(), got = split.net.named_parameters();
+  const auto want = plain.net->named_parameters(), got = split.net->named_parameters();
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(bit_equal(want[i].second, got[i].second)) << want[i].first;
   EXPECT_EQ(two.explain().find("with 0 transfers"), std::string::npos);
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const auto& [name, net] : zoo::nets()) {
-    if (net.small.batch > 0) all.push_back(name);
-  }
-  return all;
-}
+std::vector<std::string> names() { return zoo::nets().names(); }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, PlacedNet, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
 

@@ -101,6 +101,21 @@ TEST_F(SavedTensors, AreWrittenInABranchOnlyWhenItIsTaken) {
   EXPECT_TRUE(fs::exists(file()));
 }
 
+TEST_F(SavedTensors, AreRefusedInABranchThatAGradientGoesThrough) {
+  GraphBuilder b;
+  const Tensor w = b.variable("w", one_value(2));
+  const Tensor due = b.placeholder("due", DType::boolean, {});
+  const TensorList made = cond(
+      due,
+      [&] {
+        save(file(), {"w"}, TensorList{w});
+        return TensorList{w * w};
+      },
+      [&] { return TensorList{w * 1.0}; });
+  EXPECT_TRUE(holds(error_of([&] { b.gradients(made[0], {w}); }),
+                    "[cond] expected bodies without effects where a gradient goes through, got save"));
+}
+
 TEST_F(SavedTensors, AreNumberedByAStep) {
   GraphBuilder b;
   const Tensor step = b.placeholder("step", DType::i64, {});

@@ -386,5 +386,18 @@ TEST(Session, ServesSeveralThreadsAtOnce) {
   EXPECT_EQ(s.programs(), 2u);
 }
 
+TEST(Session, WhatIsBuiltBehindAnAfterDoesNotRunItsTargets) {
+  Tensor w = values({3});
+  w.set_name("w");
+  GraphBuilder b;
+  const Tensor x = b.placeholder("x", DType::f32, {1});
+  const Target bump = b.updates("bump", [&] { assign(w, add(w, one_value(1))); });
+  b.after({bump}, [&] { b.name("bumped", mul(x, w)); });
+  b.name("plain", mul(x, w));
+  Session s(b.finish());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(s.run({"plain"}, {{"x", values({2})}})[0].item(), 6);
+  EXPECT_EQ(s.run({"bumped"}, {{"x", values({2})}})[0].item(), 8);
+}
+
 }  // namespace
 }  // namespace starling::testing

@@ -11,17 +11,18 @@ namespace starling::testing {
 
 // One network with its optimizer and one batch, made from a seed: two of the same seed begin alike.
 struct Bench {
-  nn::Sequential net;
+  std::shared_ptr<nn::Module> made;
+  nn::Module& net;
   optim::Sgd opt;
   Tensor x, y;
 
   Bench(const std::string& name, std::int64_t batch, DType dtype, std::int64_t seed = 7)
-      : net(make(name, dtype, seed)), opt(net.parameters(), {.lr = 0.05, .momentum = 0.9}) {
-    const auto& spec = zoo::find(name);
-    Shape shape = spec.sample;
+      : made(make(name, dtype, seed)), net(*made), opt(net.parameters(), {.lr = 0.05, .momentum = 0.9}) {
+    const auto fields = zoo::nets().bench(name).net.make().fields;
+    Shape shape = fields[0].sample;
     shape.insert(0, batch);
     x = cast(normal(shape), dtype);
-    y = cast(uniform({batch}, {.low = 0, .high = static_cast<double>(spec.classes) - 0.001}), DType::i64);
+    y = cast(uniform({batch}, {.low = 0, .high = static_cast<double>(fields[1].below) - 0.001}), DType::i64);
     default_generator().seed(seed);
   }
 
@@ -42,10 +43,10 @@ struct Bench {
   }
 
  private:
-  static nn::Sequential make(const std::string& name, DType dtype, std::int64_t seed) {
+  static std::shared_ptr<nn::Module> make(const std::string& name, DType dtype, std::int64_t seed) {
     manual_seed(seed);
-    nn::Sequential net = zoo::find(name).make({.dropout = false});
-    net.to(dtype);
+    auto net = zoo::nets().bench(name).net.make().make();
+    net->to(dtype);
     return net;
   }
 };

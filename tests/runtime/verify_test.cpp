@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "runtime/step_testing.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/binary.h"
 #include "starling/ops/registry.h"
+#include "starling/ops/saved_tensors.h"
 #include "starling/runtime/verify_run.h"
 
 namespace starling {
@@ -56,16 +60,32 @@ TEST(Verify, AHealthyStepPassesAndListsLossParametersAndTheirState) {
   EXPECT_TRUE(has("fc1.weight.velocity"));
 }
 
+TEST(Verify, AStepThatActsOnFilesIsRefused) {
+  const Tensor x = full({2}, 1.0);
+  const TraceFn step = [](std::span<const Tensor> in) {
+    save("never-written.safetensors", {"x"}, TensorList{in[0]});
+    return TensorList{in[0] * 2.0};
+  };
+  try {
+    verify_step(step, {&x, 1}, {});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("acts on its variables alone, got save"), std::string::npos);
+  }
+  EXPECT_FALSE(std::filesystem::exists("never-written.safetensors"));
+}
+
 TEST(Verify, NetworksOfEveryKindPass) {
   for (const char* name : {"lstm", "gpt", "resnet18"}) {
-    const zoo::Net& known = zoo::find(name);
+    const zoo::Sized known = zoo::nets().small(name);
+    const zoo::Recipe recipe = known.net.make();
     manual_seed(5);
-    nn::Sequential net = known.make(known.small.options);
-    optim::Sgd optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
-    const zoo::Batch batch = zoo::random_batch(known, known.small);
-    const Tensor arguments[] = {batch.x, batch.y};
+    const auto net = recipe.make();
+    optim::Sgd optimizer(net->parameters(), {.lr = 0.01, .momentum = 0.9});
+    const TensorList batch = zoo::random_batch(recipe, known.batch);
+    const std::vector<Tensor> arguments(batch.begin(), batch.end());
     const auto step = [&](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss(net(in[0]), in[1]);
+      const Tensor loss = zoo::loss(recipe, *net, in);
       loss.backward();
       optimizer.step();
       return TensorList{loss};

@@ -14,31 +14,34 @@ namespace {
 constexpr optim::SgdOptions kSgd{.lr = 0.01, .momentum = 0.9};
 constexpr std::int64_t kSeed = 1;
 
-zoo::Setting setting_of(const BenchOptions& options) {
-  zoo::Setting setting = zoo::published(zoo::find(options.net));
-  if (options.batch > 0) setting.batch = options.batch;
-  return setting;
+zoo::Recipe find_recipe(const BenchOptions& options) {
+  return as_usage([&] { return zoo::nets().bench(options.net); }).net.make();
 }
 
-nn::Sequential make_net(const BenchOptions& options) {
+std::shared_ptr<nn::Module> make_net(const zoo::Recipe& recipe, const BenchOptions& options) {
   const auto dtype = parse_dtype(options.dtype);
   const auto device = parse_device(options.device);
   if (!dtype || !is_float(*dtype))
     throw UsageError("[bench] expected a float dtype (f32, f64), got '" + options.dtype + "'");
   if (!device) throw UsageError("[bench] expected a device (cpu, cuda), got '" + options.device + "'");
-  const zoo::Net& known = as_usage([&]() -> const zoo::Net& { return zoo::find(options.net); });
   manual_seed(kSeed);
-  nn::Sequential net = known.make(setting_of(options).options);
-  net.to(*dtype);
-  net.to(*device);
-  net.train(options.phase == "train");
+  auto net = recipe.make();
+  net->to(*dtype);
+  net->to(*device);
+  net->train(options.phase == "train");
   return net;
 }
 
-zoo::Batch make_batch(const BenchOptions& options) {
-  const zoo::Batch batch = zoo::random_batch(zoo::find(options.net), setting_of(options), *parse_dtype(options.dtype));
-  const Device device = *parse_device(options.device);
-  return {to(batch.x, device), to(batch.y, device)};
+TensorList make_batch(const zoo::Recipe& recipe, const BenchOptions& options) {
+  const std::int64_t size = options.batch > 0 ? options.batch : zoo::nets().bench(options.net).batch;
+  TensorList batch = zoo::random_batch(recipe, size, *parse_dtype(options.dtype));
+  for (Tensor& field : batch) field = to(field, *parse_device(options.device));
+  return batch;
+}
+
+// In files: x, y, then numbered.
+std::string input_name(std::size_t i) {
+  return "input." + (i == 0 ? std::string("x") : i == 1 ? std::string("y") : "y" + std::to_string(i));
 }
 
 }  // namespace
@@ -46,56 +49,52 @@ zoo::Batch make_batch(const BenchOptions& options) {
 BenchNet::BenchNet(const BenchOptions& options)
     : train_(options.phase == "train"),
       eager_(options.mode == "eager"),
-      net_(make_net(options)),
-      batch_(make_batch(options)),
-      optimizer_(net_.parameters(), kSgd),
+      recipe_(find_recipe(options)),
+      net_(make_net(recipe_, options)),
+      batch_(make_batch(recipe_, options)),
+      optimizer_(net_->parameters(), kSgd),
       compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()},
                              .threads = options.threads,
                              .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
                              .branches = options.branches}) {
-  default_generator().to(batch_.x.device());  // steps advance it where they run
+  default_generator().to(device());  // steps advance it where they run
 }
 
-TensorList BenchNet::body(const Tensor& x, const Tensor& y) {
+TensorList BenchNet::body(std::span<const Tensor> fields) {
   if (!train_) {
     const NoGrad no_grad;
-    return {net_(x)};
+    return {(*net_)(fields[0])};
   }
-  const Tensor error = loss(x, y);
+  const Tensor error = zoo::loss(recipe_, *net_, fields);
   error.backward();
   optimizer_.step();
   return {error};
 }
 
-Tensor BenchNet::loss(const Tensor& x, const Tensor& y) { return zoo::loss(net_(x), y); }
-
 TraceFn BenchNet::function() {
-  return [this](std::span<const Tensor> in) { return body(in[0], in.size() > 1 ? in[1] : Tensor()); };
+  return [this](std::span<const Tensor> in) { return body(in); };
 }
 
 TraceFn BenchNet::gradients() {
   return [this](std::span<const Tensor> in) {
-    const Tensor error = loss(in[0], in[1]);
+    const Tensor error = zoo::loss(recipe_, *net_, in);
     TensorList all{error};
-    for (const auto& gradient : starling::gradients({&error, 1}, net_.parameters())) all.push_back(gradient);
+    for (const auto& gradient : starling::gradients({&error, 1}, net_->parameters())) all.push_back(gradient);
     return all;
   };
 }
 
-std::vector<Tensor> BenchNet::arguments() const {
-  return train_ ? std::vector<Tensor>{batch_.x, batch_.y} : std::vector<Tensor>{batch_.x};
-}
+std::vector<Tensor> BenchNet::arguments() const { return {batch_.begin(), train_ ? batch_.end() : batch_.begin() + 1}; }
 
 std::vector<std::string> BenchNet::gradient_names() const {
   std::vector<std::string> names{"loss"};
-  for (const auto& parameter : net_.parameters()) names.push_back("grad " + parameter.name());
+  for (const auto& parameter : net_->parameters()) names.push_back("grad " + parameter.name());
   return names;
 }
 
 Tensor BenchNet::step() {
-  if (eager_) return body(batch_.x, batch_.y)[0];
-  const Tensor arguments[] = {batch_.x, batch_.y};
-  return compiled_.call({arguments, train_ ? 2U : 1U})[0];
+  const auto in = fields().first(train_ ? batch_.size() : 1);
+  return eager_ ? body(in)[0] : compiled_.call(in)[0];
 }
 
 std::int64_t BenchNet::program_bytes() const {
@@ -108,8 +107,8 @@ std::int64_t BenchNet::variable_bytes() const {
     for (const auto& [name, tensor] : named)
       bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
   };
-  add(net_.named_parameters());
-  add(net_.named_buffers());
+  add(net_->named_parameters());
+  add(net_->named_buffers());
   if (train_) add(optimizer_.state());
   return bytes;
 }
@@ -124,9 +123,8 @@ void BenchNet::export_to(const std::filesystem::path& file) const {
     }
     return order;
   };
-  const std::string order = add(net_.named_parameters()), buffers = add(net_.named_buffers());
-  tensors.push_back({"input.x", batch_.x});
-  tensors.push_back({"input.y", batch_.y});
+  const std::string order = add(net_->named_parameters()), buffers = add(net_->named_buffers());
+  for (std::size_t i = 0; i < batch_.size(); ++i) tensors.push_back({input_name(i), batch_[i]});
   write_safetensors(file, tensors, {{"order", order}, {"buffers", buffers}}).value();
 }
 
@@ -139,10 +137,9 @@ void BenchNet::import_from(const std::filesystem::path& file) {
     const NoGrad no_grad;
     copy_into(into, to(cast(from, into.dtype()), into.device()));
   };
-  for (auto& [name, tensor] : net_.named_parameters()) load(name, tensor);
-  for (auto& [name, tensor] : net_.named_buffers()) load(name, tensor);
-  load("input.x", batch_.x);
-  load("input.y", batch_.y);
+  for (auto& [name, tensor] : net_->named_parameters()) load(name, tensor);
+  for (auto& [name, tensor] : net_->named_buffers()) load(name, tensor);
+  for (std::size_t i = 0; i < batch_.size(); ++i) load(input_name(i), batch_[i]);
 }
 
 }  // namespace starling::cli

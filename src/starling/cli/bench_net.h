@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,8 @@ class BenchNet {
   BenchNet& operator=(const BenchNet&) = delete;
 
   Tensor step();  // the logits, or the loss before the update
-  Device device() const { return batch_.x.device(); }
-  std::int64_t batch() const { return batch_.x.size(0); }
+  Device device() const { return batch_[0].device(); }
+  std::int64_t batch() const { return batch_[0].size(0); }
   CompiledFunction& compiled() { return compiled_; }
   std::int64_t program_bytes() const;   // of the compiled step's arena and scratch; 0 if it runs eagerly
   std::int64_t variable_bytes() const;  // of parameters, buffers and, for training, the optimizer's state
@@ -56,13 +57,14 @@ class BenchNet {
   void import_from(const std::filesystem::path& file);
 
  private:
-  TensorList body(const Tensor& x, const Tensor& y);
-  Tensor loss(const Tensor& x, const Tensor& y);
+  TensorList body(std::span<const Tensor> fields);
+  std::span<const Tensor> fields() const { return {batch_.data(), batch_.size()}; }
 
   bool train_;
   bool eager_;
-  nn::Sequential net_;
-  zoo::Batch batch_;
+  zoo::Recipe recipe_;
+  std::shared_ptr<nn::Module> net_;
+  TensorList batch_;
   optim::Sgd optimizer_;
   CompiledFunction compiled_;
 };

@@ -18,10 +18,12 @@ Shape without_first(const Shape& shape) {
 void check_output(const Tensor& out, const Tensor& column, std::int64_t rows) {
   Shape shape = column.shape();
   shape[0] = rows;
-  check(
-      out.dtype() == column.dtype() && out.shape() == shape && out.contiguous() && out.device().kind == DeviceKind::cpu,
-      "[dataset] expected a dense {} on a CPU to gather into, got {}", to_string(TensorType{column.dtype(), shape}),
-      to_string(out.type()));
+  if (out.dtype() == column.dtype() && out.shape() == shape && out.contiguous() &&
+      out.device().kind == DeviceKind::cpu) {
+    return;
+  }
+  fail("[dataset] expected a dense {} on a CPU to gather into, got {}", to_string(TensorType{column.dtype(), shape}),
+       to_string(out.type()));
 }
 
 }  // namespace
@@ -46,10 +48,18 @@ std::vector<TensorType> TensorDataset::fields() const {
 }
 
 void TensorDataset::gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const {
+  gather_columns(rows, out, 0);
+}
+
+void TensorDataset::gather_columns(std::span<const std::int64_t> rows, std::span<const Tensor> out,
+                                   std::size_t first) const {
   check(out.size() == columns_.size(), "[dataset] expected {} tensors to gather into, got {}", columns_.size(),
         out.size());
-  for (auto row : rows) check(row >= 0 && row < size(), "[dataset] expected samples below {}, got {}", size(), row);
-  for (std::size_t f = 0; f < columns_.size(); ++f) {
+  const std::int64_t samples = size();
+  for (auto row : rows) {
+    if (row < 0 || row >= samples) fail("[dataset] expected samples below {}, got {}", samples, row);
+  }
+  for (std::size_t f = first; f < columns_.size(); ++f) {
     const Tensor& column = columns_[f];
     check_output(out[f], column, static_cast<std::int64_t>(rows.size()));
     if (rows.empty()) continue;

@@ -28,6 +28,8 @@ class TensorDataset final : public Dataset {
   std::int64_t size() const override;
   std::vector<TensorType> fields() const override;
   void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override;
+  // The same of column `first` and those after it; out still has a tensor for each.
+  void gather_columns(std::span<const std::int64_t> rows, std::span<const Tensor> out, std::size_t first) const;
 
  private:
   std::vector<Tensor> columns_;

@@ -1,77 +1,225 @@
 #include "starling/data/loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/base/result.h"
+#include "starling/data/indexed_batches.h"
+#include "starling/data/stream_batches.h"
 
 namespace starling {
+namespace {
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : dataset_(std::move(dataset)), options_(options) {
-  check(dataset_ && dataset_->size() > 0, "[loader] expected a data set with samples, got none");
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kLeastRows = 8;  // of a part: less is not worth another thread's while
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void check_options(const LoaderOptions& options) {
   check(options.batch >= 1, "[loader] expected a batch of at least 1, got {}", options.batch);
+  check(options.workers >= 1 && options.workers <= 256, "[loader] expected 1 to 256 workers, got {}", options.workers);
   check(options.prefetch >= 1 && options.prefetch <= 64, "[loader] expected 1 to 64 batches to prefetch, got {}",
         options.prefetch);
-  check(samples_per_epoch() > 0, "[loader] expected a batch of at most the {} samples when the last is dropped, got {}",
-        dataset_->size(), options.batch);
-  check_position(options.start);
-  const std::int64_t rows = std::min(options.batch, dataset_->size());
-  slots_.resize(static_cast<std::size_t>(options.prefetch) + 1);  // one more is in the user's hands
-  for (auto& slot : slots_) {
-    for (auto type : dataset_->fields()) {
-      type.shape.insert(0, rows);
-      slot.buffers.push_back(empty(type.shape, type.dtype));
-    }
+  check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
+        "[loader] expected a rank below the number of ranks, got {} of {}", options.rank, options.ranks);
+}
+
+std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
+  check_options(options);
+  return std::make_unique<IndexedBatches>(std::move(dataset), IndexedBatches::Options{.batch = options.batch,
+                                                                                      .seed = options.seed,
+                                                                                      .shuffle = options.shuffle,
+                                                                                      .drop_last = options.drop_last,
+                                                                                      .rank = options.rank,
+                                                                                      .ranks = options.ranks});
+}
+
+std::unique_ptr<BatchSource> streamed(RecordShards shards, StreamOptions stream, const LoaderOptions& options) {
+  check_options(options);
+  if (!options.shuffle) {
+    stream.shuffle_shards = false;
+    stream.shuffle_samples = stream.interleave = 1;
   }
-  start(options.start);
+  return std::make_unique<StreamBatches>(
+      std::make_shared<const ShardSet>(std::move(shards)),
+      StreamBatches::Options{
+          .batch = options.batch,
+          .drop_last = options.drop_last,
+          .stream = {.stream = stream, .seed = options.seed, .rank = options.rank, .ranks = options.ranks}});
+}
+
+std::int64_t bytes_of_sample(const std::vector<TensorType>& fields) {
+  std::int64_t bytes = 0;
+  for (const auto& type : fields) bytes += type.shape.numel() * static_cast<std::int64_t>(size_of(type.dtype));
+  return bytes;
+}
+
+std::string message_of(const std::exception& error) {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return ours ? message_without_rank(*ours) : error.what();
+}
+
+}  // namespace
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : options_(options), source_(indexed(std::move(dataset), options)) {
+  prepare();
+}
+
+Loader::Loader(RecordShards shards, const StreamOptions& stream, const LoaderOptions& options)
+    : options_(options), source_(streamed(std::move(shards), stream, options)) {
+  prepare();
 }
 
 Loader::~Loader() { stop(); }
 
-std::int64_t Loader::samples_per_epoch() const {
-  return options_.drop_last ? dataset_->size() / options_.batch * options_.batch : dataset_->size();
+void Loader::prepare() {
+  const auto raw = source_->fields();
+  pipeline_ = TransformPipeline(options_.transforms, raw);
+  const std::int64_t rows = source_->largest_batch();
+  const std::int64_t share = (rows + options_.workers - 1) / options_.workers;
+  const std::int64_t part_rows = pipeline_.mixes() ? rows : std::min(rows, std::max(share, 2 * kLeastRows));
+  const std::int64_t staging = pipeline_.empty() ? 0 : options_.workers * part_rows * bytes_of_sample(raw);
+  const std::int64_t batch = std::max<std::int64_t>(rows * bytes_of_sample(pipeline_.fields()), 1);
+  const std::int64_t fit = (options_.prefetch_bytes - staging) / batch;
+  check(fit >= 2, "[loader] expected prefetch_bytes of at least {} for two batches of {}, got {}", staging + 2 * batch,
+        rows, options_.prefetch_bytes);
+  source_->seek(options_.start);
+  const auto count = std::min<std::int64_t>(fit, options_.prefetch + 1);  // one more is in the user's hands
+  for (std::int64_t i = 0; i < count; ++i) {
+    slots_.push_back(std::make_unique<BatchSlot>(pipeline_.fields(), rows, source_->new_plan()));
+  }
+  workers_.resize(static_cast<std::size_t>(options_.workers));
+  for (auto& worker : workers_) {
+    worker.scratch.rows.reserve(static_cast<std::size_t>(part_rows));
+    if (pipeline_.empty()) continue;
+    for (auto type : raw) {
+      type.shape.insert(0, part_rows);
+      worker.staging.push_back(empty(type.shape, type.dtype));
+    }
+  }
+  position_ = options_.start;
+  start();
 }
 
-std::int64_t Loader::batches_per_epoch() const { return (samples_per_epoch() + options_.batch - 1) / options_.batch; }
+std::int64_t Loader::samples_per_epoch() const { return source_->samples_per_epoch(); }
 
-void Loader::check_position(DataPosition position) const {
-  check(position.epoch >= 0 && position.sample >= 0 && position.sample <= dataset_->size(),
-        "[loader] expected an epoch of at least 0 and a sample of 0 to {}, got {} and {}", dataset_->size(),
-        position.epoch, position.sample);
+std::int64_t Loader::batches_per_epoch() const {
+  const std::int64_t samples = samples_per_epoch();
+  return samples < 0 ? -1 : (samples + options_.batch - 1) / options_.batch;
 }
 
-std::int64_t Loader::batch_size_at(std::int64_t sample) const {
-  const std::int64_t left = dataset_->size() - sample;
-  return options_.drop_last && left < options_.batch ? 0 : std::min(left, options_.batch);
+LoaderStats Loader::stats() const {
+  std::scoped_lock lock(mutex_);
+  return stats_;
+}
+
+// A batch that cannot be made counts once all its parts have ended: then the first of its errors is known.
+bool Loader::ready() const {
+  if (taken_ == planned_) return taken_ == failed_;
+  const BatchSlot& slot = *slots_[taken_ % slots_.size()];
+  return slot.done == slot.parts;
 }
 
 const Batch* Loader::next() {
   std::unique_lock lock(mutex_);
-  returned_ = taken_;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return taken_ < made_ || error_; });
-  if (taken_ == made_) std::rethrow_exception(error_);
-  const Slot& slot = slots_[taken_++ % slots_.size()];
-  position_ = slot.after;
-  return slot.batch.size > 0 ? &slot.batch : nullptr;
+  if (returned_ != taken_) {
+    returned_ = taken_;
+    work_.notify_one();
+  }
+  if (!ready()) {
+    const auto begin = Clock::now();
+    ready_.wait(lock, [&] { return ready(); });
+    stats_.waited_s += seconds_since(begin);
+  }
+  if (taken_ == failed_) std::rethrow_exception(error_);
+  const BatchSlot& slot = slot_of(taken_++);
+  position_ = slot.plan().after;
+  if (slot.plan().ends_epoch) return nullptr;
+  ++stats_.batches;
+  stats_.samples += slot.batch().size;
+  stats_.bytes += slot.batch().size * bytes_of_sample(fields());
+  return &slot.batch();
 }
 
 void Loader::seek(DataPosition position) {
-  check_position(position);
+  const nlohmann::json before = state();
   stop();
-  start(position);
+  try {
+    source_->seek(position);
+  } catch (...) {
+    go_back(before);
+    throw;
+  }
+  position_ = position;
+  start();
 }
 
-void Loader::start(DataPosition position) {
-  position_ = position;
-  made_ = taken_ = returned_ = 0;
+nlohmann::json Loader::state() {
+  std::unique_lock lock(mutex_);
+  ready_.wait(lock, [&] { return !planning_; });
+  planning_ = true;  // nobody plans meanwhile, making goes on
+  std::vector<const BatchPlan*> undone;
+  for (std::uint64_t number = planned_ + (plan_failed_ ? 1 : 0); number > taken_; --number) {
+    undone.push_back(&slot_of(number - 1).plan());
+  }
+  lock.unlock();
+  nlohmann::json state;
+  std::exception_ptr error;
+  try {
+    state = source_->state(undone, position_);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  planning_ = false;
+  work_.notify_all();
+  if (error) std::rethrow_exception(error);
+  return state;
+}
+
+void Loader::restore(const nlohmann::json& state) {
+  const nlohmann::json before = this->state();
+  stop();
+  try {
+    position_ = source_->restore(state);
+  } catch (const std::exception& error) {
+    go_back(before);
+    if (dynamic_cast<const nlohmann::json::exception*>(&error) == nullptr) throw;
+    fail("[loader] expected the saved state of a loader of this kind, got: {}", error.what());
+  }
+  start();
+}
+
+// As it was before something was refused, so that whoever catches the error can go on.
+void Loader::go_back(const nlohmann::json& before) {
+  try {
+    source_->restore(before);
+    start();
+  } catch (...) {
+    planned_ = taken_ = returned_ = failed_ = 0;
+    error_ = std::current_exception();
+  }
+}
+
+void Loader::start() {
+  planned_ = parted_ = taken_ = returned_ = 0;
+  planning_ = plan_failed_ = false;
+  record_bytes_ = last_record_bytes_ = 0;
   stopping_ = false;
+  failed_ = ~std::uint64_t{0};
   error_ = nullptr;
-  worker_ = std::thread([this, position, rank = thread_rank()] {
-    set_thread_rank(rank);
-    work(position);
-  });
+  for (auto& worker : workers_) {
+    worker.thread = std::thread([this, &worker, rank = thread_rank()] {
+      set_thread_rank(rank);
+      work(worker);
+    });
+  }
 }
 
 void Loader::stop() {
@@ -79,69 +227,140 @@ void Loader::stop() {
     std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  worker_.join();
+  work_.notify_all();
+  for (auto& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
+  }
+  for (auto& slot : slots_) source_->release(slot->plan());
 }
 
-void Loader::work(DataPosition position) {
-  std::vector<std::int64_t> rows;
-  rows.reserve(static_cast<std::size_t>(std::min(options_.batch, dataset_->size())));
-  while (true) {
-    std::uint64_t number = 0;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || made_ - returned_ < slots_.size(); });
-      if (stopping_) return;
-      number = made_;
+bool Loader::may_plan() const {
+  if (planning_ || failed_ <= planned_ || planned_ - returned_ >= slots_.size()) return false;
+  return record_bytes_ == 0 || record_bytes_ + last_record_bytes_ <= options_.prefetch_bytes;
+}
+
+void Loader::work(Worker& worker) {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (parted_ < planned_) {
+      make_part(lock, worker);
+    } else if (may_plan()) {
+      plan_batch(lock);
+    } else {
+      work_.wait(lock);
     }
-    Slot& slot = slots_[number % slots_.size()];
+  }
+}
+
+void Loader::plan_batch(std::unique_lock<std::mutex>& lock) {
+  planning_ = true;
+  const std::uint64_t number = planned_;
+  BatchSlot& slot = slot_of(number);
+  lock.unlock();
+  const auto begin = Clock::now();
+  std::exception_ptr error;
+  try {
+    source_->plan(slot.plan(), stopping_);
+    if (!stopping_) slot.shape(pipeline_.mixes() ? 1 : options_.workers, kLeastRows);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const double seconds = seconds_since(begin);
+  lock.lock();
+  stats_.made_s += seconds;
+  planning_ = false;
+  if (error) {
+    plan_failed_ = true;
+    note_failure(number, 0, error);
+  } else if (!stopping_) {
+    ++planned_;
+    last_record_bytes_ = slot.plan().record_bytes;
+    record_bytes_ += last_record_bytes_;
+    if (slot.parts == 0 && parted_ == number) skip_to_parts();
+    if (slot.parts > 1) {
+      work_.notify_all();
+    } else if (may_plan()) {
+      work_.notify_one();
+    }
+  }
+  ready_.notify_one();
+}
+
+// A batch without samples for this rank has nothing to make.
+void Loader::skip_to_parts() {
+  while (parted_ < planned_ && slot_of(parted_).claimed == slot_of(parted_).parts) ++parted_;
+}
+
+void Loader::make_part(std::unique_lock<std::mutex>& lock, Worker& worker) {
+  const std::uint64_t number = parted_;
+  BatchSlot& slot = slot_of(number);
+  const int part = slot.claimed++;
+  skip_to_parts();
+  const bool wanted = number < failed_ || (number == failed_ && part < failed_part_);
+  if (wanted) {
+    lock.unlock();
+    const auto begin = Clock::now();
     std::exception_ptr error;
     try {
-      fill(slot, position, rows);
+      make_rows_or_tell(slot, slot.part_begin(part), slot.part_begin(part + 1), worker);
     } catch (...) {
       error = std::current_exception();
     }
-    {
-      std::scoped_lock lock(mutex_);
-      error_ = error;
-      if (!error) ++made_;
-    }
-    changed_.notify_all();
-    if (error) return;
-    position = slot.after;
+    const double seconds = seconds_since(begin);
+    lock.lock();
+    stats_.made_s += seconds;
+    if (error) note_failure(number, part, error);
   }
+  if (++slot.done < slot.parts) return;
+  record_bytes_ -= slot.plan().record_bytes;
+  source_->release(slot.plan());
+  if (number == taken_) ready_.notify_one();
+  work_.notify_one();  // there may be room for another plan now
 }
 
-void Loader::fill(Slot& slot, DataPosition position, std::vector<std::int64_t>& rows) {
-  const std::int64_t size = batch_size_at(position.sample);
-  slot.batch.size = size;
-  slot.batch.begin = position;
-  slot.after = size > 0 ? DataPosition{position.epoch, position.sample + size} : DataPosition{position.epoch + 1, 0};
-  if (size == 0) return;
-  const EpochOrder order(
-      {.size = dataset_->size(), .seed = options_.seed, .epoch = position.epoch, .shuffle = options_.shuffle});
-  rows.clear();
-  for (std::int64_t i = 0; i < size; ++i) rows.push_back(order.sample_at(position.sample + i));
-  shape_batch(slot, size);
-  dataset_->gather(rows, {slot.batch.fields.data(), slot.batch.fields.size()});
+void Loader::note_failure(std::uint64_t number, int part, std::exception_ptr error) {
+  if (number > failed_ || (number == failed_ && part > failed_part_)) return;
+  failed_ = number;
+  failed_part_ = part;
+  error_ = std::move(error);
 }
 
-void Loader::shape_batch(Slot& slot, std::int64_t size) {
-  if (slot.shaped_size == size) return;
-  slot.shaped_size = size;
-  if (size == slot.buffers.front().size(0)) {
-    slot.batch.fields = slot.buffers;
+void Loader::make_rows(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker) const {
+  const TensorList out = slot.rows(begin, end);
+  if (pipeline_.empty()) {
+    source_->make(slot.plan(), begin, end, {out.data(), out.size()}, worker.scratch);
     return;
   }
-  if (slot.views.empty() || slot.views.front().size(0) != size) {
-    slot.views.clear();
-    for (const auto& buffer : slot.buffers) {
-      Shape shape = buffer.shape();
-      shape[0] = size;
-      slot.views.push_back(view_of(buffer, shape, buffer.strides(), 0));
+  const TensorList raw = rows_of(worker.staging, 0, end - begin);
+  source_->make(slot.plan(), begin, end, {raw.data(), raw.size()}, worker.scratch);
+  source_->keys(slot.plan(), begin, end, worker.scratch, worker.keys);
+  pipeline_.apply({raw.data(), raw.size()}, {out.data(), out.size()}, worker.keys, worker.transforms);
+}
+
+void Loader::make_rows_or_tell(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker) const {
+  try {
+    make_rows(slot, begin, end, worker);
+  } catch (const std::exception& error) {
+    tell_sample(slot, begin, end, worker, message_of(error));
+  }
+}
+
+// Finds the sample that cannot be made by making them one by one.
+void Loader::tell_sample(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker,
+                         const std::string& message) const {
+  for (std::int64_t i = begin; i < end; ++i) {
+    try {
+      if (pipeline_.mixes()) {
+        const TensorList raw = rows_of(worker.staging, 0, 1);
+        source_->make(slot.plan(), i, i + 1, {raw.data(), raw.size()}, worker.scratch);
+      } else {
+        make_rows(slot, i, i + 1, worker);
+      }
+    } catch (const std::exception& error) {
+      fail("[loader] {}: {}", source_->describe(slot.plan(), i), message_of(error));
     }
   }
-  slot.batch.fields = slot.views;
+  fail("[loader] {}, or one of the {} after it: {}", source_->describe(slot.plan(), begin), end - begin - 1, message);
 }
 
 }  // namespace starling

@@ -35,10 +35,22 @@ EpochOrder::EpochOrder(const Options& options)
 std::int64_t EpochOrder::sample_at(std::int64_t position) const {
   check(position >= 0 && static_cast<std::uint64_t>(position) < size_, "[sampler] expected a position below {}, got {}",
         size_, position);
-  if (!shuffle_) return position;
-  // A bijection of [0, 4^half_bits), walked until it lands below size: a bijection of [0, size), four steps on average
-  // at most.
-  auto value = encrypt(static_cast<std::uint64_t>(position));
+  return shuffle_ ? walk(static_cast<std::uint64_t>(position)) : position;
+}
+
+void EpochOrder::samples_at(std::int64_t first, std::span<std::int64_t> out) const {
+  const auto count = static_cast<std::int64_t>(out.size());
+  check(first >= 0 && first <= static_cast<std::int64_t>(size_) - count,
+        "[sampler] expected positions below {}, got {} to {}", size_, first, first + count - 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[static_cast<std::size_t>(i)] = shuffle_ ? walk(static_cast<std::uint64_t>(first + i)) : first + i;
+  }
+}
+
+// A bijection of [0, 4^half_bits), walked until it lands below size: a bijection of [0, size), four steps on average at
+// most.
+std::int64_t EpochOrder::walk(std::uint64_t position) const {
+  auto value = encrypt(position);
   while (value >= size_) value = encrypt(value);
   return static_cast<std::int64_t>(value);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace starling {
 
@@ -18,11 +19,13 @@ class EpochOrder {
   explicit EpochOrder(const Options& options);
 
   std::int64_t sample_at(std::int64_t position) const;  // position in [0, size); each sample stands at one position
+  void samples_at(std::int64_t first, std::span<std::int64_t> out) const;  // of positions first, first + 1, …
 
  private:
   static constexpr int kRounds = 8;
 
   std::uint64_t encrypt(std::uint64_t value) const;
+  std::int64_t walk(std::uint64_t position) const;
 
   std::uint64_t size_;
   bool shuffle_;

@@ -184,6 +184,7 @@ void GraphBuilder::after(std::initializer_list<Target> targets, const std::funct
   for (NodeId id = first; id < graph.size(); ++id) {
     for (NodeId other : before) graph.node(id).after.push_back(other);
   }
+  open().forget_since(first);
 }
 
 Graph GraphBuilder::finish() {

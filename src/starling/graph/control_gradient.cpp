@@ -42,10 +42,22 @@ std::shared_ptr<const Graph> graph_at(const GradCall& c, std::int64_t index) {
   return tracer_of(c).graph().bodies[static_cast<std::size_t>(index)];
 }
 
+// The backward pass computes the inner values of a body anew: what acts on queues and files would act twice.
+void expect_no_effects(const GradCall& c, const Graph& body) {
+  for (const Node& node : body.nodes()) {
+    if (!acts_outside(body, node)) continue;
+    fail(
+        "[{}] expected bodies without effects where a gradient goes through, got {}{}, which the backward pass would "
+        "run again",
+        c.op.name, node.op->name, node.scope.empty() ? "" : " (in " + node.scope.str() + ")");
+  }
+}
+
 // A body of a recorded call, and how it was traced. `own`: how many of its inputs are no captures.
 Body body_of(const GradCall& c, std::int64_t index, std::size_t own) {
   const Tracer& tracer = tracer_of(c);
   Body body{graph_at(c, index)};
+  expect_no_effects(c, *body.graph);
   const auto known = tracer.histories.find(body.graph.get());
   body.history = known != tracer.histories.end() ? known->second : replayed(*body.graph, c.op.name, own);
   return body;
@@ -250,6 +262,7 @@ TensorList while_gradient(const GradCall& c) {
   LoopGradient gradient(c, body_of(c, a.body, own), parts, parts.carried + (bounded ? 1 : 0));
   if (gradient.nothing()) return {};
   if (bounded) return reverse_scan(c, gradient, parts.carried, a.max_trips, true, c.out[parts.carried].detach());
+  expect_no_effects(c, *graph_at(c, a.condition));
   const Body backward = gradient.backward();
   const WhileGradAttrs attrs{.carried = gradient.carried(), .states = a.states};
   TensorList operands = gradient.seeds();

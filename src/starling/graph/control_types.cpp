@@ -1,6 +1,8 @@
 #include "starling/graph/control_types.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
@@ -171,16 +173,23 @@ class ControlCall {
   std::span<const TensorType> in_;
 };
 
+// Bodies that several nodes share are looked at once.
 template <class Property>
-bool any_node(const Graph& graph, const Node& node, Property&& property) {
+bool any_node(const Graph& graph, const Node& node, const Property& property, std::set<const Graph*>& seen) {
   if (property(node)) return true;
   if (!is_control(*node.op)) return false;
   for (const auto& body : bodies_of(graph, node)) {
+    if (!seen.insert(&*body).second) continue;
     for (const Node& inner : body->nodes()) {
-      if (any_node(*body, inner, property)) return true;
+      if (any_node(*body, inner, property, seen)) return true;
     }
   }
   return false;
+}
+template <class Property>
+bool any_node(const Graph& graph, const Node& node, const Property& property) {
+  std::set<const Graph*> seen;
+  return any_node(graph, node, property, seen);
 }
 
 }  // namespace
@@ -206,6 +215,25 @@ bool acts_outside(const Graph& graph, const Node& node) { return any_node(graph,
 
 bool draws_random(const Graph& graph, const Node& node) {
   return any_node(graph, node, [](const Node& n) { return n.op->random; });
+}
+
+namespace {
+
+double written_out(const Graph& graph, std::map<const Graph*, double>& known) {
+  if (const auto found = known.find(&graph); found != known.end()) return found->second;
+  double nodes = graph.size();
+  for (const Node& node : graph.nodes()) {
+    if (!is_control(*node.op)) continue;
+    for (const auto& body : bodies_of(graph, node)) nodes += written_out(*body, known);
+  }
+  return known[&graph] = nodes;
+}
+
+}  // namespace
+
+double written_out(const Graph& graph) {
+  std::map<const Graph*, double> known;
+  return written_out(graph, known);
 }
 
 std::vector<std::shared_ptr<const Graph>> bodies_of(const Graph& graph, const Node& node) {

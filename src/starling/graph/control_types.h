@@ -16,6 +16,9 @@ bool draws_random(const Graph& graph, const Node& node);
 // Whether it acts on what is not in the graph (queues, files): such nodes keep their order.
 bool acts_outside(const Graph& graph, const Node& node);
 
+// How many nodes there are when every body is written out at each place that names it, which is what lowering does.
+double written_out(const Graph& graph);
+
 // The bodies that a node names, in the order of its attributes.
 std::vector<std::shared_ptr<const Graph>> bodies_of(const Graph& graph, const Node& node);
 

@@ -70,6 +70,7 @@ PipelineResult run_passes(const Graph& graph, const PassContext& given, const st
   check_names(disabled, passes);
   PassContext context = given;
   context.disabled = disabled;
+  context.passes = passes;
   verify(graph, "trace");
   PipelineResult result{graph, {}};
   for (const auto& pass : passes) {

@@ -11,6 +11,8 @@
 
 namespace starling {
 
+struct Pass;
+
 // What passes may ask about the program being made.
 struct PassContext {
   int world = 1;  // ranks along the data axis of the mesh
@@ -22,6 +24,7 @@ struct PassContext {
   int branches = 1;                     // compute lanes that independent branches may go to
   std::size_t memory_budget = 0;        // > 0: bytes that values may take at once, else they are computed again
   std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
+  std::span<const Pass> passes = {};    // that are being run, by run_passes
 };
 
 // A rewrite of the graph with one subject. Each can be printed, timed, switched off and tested alone.

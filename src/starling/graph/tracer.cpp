@@ -179,6 +179,10 @@ ValueId Tracer::value_of(const Tensor& tensor) {
 }
 
 // Nothing is assigned in a body: its variables need no numbers, and those it is asked for are of the trace around it.
+void Tracer::forget_since(NodeId first) {
+  std::erase_if(current_, [&](const auto& entry) { return graph_.value(entry.second).node >= first; });
+}
+
 int Tracer::pin(const Tensor& tensor) {
   if (outer_) return -1;
   return tensor.is_variable() && !tensor.traced() ? value_of(tensor) : -1;

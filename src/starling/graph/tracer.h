@@ -47,6 +47,7 @@ class Tracer final : public Interpreter {
   void set_outer(Interpreter& outer) { outer_ = &outer; }                // a copy that goes on with a body elsewhere
 
   ValueId value_of(const Tensor& tensor);  // lifts what is not traced
+  void forget_since(NodeId first);         // what was lifted by nodes from this one on is lifted anew
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
 

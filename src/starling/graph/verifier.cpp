@@ -8,6 +8,8 @@
 namespace starling {
 namespace {
 
+constexpr double kMostNodes = 1e6;
+
 // One walk over the graph; every failure names the stage, the node and the rule.
 class Verifier {
  public:
@@ -28,6 +30,7 @@ class Verifier {
     check_names();
     check_inits();
     check_ends();
+    check_size();
   }
 
  private:
@@ -174,6 +177,15 @@ class Verifier {
     }
     for (ValueId id : graph_.outputs)
       check(is_value(id), "[verify] after {}: expected outputs that exist, got %{}", stage_, id);
+  }
+
+  // A few lines of text can name bodies that name bodies: what they come to is bounded before anything is built.
+  void check_size() const {
+    if (graph_.bodies.empty()) return;
+    const double nodes = written_out(graph_);
+    check(nodes <= kMostNodes,
+          "[verify] after {}: expected at most {:.0f} nodes with every body written out, got {:.3g}", stage_,
+          kMostNodes, nodes);
   }
 
   const Graph& graph_;

@@ -12,7 +12,7 @@ Profiler::Profiler(std::size_t capacity) : capacity_(capacity) { events_.reserve
 const ProgramProfile* Profiler::watch(const std::shared_ptr<const Executable>& executable) {
   std::scoped_lock lock(mutex_);
   for (const auto& known : watched_) {
-    if (known.executable == executable) return known.profile.get();
+    if (known.executable.lock() == executable) return known.profile.get();
   }
   watched_.push_back({executable, profile_of(*executable)});
   return watched_.back().profile.get();

@@ -63,7 +63,7 @@ class Profiler {
 
  private:
   struct Watched {
-    std::shared_ptr<const Executable> executable;
+    std::weak_ptr<const Executable> executable;  // a cache may let go of it while a profiler watches
     std::shared_ptr<const ProgramProfile> profile;
   };
 

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/precision.h"
 #include "starling/kernels/eager.h"
 #include "starling/ops/apply.h"
@@ -81,6 +82,12 @@ VerifiedStep::VerifiedStep(const TraceFn& f, std::span<const Tensor> arguments, 
   for (const auto& hidden : trace_.hidden_inputs) inputs_.push_back(densify(hidden));
   for (const auto& variable : graph().variables) before_.push_back(copied(variable.tensor));
   for (const auto& node : graph().nodes()) {
+    if (acts_outside(graph(), node)) {
+      fail(
+          "[verify] expected a step that acts on its variables alone, got {}, which would act once for each way of "
+          "running it",
+          node.op->name);
+    }
     if (is_op(node, "assign")) assigned_[static_cast<std::size_t>(source_index(node))] = true;
   }
 }

@@ -18,8 +18,7 @@ ConfigNode section(const ConfigNode& top, std::string_view key) {
 
 std::string read_net_name(const ConfigNode& node) {
   std::string name = node.as_string();
-  std::vector<std::string> known;
-  for (const auto& [key, net] : zoo::nets()) known.push_back(key);
+  const std::vector<std::string> known = zoo::nets().names();
   if (zoo::nets().contains(name)) return name;
   const std::string near = nearest(name, known);
   node.refuse(fmt::format("a network, one of ({})", fmt::join(known, ", ")),
@@ -30,7 +29,7 @@ ModelJob read_model(const ConfigNode& node) {
   node.allow_keys({"name", "classes", "dropout"});
   ModelJob job;
   job.name = read_net_name(node.at("name"));
-  job.classes = node.get_int("classes", zoo::find(job.name).classes, {.min = 1, .max = 1'000'000});
+  job.classes = node.get_int("classes", zoo::nets().by_name(job.name).json().value("classes", std::int64_t{1}), {.min = 1, .max = 1'000'000});
   job.dropout = node.get_bool("dropout", job.dropout);
   return job;
 }

@@ -10,7 +10,7 @@ namespace starling {
 namespace {
 
 Tensor shaped(const Tensor& images, const ModelJob& model) {
-  Shape shape = zoo::find(model.name).sample;
+  Shape shape = job_recipe(model).fields[0].sample;
   const Shape sample = slice_rows(images, 0, 1).shape();
   check(shape.numel() == sample.numel(), "[train] expected samples of {} for {}, got {} in the data set",
         to_string(shape), model.name, to_string(sample));
@@ -32,6 +32,12 @@ LabelledSet load(Split split, const Job& job, std::int64_t limit) {
 }
 
 }  // namespace
+
+zoo::Recipe job_recipe(const ModelJob& model) {
+  zoo::Net net = zoo::with(zoo::nets().by_name(model.name), {{"classes", model.classes}});
+  if (!model.dropout && zoo::has_option(net, "dropout")) net = zoo::with(net, {{"dropout", 0}});
+  return net.make();
+}
 
 Tensor slice_rows(const Tensor& tensor, std::int64_t begin, std::int64_t count) {
   Shape shape = tensor.shape();

@@ -2,6 +2,7 @@
 
 #include "starling/tensor/tensor.h"
 #include "starling/train/job.h"
+#include "starling/zoo/zoo.h"
 
 namespace starling {
 
@@ -14,6 +15,9 @@ struct JobData {
   LabelledSet train;
   LabelledSet test;
 };
+
+// The network of a job with its options; cheap until it is made.
+zoo::Recipe job_recipe(const ModelJob& model);
 
 // Reads the data set of a job, cut to its limits and shaped for its network. Throws when the files are not there, and
 // when the network does not fit the images or has fewer classes than the labels.

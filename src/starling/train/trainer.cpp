@@ -40,9 +40,9 @@ std::shared_ptr<Strategy> make_strategy(const DistributeJob& job) {
 }
 
 // The network begins with the numbers of the seed, and the steps count from 0 after it.
-nn::Sequential make_net(const Job& job) {
+std::shared_ptr<nn::Module> make_net(const Job& job) {
   manual_seed(job.train.seed);
-  auto net = zoo::find(job.model.name).make({.classes = job.model.classes, .dropout = job.model.dropout});
+  auto net = job_recipe(job.model).make();
   manual_seed(job.train.seed);
   return net;
 }
@@ -73,7 +73,7 @@ class Trainer {
   RunFolder folder_;
   Progress progress_;
   JobData data_;
-  nn::Sequential net_;
+  std::shared_ptr<nn::Module> net_;
   optim::Sgd optimizer_;
   Evaluator evaluator_;
   CompiledFunction step_;
@@ -96,20 +96,20 @@ Trainer::Trainer(const Job& job, const TrainOptions& options)
       progress_(options.progress),
       data_(load_job_data(job)),
       net_(make_net(job)),
-      optimizer_(net_.parameters(), {.lr = job.optimizer.lr,
+      optimizer_(net_->parameters(), {.lr = job.optimizer.lr,
                                      .momentum = job.optimizer.momentum,
                                      .weight_decay = job.optimizer.weight_decay,
                                      .nesterov = job.optimizer.nesterov}),
-      evaluator_(net_, data_.test, static_cast<int>(job.distribute.threads)),
+      evaluator_(*net_, data_.test, static_cast<int>(job.distribute.threads)),
       step_(
           [this](std::span<const Tensor> in) {
-            const Tensor loss = cross_entropy(net_(in[0]), in[1]);
+            const Tensor loss = cross_entropy((*net_)(in[0]), in[1]);
             loss.backward();
             optimizer_.step();
             return TensorList{loss};
           },
           {.threads = static_cast<int>(job.distribute.threads), .strategy = make_strategy(job.distribute)}),
-      tensors_(run_tensors(net_, optimizer_)) {}
+      tensors_(run_tensors(*net_, optimizer_)) {}
 
 void Trainer::resume() {
   const auto found = folder_.newest([&](const std::string& text) { progress_.note(text); });
@@ -246,7 +246,7 @@ ProgressState Trainer::progress_state() const {
 
 Summary Trainer::summary() const {
   std::vector<NamedTensor> weights;
-  for (auto& [name, tensor] : net_.named_parameters()) weights.push_back({name, tensor});
+  for (auto& [name, tensor] : net_->named_parameters()) weights.push_back({name, tensor});
   return {.steps = state_.step,
           .samples_per_s = state_.samples_per_s(),
           .loss = state_.mean_loss(),

@@ -109,9 +109,11 @@ void print_losses(const Options& options, BenchNet& net) {
 }
 
 void print_list() {
-  for (const auto& [name, net] : zoo::nets())
-    fmt::print("{:<12} batch {:>3}, samples {}, {} classes. {}\n", name, net.batch, to_string(net.sample), net.classes,
-               net.doc);
+  for (const auto& name : zoo::nets().names()) {
+    const zoo::Sized sized = zoo::nets().bench(name);
+    fmt::print("{:<16} batch {:>3}, samples {}. {}\n", name, sized.batch, to_string(sized.net.make().fields[0].sample),
+               sized.net.kind->doc);
+  }
 }
 
 void check_options(const Options& options) {
@@ -119,6 +121,11 @@ void check_options(const Options& options) {
     throw UsageError("[bench] expected the name of a network (starling bench --list has them), got none");
   if (options.losses > 0 && options.phase != "train")
     throw UsageError("[bench] expected --phase train with --losses, got forward");
+  const bool files = options.losses > 0 || !options.export_file.empty();
+  if (files + options.compile_only + options.profiles() + options.explain > 1)
+    throw UsageError(
+        "[bench] expected one kind of answer, got several of --losses or --export, --compile-only, --explain, and "
+        "--profile, --trace or --memory");
   if (options.mode != "compiled" && (options.profiles() || options.compile_only))
     throw UsageError(
         "[bench] expected --mode compiled with --profile, --trace, --memory and --compile-only, got eager");

@@ -45,7 +45,7 @@ class JobStep {
  public:
   explicit JobStep(const Job& job)
       : net_(make(job)),
-        optimizer_(net_.parameters(), {.lr = job.optimizer.lr,
+        optimizer_(net_->parameters(), {.lr = job.optimizer.lr,
                                        .momentum = job.optimizer.momentum,
                                        .weight_decay = job.optimizer.weight_decay,
                                        .nesterov = job.optimizer.nesterov}) {
@@ -59,32 +59,32 @@ class JobStep {
   Subject subject() {
     Subject made;
     made.step = [this](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
+      const Tensor loss = zoo::loss((*net_)(in[0]), in[1]);
       loss.backward();
       optimizer_.step();
       return TensorList{loss};
     };
     made.gradients = [this](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss(net_(in[0]), in[1]);
+      const Tensor loss = zoo::loss((*net_)(in[0]), in[1]);
       TensorList all{loss};
-      for (const auto& gradient : gradients({&loss, 1}, net_.parameters())) all.push_back(gradient);
+      for (const auto& gradient : gradients({&loss, 1}, net_->parameters())) all.push_back(gradient);
       return all;
     };
     made.arguments = arguments_;
     made.gradient_names = {"loss"};
-    for (const auto& parameter : net_.parameters()) made.gradient_names.push_back("grad " + parameter.name());
+    for (const auto& parameter : net_->parameters()) made.gradient_names.push_back("grad " + parameter.name());
     return made;
   }
 
  private:
-  static nn::Sequential make(const Job& job) {
+  static std::shared_ptr<nn::Module> make(const Job& job) {
     manual_seed(job.train.seed);
-    auto net = zoo::find(job.model.name).make({.classes = job.model.classes, .dropout = job.model.dropout});
+    auto net = job_recipe(job.model).make();
     manual_seed(job.train.seed);
     return net;
   }
 
-  nn::Sequential net_;
+  std::shared_ptr<nn::Module> net_;
   optim::Sgd optimizer_;
   std::vector<Tensor> arguments_;
 };

@@ -13,4 +13,7 @@ bool has_tensorboard_export();
 // output shapes, devices and attributes. The file's name must hold "tfevents". Throws in builds without protobuf.
 std::string to_tensorboard(const Graph& graph);
 
+// The graph alone, as a serialized GraphDef: for event files that hold more than a graph.
+std::string tensorboard_graph_def(const Graph& graph);
+
 }  // namespace starling

@@ -9,7 +9,7 @@ Graph bodies(const Graph& graph, const PassContext& context) {
   PassContext inside;
   inside.threads = context.threads;
   for (auto& body : made.bodies)
-    body = std::make_shared<const Graph>(run_passes(*body, inside, context.disabled).graph);
+    body = std::make_shared<const Graph>(run_passes(*body, inside, context.disabled, context.passes).graph);
   return made;
 }
 

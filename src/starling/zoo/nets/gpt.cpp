@@ -1,18 +1,18 @@
+#include "starling/zoo/nets/gpt.h"
+
 #include "starling/base/error.h"
+#include "starling/nn/layers.h"
 #include "starling/nn/normalize.h"
 #include "starling/nn/sequence.h"
 #include "starling/nn/transformer.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/random.h"
 #include "starling/ops/slice.h"
-#include "starling/zoo/width.h"
+#include "starling/zoo/recipes.h"
 
 namespace starling {
 namespace {
 
-constexpr std::int64_t kVocabulary = 65;
-constexpr std::int64_t kTokens = 256;
-constexpr std::int64_t kHeadWidth = 64;
 constexpr double kBegin = 0.02;  // deviation of the embeddings at the start
 
 // Ids i64[n, t] → the sum of a row for the token and one for its place.
@@ -37,30 +37,34 @@ class PlacedTokens : public nn::Module {
 
 }  // namespace
 
-nn::Sequential zoo::gpt(const NetOptions& options) {
-  const std::int64_t vocabulary = or_published(options.vocabulary, kVocabulary), width = scaled(384, options);
-  const std::int64_t layers = or_published(options.depth, 6);
+Settings zoo::GptOptions::settings() {
+  return {vocabulary_setting<GptOptions>(),
+          tokens_setting<GptOptions>(),
+          setting("width", &GptOptions::width, "numbers for each token", {.min = 1, .max = 65536}),
+          setting("depth", &GptOptions::depth, "layers", {.min = 1, .max = 1000}),
+          setting("heads", &GptOptions::heads, "attention heads of a layer; they divide the width",
+                  {.min = 1, .max = 1024}),
+          dropout_setting<GptOptions>("share of the embeddings dropped while training")};
+}
+
+nn::Sequential zoo::gpt(const GptOptions& o) {
   nn::Sequential net;
-  net.add("embed", PlacedTokens(vocabulary, or_published(options.tokens, kTokens), width));
-  for (std::int64_t i = 1; i <= layers; ++i) {
-    net.add("block" + std::to_string(i),
-            nn::transformer_block(
-                {.width = width, .heads = std::max<std::int64_t>(1, width / kHeadWidth), .causal = true}));
+  net.add("embed", PlacedTokens(o.vocabulary, o.tokens, o.width));
+  if (o.dropout > 0) net.add("drop", nn::Dropout(o.dropout));
+  for (std::int64_t i = 1; i <= o.depth; ++i) {
+    net.add("block" + std::to_string(i), nn::transformer_block({.width = o.width, .heads = o.heads, .causal = true}));
   }
-  net.add("norm", nn::LayerNorm({.width = width}))
-      .add("head", nn::Linear({.in = width, .out = vocabulary, .bias = false}));
+  net.add("norm", nn::LayerNorm({.width = o.width}))
+      .add("head", nn::Linear({.in = o.width, .out = o.vocabulary, .bias = false}));
   return net;
 }
 
 void register_zoo_gpt(zoo::Table& table) {
-  table["gpt"] = {.doc = "Causal transformer: 6 pre-norm layers of width 384, 6 heads, gelu, 256 tokens out of 65.",
-                  .sample = {kTokens},
-                  .classes = kVocabulary,
-                  .batch = 8,
-                  .make = [](const zoo::NetOptions& o) { return zoo::gpt(o); },
-                  .small = {{.width = 1.0 / 3, .depth = 2, .tokens = 16}, {16}, 4},
-                  .vocabulary = kVocabulary,
-                  .label_per_token = true};
+  table.add_net<zoo::GptOptions>(
+      "gpt", "Causal transformer: 6 pre-norm layers of width 384, 6 heads, gelu, 256 tokens out of 65.",
+      {.batch = 8, .small = {.tokens = 16, .width = 128, .depth = 2, .heads = 2}}, [](const zoo::GptOptions& o) {
+        return zoo::language_model(o.vocabulary, o.tokens, [o] { return zoo::gpt(o); });
+      });
 }
 
 }  // namespace starling

@@ -119,15 +119,19 @@ std::string record(const tb::Event& event) {
 
 bool has_tensorboard_export() { return true; }
 
+std::string tensorboard_graph_def(const Graph& graph) {
+  std::string def;
+  check(GraphWriter(graph).run().SerializeToString(&def), "[tensorboard] expected a graph of less than 2 GB, got more");
+  return def;
+}
+
 std::string to_tensorboard(const Graph& graph) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   tb::Event version, drawn;
   version.set_wall_time(now);
   version.set_file_version("brain.Event:2");
   drawn.set_wall_time(now);
-  std::string def;
-  check(GraphWriter(graph).run().SerializeToString(&def), "[tensorboard] expected a graph of less than 2 GB, got more");
-  drawn.set_graph_def(def);
+  drawn.set_graph_def(tensorboard_graph_def(graph));
   return record(version) + record(drawn);
 }
 

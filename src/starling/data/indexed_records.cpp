@@ -1,0 +1,91 @@
+#include "starling/data/indexed_records.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "starling/base/error.h"
+
+namespace starling {
+
+// Readers that stand somewhere in their shard, for whoever comes next; the last used at the end.
+class IndexedRecords::Readers {
+ public:
+  struct Reader {
+    std::int64_t shard = -1;
+    std::unique_ptr<RecordReader> reader;
+  };
+  explicit Readers(int most) : most_(static_cast<std::size_t>(most)) {}
+
+  // One that stands exactly there, else none.
+  Reader take(const RecordRef& ref) {
+    std::scoped_lock lock(mutex_);
+    for (auto& one : idle_) {
+      if (one.shard != ref.shard || one.reader->offset() != ref.offset) continue;
+      Reader taken = std::move(one);
+      idle_.erase(idle_.begin() + (&one - idle_.data()));
+      return taken;
+    }
+    return {};
+  }
+  void give_back(Reader reader) {
+    std::scoped_lock lock(mutex_);
+    if (idle_.size() >= most_) idle_.erase(idle_.begin());
+    if (most_ > 0) idle_.push_back(std::move(reader));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t most_;
+  std::vector<Reader> idle_;
+};
+
+IndexedRecords::IndexedRecords(RecordShards shards, const IndexedRecordsOptions& options)
+    : shards_(std::make_shared<const ShardSet>(shards)), readers_(std::make_unique<Readers>(options.most_open)) {
+  first_.push_back(0);
+  for (const auto& file : shards.files) {
+    const auto folder = options.index_folder.empty() ? file.parent_path() : options.index_folder;
+    indexes_.push_back(RecordIndex::open_or_build(file, folder / (file.filename().string() + ".index"), shards.open));
+    first_.push_back(first_.back() + indexes_.back().records());
+  }
+}
+
+IndexedRecords::~IndexedRecords() = default;
+
+std::vector<TensorType> IndexedRecords::fields() const { return shards_->decoder().fields(); }
+
+std::int64_t IndexedRecords::indexes_built() const {
+  return std::count_if(indexes_.begin(), indexes_.end(), [](const RecordIndex& index) { return index.built(); });
+}
+
+RecordRef IndexedRecords::place(std::int64_t row) const {
+  const auto shard = std::upper_bound(first_.begin(), first_.end(), row) - first_.begin() - 1;
+  return {shard, indexes_[static_cast<std::size_t>(shard)].offset(row - first_[static_cast<std::size_t>(shard)])};
+}
+
+void IndexedRecords::gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < 0 || rows[i] >= size()) fail("[records] expected samples below {}, got {}", size(), rows[i]);
+    TensorList sample;
+    for (const auto& tensor : out) {
+      Shape shape = tensor.shape(), strides = tensor.strides();
+      shape.erase(0);
+      strides.erase(0);
+      sample.push_back(view_of(tensor, shape, strides, static_cast<std::int64_t>(i) * tensor.strides()[0]));
+    }
+    read(place(rows[i]), {sample.data(), sample.size()});
+  }
+}
+
+void IndexedRecords::read(const RecordRef& ref, std::span<const Tensor> sample) const {
+  auto from = readers_->take(ref);
+  if (!from.reader) from = {ref.shard, shards_->open(ref.shard, ref.offset)};
+  const Record* record = shards_->read(ref.shard, *from.reader);
+  if (record == nullptr || record->offset != ref.offset) {
+    fail("[records] expected a record in {}, as the index says, got none that begins there", shards_->describe(ref));
+  }
+  shards_->decoder().decode(*record, shards_->file(ref.shard).string(), sample);
+  readers_->give_back(std::move(from));
+}
+
+}  // namespace starling

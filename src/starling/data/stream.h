@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "starling/base/settings.h"
+#include "starling/data/packed_record.h"
+#include "starling/data/record_reader.h"
+#include "starling/data/shard_walk.h"
+
+namespace starling {
+
+struct StreamOptions {
+  std::int64_t shuffle_samples = 10'000;                // samples the shuffle buffer holds at most; 1: no shuffling
+  std::int64_t shuffle_bytes = std::int64_t{64} << 20;  // its memory at most; whichever is reached first
+  std::int64_t interleave = 4;                          // shards read from in turn
+  bool shuffle_shards = true;                           // false: shards in the order given
+
+  static Settings settings() {
+    return {
+        setting("shuffle_samples", &StreamOptions::shuffle_samples,
+                "samples that the shuffle buffer holds at most; 1: no shuffling", {.min = 1}),
+        setting("shuffle_bytes", &StreamOptions::shuffle_bytes, "memory of the shuffle buffer at most", {.min = 4096}),
+        setting("interleave", &StreamOptions::interleave, "shards read from in turn", {.min = 1, .max = 1024}),
+        setting("shuffle_shards", &StreamOptions::shuffle_shards, "take the shards in another order every epoch")};
+  }
+};
+
+// Samples of shards without an index, in an order that is a function of the seed, the epoch and the shards: shards in
+// the epoch's order, `interleave` of them in turn, through a buffer from which a random sample is taken each time. The
+// memory held is the buffer's and one record of each open shard. One thread at a time.
+class RecordStream {
+ public:
+  struct Options {
+    StreamOptions stream{};
+    std::uint64_t seed = 0;
+    int rank = 0;  // takes every ranks-th shard of the epoch's order, or every ranks-th record where shards are fewer
+    int ranks = 1;
+  };
+  RecordStream(std::shared_ptr<const ShardSet> shards, const Options& options);
+
+  // Begins an epoch: nothing is read yet.
+  void begin_epoch(std::int64_t epoch);
+
+  // What was done since a mark, so that it can be taken back: the loader works ahead of whoever asks for a state.
+  struct Step {
+    RecordRef ref{};
+    std::uint32_t taken_from = 0;  // place in the buffer, or kAdded when the record entered it
+  };
+  static constexpr std::uint32_t kAdded = ~std::uint32_t{0};
+  struct Journal {
+    ShardWalk::Position walk{};  // before
+    std::int64_t emitted = 0;
+    std::vector<Step> steps{};
+  };
+
+  // The next sample, or none at the end of the epoch; the journal gets what was done, also when it throws. Throws
+  // naming the shard and the offset. Returns none early once `stop` is set.
+  bool next(PackedRecord& into, RecordRef& ref, Journal& journal, const std::atomic<bool>& stop);
+  void mark(Journal& journal) const;  // empties it and notes where the stream stands
+
+  // Where the stream stands, or stood before the journals given, newest first; and back there. What is restored must
+  // come from the same shards, seed, ranks and options: throws naming what differs.
+  nlohmann::json state(const std::vector<const Journal*>& undone) const;
+  void restore(const nlohmann::json& state);
+
+  std::int64_t epoch() const { return walk_.epoch(); }
+  std::int64_t emitted() const { return emitted_; }  // samples of the epoch so far
+  std::int64_t held_bytes() const { return pool_->held_bytes(); }
+
+ private:
+  struct Held {
+    RecordRef ref{};
+    PackedRecord record{};
+  };
+
+  void fill(Journal& journal, const std::atomic<bool>& stop);
+  bool full() const;
+  nlohmann::json identity() const;
+  void read_back(const std::vector<RecordRef>& refs);
+
+  std::shared_ptr<const ShardSet> shards_;
+  Options options_;
+  std::shared_ptr<RecordPool> pool_;
+  ShardWalk walk_;
+  std::vector<Held> buffer_;
+  std::int64_t buffer_bytes_ = 0;
+  std::int64_t emitted_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/nn/module.h"
+
+namespace starling::zoo {
+
+struct RecurrentOptions {
+  std::int64_t classes = 2;
+  std::int64_t vocabulary = 10'000;
+  std::int64_t tokens = 100;
+  std::int64_t width = 128;  // of the embedding and of the state
+  std::int64_t layers = 1;
+  double dropout = 0;  // between layers and before the answer
+  static Settings settings();
+};
+// Token ids i64[n, t] to one answer [n, classes]: embedding, LSTM, the mean over time, a dense layer.
+nn::Sequential lstm(const RecurrentOptions& options = {});
+
+struct RecurrentLmOptions {
+  std::int64_t vocabulary = 65;
+  std::int64_t tokens = 128;
+  std::int64_t width = 256;
+  std::int64_t layers = 2;
+  double dropout = 0;
+  static Settings settings();
+};
+// Token ids i64[n, t] to logits [n, t, vocabulary] of the next: embedding, LSTM, a dense layer.
+nn::Sequential lstm_lm(const RecurrentLmOptions& options = {});
+
+}  // namespace starling::zoo
