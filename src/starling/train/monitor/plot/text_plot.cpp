@@ -11,8 +11,8 @@
 namespace starling {
 namespace {
 
-constexpr int kLeast = 30;   // columns below which nothing can be seen
-constexpr int kGutter = 10;  // columns for the numbers of the y axis
+constexpr int kLeast = 30;                                                  // columns below which nothing can be seen
+constexpr int kGutter = 10;                                                 // columns for the numbers of the y axis
 constexpr std::array<int, 7> kColours = {33, 208, 36, 175, 178, 117, 250};  // of 256; readable on dark and on light
 constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz";
 
@@ -28,7 +28,11 @@ std::string utf8(unsigned code) {
 class Canvas {
  public:
   Canvas(int columns, int rows, const TextPlotOptions& options, bool dots)
-      : columns_(columns), rows_(rows), options_(options), dots_(dots), cells_(static_cast<std::size_t>(columns * rows)) {}
+      : columns_(columns),
+        rows_(rows),
+        options_(options),
+        dots_(dots),
+        cells_(static_cast<std::size_t>(columns * rows)) {}
 
   int width() const { return dots_ ? columns_ * 2 : columns_; }
   int height() const { return dots_ ? rows_ * 4 : rows_; }
