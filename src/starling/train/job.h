@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/base/config.h"
+#include "starling/train/resume.h"
 
 namespace starling {
 
@@ -36,8 +37,6 @@ struct OptimizerJob {
   bool nesterov = false;
   friend bool operator==(const OptimizerJob&, const OptimizerJob&) = default;
 };
-
-enum class Resume { automatic, none };
 
 struct TrainJob {
   std::int64_t epochs = 1;

@@ -13,4 +13,10 @@ const MetricKinds& metric_kinds() {
   return kinds;
 }
 
+std::vector<NamedMetric> metrics_by_name(const std::vector<std::string>& names) {
+  std::vector<NamedMetric> all;
+  for (const auto& name : names) all.push_back({name, metric_kinds().by_name(name).make()});
+  return all;
+}
+
 }  // namespace starling

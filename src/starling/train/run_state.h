@@ -19,9 +19,11 @@ struct RunState {
   DataPosition position{};   // of the next sample
   std::int64_t samples = 0;  // trained on, and the seconds that took, over all sittings
   double seconds = 0;
-  double epoch_loss = 0;  // sum over the samples of this epoch, or of the last one when it has just ended
+  double wait_seconds = 0;  // of these, for data
+  double epoch_loss = 0;    // sum over the samples of this epoch, or of the last one when it has just ended
   std::int64_t epoch_samples = 0;
   std::map<std::string, double> metrics{};  // of the last evaluation
+  std::int64_t evaluated_step = -1;         // when that was
 
   void begin_epoch() {
     epoch_loss = 0;

@@ -8,7 +8,7 @@
 
 #include "starling/cli/commands.h"
 #include "starling/train/job.h"
-#include "starling/train/trainer.h"
+#include "starling/train/job_run.h"
 
 namespace starling::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/train/trainer.h"
+#include "starling/train/job_run.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-class TrainerTest : public ::testing::Test {
+class JobRunTest : public ::testing::Test {
  protected:
   void SetUp() override { testing::write_tiny_fashion(data_.path(), 110, 40); }
 
@@ -66,7 +66,7 @@ class TrainerTest : public ::testing::Test {
   testing::TestFolder runs_{"trainer-runs"};
 };
 
-TEST_F(TrainerTest, LearnsAndLeavesASummary) {
+TEST_F(JobRunTest, LearnsAndLeavesASummary) {
   Job job = this->job("learns");
   job.train.epochs = 6;
   const TrainResult result = run(job);
@@ -82,7 +82,7 @@ TEST_F(TrainerTest, LearnsAndLeavesASummary) {
   EXPECT_EQ(read_job(ConfigNode::load(job.train.folder / "job.yaml")), job);
 }
 
-TEST_F(TrainerTest, ResumesToTheSameBitsWithOneThread) {
+TEST_F(JobRunTest, ResumesToTheSameBitsWithOneThread) {
   const std::string straight = hash_after(job("straight"));
   EXPECT_EQ(hash_with_a_break(job("at-epoch"), 7), straight);
   EXPECT_EQ(hash_with_a_break(job("in-epoch"), 3), straight);
@@ -91,7 +91,7 @@ TEST_F(TrainerTest, ResumesToTheSameBitsWithOneThread) {
   EXPECT_NE(hash_after(other), straight);
 }
 
-TEST_F(TrainerTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
+TEST_F(JobRunTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
   Job whole = job("whole");
   whole.distribute = {.workers = 1, .deterministic = true, .shards = 6};
   const std::string straight = hash_after(whole);
@@ -103,7 +103,7 @@ TEST_F(TrainerTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
   EXPECT_EQ(hash_after(broken), straight);
 }
 
-TEST_F(TrainerTest, TwoWorkersLearnWhatOneDoes) {
+TEST_F(JobRunTest, TwoWorkersLearnWhatOneDoes) {
   const TrainResult one = run(job("one"));
   Job job = this->job("two");
   job.distribute = {.workers = 2, .threads = 2};
@@ -112,7 +112,7 @@ TEST_F(TrainerTest, TwoWorkersLearnWhatOneDoes) {
   EXPECT_EQ(one.summary.metrics, two.summary.metrics);
 }
 
-TEST_F(TrainerTest, AFinishedRunIsNotTrainedAgain) {
+TEST_F(JobRunTest, AFinishedRunIsNotTrainedAgain) {
   const Job job = this->job("finished");
   const TrainResult first = run(job);
   const TrainResult second = run(job);
@@ -122,7 +122,7 @@ TEST_F(TrainerTest, AFinishedRunIsNotTrainedAgain) {
   EXPECT_EQ(second.summary.loss, first.summary.loss);
 }
 
-TEST_F(TrainerTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
+TEST_F(JobRunTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
   Job job = this->job("over");
   const std::string first = hash_after(job);
   job.train.resume = Resume::none;
@@ -131,7 +131,7 @@ TEST_F(TrainerTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
   EXPECT_TRUE(fs::exists(job.train.folder / "checkpoints-before-1" / "step-00000014"));
 }
 
-TEST_F(TrainerTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
+TEST_F(JobRunTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
   Job job = this->job("other-job");
   run(job);
   job.optimizer.lr = 0.01;
@@ -143,7 +143,7 @@ TEST_F(TrainerTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
   }
 }
 
-TEST_F(TrainerTest, StopsOnALossThatIsNotFiniteNamingTheStep) {
+TEST_F(JobRunTest, StopsOnALossThatIsNotFiniteNamingTheStep) {
   Job job = this->job("diverges");
   job.optimizer.lr = 1e6;
   job.train.epochs = 20;
@@ -156,7 +156,7 @@ TEST_F(TrainerTest, StopsOnALossThatIsNotFiniteNamingTheStep) {
   }
 }
 
-TEST_F(TrainerTest, GoesOnWhenACheckpointCannotBeSaved) {
+TEST_F(JobRunTest, GoesOnWhenACheckpointCannotBeSaved) {
   Job job = this->job("unwritable");
   fs::create_directories(job.train.folder);
   std::ofstream(job.train.folder / "checkpoints") << "a file where a folder should be";
@@ -170,7 +170,7 @@ TEST_F(TrainerTest, GoesOnWhenACheckpointCannotBeSaved) {
   EXPECT_NE(told.str().find("training goes on"), std::string::npos) << told.str();
 }
 
-TEST_F(TrainerTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
+TEST_F(JobRunTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
   const std::string straight = hash_after(job("uncapped"));
   Job job = this->job("capped");
   job.train.steps = 5;
@@ -181,7 +181,7 @@ TEST_F(TrainerTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
   EXPECT_EQ(hash_after(job), straight);
 }
 
-TEST_F(TrainerTest, WritesAChromeTraceWhenAsked) {
+TEST_F(JobRunTest, WritesAChromeTraceWhenAsked) {
   const Job job = this->job("traced");
   const fs::path file = runs_.path() / "trace.json";
   TrainOptions options = quiet();

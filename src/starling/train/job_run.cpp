@@ -1,4 +1,4 @@
-#include "starling/train/trainer.h"
+#include "starling/train/job_run.h"
 
 #include <chrono>
 #include <cmath>
@@ -47,9 +47,9 @@ std::shared_ptr<nn::Module> make_net(const Job& job) {
   return net;
 }
 
-class Trainer {
+class JobRun {
  public:
-  Trainer(const Job& job, const TrainOptions& options);
+  JobRun(const Job& job, const TrainOptions& options);
   TrainResult run();
 
  private:
@@ -89,7 +89,7 @@ class Trainer {
   bool stopped_ = false;
 };
 
-Trainer::Trainer(const Job& job, const TrainOptions& options)
+JobRun::JobRun(const Job& job, const TrainOptions& options)
     : job_(job),
       options_(options),
       folder_(job.train),
@@ -111,7 +111,7 @@ Trainer::Trainer(const Job& job, const TrainOptions& options)
           {.threads = static_cast<int>(job.distribute.threads), .strategy = make_strategy(job.distribute)}),
       tensors_(run_tensors(*net_, optimizer_)) {}
 
-void Trainer::resume() {
+void JobRun::resume() {
   const auto found = folder_.newest([&](const std::string& text) { progress_.note(text); });
   if (found) {
     std::vector<std::string> notes;
@@ -124,16 +124,16 @@ void Trainer::resume() {
   shown_loss_ = state_.mean_loss();
 }
 
-bool Trainer::finished() const {
+bool JobRun::finished() const {
   return state_.position.epoch >= job_.train.epochs || (job_.train.steps > 0 && state_.step >= job_.train.steps);
 }
 
-bool Trainer::stopping() {
+bool JobRun::stopping() {
   stopped_ = stopped_ || (options_.stop && options_.stop());
   return stopped_;
 }
 
-TrainResult Trainer::run() {
+TrainResult JobRun::run() {
   allocator(kCpu).reset_peak();
   resume();
   if (auto written = folder_.write_job(job_); !written) progress_.note("warning: " + written.error());
@@ -153,7 +153,7 @@ TrainResult Trainer::run() {
 }
 
 // Until the epoch ends, the run does, or someone asks for a stop.
-void Trainer::run_epoch() {
+void JobRun::run_epoch() {
   auto start = Clock::now();
   while (const Batch* batch = loader_->next()) {
     if (batch->begin.sample == 0) state_.begin_epoch();
@@ -169,7 +169,7 @@ void Trainer::run_epoch() {
   end_epoch(ended);
 }
 
-void Trainer::run_step(const Batch& batch) {
+void JobRun::run_step(const Batch& batch) {
   watch_trace();
   const TensorList out = step_.call({batch.fields.data(), batch.fields.size()});
   explain_once();
@@ -177,7 +177,7 @@ void Trainer::run_step(const Batch& batch) {
   ++state_.step;
 }
 
-void Trainer::take_loss(double loss, std::int64_t size) {
+void JobRun::take_loss(double loss, std::int64_t size) {
   check(std::isfinite(loss), "[train] expected a finite loss, got {} at step {} (epoch {}); {}", loss, state_.step + 1,
         state_.position.epoch + 1,
         saved_step_ < 0 ? "nothing was saved yet" : fmt::format("the newest checkpoint is of step {}", saved_step_));
@@ -187,13 +187,13 @@ void Trainer::take_loss(double loss, std::int64_t size) {
   shown_loss_ = state_.step == first_step_ ? loss : kLossMemory * shown_loss_ + (1 - kLossMemory) * loss;
 }
 
-void Trainer::after_step() {
+void JobRun::after_step() {
   progress_.update(progress_state());
   const std::int64_t every = job_.train.checkpoint_every;
   if (every > 0 && state_.step % every == 0) save();
 }
 
-void Trainer::end_epoch(DataPosition ended) {
+void JobRun::end_epoch(DataPosition ended) {
   const double accuracy = evaluator_.accuracy();
   state_.metrics["test_accuracy"] = accuracy;
   const ProgressMetric shown{"test_accuracy", accuracy};
@@ -205,7 +205,7 @@ void Trainer::end_epoch(DataPosition ended) {
   save();
 }
 
-void Trainer::save() {
+void JobRun::save() {
   tried_step_ = state_.step;
   const auto saved = folder_.save(make_checkpoint(job_, state_, tensors_));
   if (saved) {
@@ -215,14 +215,14 @@ void Trainer::save() {
   }
 }
 
-void Trainer::watch_trace() {
+void JobRun::watch_trace() {
   if (options_.trace.empty()) return;
   const std::int64_t since = state_.step - first_step_;
   if (since == kTraceFrom) step_.set_profiler(&profiler_.emplace());
   if (since == kTraceFrom + kTraceSteps) finish_trace();
 }
 
-void Trainer::finish_trace() {
+void JobRun::finish_trace() {
   if (!profiler_) return;
   step_.set_profiler(nullptr);
   if (auto written = write_file_atomically(options_.trace, profiler_->chrome_trace()); !written)
@@ -230,13 +230,13 @@ void Trainer::finish_trace() {
   profiler_.reset();
 }
 
-void Trainer::explain_once() {
+void JobRun::explain_once() {
   if (!options_.explain || explained_) return;
   explained_ = true;
   *options_.explain << step_.graph() << step_.explain() << std::flush;
 }
 
-ProgressState Trainer::progress_state() const {
+ProgressState JobRun::progress_state() const {
   return {.epoch = state_.position.epoch,
           .epochs = job_.train.epochs,
           .sample = state_.position.sample,
@@ -244,7 +244,7 @@ ProgressState Trainer::progress_state() const {
           .loss = shown_loss_};
 }
 
-Summary Trainer::summary() const {
+Summary JobRun::summary() const {
   std::vector<NamedTensor> weights;
   for (auto& [name, tensor] : net_->named_parameters()) weights.push_back({name, tensor});
   return {.steps = state_.step,
@@ -257,6 +257,6 @@ Summary Trainer::summary() const {
 
 }  // namespace
 
-TrainResult train(const Job& job, const TrainOptions& options) { return Trainer(job, options).run(); }
+TrainResult train(const Job& job, const TrainOptions& options) { return JobRun(job, options).run(); }
 
 }  // namespace starling

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+
+#include "starling/train/job.h"
+#include "starling/train/progress.h"
+#include "starling/train/summary.h"
+
+namespace starling {
+
+struct TrainOptions {
+  ProgressOptions progress{};
+  std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
+  std::filesystem::path trace{};    // write a Chrome trace of some steps there; empty: none
+  std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
+};
+
+struct TrainResult {
+  Summary summary;
+  bool stopped = false;  // asked to, before the end
+  bool saved = true;     // the last state is in a checkpoint
+};
+
+// Runs a job to its end: compiled steps over the global batch, distributed as the job says; evaluation at the end of
+// each epoch; checkpoints there, every train.checkpoint_every steps and at the end. The run folder gets job.yaml,
+// checkpoints/ and summary.json. A run that was stopped or killed goes on where its newest checkpoint stands, to the
+// same bits. Seeds the default random generator of this thread. A save that fails is told and training goes on; a loss
+// that is not finite throws, naming the step.
+TrainResult train(const Job& job, const TrainOptions& options = {});
+
+}  // namespace starling
