@@ -53,7 +53,7 @@ Curve make_curve(const LogSeries& series, std::size_t run, const FigureOptions& 
     curve.x.push_back(x);
     curve.y.push_back(point.value);
   }
-  if (options.smooth > 0) {
+  if (options.smooth > 0 && !series.evaluated) {
     curve.raw = curve.y;
     curve.y = smoothed(curve.y, options.smooth);
   }
@@ -78,6 +78,17 @@ std::string scale_time(Figure& figure) {
 }
 
 }  // namespace
+
+std::pair<double, double> x_range(const Figure& figure) {
+  double low = INFINITY, high = -INFINITY;
+  for (const auto& panel : figure.panels) {
+    for (const auto& curve : panel.curves) {
+      low = std::min(low, curve.x.front());
+      high = std::max(high, curve.x.back());
+    }
+  }
+  return {low, high};
+}
 
 std::vector<double> smoothed(const std::vector<double>& values, double weight) {
   std::vector<double> out;

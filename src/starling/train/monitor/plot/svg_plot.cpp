@@ -37,10 +37,11 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+std::string colour(std::size_t run) { return fmt::format("stroke=\"{}\"", kColours[run % kColours.size()]); }
+
 std::string stroke(std::size_t run) {
   const std::string dash = kDashes[run % kDashes.size()];
-  return fmt::format("stroke=\"{}\"{}", kColours[run % kColours.size()],
-                     dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
+  return fmt::format("{}{}", colour(run), dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
 }
 
 // A small figure around a point, with what to say when the mouse is over it.
@@ -118,10 +119,8 @@ class SvgPlot {
   }
 
   void panel(const Panel& panel, double top) {
-    double x_low = INFINITY, x_high = -INFINITY, y_low = INFINITY, y_high = -INFINITY;
+    double y_low = INFINITY, y_high = -INFINITY;
     for (const auto& curve : panel.curves) {
-      x_low = std::min(x_low, curve.x.front());
-      x_high = std::max(x_high, curve.x.back());
       for (const auto* values : {&curve.y, &curve.raw}) {
         for (const double y : *values) {
           y_low = std::min(y_low, y);
@@ -129,6 +128,7 @@ class SvgPlot {
         }
       }
     }
+    const auto [x_low, x_high] = x_range(figure_);
     x_ = make_axis(x_low, x_high, 8, false, true);
     y_ = make_axis(y_low, y_high, 5, figure_.log_y);
     top_ = top + kTop;
@@ -137,10 +137,10 @@ class SvgPlot {
                     kLeft, top_ - 12, escaped(panel.metric));
     axes();
     for (const auto& curve : panel.curves) {
-      if (!curve.raw.empty()) line(curve.x, curve.raw, curve.run, "raw", "stroke-width=\"1\" opacity=\"0.3\"");
+      if (!curve.raw.empty()) line(curve.x, curve.raw, colour(curve.run), "raw", "stroke-width=\"1\" opacity=\"0.3\"");
     }
     for (const auto& curve : panel.curves) {
-      line(curve.x, curve.y, curve.run, "curve", "stroke-width=\"2\"");
+      line(curve.x, curve.y, stroke(curve.run), "curve", "stroke-width=\"2\"");
       marks(curve, panel.metric);
     }
     text_ += "</g>\n";
@@ -173,12 +173,12 @@ class SvgPlot {
         kLeft, top_, bottom, right, (kLeft + right) / 2, bottom + 38, escaped(figure_.x_label));
   }
 
-  void line(const std::vector<double>& xs, const std::vector<double>& ys, std::size_t run, const std::string& kind,
-            const std::string& style) {
+  void line(const std::vector<double>& xs, const std::vector<double>& ys, const std::string& stroke,
+            const std::string& kind, const std::string& style) {
     std::string points;
     for (const std::size_t i : thinned(ys, kMostPoints)) points += fmt::format("{:.1f},{:.1f} ", x(xs[i]), y(ys[i]));
     text_ += fmt::format("<polyline class=\"{}\" fill=\"none\" {} {} stroke-linejoin=\"round\" points=\"{}\"/>\n", kind,
-                         stroke(run), style, points);
+                         stroke, style, points);
   }
 
   // Some points spread over the curve, the last among them; every point where there are few.
