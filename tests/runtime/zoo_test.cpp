@@ -108,8 +108,9 @@ TEST_P(CompiledNet, FollowsEagerOverTwentySteps) {
     EXPECT_NEAR(last, step.call(compiled.fields())[0].item(), 1e-3) << "step " << i;
   }
   // The number that contrastive divergence gives says nothing of what is learnt.
-  if (eager.recipe.objective != "contrastive_divergence")
+  if (eager.recipe.objective != "contrastive_divergence") {
     EXPECT_LT(last, first) << "twenty steps on one batch learn something";
+  }
 }
 
 // In eval mode batch norm uses the statistics that training has left in its buffers.

@@ -10,7 +10,7 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-Matrix rows_of(const Tensor& tensor) {
+Matrix matrix_of(const Tensor& tensor) {
   const auto flat = tensor.to_vector();
   const auto columns = static_cast<std::size_t>(tensor.size(1));
   Matrix rows;
@@ -29,7 +29,7 @@ struct Oracle {
 
   explicit Oracle(const zoo::Rbm& rbm) {
     const auto named = rbm.parameters();
-    w = rows_of(named[0]);
+    w = matrix_of(named[0]);
     b = named[1].to_vector();
     a = named[2].to_vector();
   }
@@ -100,8 +100,8 @@ void expect_update_of_contrastive_divergence(const zoo::RbmOptions& options) {
   const Oracle oracle(rbm);
   Matrix dw(oracle.b.size(), std::vector<double>(oracle.a.size()));
   std::vector<double> db(oracle.b.size()), da(oracle.a.size());
-  for (const auto& sample : rows_of(v)) oracle.add_gradient(sample, -1.0 / n, dw, db, da);
-  for (const auto& sample : rows_of(chain)) oracle.add_gradient(sample, 1.0 / n, dw, db, da);
+  for (const auto& sample : matrix_of(v)) oracle.add_gradient(sample, -1.0 / n, dw, db, da);
+  for (const auto& sample : matrix_of(chain)) oracle.add_gradient(sample, 1.0 / n, dw, db, da);
   std::vector<double> flat;
   for (const auto& row : dw) flat.insert(flat.end(), row.begin(), row.end());
   const auto parameters = rbm.parameters();
@@ -125,14 +125,14 @@ TEST(Rbm, FreeEnergyIsTheOracles) {
   const Tensor v = bernoulli({5, 6}, 0.5, DType::f64);
   const Oracle oracle(rbm);
   std::vector<double> expected;
-  for (const auto& sample : rows_of(v)) expected.push_back(oracle.free_energy(sample));
+  for (const auto& sample : matrix_of(v)) expected.push_back(oracle.free_energy(sample));
   expect_close(rbm.free_energy(v), expected);
 }
 
 TEST(Rbm, AChainOfGibbsStepsReachesTheModelsDistribution) {
   const zoo::Rbm rbm = make({.inputs = 3, .hidden = 4});
   const std::int64_t n = 40'000;
-  const auto states = rows_of(rbm.gibbs(bernoulli({n, 3}, 0.5, DType::f64), 30));
+  const auto states = matrix_of(rbm.gibbs(bernoulli({n, 3}, 0.5, DType::f64), 30));
   std::vector<double> share(8);
   for (const auto& v : states) {
     ASSERT_TRUE(v[0] == 0 || v[0] == 1);
@@ -155,7 +155,7 @@ TEST(Rbm, TheExactLikelihoodOfTheDataRises) {
   const Tensor half = bernoulli({128, 1}, 0.5);
   const Tensor pattern = concat({broadcast_to(half, {128, 4}), broadcast_to(1.0 - half, {128, 4})}, 1);
   const Tensor data = abs(pattern - bernoulli({128, 8}, 0.05));
-  const Matrix rows = rows_of(data);
+  const Matrix rows = matrix_of(data);
   optim::Sgd optimizer(rbm.parameters(), {.lr = 0.1, .momentum = 0.5});
   auto step = compile([&](const Tensor& v) {
     const Tensor loss = rbm.own_loss({&v, 1}).loss;

@@ -5,6 +5,7 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
+#include "starling/ops/row_sparse.h"
 #include "starling/runtime/compile.h"
 
 namespace starling::optim {
@@ -51,8 +52,8 @@ Lbfgs::Lbfgs(std::vector<Tensor> parameters, Loss loss, const LbfgsOptions& opti
   }
   const auto both = [loss = std::move(loss), list = parameters_] {
     const Tensor value = loss();
-    TensorList all = gradients({&value, 1}, list);
-    all.insert(all.begin(), value.detach());
+    TensorList all{value.detach()};
+    for (const auto& gradient : gradients({&value, 1}, list)) all.push_back(dense(gradient));
     return all;
   };
   if (options.compiled) {

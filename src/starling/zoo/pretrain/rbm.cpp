@@ -22,7 +22,7 @@ void begin(const DenseLayer& layer) {
 // A machine on the tensors of a layer and its optimizer.
 struct Machine {
   Machine(const RbmOptions& options, const DenseLayer& layer, const optim::SgdOptions& sgd)
-      : rbm(options, layer.weight, layer.bias), optimizer(rbm.parameters(), sgd) {}
+      : rbm(options, layer.weight, layer.bias), optimizer((rbm.set_name(layer.name), rbm.parameters()), sgd) {}
   Rbm rbm;
   optim::Sgd optimizer;
 };
