@@ -4,6 +4,7 @@
 #include "starling/base/file.h"
 #include "starling/data/tokenizers/bpe.h"
 #include "starling/data/tokenizers/byte_text.h"
+#include "starling/data/tokenizers/sequence_vocabulary.h"
 
 namespace starling {
 namespace {
@@ -31,7 +32,12 @@ std::shared_ptr<const Tokenizer> from_json(const nlohmann::json& json) {
     }
     return std::make_shared<const BpeTokenizer>(std::move(merges));
   }
-  fail("expected one of (bpe, characters, words) as kind, got '{}'", kind);
+  if (kind == "sequence") {
+    std::vector<std::string> symbols;
+    for (const auto& item : json.at("symbols")) symbols.push_back(bytes_of_text(item.get<std::string>()));
+    return std::make_shared<const SequenceVocabulary>(std::move(symbols), json.at("separator").get<std::string>());
+  }
+  fail("expected one of (bpe, characters, sequence, words) as kind, got '{}'", kind);
 }
 
 }  // namespace
