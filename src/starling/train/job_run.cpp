@@ -1,36 +1,19 @@
 #include "starling/train/job_run.h"
 
-#include <chrono>
-#include <cmath>
-#include <memory>
-#include <optional>
-#include <ostream>
+#include <system_error>
 
-#include "starling/base/error.h"
 #include "starling/base/file.h"
-#include "starling/data/dataset.h"
+#include "starling/data/transformed_dataset.h"
 #include "starling/dist/strategy/data_parallel.h"
-#include "starling/graph/printer.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/random.h"
-#include "starling/runtime/compile.h"
-#include "starling/tensor/allocator.h"
-#include "starling/train/evaluator.h"
-#include "starling/train/run_folder.h"
-#include "starling/train/run_state.h"
-#include "starling/train/weights_hash.h"
-#include "starling/zoo/zoo.h"
+#include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/callbacks/ready_made.h"
+#include "starling/train/prepared_job.h"
+#include "starling/train/trainer.h"
 
 namespace starling {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::int64_t kTraceFrom = 3;  // steps after the start that are not traced: they compile and warm caches
-constexpr std::int64_t kTraceSteps = 8;
-constexpr double kLossMemory = 0.98;  // of the loss that the progress line shows
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+namespace fs = std::filesystem;
 
 std::shared_ptr<Strategy> make_strategy(const DistributeJob& job) {
   if (job.workers == 1 && !job.deterministic) return nullptr;
@@ -39,224 +22,136 @@ std::shared_ptr<Strategy> make_strategy(const DistributeJob& job) {
                         .shards = static_cast<int>(job.shards)});
 }
 
-// The network begins with the numbers of the seed, and the steps count from 0 after it.
-std::shared_ptr<nn::Module> make_net(const Job& job) {
-  manual_seed(job.train.seed);
-  auto net = job_recipe(job.model).make();
-  manual_seed(job.train.seed);
-  return net;
+LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> steps) {
+  LoaderOptions made;
+  made.shuffle = job.shuffle;
+  made.drop_last = job.drop_last;
+  made.workers = static_cast<int>(job.workers);
+  made.prefetch = static_cast<int>(job.prefetch);
+  made.transforms = std::move(steps);
+  return made;
 }
 
-class JobRun {
+TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options) {
+  const Job& job = prepared.job;
+  TrainerOptions made;
+  made.epochs = job.train.epochs;
+  made.steps = job.train.steps;
+  made.seed = job.train.seed;
+  made.batch = job.data.load.batch;
+  made.accumulate = job.train.accumulate;
+  made.folder = job.train.folder;
+  made.clip_norm = job.train.clip_norm;
+  made.clip_value = job.train.clip_value;
+  made.precision = job.train.precision;
+  if (job.schedule.kind) made.schedule = job.schedule.kind->make();
+  made.watch = told_name(prepared, job.train.watch);
+  made.evaluate_every = job.train.evaluate_every;
+  made.evaluate_batch = job.data.load.eval_batch;
+  made.metrics = prepared.metrics;
+  made.threads = static_cast<int>(job.distribute.threads);
+  made.strategy = make_strategy(job.distribute);
+  made.loader = loader_options(job.data.load, prepared.data.train_steps);
+  made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
+  made.stream = job.data.load.stream;
+  made.progress = options.progress;
+  made.stop = options.stop;
+  made.explain = options.explain;
+  for (const auto& [path, value] : job_identity(job)) made.identity[path] = value;
+  return made;
+}
+
+Result<void> write_job(const Job& job) {
+  std::error_code error;
+  fs::create_directories(job.train.folder, error);
+  if (error) return failure("[train] expected to create {}, got: {}", job.train.folder.string(), error.message());
+  return write_file_atomically(job.train.folder / "job.yaml", to_yaml(job));
+}
+
+// The job as it is run, once it is known that its checkpoints are its own.
+class JobFile final : public Callback {
  public:
-  JobRun(const Job& job, const TrainOptions& options);
-  TrainResult run();
+  explicit JobFile(const Job& job) : job_(job) {}
+  std::string name() const override { return "job_file"; }
+  void begin(Run& run) override {
+    if (auto written = write_job(job_); !written) run.note("warning: " + written.error());
+  }
 
  private:
-  void resume();
-  bool finished() const;
-  void run_epoch();
-  void run_step(const Batch& batch);
-  void take_loss(double loss, std::int64_t size);
-  void after_step();
-  void end_epoch(DataPosition ended);
-  void save();
-  void watch_trace();
-  void finish_trace();
-  void explain_once();
-  bool stopping();
-  ProgressState progress_state() const;
-  Summary summary() const;
-
-  Job job_;
-  TrainOptions options_;
-  RunFolder folder_;
-  Progress progress_;
-  JobData data_;
-  std::shared_ptr<nn::Module> net_;
-  optim::Sgd optimizer_;
-  Evaluator evaluator_;
-  CompiledFunction step_;
-  std::optional<Loader> loader_;
-  std::optional<Profiler> profiler_;
-  std::vector<NamedTensor> tensors_;
-  RunState state_;
-  std::int64_t first_step_ = 0;
-  std::int64_t saved_step_ = -1;
-  std::int64_t tried_step_ = -1;  // to save; it may have failed
-  double shown_loss_ = 0;
-  bool explained_ = false;
-  bool stopped_ = false;
+  const Job& job_;
 };
 
-JobRun::JobRun(const Job& job, const TrainOptions& options)
-    : job_(job),
-      options_(options),
-      folder_(job.train),
-      progress_(options.progress),
-      data_(load_job_data(job)),
-      net_(make_net(job)),
-      optimizer_(net_->parameters(), {.lr = job.optimizer.lr,
-                                     .momentum = job.optimizer.momentum,
-                                     .weight_decay = job.optimizer.weight_decay,
-                                     .nesterov = job.optimizer.nesterov}),
-      evaluator_(*net_, data_.test, static_cast<int>(job.distribute.threads)),
-      step_(
-          [this](std::span<const Tensor> in) {
-            const Tensor loss = cross_entropy((*net_)(in[0]), in[1]);
-            loss.backward();
-            optimizer_.step();
-            return TensorList{loss};
-          },
-          {.threads = static_cast<int>(job.distribute.threads), .strategy = make_strategy(job.distribute)}),
-      tensors_(run_tensors(*net_, optimizer_)) {}
-
-void JobRun::resume() {
-  const auto found = folder_.newest([&](const std::string& text) { progress_.note(text); });
-  if (found) {
-    std::vector<std::string> notes;
-    state_ = restore(job_, *found, tensors_, notes);
-    progress_.note(fmt::format("resuming {} at step {}", job_.train.folder.string(), state_.step));
-    for (const auto& note : notes) progress_.note("the machine differs, so may the bits: " + note);
-    saved_step_ = tried_step_ = state_.step;
+// Trains the hidden layers before the first step; a run that goes on has that behind it.
+class Pretrain final : public Callback {
+ public:
+  explicit Pretrain(const PreparedJob& prepared) : prepared_(prepared) {}
+  std::string name() const override { return "pretrain"; }
+  void begin(Run& run) override {
+    if (run.state().step > 0) return;
+    check(prepared_.data.unlabelled != nullptr,
+          "[pretrain] expected data that can be asked by number, got shards without an index");
+    const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
+    prepared_.job.pretrain.kind->make()(
+        run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
+          run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
+        });
   }
-  first_step_ = state_.step;
-  shown_loss_ = state_.mean_loss();
-}
 
-bool JobRun::finished() const {
-  return state_.position.epoch >= job_.train.epochs || (job_.train.steps > 0 && state_.step >= job_.train.steps);
-}
+ private:
+  const PreparedJob& prepared_;
+};
 
-bool JobRun::stopping() {
-  stopped_ = stopped_ || (options_.stop && options_.stop());
-  return stopped_;
-}
-
-TrainResult JobRun::run() {
-  allocator(kCpu).reset_peak();
-  resume();
-  if (auto written = folder_.write_job(job_); !written) progress_.note("warning: " + written.error());
-  const auto dataset = std::make_shared<TensorDataset>(std::vector<Tensor>{data_.train.x, data_.train.y});
-  loader_.emplace(dataset, LoaderOptions{.batch = job_.data.batch,
-                                         .seed = static_cast<std::uint64_t>(job_.train.seed),
-                                         .start = state_.position});
-  while (!finished() && !stopping()) run_epoch();
-  if (stopped_) progress_.finish(progress_state());
-  if (!stopped_ && state_.position.sample != 0) end_epoch(state_.position);  // train.steps ended it early
-  if (tried_step_ != state_.step) save();
-  finish_trace();
-  const TrainResult result{.summary = summary(), .stopped = stopped_, .saved = saved_step_ == state_.step};
-  if (auto written = write_summary(job_.train.folder, result.summary); !written)
-    progress_.note("warning: " + written.error());
-  return result;
-}
-
-// Until the epoch ends, the run does, or someone asks for a stop.
-void JobRun::run_epoch() {
-  auto start = Clock::now();
-  while (const Batch* batch = loader_->next()) {
-    if (batch->begin.sample == 0) state_.begin_epoch();
-    run_step(*batch);
-    state_.position = loader_->position();
-    state_.seconds += seconds_since(start);
-    after_step();
-    if (finished() || stopping()) return;
-    start = Clock::now();
+void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
+  const TrainJob& job = prepared.job.train;
+  trainer.add(std::make_shared<JobFile>(prepared.job));
+  if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared));
+  if (job.average) {
+    trainer.add(average_weights({.decay = job.average->decay,
+                                 .from_step = job.average->from_step,
+                                 .every = job.average->every,
+                                 .keep = job.average->keep}));
   }
-  const DataPosition ended = state_.position;
-  state_.position = loader_->position();
-  end_epoch(ended);
-}
-
-void JobRun::run_step(const Batch& batch) {
-  watch_trace();
-  const TensorList out = step_.call({batch.fields.data(), batch.fields.size()});
-  explain_once();
-  take_loss(out[0].item(), batch.size);
-  ++state_.step;
-}
-
-void JobRun::take_loss(double loss, std::int64_t size) {
-  check(std::isfinite(loss), "[train] expected a finite loss, got {} at step {} (epoch {}); {}", loss, state_.step + 1,
-        state_.position.epoch + 1,
-        saved_step_ < 0 ? "nothing was saved yet" : fmt::format("the newest checkpoint is of step {}", saved_step_));
-  state_.samples += size;
-  state_.epoch_samples += size;
-  state_.epoch_loss += loss * static_cast<double>(size);
-  shown_loss_ = state_.step == first_step_ ? loss : kLossMemory * shown_loss_ + (1 - kLossMemory) * loss;
-}
-
-void JobRun::after_step() {
-  progress_.update(progress_state());
-  const std::int64_t every = job_.train.checkpoint_every;
-  if (every > 0 && state_.step % every == 0) save();
-}
-
-void JobRun::end_epoch(DataPosition ended) {
-  const double accuracy = evaluator_.accuracy();
-  state_.metrics["test_accuracy"] = accuracy;
-  const ProgressMetric shown{"test_accuracy", accuracy};
-  ProgressState state = progress_state();
-  state.epoch = ended.epoch;
-  state.sample = ended.sample;
-  state.metrics = {&shown, 1};
-  progress_.finish(state);
-  save();
-}
-
-void JobRun::save() {
-  tried_step_ = state_.step;
-  const auto saved = folder_.save(make_checkpoint(job_, state_, tensors_));
-  if (saved) {
-    saved_step_ = state_.step;
-  } else {
-    progress_.note(fmt::format("warning: no checkpoint of step {}, training goes on: {}", state_.step, saved.error()));
+  if (job.early_stop) {
+    trainer.add(early_stop({.metric = told_name(prepared, job.early_stop->metric),
+                            .patience = job.early_stop->patience,
+                            .min_delta = job.early_stop->min_delta,
+                            .lowest = {}}));
   }
+  if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
 }
 
-void JobRun::watch_trace() {
-  if (options_.trace.empty()) return;
-  const std::int64_t since = state_.step - first_step_;
-  if (since == kTraceFrom) step_.set_profiler(&profiler_.emplace());
-  if (since == kTraceFrom + kTraceSteps) finish_trace();
-}
-
-void JobRun::finish_trace() {
-  if (!profiler_) return;
-  step_.set_profiler(nullptr);
-  if (auto written = write_file_atomically(options_.trace, profiler_->chrome_trace()); !written)
-    progress_.note("warning: " + written.error());
-  profiler_.reset();
-}
-
-void JobRun::explain_once() {
-  if (!options_.explain || explained_) return;
-  explained_ = true;
-  *options_.explain << step_.graph() << step_.explain() << std::flush;
-}
-
-ProgressState JobRun::progress_state() const {
-  return {.epoch = state_.position.epoch,
-          .epochs = job_.train.epochs,
-          .sample = state_.position.sample,
-          .samples = data_.train.y.size(0),
-          .loss = shown_loss_};
-}
-
-Summary JobRun::summary() const {
-  std::vector<NamedTensor> weights;
-  for (auto& [name, tensor] : net_->named_parameters()) weights.push_back({name, tensor});
-  return {.steps = state_.step,
-          .samples_per_s = state_.samples_per_s(),
-          .loss = state_.mean_loss(),
-          .metrics = state_.metrics,
-          .peak_bytes = allocator(kCpu).stats().peak_bytes,
-          .weights_hash = weights_hash(weights)};
+nlohmann::json about(const Summary& summary) {
+  return {{"step", summary.steps}, {"metrics", summary.metrics}, {"weights_hash", summary.weights_hash}};
 }
 
 }  // namespace
 
-TrainResult train(const Job& job, const TrainOptions& options) { return JobRun(job, options).run(); }
+TrainResult train(const Job& job, const TrainOptions& options) {
+  const PreparedJob prepared = prepare_job(job);
+  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
+                                  .every_seconds = job.train.checkpoint_seconds,
+                                  .keep = static_cast<int>(job.train.keep),
+                                  .best = told_name(prepared, job.train.best),
+                                  .resume = job.train.resume});
+  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options));
+  add_callbacks(trainer, prepared, options);
+  trainer.add(saver);
+  FitResult fitted = trainer.fit(prepared.data.splits);
+  TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted};
+  result.ended_by = std::move(fitted.ended_by);
+  result.saved = saver->saved_step() == result.summary.steps;
+  if (!result.stopped && job.train.export_model) {
+    const fs::path folder = job.train.folder / "model";
+    // A network that cannot be saved as a graph has been trained all the same.
+    const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
+    if (exported) {
+      result.model = folder;
+    } else {
+      result.model_error = exported.error();
+    }
+  }
+  return result;
+}
 
 }  // namespace starling
