@@ -10,7 +10,6 @@
 
 #include "starling/base/error.h"
 #include "starling/train/checkpoint/checkpoint.h"
-#include "starling/train/evaluator.h"
 #include "train/tiny_fashion.h"
 
 namespace starling {
@@ -189,12 +188,6 @@ TEST_F(JobRunTest, WritesAChromeTraceWhenAsked) {
   train(job, options);
   const auto json = nlohmann::json::parse(text_of(file));
   EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
-}
-
-TEST(Evaluator, CountsRowsWhoseLargestLogitIsTheLabel) {
-  const float values[] = {0, 2, 1, 5, 4, 3, 1, 1, 0};
-  const std::int64_t labels[] = {1, 2, 0};
-  EXPECT_EQ(count_hits(from_host<float>(values, {3, 3}), from_host<std::int64_t>(labels, {3})), 2);
 }
 
 }  // namespace

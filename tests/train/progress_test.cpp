@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "starling/base/error.h"
 
@@ -98,6 +100,55 @@ TEST_F(ProgressTest, FitsTheTerminal) {
   EXPECT_EQ(format_progress(state(), 1000, 200).substr(0, 36), "epoch 2/3 [==========>         ]  50");
 }
 
+TEST_F(ProgressTest, LeavesOutTheBarBeforeWhatMatters) {
+  sample_ = 30000;
+  ProgressState now = state();
+  now.lr = 0.01;
+  EXPECT_EQ(format_progress(now, 1000, 200),
+            "epoch 2/3 [==========>         ]  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75  lr 0.01");
+  EXPECT_EQ(format_progress(now, 1000, 80),
+            "epoch 2/3  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75  lr 0.01");
+  EXPECT_EQ(format_progress(now, 1000, 70), "epoch 2/3  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75");
+  EXPECT_EQ(format_progress(now, 1000, 20), "epoch 2/3  50%  100");
+}
+
+TEST_F(ProgressTest, CutsBetweenCharactersNotWithinThem) {
+  const ProgressMetric metrics[] = {{"größe", 1}};
+  ProgressState now = state();
+  now.metrics = metrics;
+  for (int columns = 1; columns < 80; ++columns) {
+    const std::string line = format_progress(now, 1000, columns);
+    const auto characters = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_LT(characters, columns);
+    EXPECT_TRUE(line.empty() || (line.back() & 0xC0) != 0xC0) << columns;  // no lead byte without its rest
+  }
+}
+
+TEST_F(ProgressTest, TellsWhatIsKnownOfAStream) {
+  ProgressState now = state();
+  now.samples = 0;
+  now.sample = 700;
+  EXPECT_EQ(format_progress(now, 1000, 0), "epoch 2/3 700 samples  1000 samples/s  ETA -  loss 0.5  accuracy 0.75");
+}
+
+TEST_F(ProgressTest, WritesOneJsonObjectALine) {
+  auto progress = make(ProgressMode::json);
+  run(progress, 11);
+  progress.note("disk \"full\"");
+  metrics_[0].value = std::numeric_limits<double>::quiet_NaN();
+  progress.finish(state());
+  std::istringstream lines(out_.str());
+  std::vector<nlohmann::json> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[0].at("epoch"), 2);
+  EXPECT_EQ(all[0].at("samples"), 60000);
+  EXPECT_NEAR(all[0].at("samples_per_s").get<double>(), 1000, 1);
+  EXPECT_EQ(all[0].at("metrics").at("accuracy"), 0.75);
+  EXPECT_EQ(all[2], nlohmann::json({{"note", "disk \"full\""}}));
+  EXPECT_TRUE(all[3].at("metrics").at("accuracy").is_null());
+}
+
 TEST(Progress, FormatsDurations) {
   EXPECT_EQ(format_duration(7.4), "0:07");
   EXPECT_EQ(format_duration(754), "12:34");
@@ -110,6 +161,7 @@ TEST(Progress, ReadsItsModes) {
   EXPECT_EQ(parse_progress_mode("auto"), ProgressMode::automatic);
   EXPECT_EQ(parse_progress_mode("bar"), ProgressMode::bar);
   EXPECT_EQ(parse_progress_mode("plain"), ProgressMode::plain);
+  EXPECT_EQ(parse_progress_mode("json"), ProgressMode::json);
   EXPECT_EQ(parse_progress_mode("off"), ProgressMode::off);
   EXPECT_THROW(parse_progress_mode("plane"), Error);
 }

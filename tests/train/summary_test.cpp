@@ -18,7 +18,9 @@ TEST(Summary, WritesEveryNumberOfTheRun) {
                         .loss = 0.25,
                         .metrics = {{"accuracy", 0.875}},
                         .peak_bytes = std::int64_t{1} << 40,
-                        .weights_hash = "abc"};
+                        .weights_hash = "abc",
+                        .wait_share = 0.01,
+                        .skipped = 2};
   write_summary(folder / "runs/1", summary).value();
   const auto json = nlohmann::json::parse(testing::read_text(folder / "runs/1/summary.json"));
   const nlohmann::json expected = {{"steps", 12},
@@ -26,7 +28,9 @@ TEST(Summary, WritesEveryNumberOfTheRun) {
                                    {"loss", 0.25},
                                    {"metrics", {{"accuracy", 0.875}}},
                                    {"peak_bytes", std::int64_t{1} << 40},
-                                   {"weights_hash", "abc"}};
+                                   {"weights_hash", "abc"},
+                                   {"wait_share", 0.01},
+                                   {"skipped", 2}};
   EXPECT_EQ(json, expected);
 }
 

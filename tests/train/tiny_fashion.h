@@ -24,6 +24,10 @@ class TestFolder {
   TestFolder(const TestFolder&) = delete;
   TestFolder& operator=(const TestFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
+  void clear() const {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
 
  private:
   std::filesystem::path path_;

@@ -58,6 +58,13 @@ struct RunPlan {
   std::int64_t seed = 0;
   std::filesystem::path folder{};  // of the run; empty: it leaves no files
   std::vector<std::string> class_names{};
+  struct PlannedMetric {
+    std::string name;
+    bool higher_is_better = true;
+  };
+  std::vector<PlannedMetric> metrics{};  // of evaluations, in their order
+  // Of a metric, or of one that a callback made of it: ema_accuracy is like accuracy.
+  bool higher_is_better(const std::string& metric) const;
 };
 
 // A run as callbacks see it.
@@ -95,6 +102,8 @@ class Callback {
   // The key of its state in checkpoints. Two callbacks of one name in a run are refused when either has state.
   virtual std::string name() const = 0;
 
+  // First of all: makes what state() and tensors() tell of.
+  virtual void attach([[maybe_unused]] Run& run) {}
   // Before begin: may put the state of an earlier run back (Run::restore) and then returns true; the others are not
   // asked any more.
   virtual bool resume([[maybe_unused]] Run& run) { return false; }
@@ -106,7 +115,8 @@ class Callback {
   // A checkpoint made here goes on exactly from here. Called twice for the last step of an epoch when only asking for
   // more data shows that the epoch is over.
   virtual void settled([[maybe_unused]] Run& run) {}
-  virtual void end([[maybe_unused]] Run& run) {}  // also when the run was interrupted, not when it throws
+  virtual void end([[maybe_unused]] Run& run) {}       // also when the run was interrupted, not when it throws
+  virtual void finished([[maybe_unused]] Run& run) {}  // after the end of all: nothing is saved any more
 
   // For checkpoints: what it remembers (null: nothing), and tensors beside that, which are written into on restore.
   virtual nlohmann::json state() const { return {}; }

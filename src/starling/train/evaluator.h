@@ -1,26 +1,70 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "starling/data/loader.h"
 #include "starling/nn/module.h"
 #include "starling/runtime/compile.h"
-#include "starling/train/job_data.h"
+#include "starling/train/evaluation.h"
+#include "starling/train/metric.h"
+#include "starling/train/objective.h"
+#include "starling/train/precision.h"
 
 namespace starling {
 
-// Measures how often a network's largest logit is the right class, with a compiled forward pass over a labelled set.
-class Evaluator {
- public:
-  // The network must live as long; `threads` as in CompileOptions.
-  Evaluator(nn::Module& net, LabelledSet set, int threads);
-
-  double accuracy();  // in [0, 1]; the network is in eval mode meanwhile. 0 for an empty set.
-
- private:
-  nn::Module& net_;
-  LabelledSet set_;
-  CompiledFunction forward_;
+// A data set, or shards that are read one after another.
+struct EvaluationData {
+  std::shared_ptr<const Dataset> set{};
+  std::optional<RecordShards> shards{};
+  bool empty() const { return (!set || set->size() == 0) && !shards; }
 };
 
-// Rows of `logits` f32 [n, classes] whose largest value stands at labels[row]; the first of equal ones counts.
-std::int64_t count_hits(const Tensor& logits, const Tensor& labels);
+struct EvaluatorOptions {
+  std::vector<NamedMetric> metrics{};  // empty: those of the objective
+  LoaderOptions loader{.batch = 500};  // in the order of the data set, whatever it says
+  Precision precision = Precision::f32;
+  int threads = 0;
+};
+
+// Runs a network in eval mode over data sets, with compiled forward passes, and judges what it predicts. The network is
+// in the mode it was in afterwards.
+class Evaluator {
+ public:
+  // The network must live as long.
+  Evaluator(nn::Module& net, ObjectivePtr objective, EvaluatorOptions options);
+
+  Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names = {});
+  Tensor predict(std::span<const Tensor> fields);  // f32, on the CPU
+  void predict(const EvaluationData& data,
+               const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
+
+  const std::vector<NamedMetric>& metrics() const { return options_.metrics; }
+
+ private:
+  TensorList judge(std::span<const Tensor> in);
+  Judged judged(const Batch& batch);
+  std::unique_ptr<Loader>& loader_of(const EvaluationData& data);
+  std::vector<Tensor> on_device(std::span<const Tensor> fields) const;
+
+  nn::Module& net_;
+  ObjectivePtr objective_;
+  EvaluatorOptions options_;
+  // Which of its outputs the compiled function has; the target may be a field of the batch as it is.
+  struct Layout {
+    bool prediction = false;
+    bool target = false;
+    bool weight = false;
+    int target_field = -1;
+  };
+  Layout layout_{};
+  CompiledFunction judge_;
+  CompiledFunction predict_;
+  std::shared_ptr<const Dataset> data_;  // of the loader, which is kept for the next time
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<Loader> stream_;
+};
 
 }  // namespace starling

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -45,15 +46,57 @@ std::string bar(double part) {
   return text + "]";
 }
 
+// NaN when not known.
+double seconds_left(const ProgressState& state, double rate) {
+  if (state.samples <= 0 || rate <= 0) return std::nan("");
+  return static_cast<double>(state.epochs * state.samples - done_in_all(state)) / rate;
+}
+
+// Columns of UTF-8 text, counting one for each character: names of metrics may come from users.
+int columns_of(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string first_columns(const std::string& text, int columns) {
+  std::size_t end = 0;
+  for (int seen = 0; end < text.size(); ++end) {
+    const bool begins = (text[end] & 0xC0) != 0x80;
+    if (begins && seen++ == std::max(columns, 0)) break;
+  }
+  return text.substr(0, end);
+}
+
+struct LineParts {
+  bool bar = false;
+  bool lr = false;
+};
+
+std::string progress_line(const ProgressState& state, double rate, const LineParts& parts) {
+  std::string line = fmt::format("epoch {}/{} ", std::min(state.epoch + 1, state.epochs), state.epochs);
+  auto out = std::back_inserter(line);
+  if (state.samples > 0) {
+    if (parts.bar) line += bar(done_part(state)) + " ";
+    fmt::format_to(out, "{:3.0f}%", std::floor(100 * done_part(state)));
+  } else {
+    fmt::format_to(out, "{} samples", state.sample);  // of a stream whose end nobody knows
+  }
+  fmt::format_to(out, "  {:.0f} samples/s  ETA {}  loss {:.4g}", rate, format_duration(seconds_left(state, rate)),
+                 state.loss);
+  for (const auto& metric : state.metrics) fmt::format_to(out, "  {} {:.4g}", metric.name, metric.value);
+  if (parts.lr && state.lr > 0) fmt::format_to(out, "  lr {:.3g}", state.lr);
+  return line;
+}
+
 }  // namespace
 
 ProgressMode parse_progress_mode(std::string_view text) {
   if (text == "auto") return ProgressMode::automatic;
   if (text == "bar") return ProgressMode::bar;
   if (text == "plain") return ProgressMode::plain;
+  if (text == "json") return ProgressMode::json;
   if (text == "off") return ProgressMode::off;
-  const std::string near = nearest(text, {"auto", "bar", "plain", "off"});
-  fail("[progress] expected one of (auto, bar, plain, off), got '{}'{}", text,
+  const std::string near = nearest(text, {"auto", "bar", "plain", "json", "off"});
+  fail("[progress] expected one of (auto, bar, plain, json, off), got '{}'{}", text,
        near.empty() ? "" : " (did you mean '" + near + "'?)");
 }
 
@@ -66,17 +109,28 @@ std::string format_duration(double seconds) {
 }
 
 std::string format_progress(const ProgressState& state, double rate, int columns) {
-  const double part = done_part(state);
-  const auto left = static_cast<double>(state.epochs * state.samples - done_in_all(state));
-  std::string line = fmt::format("epoch {}/{} ", std::min(state.epoch + 1, state.epochs), state.epochs);
-  if (columns > 0) line += bar(part) + " ";
-  auto out = std::back_inserter(line);
-  fmt::format_to(out, "{:3.0f}%  {:.0f} samples/s  ETA {}  loss {:.4g}", std::floor(100 * part), rate,
-                 format_duration(rate > 0 ? left / rate : -1), state.loss);
-  for (const auto& metric : state.metrics) fmt::format_to(out, "  {} {:.4g}", metric.name, metric.value);
-  if (columns > 0 && line.size() >= static_cast<std::size_t>(columns))
-    line.resize(static_cast<std::size_t>(columns - 1));
+  std::string line = progress_line(state, rate, {.bar = columns > 0, .lr = true});
+  const auto fits = [&] { return columns <= 0 || columns_of(line) < columns; };
+  if (!fits()) line = progress_line(state, rate, {.bar = false, .lr = true});
+  if (!fits()) line = progress_line(state, rate, {.bar = false, .lr = false});
+  if (!fits()) line = first_columns(line, columns - 1);
   return line;
+}
+
+std::string format_progress_json(const ProgressState& state, double rate) {
+  const auto number = [](double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nullptr; };
+  nlohmann::ordered_json json = {{"epoch", std::min(state.epoch + 1, state.epochs)},
+                                 {"epochs", state.epochs},
+                                 {"step", state.step},
+                                 {"sample", state.sample},
+                                 {"samples", state.samples > 0 ? nlohmann::ordered_json(state.samples) : nullptr},
+                                 {"samples_per_s", number(rate)},
+                                 {"eta_s", number(seconds_left(state, rate))},
+                                 {"loss", number(state.loss)},
+                                 {"lr", number(state.lr)}};
+  json["metrics"] = nlohmann::ordered_json::object();
+  for (const auto& metric : state.metrics) json["metrics"][std::string(metric.name)] = number(metric.value);
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
@@ -118,6 +172,8 @@ void Progress::draw(const ProgressState& state) {
     const int columns = options_.columns > 0 ? options_.columns : terminal_columns();
     *options_.out << '\r' << format_progress(state, rate_, columns) << "\x1b[K" << std::flush;
     line_open_ = true;
+  } else if (options_.mode == ProgressMode::json) {
+    *options_.out << format_progress_json(state, rate_) << '\n' << std::flush;
   } else {
     *options_.out << format_progress(state, rate_, 0) << '\n' << std::flush;
   }
@@ -137,7 +193,12 @@ void Progress::finish(const ProgressState& state) {
 
 void Progress::note(std::string_view text) {
   if (line_open_) *options_.out << "\r\x1b[K";
-  *options_.out << text << '\n' << std::flush;
+  if (options_.mode == ProgressMode::json) {
+    const nlohmann::json json = {{"note", text}};
+    *options_.out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+  } else {
+    *options_.out << text << '\n' << std::flush;
+  }
   line_open_ = false;
 }
 

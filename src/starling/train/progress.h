@@ -9,9 +9,9 @@
 
 namespace starling {
 
-enum class ProgressMode { automatic, bar, plain, off };
+enum class ProgressMode { automatic, bar, plain, json, off };
 
-ProgressMode parse_progress_mode(std::string_view text);  // auto, bar, plain, off; throws on others
+ProgressMode parse_progress_mode(std::string_view text);  // auto, bar, plain, json, off; throws on others
 
 struct ProgressMetric {
   std::string_view name;
@@ -22,28 +22,31 @@ struct ProgressState {
   std::int64_t epoch = 0;  // the first is 0
   std::int64_t epochs = 1;
   std::int64_t sample = 0;   // of this epoch, done
-  std::int64_t samples = 0;  // in an epoch
+  std::int64_t samples = 0;  // in an epoch; 0: not known
+  std::int64_t step = 0;     // done
   double loss = 0;
+  double lr = 0;                              // 0: not shown
   std::span<const ProgressMetric> metrics{};  // read during the call only
 };
 
 struct ProgressOptions {
   ProgressMode mode = ProgressMode::automatic;  // bar on a terminal, plain elsewhere
   std::ostream* out = nullptr;                  // null: standard error
-  int columns = 0;                              // 0: of the terminal
-  double plain_every_s = 5;
-  std::function<double()> now{};  // seconds; null: the steady clock
+  int columns = 0;                              // 0: of the terminal, whose changes are followed
+  double plain_every_s = 5;                     // between lines of plain and json
+  std::function<double()> now{};                // seconds; null: the steady clock
 };
 
 // One line that tells how a run is doing: redrawn in place up to ten times a second on a terminal, else whole lines
-// every few seconds. update() is cheap and allocates nothing unless something is drawn. Use from one thread.
+// or objects of JSON every few seconds. update() is cheap and allocates nothing unless something is drawn. Use from one
+// thread.
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
 
   void update(const ProgressState& state);
   void finish(const ProgressState& state);  // draws the last state and ends the line
-  void note(std::string_view text);         // a line of its own, in every mode; the bar goes on below it
+  void note(std::string_view text);  // a line of its own in every mode; {"note": …} in JSON; the bar goes on below it
 
   ProgressMode mode() const { return options_.mode; }  // never automatic
 
@@ -61,8 +64,11 @@ class Progress {
   double rate_ = 0;  // samples a second, smoothed
 };
 
-// The text of a line: with a bar and cut to `columns` when that is above 0.
+// The text of a line: with a bar and cut to `columns` when that is above 0. What matters least goes first when the line
+// is too long: the bar, the learning rate, then the end.
 std::string format_progress(const ProgressState& state, double rate, int columns);
+// The same as a JSON object on one line; what is not known or not finite is null.
+std::string format_progress_json(const ProgressState& state, double rate);
 std::string format_duration(double seconds);  // 0:07, 12:34, 1:02:03; "-" when unknown
 
 }  // namespace starling

@@ -1,101 +1,56 @@
 #include "starling/train/run_state.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "starling/base/error.h"
-#include "starling/ops/random.h"
-#include "starling/train/checkpoint/environment.h"
+#include <cmath>
+#include <limits>
 
 namespace starling {
 namespace {
 
-nlohmann::json identity_json(const Job& job) {
+// JSON has no NaN: a metric that found nothing to judge is null.
+nlohmann::json metrics_json(const std::map<std::string, double>& metrics) {
   nlohmann::json json = nlohmann::json::object();
-  for (const auto& [path, value] : job_identity(job)) json[path] = value;
+  for (const auto& [name, value] : metrics)
+    json[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
   return json;
 }
 
-void check_same_job(const Job& job, const nlohmann::json& saved) {
-  std::string differences;
-  for (const auto& [path, value] : job_identity(job)) {
-    const std::string before = saved.is_object() ? saved.value(path, "unknown") : "unknown";
-    if (before != value)
-      differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", path, before, value);
-  }
-  check(differences.empty(),
-        "[train] expected the job whose checkpoints are in {}, got another: {} (choose another train.folder, or start "
-        "over "
-        "with train.resume: none)",
-        job.train.folder.string(), differences);
-}
-
-void copy_tensors(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
-  for (const auto& [name, tensor] : to) {
-    const auto found =
-        std::find_if(from.begin(), from.end(), [&](const NamedTensor& saved) { return saved.name == name; });
-    check(found != from.end(), "[train] expected '{}' in the checkpoint, got none", name);
-    check(found->tensor.type() == tensor.type(), "[train] expected '{}' of {} in the checkpoint, got {}", name,
-          to_string(tensor.type()), to_string(found->tensor.type()));
-  }
-  for (const auto& [name, tensor] : to) {
-    const auto found =
-        std::find_if(from.begin(), from.end(), [&](const NamedTensor& saved) { return saved.name == name; });
-    copy_into(tensor, found->tensor);
-  }
-}
-
-RunState parse_state(const Checkpoint& checkpoint) {
-  const nlohmann::json& run = checkpoint.extra.at("run");
-  RunState state;
-  state.step = checkpoint.step;
-  state.position = {run.at("epoch").get<std::int64_t>(), run.at("sample").get<std::int64_t>()};
-  state.samples = run.at("samples").get<std::int64_t>();
-  state.seconds = run.at("seconds").get<double>();
-  state.epoch_loss = run.at("epoch_loss").get<double>();
-  state.epoch_samples = run.at("epoch_samples").get<std::int64_t>();
-  state.metrics = run.at("metrics").get<std::map<std::string, double>>();
-  return state;
+std::map<std::string, double> read_metrics(const nlohmann::json& json) {
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] : json.items())
+    metrics[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  return metrics;
 }
 
 }  // namespace
 
-std::vector<NamedTensor> run_tensors(const nn::Module& net, const optim::Sgd& optimizer) {
-  std::vector<NamedTensor> all;
-  for (auto& [name, tensor] : net.named_parameters()) all.push_back({name, tensor});
-  for (auto& [name, tensor] : net.named_buffers()) all.push_back({name, tensor});
-  for (auto& [name, tensor] : optimizer.state()) all.push_back({name, tensor});
-  all.push_back({"rng", default_generator().key()});
-  return all;
+nlohmann::json to_json(const RunState& state) {
+  return {{"step", state.step},
+          {"epoch", state.position.epoch},
+          {"sample", state.position.sample},
+          {"samples", state.samples},
+          {"seconds", state.seconds},
+          {"wait_seconds", state.wait_seconds},
+          {"epoch_loss", state.epoch_loss},
+          {"epoch_weight", state.epoch_weight},
+          {"skipped", state.skipped},
+          {"base_lr", state.base_lr},
+          {"metrics", metrics_json(state.metrics)},
+          {"evaluated_step", state.evaluated_step}};
 }
 
-Checkpoint make_checkpoint(const Job& job, const RunState& state, std::vector<NamedTensor> tensors) {
-  return {.step = state.step,
-          .tensors = std::move(tensors),
-          .extra = {{"job", identity_json(job)},
-                    {"environment", environment_facts()},
-                    {"run",
-                     {{"epoch", state.position.epoch},
-                      {"sample", state.position.sample},
-                      {"samples", state.samples},
-                      {"seconds", state.seconds},
-                      {"epoch_loss", state.epoch_loss},
-                      {"epoch_samples", state.epoch_samples},
-                      {"metrics", state.metrics}}}}};
-}
-
-RunState restore(const Job& job, const Checkpoint& checkpoint, const std::vector<NamedTensor>& tensors,
-                 std::vector<std::string>& notes) {
+RunState run_state(const nlohmann::json& json) {
   RunState state;
-  try {
-    check_same_job(job, checkpoint.extra.value("job", nlohmann::json()));
-    state = parse_state(checkpoint);
-  } catch (const nlohmann::json::exception& e) {
-    fail("[train] expected the state of a run in the checkpoint of step {}, got: {}", checkpoint.step, e.what());
-  }
-  copy_tensors(checkpoint.tensors, tensors);
-  notes = environment_differences(checkpoint.extra.value("environment", nlohmann::json()), environment_facts());
+  state.step = json.at("step").get<std::int64_t>();
+  state.position = {json.at("epoch").get<std::int64_t>(), json.at("sample").get<std::int64_t>()};
+  state.samples = json.at("samples").get<std::int64_t>();
+  state.seconds = json.at("seconds").get<double>();
+  state.wait_seconds = json.at("wait_seconds").get<double>();
+  state.epoch_loss = json.at("epoch_loss").get<double>();
+  state.epoch_weight = json.at("epoch_weight").get<double>();
+  state.skipped = json.at("skipped").get<std::int64_t>();
+  state.base_lr = json.at("base_lr").get<double>();
+  state.metrics = read_metrics(json.at("metrics"));
+  state.evaluated_step = json.at("evaluated_step").get<std::int64_t>();
   return state;
 }
 

@@ -9,8 +9,9 @@ namespace starling {
 
 std::string to_json(const Summary& summary) {
   const nlohmann::ordered_json json = {
-      {"steps", summary.steps},     {"samples_per_s", summary.samples_per_s}, {"loss", summary.loss},
-      {"metrics", summary.metrics}, {"peak_bytes", summary.peak_bytes},       {"weights_hash", summary.weights_hash}};
+      {"steps", summary.steps},           {"samples_per_s", summary.samples_per_s}, {"loss", summary.loss},
+      {"metrics", summary.metrics},       {"wait_share", summary.wait_share},       {"skipped", summary.skipped},
+      {"peak_bytes", summary.peak_bytes}, {"weights_hash", summary.weights_hash}};
   return json.dump(2) + "\n";
 }
 

@@ -17,6 +17,8 @@ struct Summary {
   std::map<std::string, double> metrics{};
   std::int64_t peak_bytes = 0;
   std::string weights_hash{};
+  double wait_share = 0;     // of the training time that went by waiting for data
+  std::int64_t skipped = 0;  // updates, because gradients overflowed in f16
 };
 
 std::string to_json(const Summary& summary);

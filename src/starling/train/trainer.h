@@ -11,6 +11,7 @@
 
 #include "starling/data/loader.h"
 #include "starling/data/source.h"
+#include "starling/data/stream.h"
 #include "starling/optim/schedule.h"
 #include "starling/train/callback.h"
 #include "starling/train/metric.h"
@@ -32,7 +33,7 @@ struct TrainerOptions {
   double clip_norm = 0;
   double clip_value = 0;
   Precision precision = Precision::f32;
-  std::shared_ptr<optim::Schedule> schedule{};  // of the learning rate; null: it stays
+  std::shared_ptr<optim::Schedule> schedule{};  // of the learning rate; null: it stays as it is
   std::string watch{};                          // the metric that schedules observe; empty: the first one
 
   std::int64_t evaluate_every = 0;  // steps; every epoch ends with one anyway
@@ -41,6 +42,8 @@ struct TrainerOptions {
 
   int threads = 0;                       // of all workers together; 0: as many as there are cores
   std::shared_ptr<Strategy> strategy{};  // data_parallel({.workers = 2}), …; null: one worker
+  StreamOptions stream{};                // of data that is shards without an index
+  LoaderOptions test_loader{};           // of evaluations; order and batch are set likewise
   LoaderOptions loader{};                // batch, seed and start are set by the trainer
 
   ProgressOptions progress{};
@@ -74,17 +77,18 @@ class Trainer {
   Trainer& add(CallbackPtr callback);
 
   // Until the epochs or steps are done, a callback ends it, or `stop` says so. A second fit trains anew, with the
-  // weights that the first left. Data is a training set, with or without a test set, or a loader of your own, whose
-  // batch size, order and state are then used.
+  // weights that the first left. Evaluations are of `valid` where there is one, else of `test`. A loader of your own is
+  // used with its batch size, order and state.
   FitResult fit(const DataSplits& data);
   FitResult fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test = nullptr);
   FitResult fit(Loader& train, std::shared_ptr<const Dataset> test = nullptr);
 
   // With the network in eval mode; its mode is as before afterwards.
-  Evaluation evaluate(const Dataset& data);
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data);
   Tensor predict(std::span<const Tensor> fields);  // of one batch: [n, …] each; the objective's prediction
   // Batch after batch in order: `take` gets the prediction and the number of its first sample.
-  void predict(const Dataset& data, const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
+  void predict(const std::shared_ptr<const Dataset>& data,
+               const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
 
  private:
   struct Parts;

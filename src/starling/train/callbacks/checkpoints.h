@@ -2,24 +2,65 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "starling/train/callback.h"
+#include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/resume.h"
 
 namespace starling {
 
 struct CheckpointsOptions {
-  std::filesystem::path folder{};  // empty: checkpoints/ in the folder of the run
-  std::int64_t every_steps = 0;    // 0: no such rhythm; every epoch and the end of a run save anyway
-  double every_seconds = 0;
-  int keep = 3;        // newest ones that stay, at least 2
-  std::string best{};  // a metric: the checkpoint with its best value stays too, in <folder>-best
-  bool best_is_lowest = false;
+  std::filesystem::path folder{};     // empty: checkpoints/ in the folder of the run
+  std::int64_t every_steps = 0;       // 0: no such rhythm; every epoch and the end of a run save anyway
+  double every_seconds = 0;           // 0: likewise
+  int keep = 3;                       // newest ones that stay, at least 2
+  std::string best{};                 // a metric: the state with its best value stays in <folder>-best
+  std::optional<bool> lowest{};       // of the best one; not set: as the metric says
   Resume resume = Resume::automatic;  // from the newest sound checkpoint, or from the beginning
 };
 
-// Saves the run and goes on with the newest sound checkpoint. A save that fails is told and training goes on.
-CallbackPtr checkpoints(const CheckpointsOptions& options = {});
+// Saves the run and goes on with the newest sound checkpoint. A save that fails is told and training goes on. Add it
+// last, so that it sees what other callbacks have done.
+class Checkpoints final : public Callback {
+ public:
+  explicit Checkpoints(CheckpointsOptions options = {});
+
+  std::string name() const override { return "checkpoints"; }
+  void attach(Run& run) override;
+  bool resume(Run& run) override;
+  void evaluated(Run& run) override;
+  void epoch(Run& run) override;
+  void settled(Run& run) override;
+  void end(Run& run) override;
+  nlohmann::json state() const override;
+  void restore(const nlohmann::json& state) override;
+
+  std::int64_t saved_step() const { return saved_step_; }  // the newest that is in a checkpoint; -1: none
+
+ private:
+  void save(Run& run);
+  void save_best(Run& run);
+  void step_aside(Run& run);
+  bool due(const Run& run) const;
+
+  CheckpointsOptions options_;
+  std::filesystem::path folder_;
+  std::optional<CheckpointFolder> checkpoints_;
+  bool lowest_ = false;
+  std::int64_t saved_step_ = -1;
+  std::int64_t tried_step_ = -1;  // to save; it may have failed
+  double tried_at_ = 0;           // seconds of a steady clock
+  bool epoch_ended_ = false;
+  bool best_now_ = false;
+  std::optional<double> best_;
+  std::int64_t best_step_ = -1;
+};
+
+inline std::shared_ptr<Checkpoints> checkpoints(CheckpointsOptions options = {}) {
+  return std::make_shared<Checkpoints>(std::move(options));
+}
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "starling/train/callback.h"
@@ -9,10 +10,10 @@
 namespace starling {
 
 struct EarlyStopOptions {
-  std::string metric{};       // empty: the first of the evaluation's
-  std::int64_t patience = 3;  // evaluations without a better value that are put up with
-  double min_delta = 0;       // what counts as better
-  bool lowest = false;        // the lowest value is the best, as of losses
+  std::string metric{};          // empty: the first of the evaluation
+  std::int64_t patience = 3;     // evaluations without a better value that are put up with
+  double min_delta = 0;          // what counts as better
+  std::optional<bool> lowest{};  // the lowest value is the best; not set: as the metric says
 };
 // Ends the run when a metric has stopped improving.
 CallbackPtr early_stop(const EarlyStopOptions& options = {});

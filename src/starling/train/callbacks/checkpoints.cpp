@@ -1,0 +1,135 @@
+#include "starling/train/callbacks/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <system_error>
+#include <utility>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+fs::path beside(const fs::path& folder, const std::string& suffix) {
+  return folder.parent_path() / (folder.filename().string() + suffix);
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(CheckpointsOptions options) : options_(std::move(options)) {
+  check(options_.every_steps >= 0 && options_.every_seconds >= 0,
+        "[checkpoints] expected every_steps and every_seconds of at least 0, got {} and {}", options_.every_steps,
+        options_.every_seconds);
+}
+
+void Checkpoints::attach(Run& run) {
+  check(!options_.folder.empty() || !run.plan().folder.empty(),
+        "[checkpoints] expected a folder for them or for the run, got none");
+  folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
+  checkpoints_.emplace(folder_, options_.keep);
+  lowest_ = options_.lowest.value_or(!run.plan().higher_is_better(options_.best));
+  saved_step_ = tried_step_ = best_step_ = -1;
+  best_.reset();
+  tried_at_ = steady_seconds();
+}
+
+bool Checkpoints::resume(Run& run) {
+  if (checkpoints_->steps().empty()) return false;
+  if (options_.resume == Resume::none) {
+    step_aside(run);
+    return false;
+  }
+  auto loaded = checkpoints_->load_latest();
+  for (const auto& reason : loaded.value().skipped) run.note("warning: skipped a checkpoint: " + reason);
+  run.restore(loaded.value().checkpoint);
+  saved_step_ = tried_step_ = run.state().step;
+  run.note(fmt::format("resuming {} at step {}", folder_.string(), run.state().step));
+  return true;
+}
+
+// A later resume must not find steps of the old run, and nothing of it is to be lost either.
+void Checkpoints::step_aside(Run& run) {
+  for (int number = 1;; ++number) {
+    const fs::path aside = beside(folder_, fmt::format("-before-{}", number));
+    std::error_code error;
+    if (fs::exists(aside, error)) continue;
+    fs::rename(folder_, aside, error);
+    check(!error, "[checkpoints] expected to move those of an earlier run to {}, got: {}", aside.string(),
+          error.message());
+    run.note(fmt::format("starting over; the checkpoints of an earlier run are now in {}", aside.string()));
+    return;
+  }
+}
+
+void Checkpoints::evaluated(Run& run) {
+  if (options_.best.empty()) return;
+  const auto& metrics = run.evaluation().metrics;
+  const auto found = metrics.find(options_.best);
+  check(found != metrics.end(), "[checkpoints] expected the metric '{}' in the evaluation, got none of that name",
+        options_.best);
+  const double value = found->second;
+  if (std::isnan(value) || (best_ && (lowest_ ? value >= *best_ : value <= *best_))) return;
+  best_ = value;
+  best_step_ = run.state().step;
+  best_now_ = true;
+}
+
+void Checkpoints::epoch(Run&) { epoch_ended_ = true; }
+
+bool Checkpoints::due(const Run& run) const {
+  if (epoch_ended_) return true;
+  if (options_.every_steps > 0 && run.state().step % options_.every_steps == 0) return true;
+  return options_.every_seconds > 0 && steady_seconds() - tried_at_ >= options_.every_seconds;
+}
+
+void Checkpoints::settled(Run& run) {
+  if (best_now_) save_best(run);
+  best_now_ = false;
+  if (due(run)) save(run);
+  epoch_ended_ = false;
+}
+
+void Checkpoints::end(Run& run) {
+  if (best_now_) save_best(run);
+  best_now_ = false;
+  if (tried_step_ != run.state().step) save(run);
+}
+
+void Checkpoints::save(Run& run) {
+  tried_step_ = run.state().step;
+  tried_at_ = steady_seconds();
+  const auto saved = checkpoints_->save(run.checkpoint());
+  if (saved) {
+    saved_step_ = tried_step_;
+  } else {
+    run.note(fmt::format("warning: no checkpoint of step {}, training goes on: {}", tried_step_, saved.error()));
+  }
+}
+
+// The folder of the best keeps two, so that one is whole while the next is written.
+void Checkpoints::save_best(Run& run) {
+  const auto saved = CheckpointFolder(beside(folder_, "-best"), 2).save(run.checkpoint());
+  if (!saved)
+    run.note(fmt::format("warning: no checkpoint of the best {} at step {}, training goes on: {}", options_.best,
+                         run.state().step, saved.error()));
+}
+
+nlohmann::json Checkpoints::state() const {
+  if (options_.best.empty()) return {};
+  return {{"best", best_ ? nlohmann::json(*best_) : nlohmann::json()}, {"best_step", best_step_}};
+}
+
+void Checkpoints::restore(const nlohmann::json& state) {
+  if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
+  best_step_ = state.at("best_step").get<std::int64_t>();
+}
+
+}  // namespace starling

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "starling/base/error.h"
+#include "starling/train/callbacks/ready_made.h"
+
+namespace starling {
+namespace {
+
+class EarlyStop final : public Callback {
+ public:
+  explicit EarlyStop(const EarlyStopOptions& options) : options_(options) {
+    check(options.patience >= 0 && options.min_delta >= 0,
+          "[early_stop] expected patience and min_delta of at least 0, got {} and {}", options.patience,
+          options.min_delta);
+  }
+
+  std::string name() const override { return "early_stop"; }
+
+  void attach(Run& run) override {
+    const auto& metrics = run.plan().metrics;
+    check(!options_.metric.empty() || !metrics.empty(), "[early_stop] expected a metric to look at, got none");
+    if (options_.metric.empty()) options_.metric = metrics.front().name;
+    lowest_ = options_.lowest.value_or(!run.plan().higher_is_better(options_.metric));
+    best_step_ = -1;
+    waited_ = 0;
+  }
+  void begin(Run& run) override { decide(run); }  // resumed after the end: it stays the end
+
+  void evaluated(Run& run) override {
+    const auto& metrics = run.evaluation().metrics;
+    const auto found = metrics.find(options_.metric);
+    check(found != metrics.end(), "[early_stop] expected the metric '{}' in the evaluation, got {}", options_.metric,
+          names_of(metrics));
+    const double value = found->second;
+    if (better(value)) {
+      best_ = value;
+      best_step_ = run.state().step;
+      waited_ = 0;
+    } else {
+      ++waited_;
+    }
+    decide(run);
+  }
+
+  nlohmann::json state() const override {
+    return {{"best", best_step_ < 0 ? nlohmann::json() : nlohmann::json(best_)},
+            {"best_step", best_step_},
+            {"waited", waited_}};
+  }
+  void restore(const nlohmann::json& state) override {
+    best_step_ = state.at("best_step").get<std::int64_t>();
+    best_ = best_step_ < 0 ? 0 : state.at("best").get<double>();
+    waited_ = state.at("waited").get<std::int64_t>();
+  }
+
+ private:
+  bool better(double value) const {
+    if (std::isnan(value)) return false;
+    if (best_step_ < 0) return true;
+    return lowest_ ? value < best_ - options_.min_delta : value > best_ + options_.min_delta;
+  }
+  void decide(Run& run) const {
+    if (waited_ > options_.patience)
+      run.stop(
+          fmt::format("early_stop: {} has not got better since step {} ({:.4g})", options_.metric, best_step_, best_));
+  }
+  static std::string names_of(const std::map<std::string, double>& metrics) {
+    std::string all;
+    for (const auto& [name, value] : metrics) all += (all.empty() ? "" : ", ") + name;
+    return all.empty() ? "none" : all;
+  }
+
+  EarlyStopOptions options_;
+  bool lowest_ = false;
+  double best_ = 0;
+  std::int64_t best_step_ = -1;
+  std::int64_t waited_ = 0;
+};
+
+}  // namespace
+
+CallbackPtr early_stop(const EarlyStopOptions& options) { return std::make_shared<EarlyStop>(options); }
+
+}  // namespace starling

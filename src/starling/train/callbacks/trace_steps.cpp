@@ -1,0 +1,47 @@
+#include <optional>
+
+#include "starling/base/error.h"
+#include "starling/base/file.h"
+#include "starling/train/callbacks/ready_made.h"
+
+namespace starling {
+namespace {
+
+class TraceSteps final : public Callback {
+ public:
+  explicit TraceSteps(const TraceOptions& options) : options_(options) {
+    check(!options.file.empty() && options.from >= 0 && options.steps >= 1,
+          "[trace_steps] expected a file, from of at least 0 and steps of at least 1, got '{}', {} and {}",
+          options.file.string(), options.from, options.steps);
+  }
+  std::string name() const override { return "trace_steps"; }
+  void begin(Run& run) override { first_ = run.state().step; }
+  StepWants before(Run& run) override {
+    if (run.state().step - first_ == options_.from) run.program().set_profiler(&profiler_.emplace());
+    return {};
+  }
+  void step(Run& run) override {
+    if (profiler_ && run.state().step - first_ >= options_.from + options_.steps) write(run);
+  }
+  void end(Run& run) override {
+    if (profiler_) write(run);
+  }
+
+ private:
+  void write(Run& run) {
+    run.program().set_profiler(nullptr);
+    if (auto written = write_file_atomically(options_.file, profiler_->chrome_trace()); !written)
+      run.note("warning: " + written.error());
+    profiler_.reset();
+  }
+
+  TraceOptions options_;
+  std::int64_t first_ = 0;
+  std::optional<Profiler> profiler_;
+};
+
+}  // namespace
+
+CallbackPtr trace_steps(const TraceOptions& options) { return std::make_shared<TraceSteps>(options); }
+
+}  // namespace starling

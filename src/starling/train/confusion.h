@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "starling/train/metric.h"
+
+namespace starling {
+
+// How often samples of one class were taken for another: counts by (label, largest logit).
+class Confusion {
+ public:
+  void add(const Judged& batch, const char* who);
+  void reset() { counts_.clear(), classes_ = 0; }
+
+  std::int64_t classes() const { return classes_; }
+  std::int64_t at(std::int64_t label, std::int64_t predicted) const {
+    return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
+  }
+  std::int64_t total() const;
+  std::int64_t of_label(std::int64_t label) const;           // samples of the class
+  std::int64_t of_prediction(std::int64_t predicted) const;  // samples taken for it
+  std::string table(const std::vector<std::string>& class_names) const;
+
+ private:
+  std::int64_t classes_ = 0;
+  std::vector<std::int64_t> counts_;
+};
+
+}  // namespace starling

@@ -1,0 +1,299 @@
+#include "starling/train/fit_run.h"
+
+#include <chrono>
+#include <cmath>
+#include <ostream>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/graph/printer.h"
+#include "starling/ops/random.h"
+#include "starling/tensor/allocator.h"
+#include "starling/train/run_checkpoint.h"
+#include "starling/train/weights_hash.h"
+
+namespace starling {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLossMemory = 0.98;  // of the loss that the progress line shows
+
+constexpr double kLowestScale = 1.0 / 16384;  // of f16 losses: below, the network itself overflows
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+RunPlan make_plan(const TrainerOptions& options, const Loader& loader, std::vector<std::string> class_names) {
+  RunPlan plan{.epochs = options.epochs,
+               .batch = options.batch,
+               .seed = options.seed,
+               .folder = options.folder,
+               .class_names = std::move(class_names)};
+  if (loader.samples_per_epoch() > 0) {
+    plan.samples_per_epoch = loader.samples_per_epoch();
+    plan.steps_per_epoch = ceil_div(loader.batches_per_epoch(), options.accumulate);
+    plan.steps = plan.steps_per_epoch * options.epochs;
+  }
+  if (options.steps > 0) plan.steps = plan.steps > 0 ? std::min(plan.steps, options.steps) : options.steps;
+  return plan;
+}
+
+}  // namespace
+
+FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names)
+    : parts_(parts),
+      loader_(loader),
+      test_(std::move(test)),
+      plan_(make_plan(parts.options, loader, std::move(class_names))),
+      progress_(parts.options.progress) {
+  for (const auto& [name, metric] : parts.evaluator.metrics())
+    plan_.metrics.push_back({name, metric->higher_is_better()});
+}
+
+void FitRun::each(void (Callback::*event)(Run&)) {
+  for (const auto& callback : parts_.callbacks) (callback.get()->*event)(*this);
+}
+
+// The steps count from 0, wherever the generator stood.
+void FitRun::begin() {
+  manual_seed(parts_.options.seed);
+  state_.base_lr = rate_ = parts_.optimizer.lr();
+  parts_.net.train();
+  each(&Callback::attach);
+  check_names(parts_.callbacks);
+  resuming_ = true;
+  for (const auto& callback : parts_.callbacks) {
+    if (callback->resume(*this)) break;
+  }
+  resuming_ = false;
+  first_step_ = state_.step;
+  shown_loss_ = state_.mean_loss();
+  rate_ = parts_.optimizer.lr();
+  each(&Callback::begin);
+}
+
+bool FitRun::finished() const {
+  return state_.position.epoch >= parts_.options.epochs ||
+         (parts_.options.steps > 0 && state_.step >= parts_.options.steps) || !ended_by_.empty();
+}
+
+bool FitRun::stopping() {
+  interrupted_ = interrupted_ || (parts_.options.stop && parts_.options.stop());
+  return interrupted_;
+}
+
+void FitRun::stop(std::string reason) {
+  if (ended_by_.empty()) ended_by_ = reason.empty() ? "a callback" : std::move(reason);
+}
+
+FitResult FitRun::run() {
+  allocator(kCpu).reset_peak();
+  begin();
+  while (!finished() && !stopping()) run_epoch();
+  const bool within_epoch = state_.position.sample != 0;
+  if (interrupted_) progress_.finish(progress_state(state_.position));
+  if (!interrupted_ && within_epoch && state_.evaluated_step != state_.step) evaluate_now();
+  if (!interrupted_ && within_epoch) progress_.finish(progress_state(state_.position));
+  if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
+  each(&Callback::end);
+  FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
+  each(&Callback::finished);
+  if (!plan_.folder.empty()) {
+    if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
+  }
+  return result;
+}
+
+// Until the epoch ends, the run does, or someone asks for a stop.
+void FitRun::run_epoch() {
+  epoch_over_ = false;
+  while (!epoch_over_ && run_step()) {
+    after_step();
+    if (!epoch_over_ && (finished() || stopping())) return;
+  }
+  const DataPosition ended = state_.position;
+  state_.position = loader_.position();
+  end_epoch(ended);
+}
+
+const Batch* FitRun::next_batch() {
+  const auto asked = Clock::now();
+  const Batch* batch = loader_.next();
+  report_.wait_seconds += seconds_between(asked, Clock::now());
+  return batch;
+}
+
+// One update out of one or more batches; false where the epoch has no more. Where it ends within a step, the update is
+// made of what there is.
+bool FitRun::run_step() {
+  const auto start = Clock::now();
+  report_ = {};
+  for (std::int64_t batches = 0; batches < parts_.options.accumulate; ++batches) {
+    const Batch* batch = next_batch();
+    if (!batch) {
+      epoch_over_ = true;
+      if (batches == 0) return false;
+      break;
+    }
+    if (batches == 0) begin_step(*batch);
+    parts_.programs.add(*batch);
+    report_.samples += batch->size;
+    report_.fields = {batch->fields.data(), batch->fields.size()};
+    state_.position = loader_.position();
+  }
+  take(parts_.programs.end());
+  report_.seconds = seconds_between(start, Clock::now());
+  state_.seconds += report_.seconds;
+  state_.wait_seconds += report_.wait_seconds;
+  return true;
+}
+
+void FitRun::begin_step(const Batch& first) {
+  if (first.begin.sample == 0) state_.begin_epoch();
+  set_rate();
+  StepWants wants;
+  for (const auto& callback : parts_.callbacks) {
+    const StepWants more = callback->before(*this);
+    wants.gradients |= more.gradients;
+    wants.activations |= more.activations;
+    wants.prediction |= more.prediction;
+  }
+  parts_.programs.begin(wants);
+}
+
+// Written only when it changes: compiled steps on several ranks hand every change round.
+void FitRun::set_rate() {
+  if (const auto& schedule = parts_.options.schedule) {
+    const double factor =
+        schedule->factor({.step = state_.step, .steps = plan_.steps, .steps_per_epoch = plan_.steps_per_epoch});
+    const double rate = state_.base_lr * factor;
+    if (rate != rate_) parts_.optimizer.set_lr(rate);
+    rate_ = rate;
+  }
+  report_.lr = rate_;
+}
+
+void FitRun::take(StepPrograms::Result result) {
+  explain_once();
+  report_.loss = result.loss;
+  report_.gradient_norm = result.gradient_norm;
+  report_.skipped = result.skipped;
+  report_.values = std::move(result.values);
+  if (report_.skipped) {
+    ++state_.skipped;
+    check(parts_.programs.loss_scale() >= kLowestScale,
+          "[train] expected gradients that fit into f16 at some loss scale, got overflows down to {} at step {}",
+          parts_.programs.loss_scale(), state_.step + 1);
+  } else {
+    check_loss();
+    state_.epoch_loss += result.loss * result.weight;
+    state_.epoch_weight += result.weight;
+    shown_loss_ =
+        state_.step == first_step_ ? result.loss : kLossMemory * shown_loss_ + (1 - kLossMemory) * result.loss;
+  }
+  state_.samples += report_.samples;
+  ++state_.step;
+}
+
+void FitRun::check_loss() const {
+  if (std::isfinite(report_.loss)) return;
+  fail("[train] expected a finite loss, got {} at step {} (epoch {})", report_.loss, state_.step + 1,
+       state_.position.epoch + 1);
+}
+
+void FitRun::after_step() {
+  progress_.update(progress_state(state_.position));
+  each(&Callback::step);
+  const std::int64_t every = parts_.options.evaluate_every;
+  if (every > 0 && state_.step % every == 0) evaluate_now();
+  // Where the epoch is over, the state belongs to its end, which comes now.
+  if (!epoch_over_) each(&Callback::settled);
+}
+
+void FitRun::end_epoch(DataPosition ended) {
+  if (state_.evaluated_step != state_.step) evaluate_now();
+  progress_.finish(progress_state(ended));
+  each(&Callback::epoch);
+  each(&Callback::settled);
+}
+
+void FitRun::evaluate_now() {
+  state_.evaluated_step = state_.step;
+  evaluation_ = evaluate();
+  state_.metrics = evaluation_.metrics;
+  if (evaluation_.samples == 0) return;
+  each(&Callback::evaluated);
+  const std::string& watched = parts_.options.watch;
+  const auto& metrics = parts_.evaluator.metrics();
+  const auto found = state_.metrics.find(watched.empty() && !metrics.empty() ? metrics.front().name : watched);
+  if (parts_.options.schedule && found != state_.metrics.end()) parts_.options.schedule->observe(found->second);
+}
+
+Evaluation FitRun::evaluate() {
+  if (test_.empty()) return {};
+  return parts_.evaluator.evaluate(test_, plan_.class_names);
+}
+
+void FitRun::report(const std::string& name, double value) { evaluation_.metrics[name] = state_.metrics[name] = value; }
+
+void FitRun::explain_once() {
+  if (!parts_.options.explain || explained_) return;
+  explained_ = true;
+  CompiledFunction& step = program();
+  *parts_.options.explain << step.graph() << step.explain() << std::flush;
+}
+
+ProgressState FitRun::progress_state(DataPosition position) {
+  shown_metrics_.clear();
+  for (const auto& [name, value] : state_.metrics) shown_metrics_.push_back({name, value});
+  return {.epoch = position.epoch,
+          .epochs = parts_.options.epochs,
+          .sample = position.sample,
+          .samples = plan_.samples_per_epoch,
+          .step = state_.step,
+          .loss = shown_loss_,
+          .lr = rate_,
+          .metrics = shown_metrics_};
+}
+
+Summary FitRun::summary() const {
+  std::vector<NamedTensor> weights;
+  for (auto& [name, tensor] : parts_.net.named_parameters()) weights.push_back({name, tensor});
+  return {.steps = state_.step,
+          .samples_per_s = state_.samples_per_s(),
+          .loss = state_.mean_loss(),
+          .metrics = state_.metrics,
+          .peak_bytes = allocator(kCpu).stats().peak_bytes,
+          .weights_hash = weights_hash(weights),
+          .wait_share = state_.wait_share(),
+          .skipped = state_.skipped};
+}
+
+Checkpoint FitRun::checkpoint() const {
+  nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
+  if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();
+  extra["data"] = loader_.state();
+  return run_checkpoint(state_.step, run_parts(), std::move(extra));
+}
+
+void FitRun::restore(const Checkpoint& checkpoint) {
+  check(resuming_, "[train] expected a state to be put back before the run begins, got one at step {}", state_.step);
+  try {
+    check_identity(parts_.options.identity, checkpoint.extra);
+    state_ = run_state(checkpoint.extra.at("run"));
+    if (parts_.options.schedule) parts_.options.schedule->restore(checkpoint.extra.at("schedule"));
+  } catch (const nlohmann::json::exception& e) {
+    fail("[train] expected the state of a run in the checkpoint of step {}, got: {}", checkpoint.step, e.what());
+  }
+  for (const auto& text : restore_run(checkpoint, run_parts())) note(text);
+  evaluation_.metrics = state_.metrics;
+  loader_.restore(checkpoint.extra.value("data", nlohmann::json()));
+}
+
+RunParts FitRun::run_parts() const { return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks}; }
+
+}  // namespace starling

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "starling/train/metric.h"
+
+namespace starling {
+
+// Calls f(logits of the row, label) for each row of a batch that counts. Throws unless the prediction is f32
+// [d…, classes] and the target i64 [d…].
+template <class F>
+void for_each_label(const Judged& batch, const char* who, F f);
+
+void expect_labels(const Judged& batch, const char* who);
+// Throws unless both are f32 with as many numbers.
+void expect_numbers(const Judged& batch, const char* who);
+// The target as numbers, whatever its dtype.
+std::vector<double> numbers_of(const Tensor& tensor);
+
+inline std::int64_t largest(const float* logits, std::int64_t classes) {
+  return std::max_element(logits, logits + classes) - logits;
+}
+
+template <class F>
+void for_each_label(const Judged& batch, const char* who, F f) {
+  expect_labels(batch, who);
+  const std::int64_t classes = batch.prediction.size(-1);
+  const auto* logits = batch.prediction.data<float>();
+  const auto* labels = batch.target.data<std::int64_t>();
+  for (std::int64_t row = 0; row < batch.target.numel(); ++row, logits += classes) {
+    if (labels[row] >= 0) f(logits, labels[row]);
+  }
+}
+
+// sum / count; NaN of nothing.
+double ratio(double sum, double count);
+
+}  // namespace starling

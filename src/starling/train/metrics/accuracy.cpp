@@ -1,0 +1,118 @@
+#include "starling/train/metric_rows.h"
+
+namespace starling {
+namespace {
+
+// Of one class out of several: how often the largest logit is the label's; the first of equal ones counts.
+class Accuracy final : public Metric {
+ public:
+  void add(const Judged& batch) override {
+    const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
+    for_each_label(batch, "accuracy", [&](const float* logits, std::int64_t label) {
+      hits_ += largest(logits, classes) == label ? 1 : 0;
+      ++count_;
+    });
+  }
+  double value() const override { return ratio(static_cast<double>(hits_), static_cast<double>(count_)); }
+  void reset() override { hits_ = count_ = 0; }
+
+ private:
+  std::int64_t hits_ = 0;
+  std::int64_t count_ = 0;
+};
+
+struct TopKOptions {
+  std::int64_t k = 5;
+  static Settings settings() {
+    return {setting("k", &TopKOptions::k, "how many of the largest logits may hold the label", {.min = 1})};
+  }
+};
+
+// How often fewer than k logits are larger than the label's, or equal to it and before it.
+class TopK final : public Metric {
+ public:
+  explicit TopK(const TopKOptions& options) : k_(options.k) {}
+  void add(const Judged& batch) override {
+    const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
+    for_each_label(batch, "top_k", [&](const float* logits, std::int64_t label) {
+      ++count_;
+      if (label >= classes) return;
+      std::int64_t before = 0;
+      for (std::int64_t c = 0; c < classes; ++c)
+        before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label) ? 1 : 0;
+      hits_ += before < k_ ? 1 : 0;
+    });
+  }
+  double value() const override { return ratio(static_cast<double>(hits_), static_cast<double>(count_)); }
+  void reset() override { hits_ = count_ = 0; }
+
+ private:
+  std::int64_t k_;
+  std::int64_t hits_ = 0;
+  std::int64_t count_ = 0;
+};
+
+// Of sequences: how many are right in every place that counts.
+class SequenceAccuracy final : public Metric {
+ public:
+  void add(const Judged& batch) override {
+    expect_labels(batch, "word_accuracy");
+    const std::int64_t sequences = batch.target.size(0);
+    if (sequences == 0) return;
+    const std::int64_t places = batch.target.numel() / sequences, classes = batch.prediction.size(-1);
+    const auto* logits = batch.prediction.data<float>();
+    const auto* labels = batch.target.data<std::int64_t>();
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      bool right = true, counts = false;
+      for (std::int64_t p = s * places; p < (s + 1) * places; ++p) {
+        if (labels[p] < 0) continue;
+        counts = true;
+        right = right && largest(logits + p * classes, classes) == labels[p];
+      }
+      right_ += right && counts ? 1 : 0;
+      count_ += counts ? 1 : 0;
+    }
+  }
+  double value() const override { return ratio(static_cast<double>(right_), static_cast<double>(count_)); }
+  void reset() override { right_ = count_ = 0; }
+
+ private:
+  std::int64_t right_ = 0;
+  std::int64_t count_ = 0;
+};
+
+// Of labels that may all hold: how many are told right, at a logit of 0.
+class LabelAccuracy final : public Metric {
+ public:
+  void add(const Judged& batch) override {
+    expect_numbers(batch, "label_accuracy");
+    const auto targets = numbers_of(batch.target);
+    const auto* logits = batch.prediction.data<float>();
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] < 0) continue;
+      right_ += (logits[i] > 0) == (targets[i] > 0.5) ? 1 : 0;
+      ++count_;
+    }
+  }
+  double value() const override { return ratio(static_cast<double>(right_), static_cast<double>(count_)); }
+  void reset() override { right_ = count_ = 0; }
+
+ private:
+  std::int64_t right_ = 0;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace
+
+void register_metric_accuracy(MetricKinds& kinds) {
+  kinds.add<NoSettings>("accuracy", "share of labels whose logit is the largest",
+                        [](const NoSettings&) { return std::make_unique<Accuracy>(); });
+  kinds.add<TopKOptions>("top_k", "share of labels whose logit is among the k largest",
+                         [](const TopKOptions& options) { return std::make_unique<TopK>(options); });
+  kinds.add<NoSettings>("word_accuracy", "share of sequences that are right in every place",
+                        [](const NoSettings&) { return std::make_unique<SequenceAccuracy>(); });
+  kinds.add<NoSettings>("label_accuracy", "share of labels told right where any number of them may hold",
+                        [](const NoSettings&) { return std::make_unique<LabelAccuracy>(); });
+}
+
+}  // namespace starling

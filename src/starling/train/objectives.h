@@ -1,0 +1,9 @@
+#pragma once
+
+// Every objective that is there.
+
+#include "starling/train/objectives/classify.h"
+#include "starling/train/objectives/next_token.h"
+#include "starling/train/objectives/own_loss.h"
+#include "starling/train/objectives/reconstruct.h"
+#include "starling/train/objectives/regress.h"

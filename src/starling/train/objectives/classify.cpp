@@ -1,0 +1,107 @@
+#include "starling/train/objectives/classify.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/loss.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/train/objective_parts.h"
+#include "starling/train/objectives/own_loss.h"
+
+namespace starling {
+namespace {
+
+// Metrics read classes from the last axis.
+Tensor classes_last(const Tensor& logits) {
+  if (logits.rank() <= 2) return logits;
+  Shape order{0};
+  for (int d = 2; d < logits.rank(); ++d) order.push_back(d);
+  order.push_back(1);
+  return transpose(logits, order);
+}
+
+class Classify final : public Objective {
+ public:
+  explicit Classify(const ClassifyOptions& options) : options_(options) {
+    check(options.label_smoothing >= 0 && options.label_smoothing < 1,
+          "[classify] expected label_smoothing in [0, 1), got {}", options.label_smoothing);
+    for (const double weight : options.class_weights)
+      check(weight >= 0, "[classify] expected class weights of at least 0, got {}", weight);
+  }
+
+  Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
+    expect_fields(fields, 2, "classify", "samples and labels");
+    if (auto own = own_outputs(net, fields)) return std::move(*own);  // heads that only training has
+    const Tensor logits = net(fields[0]);
+    const Tensor& labels = fields[1];
+    check(logits.rank() >= 2 && labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i64,
+          "[classify] expected logits [n, classes, d…] for labels i64 [n, d…], got {} for {}", to_string(logits.type()),
+          to_string(labels.type()));
+    const auto ignore = options_.ignore;
+    Outputs out{.loss = {},
+                .prediction = classes_last(logits),
+                .target = ignore ? marked(labels, *ignore) : labels,
+                .weight = {}};
+    CrossEntropyOptions loss{.ignore_index = ignore, .label_smoothing = options_.label_smoothing};
+    if (!options_.class_weights.empty()) {
+      check(static_cast<std::int64_t>(options_.class_weights.size()) == logits.size(1),
+            "[classify] expected {} class weights, one a class, got {}", logits.size(1), options_.class_weights.size());
+      loss.weight = plain(options_.class_weights, logits.device());
+      out.weight = sum(label_weights(loss.weight, labels, ignore));
+    } else if (ignore) {
+      out.weight = sum(counted(labels, *ignore));
+    }
+    out.loss = cross_entropy(logits, labels, loss);
+    return out;
+  }
+
+  std::vector<std::string> metrics() const override { return {"accuracy", "loss"}; }
+
+ private:
+  ClassifyOptions options_;
+};
+
+class MultiLabel final : public Objective {
+ public:
+  explicit MultiLabel(const MultiLabelOptions& options) : options_(options) {}
+
+  Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
+    expect_fields(fields, 2, "multi_label", "samples and labels");
+    const Tensor logits = net(fields[0]);
+    const Tensor labels = is_float(fields[1].dtype()) ? fields[1] : cast(fields[1], DType::f32);
+    check(labels.shape() == logits.shape(), "[multi_label] expected logits like the labels {}, got {}",
+          to_string(labels.type()), to_string(logits.type()));
+    const Tensor weights =
+        options_.positive_weights.empty() ? Tensor() : plain(options_.positive_weights, logits.device());
+    return {.loss = bce_with_logits(logits, labels, weights), .prediction = logits, .target = fields[1], .weight = {}};
+  }
+
+  std::vector<std::string> metrics() const override { return {"label_accuracy", "loss"}; }
+
+ private:
+  MultiLabelOptions options_;
+};
+
+}  // namespace
+
+Settings ClassifyOptions::settings() {
+  return {setting("label_smoothing", &ClassifyOptions::label_smoothing,
+                  "share of a label that goes to all classes alike", {.min = 0, .max = 0.999}),
+          setting("class_weights", &ClassifyOptions::class_weights, "what each class counts; empty: all 1", {.min = 0}),
+          setting("ignore", &ClassifyOptions::ignore, "a label that counts nothing")};
+}
+Settings MultiLabelOptions::settings() {
+  return {setting("positive_weights", &MultiLabelOptions::positive_weights,
+                  "what a label that holds counts, for each label; empty: 1", {.min = 0})};
+}
+
+ObjectivePtr classify(const ClassifyOptions& options) { return std::make_shared<Classify>(options); }
+ObjectivePtr multi_label(const MultiLabelOptions& options) { return std::make_shared<MultiLabel>(options); }
+
+void register_objective_classify(ObjectiveKinds& kinds) {
+  kinds.add<ClassifyOptions>("classify", "one class out of several: cross-entropy", classify);
+  kinds.add<MultiLabelOptions>("multi_label", "any number of labels at once: binary cross-entropy", multi_label);
+}
+
+}  // namespace starling

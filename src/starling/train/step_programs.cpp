@@ -1,0 +1,196 @@
+#include "starling/train/step_programs.h"
+
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/graph/tracer.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/random.h"
+#include "starling/ops/row_sparse.h"
+#include "starling/optim/clip.h"
+#include "starling/train/activations.h"
+#include "starling/train/autocast.h"
+
+namespace starling {
+namespace {
+
+Tensor named_scalar(const char* name, double value, Device device) {
+  Tensor scalar = to(from_doubles({&value, 1}, {}), device);
+  scalar.set_name(name);
+  return scalar;
+}
+
+Device device_of(const nn::Module& net) {
+  const auto parameters = net.parameters();
+  return parameters.empty() ? kCpu : parameters.front().device();
+}
+
+struct Forward {
+  Objective::Outputs made;
+  std::vector<std::pair<std::string, Tensor>> activations;
+};
+
+Forward run_forward(const Objective& objective, nn::Module& net, std::span<const Tensor> in, Precision precision,
+                    bool watch) {
+  Forward forward;
+  std::optional<Activations> activations;
+  if (watch) activations.emplace();
+  {
+    const Autocast autocast(precision);
+    forward.made = objective.apply(net, in);
+  }
+  if (activations) forward.activations = activations->take();
+  Tensor& loss = forward.made.loss;
+  if (loss.dtype() != DType::f32) loss = cast(loss, DType::f32);
+  return forward;
+}
+
+}  // namespace
+
+StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective,
+                           const StepOptions& options)
+    : net_(net),
+      optimizer_(optimizer),
+      objective_(std::move(objective)),
+      options_(options),
+      split_(options.accumulate > 1),
+      device_(device_of(net)),
+      inverse_(named_scalar("trainer.gradient_factor", 1, device_)) {
+  if (options.precision == Precision::f16) scaler_.emplace();
+}
+
+std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
+  return scaler_ ? scaler_->state() : std::vector<std::pair<std::string, Tensor>>{};
+}
+
+// The loss and whatever was asked for. The backward kind leaves gradients in their slots: sums over samples, whose
+// division by the weight of all batches comes with the update.
+TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout) {
+  layout = {};
+  const auto [made, activations] = run_forward(*objective_, net_, in, options_.precision, wants.activations);
+  Tensor loss = made.loss;
+  if (kind == Kind::backward)
+    loss = made.weight.defined() ? mul(loss, made.weight.detach()) : mul(loss, static_cast<double>(in[0].size(0)));
+  (scaler_ ? scaler_->scale(loss) : loss).backward();
+  TensorList out{made.loss.detach()};
+  const auto also = [&](const Tensor& value) { out.push_back(value.detach()); };
+  if ((layout.weight = made.weight.defined())) also(made.weight);
+  if ((layout.prediction = wants.prediction && made.prediction.defined())) also(made.prediction);
+  for (const auto& [name, value] : activations) {
+    layout.activations.push_back(name);
+    also(value);
+  }
+  if (kind == Kind::backward) {
+    default_generator().next_step();
+  } else {
+    layout.wants_gradients = wants.gradients;
+    finish(out, layout);
+  }
+  return out;
+}
+
+// From the gradients in the slots to the update.
+void StepPrograms::finish(TensorList& out, Layout& layout) {
+  const auto parameters = net_.parameters();
+  const Tensor skip = scaler_ ? scaler_->unscale(parameters) : Tensor();
+  if (layout.wants_gradients) {
+    for (const auto& [name, parameter] : net_.named_parameters()) {
+      if (!parameter.grad().defined()) continue;
+      layout.gradients.push_back(name);
+      out.push_back(dense(parameter.grad()).detach());
+    }
+  }
+  if (options_.clip_value > 0) optim::clip_gradients(parameters, options_.clip_value);
+  if ((layout.norm = options_.clip_norm > 0))
+    out.push_back(optim::clip_gradient_norm(parameters, options_.clip_norm).detach());
+  if (!scaler_) return optimizer_.step();
+  optimizer_.step(skip);
+  scaler_->update(skip);
+  layout.skip = true;
+  out.push_back(skip);
+}
+
+StepPrograms::Program& StepPrograms::find(const StepWants& wants, Kind kind) {
+  const int key = (kind == Kind::whole ? 0 : 8) + (wants.gradients && kind == Kind::whole ? 4 : 0) +
+                  (wants.activations ? 2 : 0) + (wants.prediction ? 1 : 0);
+  Program& program = programs_[key];
+  if (program.function) return program;
+  program.layout = std::make_shared<Layout>();
+  program.function =
+      std::make_unique<CompiledFunction>([this, wants, kind, layout = program.layout](
+                                             std::span<const Tensor> in) { return trace(in, wants, kind, *layout); },
+                                         CompileOptions{.threads = options_.threads, .strategy = options_.strategy});
+  return program;
+}
+
+void StepPrograms::begin(const StepWants& wants) {
+  wants_ = wants;
+  result_ = {};
+  loss_sum_ = 0;
+}
+
+void StepPrograms::add(const Batch& batch) {
+  Program& program = find(wants_, split_ ? Kind::backward : Kind::whole);
+  std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());
+  if (device_ != kCpu) {
+    moved_.clear();
+    for (const auto& field : fields) moved_.push_back(to(field, device_));
+    fields = moved_;
+  }
+  const TensorList out = program.function->call(fields);
+  const Layout& layout = *program.layout;
+  std::size_t next = 0;
+  const double loss = out[next++].item();
+  const double weight = layout.weight ? out[next++].item() : static_cast<double>(batch.size);
+  loss_sum_ += loss * weight;
+  result_.weight += weight;
+  if (layout.prediction) result_.values.prediction = out[next++];
+  result_.values.activations.clear();
+  for (const auto& name : layout.activations) result_.values.activations.push_back({name, out[next++]});
+  take(out, layout, next);
+}
+
+// What finish() has put after the rest.
+void StepPrograms::take(const TensorList& out, const Layout& layout, std::size_t next) {
+  for (const auto& name : layout.gradients) result_.values.gradients.push_back({name, out[next++]});
+  if (layout.norm) result_.gradient_norm = out[next++].item();
+  if (layout.skip) result_.skipped = out[next++].item() != 0;
+}
+
+StepPrograms::Result StepPrograms::end() {
+  result_.loss = result_.weight > 0 ? loss_sum_ / result_.weight : 0;
+  if (split_) update();
+  return std::move(result_);
+}
+
+// The gradients that have been added, divided by their weight, make one update.
+void StepPrograms::update() {
+  const double factor = result_.weight > 0 ? 1 / result_.weight : 0;
+  copy_into(inverse_, to(from_doubles({&factor, 1}, {}), device_));
+  Program& program = updates_[wants_.gradients ? 1 : 0];
+  if (!program.function) {
+    program.layout = std::make_shared<Layout>();
+    program.function = std::make_unique<CompiledFunction>(
+        [this, gradients = wants_.gradients, layout = program.layout](std::span<const Tensor>) {
+          const NoGrad no_grad;
+          *layout = {};
+          layout->wants_gradients = gradients;
+          // The tracer is to meet the parameters while their slots still hold what was summed.
+          if (Tracer* tracer = current_interpreter().tracer()) {
+            for (const auto& parameter : net_.parameters()) tracer->value_of(parameter);
+          }
+          for (const auto& parameter : net_.parameters()) {
+            if (parameter.grad().defined()) parameter.set_grad(optim::scaled_gradient(parameter.grad(), inverse_));
+          }
+          TensorList out;
+          finish(out, *layout);
+          return out;
+        },
+        CompileOptions{.threads = options_.threads});
+  }
+  take(program.function->call({}), *program.layout, 0);
+}
+
+}  // namespace starling

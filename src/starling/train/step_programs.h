@@ -1,0 +1,89 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "starling/data/loader.h"
+#include "starling/optim/loss_scaler.h"
+#include "starling/runtime/compile.h"
+#include "starling/train/callback.h"
+#include "starling/train/precision.h"
+
+namespace starling {
+
+struct StepOptions {
+  std::int64_t accumulate = 1;
+  double clip_norm = 0;
+  double clip_value = 0;
+  Precision precision = Precision::f32;
+  int threads = 0;
+  std::shared_ptr<Strategy> strategy{};
+};
+
+// The compiled programs of one training step. Normally one program does everything: forward, backward, clipping,
+// update. With several batches a step one program adds the gradients of a batch and another makes the update. Whatever
+// callbacks ask for is done by further programs, compiled when they first ask.
+class StepPrograms {
+ public:
+  // The network and the optimizer must live as long.
+  StepPrograms(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, const StepOptions& options);
+
+  // A step is begin, add once or more, end. The report gets loss, weight, norm and values.
+  void begin(const StepWants& wants);
+  void add(const Batch& batch);
+  struct Result {
+    double loss = 0;
+    double weight = 0;
+    double gradient_norm = 0;
+    bool skipped = false;
+    StepValues values{};
+  };
+  Result end();
+
+  CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
+  double loss_scale() const { return scaler_ ? scaler_->value() : 1; }
+  std::vector<std::pair<std::string, Tensor>> state() const;  // of the loss scale, for checkpoints
+
+ private:
+  enum class Kind { whole, backward };
+  // What a program returns after the loss, in this order; known once it was traced.
+  struct Layout {
+    bool weight = false;
+    bool norm = false;
+    bool skip = false;
+    bool wants_gradients = false;
+    bool prediction = false;
+    std::vector<std::string> gradients{};
+    std::vector<std::string> activations{};
+  };
+  struct Program {
+    std::unique_ptr<CompiledFunction> function;
+    std::shared_ptr<Layout> layout;
+  };
+
+  CompiledFunction& program(const StepWants& wants, Kind kind) { return *find(wants, kind).function; }
+  Program& find(const StepWants& wants, Kind kind);
+  TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout);
+  void finish(TensorList& out, Layout& layout);
+  void update();
+  void take(const TensorList& out, const Layout& layout, std::size_t next);
+
+  nn::Module& net_;
+  optim::Optimizer& optimizer_;
+  ObjectivePtr objective_;
+  StepOptions options_;
+  bool split_;  // backward and update are two programs
+  Device device_;
+  Tensor inverse_;  // a variable: what summed gradients are multiplied with before the update
+  std::map<int, Program> programs_;
+  Program updates_[2];                       // without and with gradients
+  std::optional<optim::LossScaler> scaler_;  // of f16
+  StepWants wants_{};
+  Result result_{};
+  double loss_sum_ = 0;
+  std::vector<Tensor> moved_;  // fields on the device of the network
+};
+
+}  // namespace starling

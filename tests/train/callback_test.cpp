@@ -1,0 +1,213 @@
+#include "starling/train/callback.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "starling/autograd/autograd.h"
+#include "starling/base/error.h"
+#include "starling/ops/loss.h"
+#include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/callbacks/ready_made.h"
+#include "train/trainer_testing.h"
+
+namespace starling {
+namespace {
+
+using testing::hash_of;
+using testing::points;
+using testing::quiet;
+using testing::small_net;
+
+// Writes down what happens.
+class Diary final : public Callback {
+ public:
+  std::string name() const override { return "diary"; }
+  void attach(starling::Run&) override { lines.push_back("attach"); }
+  void begin(starling::Run& run) override { lines.push_back("begin " + std::to_string(run.state().step)); }
+  StepWants before(starling::Run& run) override {
+    lines.push_back("before " + std::to_string(run.state().step));
+    return {};
+  }
+  void step(starling::Run& run) override { lines.push_back("step " + std::to_string(run.state().step)); }
+  void evaluated(starling::Run& run) override { lines.push_back("evaluated " + std::to_string(run.state().step)); }
+  void epoch(starling::Run& run) override { lines.push_back("epoch " + std::to_string(run.state().position.epoch)); }
+  void settled(starling::Run& run) override { lines.push_back("settled " + std::to_string(run.state().step)); }
+  void end(starling::Run&) override { lines.push_back("end"); }
+  std::vector<std::string> lines;
+};
+
+struct Parts {
+  nn::Sequential net = small_net();
+  optim::Sgd optimizer{net.parameters(), {.lr = 0.1, .momentum = 0.9}};
+};
+
+TEST(Callback, HearsOfEverythingInOrder) {
+  Parts s;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 2, .steps = 3, .batch = 16}));
+  const auto diary = std::make_shared<Diary>();
+  trainer.add(diary).fit(points(32), points(10));
+  EXPECT_EQ(diary->lines, (std::vector<std::string>{"attach", "begin 0", "before 0", "step 1", "settled 1", "before 1",
+                                                    "step 2", "settled 2", "evaluated 2", "epoch 1", "settled 2",
+                                                    "before 2", "step 3", "settled 3", "evaluated 3", "end"}));
+}
+
+TEST(Callback, MayEndTheRun) {
+  Parts s;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 5, .batch = 16}));
+  trainer.add(after_step([](starling::Run& run) {
+    if (run.state().step == 3) run.stop("enough");
+  }));
+  const FitResult result = trainer.fit(points(64));
+  EXPECT_EQ(result.summary.steps, 3);
+  EXPECT_EQ(result.ended_by, "enough");
+  EXPECT_FALSE(result.interrupted);
+}
+
+TEST(Callback, GetsGradientsActivationsAndPredictionsOfTheStepsItAsksFor) {
+  class Asks final : public Callback {
+   public:
+    std::string name() const override { return "asks"; }
+    StepWants before(starling::Run& run) override {
+      const bool now = run.state().step == 2;
+      if (now) {
+        weights = run.net().parameters()[0].to_vector();
+      }
+      return {.gradients = now, .activations = now, .prediction = now};
+    }
+    void step(starling::Run& run) override {
+      if (run.state().step != 3) {
+        EXPECT_TRUE(run.last().values.gradients.empty());
+        EXPECT_TRUE(run.last().values.activations.empty());
+        return;
+      }
+      values = run.last().values;
+      fields.assign(run.last().fields.begin(), run.last().fields.end());
+      for (auto& field : fields) {
+        Tensor copy = empty(field.shape(), field.dtype());
+        copy_into(copy, field);
+        field = copy;
+      }
+      after = run.net().parameters()[0].to_vector();
+    }
+    StepValues values;
+    std::vector<Tensor> fields;
+    std::vector<double> weights, after;
+  };
+  for (const std::int64_t accumulate : {1, 2}) {
+    auto net = small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+    const auto asks = std::make_shared<Asks>();
+    Trainer trainer(net, optimizer, classify(), quiet({.epochs = 1, .batch = 16, .accumulate = accumulate}));
+    trainer.add(asks).fit(points(128));
+    ASSERT_EQ(asks->values.gradients.size(), 4U);
+    EXPECT_EQ(asks->values.gradients[0].name, "fc1.weight");
+    const auto gradient = asks->values.gradients[0].tensor.to_vector();
+    // Plain SGD: the update says what the gradient was.
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      EXPECT_NEAR(asks->after[i], asks->weights[i] - 0.1 * gradient[i], 1e-6) << accumulate;
+    std::vector<std::string> names;
+    for (const auto& [name, value] : asks->values.activations) names.push_back(name);
+    EXPECT_EQ(names, (std::vector<std::string>{"fc1", "relu", "fc2"}));
+    const auto logits = asks->values.activations.back().tensor.to_vector();
+    EXPECT_EQ(logits, asks->values.prediction.to_vector());
+    EXPECT_EQ(logits.size(), 16U * 4U);
+    for (const double v : asks->values.activations[1].tensor.to_vector()) EXPECT_GE(v, 0);
+  }
+}
+
+TEST(Callback, AskingChangesNoBits) {
+  class Asks final : public Callback {
+   public:
+    std::string name() const override { return "asks"; }
+    StepWants before(starling::Run& run) override {
+      return {.gradients = run.state().step % 2 == 0, .activations = true};
+    }
+  };
+  const auto train = [](bool asking) {
+    auto net = small_net(0.3);
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    Trainer trainer(net, optimizer, classify(), quiet({.epochs = 2, .batch = 16}));
+    if (asking) trainer.add(std::make_shared<Asks>());
+    trainer.fit(points(100));
+    return hash_of(net);
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST(EarlyStop, EndsWhenAMetricGetsNoBetter) {
+  Parts s;
+  s.optimizer.set_lr(0);  // nothing gets better
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 50, .batch = 16}));
+  trainer.add(early_stop({.patience = 3}));
+  const FitResult result = trainer.fit(points(32), points(10));
+  EXPECT_EQ(result.summary.steps, 5 * 2);  // the first is the best, three are put up with
+  EXPECT_NE(result.ended_by.find("accuracy"), std::string::npos) << result.ended_by;
+}
+
+TEST(EarlyStop, KnowsThatLossesShouldFall) {
+  Parts s;
+  s.optimizer.set_lr(0.01);
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 4, .batch = 16}));
+  trainer.add(early_stop({.metric = "loss", .patience = 0}));
+  EXPECT_EQ(trainer.fit(points(320), points(50)).ended_by, "");
+}
+
+TEST(EarlyStop, NamesAMetricThatIsNotThere) {
+  Parts s;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 1, .batch = 16}));
+  trainer.add(early_stop({.metric = "acuracy"}));
+  EXPECT_THROW(trainer.fit(points(32), points(10)), Error);
+}
+
+TEST(AverageWeights, IsTheMeanOfTheWeightsThatItTook) {
+  Parts s;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 1, .batch = 16}));
+  std::vector<double> mean(8 * 32, 0);
+  trainer.add(average_weights({.decay = 0, .from_step = 2, .keep = true}));
+  trainer.add(after_step([&](starling::Run& run) {
+    if (run.state().step < 2) return;
+    const auto now = run.net().parameters()[0].to_vector();
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += now[i] / 3;
+  }));
+  const FitResult result = trainer.fit(points(64), points(40));
+  EXPECT_TRUE(result.summary.metrics.contains("swa_accuracy"));
+  const auto kept = s.net.parameters()[0].to_vector();
+  for (std::size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(kept[i], mean[i], 1e-6);
+}
+
+TEST(AverageWeights, EvaluatesWithTheAverageAndTrainsOnWithoutIt) {
+  const auto train = [](bool averaged) {
+    Parts s;
+    Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 2, .batch = 16}));
+    if (averaged) trainer.add(average_weights({.decay = 0.9}));
+    const FitResult result = trainer.fit(points(64), points(40));
+    EXPECT_EQ(result.summary.metrics.contains("ema_loss"), averaged);
+    if (averaged) {
+      EXPECT_NE(result.summary.metrics.at("ema_loss"), result.summary.metrics.at("loss"));
+    }
+    return hash_of(s.net);
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST(TraceSteps, WritesAChromeTrace) {
+  testing::TestFolder folder("trace-steps");
+  Parts s;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 1, .batch = 16}));
+  trainer.add(trace_steps({.file = folder.path() / "trace.json", .from = 1, .steps = 2})).fit(points(64));
+  std::ifstream in(folder.path() / "trace.json");
+  const auto json = nlohmann::json::parse(in);
+  EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
+}
+
+TEST(Callback, StatesOfOneNameAreRefused) {
+  Parts s;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 1}));
+  trainer.add(early_stop({.patience = 1})).add(early_stop({.patience = 2}));
+  EXPECT_THROW(trainer.fit(points(32), points(10)), Error);
+}
+
+}  // namespace
+}  // namespace starling
