@@ -22,7 +22,7 @@ std::string output_name(const std::string& task) {
 nlohmann::json transforms_json(const DataJob& job) {
   nlohmann::json list = nlohmann::json::array();
   const nlohmann::json source = job.source.json();
-  if (source.contains("mean") && source.contains("std")) {
+  if (source.contains("mean") && source.contains("std") && !source.value("bytes", false)) {
     const auto as_list = [](const nlohmann::json& value) {
       return value.is_array() ? value : nlohmann::json::array({value});
     };
