@@ -26,6 +26,7 @@ struct DataSplits {
   std::optional<RecordShards> train_shards{};
   std::optional<RecordShards> valid_shards{};
   std::optional<RecordShards> test_shards{};
+  std::int64_t target_vocabulary = 0;                   // of the ids of sequences to be written; 0: none
   std::shared_ptr<const Tokenizer> tokenizer{};         // of the tokens, or of what is read
   std::shared_ptr<const Tokenizer> target_tokenizer{};  // of what is to be written, where that has its own
 };

@@ -12,7 +12,7 @@ namespace starling {
 
 // Updates of parameters: one op a rule, each of any number n of tensors in one pass over memory. Operands are
 //   all n weights, all n of the first state, …, all n gradients, then scalars: lr f32[], t i64[] (steps, this one
-//   included), mu f64[] as far as the rule has them, factor f32[] where `scaled`, skip bool[] where `guarded`;
+//   included), mu f64[] or f32[] as far as the rule has them, factor f32[] where `scaled`, skip bool[] where `guarded`;
 // results are the weights and states, and may overwrite them. `scaled` multiplies the gradients by the factor first;
 // `guarded` leaves everything as it is when skip holds. Arithmetic is in the weights' dtype; what is made of scalars
 // alone, such as corrections of bias, is in double.
@@ -60,8 +60,9 @@ struct AdadeltaUpdateAttrs {
   static AttrFields fields();
 };
 
-// s = alpha · s + (1 - alpha) · g²; centered: a = alpha · a + (1 - alpha) · g, else a = 0; u = g / (√(s - a²) + eps);
-// momentum: b = momentum · b + u, w -= lr · b, else w -= lr · u. States: s, then a, then b, as far as there are any.
+// s = alpha · s + (1 - alpha) · g²; centered: a = alpha · a + (1 - alpha) · g, else a = 0; u = g / (√(s - a²) + eps),
+// where rounding that makes s - a² less than 0 makes it 0; momentum: b = momentum · b + u, w -= lr · b, else w -= lr ·
+// u. States: s, then a, then b, as far as there are any.
 struct RmspropUpdateAttrs {
   double alpha = 0.99;
   double eps = 1e-8;

@@ -1,6 +1,5 @@
 #include "starling/ops/update.h"
 
-#include <cmath>
 #include <unordered_map>
 
 #include "starling/base/error.h"
@@ -143,12 +142,14 @@ template <class A>
 void expect_scalars(const InferCall& call, const A& attrs, std::size_t at) {
   expect_scalar(call, at, DType::f32, "lr");
   if (A::kScalars > 1) expect_scalar(call, at, DType::i64, "t");
-  if (A::kScalars > 2) expect_scalar(call, at, DType::f64, "mu");
+  if (A::kScalars > 2) expect_scalar(call, at, call.in[at].dtype == DType::f64 ? DType::f64 : DType::f32, "mu");
   if (attrs.scaled) expect_scalar(call, at, DType::f32, "a factor");
   if (attrs.guarded) expect_scalar(call, at, DType::boolean, "skip");
 }
 
-// Decay rates are shares, everything else is at least 0; NaN is neither.
+// Shares of what is kept are below 1. Larger numbers than these are mistakes, and their squares leave f32.
+double largest(std::string_view field) { return field == "eps" ? 1 : 1e6; }
+
 void check_numbers(const InferCall& call) {
   for (const auto& field : call.attrs.type().fields) {
     if (field.kind != AttrKind::real) continue;
@@ -157,15 +158,23 @@ void check_numbers(const InferCall& call) {
     if (share)
       check(value >= 0 && value < 1, "[{}] expected {} in [0, 1), got {}", call.op.name, field.name, value);
     else
-      check(value >= 0 && std::isfinite(value), "[{}] expected {} of at least 0, got {}", call.op.name, field.name,
-            value);
+      check(value >= 0 && value <= largest(field.name), "[{}] expected {} in [0, {}], got {}", call.op.name, field.name,
+            largest(field.name), value);
   }
 }
+
+// Of one gradient alone there is no deviation.
+void check_rule(const InferCall& call, const RmspropUpdateAttrs& a) {
+  check(!a.centered || a.alpha > 0, "[{}] expected alpha above 0 where it is centered, got {}", call.op.name, a.alpha);
+}
+template <class A>
+void check_rule(const InferCall&, const A&) {}
 
 template <class A>
 Types infer_update(const InferCall& call) {
   const A& attrs = call.attrs.as<A>();
   check_numbers(call);
+  check_rule(call, attrs);
   const UpdateLayout layout = update_layout(attrs);
   const std::size_t count = call.in.size();
   check(count > layout.scalars && (count - layout.scalars) % (layout.targets + 1) == 0,

@@ -22,6 +22,12 @@ T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
   return static_cast<T*>(launch.out[i]);
 }
 
+// The dtype of the third scalar, where a rule has one.
+template <class A>
+DType mu_dtype(const PlanRequest& request, std::size_t scalars) {
+  return A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
+}
+
 // What the scalars behind the tensors say.
 struct Scalars {
   UpdateMoment now;
@@ -29,12 +35,14 @@ struct Scalars {
 };
 
 template <class A>
-Scalars read_scalars(const A& attrs, const Launch& launch, std::size_t at) {
+Scalars read_scalars(const A& attrs, DType mu, const Launch& launch, std::size_t at) {
   const auto next = [&]<class S>() { return *static_cast<const S*>(launch.in[at++]); };
   Scalars read;
   read.now.lr = static_cast<double>(next.template operator()<float>());
   if (A::kScalars > 1) read.now.t = static_cast<double>(next.template operator()<std::int64_t>());
-  if (A::kScalars > 2) read.now.mu = next.template operator()<double>();
+  if (A::kScalars > 2)
+    read.now.mu =
+        mu == DType::f64 ? next.template operator()<double>() : static_cast<double>(next.template operator()<float>());
   if (attrs.scaled) read.now.factor = static_cast<double>(next.template operator()<float>());
   if (attrs.guarded) read.skip = next.template operator()<bool>();
   return read;
@@ -48,6 +56,7 @@ struct UpdateRun {
   A attrs;
   UpdateLayout layout;
   std::vector<std::int64_t> sizes;
+  DType mu;
 
   std::size_t lists() const { return (sizes.size() * sizeof(UpdateTensor<T>) + 63) / 64 * 64; }
   std::size_t scratch() const { return lists() + (kTrusts<A> ? trust_scratch(sizes) : 0); }
@@ -60,7 +69,7 @@ struct UpdateRun {
       for (std::size_t k = 0; k < layout.targets; ++k) tensor->targets[k] = in_place<T>(launch, k * n + i, sizes[i]);
       tensor->gradient = static_cast<const T*>(launch.in[layout.targets * n + i]);
     }
-    const Scalars scalars = read_scalars(attrs, launch, (layout.targets + 1) * n);
+    const Scalars scalars = read_scalars(attrs, mu, launch, (layout.targets + 1) * n);
     if (scalars.skip) return;
     const typename NumbersOf<A, T>::type numbers(attrs, scalars.now);
     const std::span<const UpdateTensor<T>> all{tensors, n};
@@ -77,8 +86,9 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const UpdateLayout layout = update_layout(attrs);
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < layout.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
+  const DType mu = mu_dtype<A>(request, (layout.targets + 1) * sizes.size());
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const UpdateRun<A, T> run{attrs, layout, sizes};
+    const UpdateRun<A, T> run{attrs, layout, sizes, mu};
     return make_plan(run.scratch(), run);
   });
 }
@@ -104,7 +114,7 @@ struct RowsRun {
     check_indices(given, n, rows, A::kName.data());
     UpdateTensor<T> whole{{}, nullptr, width};
     for (std::size_t k = 0; k < targets; ++k) whole.targets[k] = in_place<T>(launch, k, all);
-    const Scalars scalars = read_scalars(attrs, launch, targets + 2);
+    const Scalars scalars = read_scalars(attrs, DType::f64, launch, targets + 2);
     if (scalars.skip || n == 0 || width == 0) return;
     const UpdateNumbers<T> numbers = typename NumbersOf<A, T>::type(attrs, scalars.now);
     auto* entries = static_cast<RowEntry*>(launch.scratch);

@@ -29,8 +29,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// Calls body(x, g) on every vector of the first kTargets arrays and of the gradient, times its factor, and stores those
-// of x in [First, Last). The lanes behind the last element hold zeros and are not stored.
+// Calls body(x, g, count) on every vector of the first kTargets arrays and of the gradient, times its factor, and
+// stores those of x in [First, Last). Only the first `count` lanes are elements; the others, of the last vector, are
+// not stored.
 template <std::size_t kTargets, std::size_t First, std::size_t Last, class D, class T, class Body>
 HWY_INLINE void for_vectors(D d, const UpdateTensor<T>& tensor, T factor, Body&& body) {
   using V = hn::Vec<D>;
@@ -40,13 +41,13 @@ HWY_INLINE void for_vectors(D d, const UpdateTensor<T>& tensor, T factor, Body&&
   std::int64_t i = 0;
   for (; i + lanes <= tensor.n; i += lanes) {
     for (std::size_t k = 0; k < kTargets; ++k) x[k] = hn::LoadU(d, tensor.targets[k] + i);
-    body(x, hn::Mul(hn::LoadU(d, tensor.gradient + i), times));
+    body(x, hn::Mul(hn::LoadU(d, tensor.gradient + i), times), hn::Lanes(d));
     for (std::size_t k = First; k < Last; ++k) hn::StoreU(x[k], d, tensor.targets[k] + i);
   }
   if (i == tensor.n) return;
   const std::size_t rest = static_cast<std::size_t>(tensor.n - i);
   for (std::size_t k = 0; k < kTargets; ++k) x[k] = load_tail(d, tensor.targets[k] + i, rest);
-  body(x, hn::Mul(load_tail(d, tensor.gradient + i, rest), times));
+  body(x, hn::Mul(load_tail(d, tensor.gradient + i, rest), times), rest);
   for (std::size_t k = First; k < Last; ++k) store_tail(d, x[k], tensor.targets[k] + i, rest);
 }
 
@@ -55,8 +56,8 @@ void run(const UpdateTensor<T>& tensor, const K& k) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const K numbers = k;  // a copy of this thread's own: stores cannot change it
-  for_vectors<Rule::kTargets, 0, Rule::kTargets>(d, tensor, numbers.factor,
-                                                 [&](V* x, V g) HWY_ATTR { Rule::step(d, x, g, numbers); });
+  for_vectors<Rule::kTargets, 0, Rule::kTargets>(
+      d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::step(d, x, g, numbers); });
 }
 
 // The rule that numbers belong to.
@@ -107,7 +108,13 @@ TrustSums measure(const UpdateTensor<T>& tensor, const K& k) {
   const K numbers = k;
   V weights = hn::Zero(d), others = hn::Zero(d);
   for_vectors<Rule::kTargets, Rule::kMeasured[0], Rule::kMeasured[1]>(
-      d, tensor, numbers.factor, [&](V* x, V g) HWY_ATTR { Rule::measure(d, x, g, numbers, weights, others); });
+      d, tensor, numbers.factor, [&](V* x, V g, std::size_t count) HWY_ATTR {
+        const V other = Rule::measure(d, x, g, numbers);
+        // What is no element may be no number either.
+        const V counted = count < hn::Lanes(d) ? hn::IfThenElseZero(hn::FirstN(d, count), other) : other;
+        weights = hn::MulAdd(x[0], x[0], weights);
+        others = hn::MulAdd(counted, counted, others);
+      });
   return {static_cast<double>(hn::GetLane(hn::SumOfLanes(d, weights))),
           static_cast<double>(hn::GetLane(hn::SumOfLanes(d, others)))};
 }
@@ -118,7 +125,7 @@ void apply(const UpdateTensor<T>& tensor, const K& k, T rate) {
   using V = hn::Vec<decltype(d)>;
   const K numbers = k;
   for_vectors<Rule::kTargets, Rule::kApplied[0], Rule::kApplied[1]>(
-      d, tensor, numbers.factor, [&](V* x, V g) HWY_ATTR { Rule::apply(d, x, g, numbers, rate); });
+      d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::apply(d, x, g, numbers, rate); });
 }
 
 template <class T>

@@ -92,6 +92,7 @@ struct RmspropRule {
     if constexpr (Centered) {
       x[2] = mix(d, k.alpha, x[2], k.rest, g);
       variance = hn::NegMulAdd(x[2], x[2], variance);
+      variance = hn::IfThenZeroElse(hn::Lt(variance, hn::Zero(d)), variance);  // by rounding
     }
     V u = hn::Div(g, hn::Add(hn::Sqrt(variance), hn::Set(d, k.eps)));
     if constexpr (Momentum) {
@@ -157,8 +158,8 @@ struct AverageRule {
   }
 };
 
-// measure() adds squares to two sums and may move states; apply() takes the step at the rate that follows from them.
-// Each changes the targets of a range only.
+// measure() may move states and gives what is summed in squares beside the weights; apply() takes the step at the rate
+// that follows from both sums. Each changes the targets of a range only.
 struct LambRule {
   static constexpr std::size_t kTargets = 3, kMeasured[] = {1, 3}, kApplied[] = {0, 1};
   template <class D, class V, class K>
@@ -167,11 +168,9 @@ struct LambRule {
     return with_decay(d, u, x[0], k.l2);
   }
   template <class D, class V, class K>
-  static HWY_INLINE void measure(D d, V* x, V g, const K& k, V& weights, V& directions) {
+  static HWY_INLINE V measure(D d, V* x, V g, const K& k) {
     move_moments(d, x[1], x[2], g, k);
-    const V u = direction(d, x, k);
-    weights = hn::MulAdd(x[0], x[0], weights);
-    directions = hn::MulAdd(u, u, directions);
+    return direction(d, x, k);
   }
   template <class D, class V, class K>
   static HWY_INLINE void apply(D d, V* x, V, const K& k, hn::TFromD<D> rate) {
@@ -182,9 +181,8 @@ struct LambRule {
 struct LarsRule {
   static constexpr std::size_t kTargets = 2, kMeasured[] = {0, 0}, kApplied[] = {0, 2};
   template <class D, class V, class K>
-  static HWY_INLINE void measure(D, V* x, V g, const K&, V& weights, V& gradients) {
-    weights = hn::MulAdd(x[0], x[0], weights);
-    gradients = hn::MulAdd(g, g, gradients);
+  static HWY_INLINE V measure(D, V*, V g, const K&) {
+    return g;
   }
   template <class D, class V, class K>
   static HWY_INLINE void apply(D d, V* x, V g, const K& k, hn::TFromD<D> rate) {

@@ -21,11 +21,11 @@ struct Moment {
 };
 
 template <class A>
-Moment read_moment(const A& attrs, const Launch& launch, std::size_t at) {
+Moment read_moment(const A& attrs, DType mu, const Launch& launch, std::size_t at) {
   Moment now;
   now.lr = static_cast<double>(*static_cast<const float*>(launch.in[at++]));
   if (A::kScalars > 1) now.t = static_cast<double>(*static_cast<const std::int64_t*>(launch.in[at++]));
-  if (A::kScalars > 2) now.mu = *static_cast<const double*>(launch.in[at++]);
+  if (A::kScalars > 2) now.mu = reference::read<double>(mu, launch.in[at++], 0);
   if (attrs.scaled) now.factor = static_cast<double>(*static_cast<const float*>(launch.in[at++]));
   if (attrs.guarded) now.skip = *static_cast<const bool*>(launch.in[at++]);
   return now;
@@ -69,7 +69,8 @@ void step(const RmspropUpdateAttrs& a, const Moment& now, Element& x, double g, 
   x[1] = a.alpha * x[1] + (1 - a.alpha) * g * g;
   double mean = 0;
   if (a.centered) mean = x[2] = a.alpha * x[2] + (1 - a.alpha) * g;
-  double u = g / (std::sqrt(x[1] - mean * mean) + a.eps);
+  const double variance = x[1] - mean * mean;
+  double u = g / (std::sqrt(variance < 0 ? 0 : variance) + a.eps);
   if (a.momentum != 0) {
     double& buffer = x[a.states()];
     u = buffer = a.momentum * buffer + u;
@@ -195,10 +196,12 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const UpdateLayout layout = update_layout(attrs);
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < layout.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
+  const std::size_t scalars = sizes.size() * (layout.targets + 1);
+  const DType mu = A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const std::size_t n = sizes.size();
-      const Moment now = read_moment(attrs, launch, n * (layout.targets + 1));
+      const Moment now = read_moment(attrs, mu, launch, n * (layout.targets + 1));
       for (std::size_t i = 0; i < n; ++i) {
         const auto* gradient = static_cast<const T*>(launch.in[n * layout.targets + i]);
         update_one(attrs, now, Operands<T>(launch, layout.targets, n, i), gradient, sizes[i]);
@@ -218,7 +221,7 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
     return make_plan([=](const Launch& launch) {
       const Operands<T> x(launch, targets, 1, 0);
       for (std::int64_t e = 0; e < all; ++e) x.write(e, x.read(e));
-      const Moment now = read_moment(attrs, launch, targets + 2);
+      const Moment now = read_moment(attrs, DType::f64, launch, targets + 2);
       std::map<std::int64_t, std::vector<double>> sums;
       for (std::int64_t i = 0; i < n; ++i) {
         const auto row = static_cast<const std::int64_t*>(launch.in[targets])[i];
