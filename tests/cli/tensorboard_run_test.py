@@ -2,15 +2,14 @@
 """What a run leaves for TensorBoard, read by TensorBoard's own code: a run that is cut short, loses its newest checkpoint
 and the tail of its event file, and is then resumed.
 
-usage: tensorboard_run_test.py <starling program> <folder for TensorBoard, where it must be fetched>
+usage: tensorboard_run_test.py <test_train> <folder for TensorBoard, where it must be fetched>
 Ends with 77 (skipped) where the package tensorboard is neither installed nor to be had.
 """
 
 import json
 import math
+import os
 import pathlib
-import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -22,43 +21,6 @@ tensorboard_package.use(sys.argv[2])
 
 from tensorboard.backend.event_processing import event_accumulator  # noqa: E402
 from tensorboard.plugins.hparams import plugin_data_pb2  # noqa: E402
-
-JOB = """
-model: {{name: mlp}}
-data: {{folder: {folder}, batch: 20}}
-optimizer: {{lr: 0.05, momentum: 0.9}}
-train: {{folder: {folder}/run, epochs: 4, checkpoint_every: 10, keep: 10}}
-monitor: {{scalars_every: 5, histograms_every: 10, activations: ["*"]}}
-"""
-
-
-def write_images(folder: pathlib.Path, part: str, count: int) -> None:
-    """Noise with a bright band of rows that tells the class, in Fashion-MNIST's format."""
-    labels = [i % 10 for i in range(count)]
-    noise = 12345
-    pixels = bytearray()
-    for label in labels:
-        for pixel in range(28 * 28):
-            noise = (noise * 1664525 + 1013904223) % 2**32
-            pixels.append((noise >> 25) + (120 if pixel // 28 // 3 == label else 0))
-    (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + bytes(pixels))
-    (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + bytes(labels))
-
-
-def train(starling: str, folder: pathlib.Path, *more: str) -> None:
-    job = folder / "job.yaml"
-    job.write_text(JOB.format(folder=folder))
-    subprocess.run([starling, "train", str(job), "--progress", "off", *more], check=True, stdout=subprocess.DEVNULL)
-
-
-def cut_short(run: pathlib.Path) -> None:
-    """As if it had been killed between step 30's checkpoint and step 40's, while it wrote a record."""
-    newest = run / "checkpoints" / "step-00000040"
-    assert newest.is_dir(), sorted(newest.parent.iterdir())
-    shutil.rmtree(newest)
-    (events,) = run.glob("events.out.tfevents.*")
-    events.write_bytes(events.read_bytes()[:-7])
-
 
 def check_scalars(accumulator, log: list[dict]) -> None:
     tags = accumulator.Tags()["scalars"]
@@ -99,10 +61,10 @@ def check_rest(accumulator) -> None:
     assert tags["graph"], tags
     assert any("matmul" in node.op or "linear" in node.op for node in accumulator.Graph().node)
     (picture,) = accumulator.Images("samples")
-    assert (picture.width, picture.height) == (4 * 29 - 1, 4 * 29 - 1), (picture.width, picture.height)
+    assert (picture.width, picture.height) == (4 * 9 - 1, 4 * 9 - 1), (picture.width, picture.height)
     assert picture.encoded_image_string.startswith(b"\x89PNG\r\n\x1a\n")
     (job,) = accumulator.Tensors("job")
-    assert b"momentum: 0.9" in job.tensor_proto.string_val[0], job
+    assert b"optimizer: {momentum: 0.9}" in job.tensor_proto.string_val[0], job
 
 
 def check_hyperparameters(accumulator) -> None:
@@ -110,32 +72,35 @@ def check_hyperparameters(accumulator) -> None:
     read = {tag: plugin_data_pb2.HParamsPluginData.FromString(data) for tag, data in content.items()}
     start = read["_hparams_/session_start_info"].session_start_info
     assert start.hparams["optimizer.momentum"].number_value == 0.9, start
-    assert start.hparams["model.name"].string_value == "mlp", start
+    assert start.hparams["model.name"].string_value == "bands", start
     metrics = [info.name.tag for info in read["_hparams_/experiment"].experiment.metric_infos]
-    assert metrics == ["train/loss", "test/accuracy"], metrics
+    assert {"train/loss", "test/accuracy"} <= set(metrics) <= set(accumulator.Tags()["scalars"]), metrics
     assert read["_hparams_/session_end_info"].session_end_info.status == 1, read
 
 
 def main() -> int:
-    starling = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        write_images(folder, "train", 300)
-        write_images(folder, "t10k", 40)
-        train(starling, folder, "--set", "train.steps=40")
-        cut_short(folder / "run")
-        train(starling, folder)
-        log = [json.loads(line) for line in (folder / "run" / "log.jsonl").read_text().splitlines()]
-        assert len(list((folder / "run").glob("events.out.tfevents.*"))) == 2
+        run = pathlib.Path(name) / "run"
+        subprocess.run(
+            [sys.argv[1], "--gtest_filter=MonitorRun.*"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "STARLING_MONITOR_RUN": str(run)},
+        )
+        log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+        assert len(list(run.glob("events.out.tfevents.*"))) == 2
         keep_all = {kind: 0 for kind in ("scalars", "histograms", "images", "tensors", "graph")}
-        accumulator = event_accumulator.EventAccumulator(str(folder / "run"), size_guidance=keep_all)
+        accumulator = event_accumulator.EventAccumulator(str(run), size_guidance=keep_all)
         accumulator.Reload()
         check_scalars(accumulator, log)
         check_histograms(accumulator)
         check_rest(accumulator)
         check_hyperparameters(accumulator)
-        print(f"TensorBoard read {len(accumulator.Tags()['scalars'])} scalars, {len(accumulator.Tags()['histograms'])} "
-              "histograms, a graph, a picture, a text and the hyper-parameters")
+        tags = accumulator.Tags()
+        print(
+            f"TensorBoard read {len(tags['scalars'])} scalars, {len(tags['histograms'])} histograms, a graph, a picture, "
+            "a text and the hyper-parameters"
+        )
     return 0
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What `starling inspect graph --format tensorboard` writes, read by TensorBoard's own code.
 
-usage: tensorboard_test.py <starling program>
-Ends with 77 (skipped) where the package tensorboard is not installed.
+usage: tensorboard_test.py <starling program> <folder for TensorBoard, where it must be fetched>
+Ends with 77 (skipped) where the package tensorboard is neither installed nor to be had.
 """
 
 import pathlib
@@ -10,12 +10,13 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    from tensorboard.backend.event_processing import event_accumulator, event_file_loader
-    from tensorboard.compat.proto import graph_pb2
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import tensorboard_package
+
+tensorboard_package.use(sys.argv[2])
+
+from tensorboard.backend.event_processing import event_accumulator, event_file_loader  # noqa: E402
+from tensorboard.compat.proto import graph_pb2  # noqa: E402
 
 
 def main() -> int:

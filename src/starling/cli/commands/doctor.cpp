@@ -14,6 +14,7 @@
 #include "starling/ops/registry.h"
 #include "starling/tensor/device_memory.h"
 #include "starling/train/checkpoint/environment.h"
+#include "starling/train/monitor/event_writer.h"
 
 namespace starling::cli {
 namespace {
@@ -56,6 +57,12 @@ void tell_cuda() {
   }
 }
 
+void tell_tensorboard() {
+  line("TensorBoard", has_event_writer()
+                          ? "event files are written (protobuf built in)"
+                          : "no event files (needs libprotobuf-dev and protobuf-compiler when building)");
+}
+
 void tell_data() {
   const std::filesystem::path folder = FashionMnistOptions{}.folder;
   const bool found = std::filesystem::exists(folder / "train-images-idx3-ubyte.gz") ||
@@ -83,6 +90,7 @@ int run(const NoOptions&) {
   line("compiler", facts.at("compiler").get<std::string>());
   line("ops", fmt::format("{}", op_registry().size()));
   tell_cuda();
+  tell_tensorboard();
   tell_data();
   return kOk;
 }

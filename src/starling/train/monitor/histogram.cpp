@@ -152,26 +152,44 @@ Histogram histogram_of(const Tensor& tensor) {
   return compact(all, host.numel());
 }
 
+namespace {
+
+// The root of the sum of term(i) squared.
+template <class Term>
+double root_of_squares(std::int64_t count, Term term) {
+  double sum = 0;
+  std::mutex mutex;
+  parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    double piece = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double value = term(i);
+      piece += value * value;
+    }
+    const std::lock_guard lock(mutex);
+    sum += piece;
+  });
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+double norm(const Tensor& a) {
+  check(is_float(a.dtype()), "[norm] expected a tensor of floats, got {}", to_string(a.type()));
+  const Tensor x = on_host(a);
+  return dispatch(x.dtype(), [&]<class T>() {
+    return root_of_squares(x.numel(), [p = x.data<T>()](std::int64_t i) { return as_double(p[i]); });
+  });
+}
+
 double distance(const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype() && a.shape() == b.shape() && is_float(a.dtype()),
         "[distance] expected two tensors of the same float type, got {} and {}", to_string(a.type()),
         to_string(b.type()));
   const Tensor x = on_host(a), y = on_host(b);
-  double sum = 0;
-  std::mutex mutex;
-  dispatch(x.dtype(), [&]<class T>() {
-    const T *p = x.data<T>(), *q = y.data<T>();
-    parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-      double piece = 0;
-      for (std::int64_t i = begin; i < end; ++i) {
-        const double d = as_double(p[i]) - as_double(q[i]);
-        piece += d * d;
-      }
-      const std::lock_guard lock(mutex);
-      sum += piece;
-    });
+  return dispatch(x.dtype(), [&]<class T>() {
+    return root_of_squares(
+        x.numel(), [p = x.data<T>(), q = y.data<T>()](std::int64_t i) { return as_double(p[i]) - as_double(q[i]); });
   });
-  return std::sqrt(sum);
 }
 
 }  // namespace starling

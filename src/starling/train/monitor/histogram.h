@@ -30,7 +30,8 @@ Histogram histogram_of(const Tensor& tensor);
 // Every limit there is, ascending: -1e20 … -1e-12, 0, 1e-12 … 1e20, the largest double.
 const std::vector<double>& histogram_limits();
 
-// The L2 norm of a - b; both of the same dtype (a float one) and size.
+// The L2 norm of a, and of a - b; both of the same dtype (a float one) and size.
+double norm(const Tensor& a);
 double distance(const Tensor& a, const Tensor& b);
 
 }  // namespace starling

@@ -1,0 +1,298 @@
+#include "starling/train/monitor/monitor.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "starling/base/version.h"
+#include "starling/tensor/allocator.h"
+#include "starling/train/monitor/json_log.h"
+#include "starling/train/monitor/step_details.h"
+
+namespace starling {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kMegabyte = 1 << 20;
+
+double unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
+}
+
+// Epochs done, with the part of the one that is under way.
+double epochs_done(const Run& run) {
+  const DataPosition& position = run.state().position;
+  const std::int64_t samples = run.plan().samples_per_epoch;
+  const double part = samples > 0 ? static_cast<double>(position.sample) / static_cast<double>(samples) : 0;
+  return static_cast<double>(position.epoch) + part;
+}
+
+// test_accuracy, whatever the evaluation calls it: what is measured while training has plain names.
+std::string log_name(const std::string& metric) {
+  const bool told = metric.find("test_") != std::string::npos || metric.find("valid_") != std::string::npos;
+  return told ? metric : "test_" + metric;
+}
+std::string tag_name(const std::string& metric) {
+  const std::string name = log_name(metric);
+  if (name.starts_with("test_")) return "test/" + name.substr(5);
+  return name.starts_with("valid_") ? "valid/" + name.substr(6) : "test/" + name;
+}
+
+// What the steps since the last record came to.
+struct Window {
+  double loss = 0;  // sum of loss · samples
+  std::int64_t weight = 0;
+  std::int64_t samples = 0;
+  double seconds = 0;
+  double wait = 0;
+  std::int64_t skipped = 0;
+  double lr = 0;             // of the last step
+  double gradient_norm = 0;  // likewise; 0: it was not clipped
+
+  void add(const StepReport& step) {
+    lr = step.lr;
+    gradient_norm = step.gradient_norm;
+    samples += step.samples;
+    seconds += step.seconds;
+    wait += step.wait_seconds;
+    skipped += step.skipped ? 1 : 0;
+    if (step.skipped) return;
+    loss += step.loss * static_cast<double>(step.samples);
+    weight += step.samples;
+  }
+  double mean_loss() const { return weight > 0 ? loss / static_cast<double>(weight) : NAN; }
+  double samples_per_s() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double wait_share() const { return seconds > 0 ? wait / seconds : 0; }
+};
+
+class Monitor final : public Callback {
+ public:
+  Monitor(const MonitorOptions& options, MonitorContext context) : options_(options), context_(std::move(context)) {}
+  ~Monitor() override {
+    if (!running_) return;
+    try {
+      end_files(nullptr, SessionEnd::failure);  // something was thrown
+    } catch (...) {                             // the files stay without an end
+    }
+  }
+
+  std::string name() const override { return "monitor"; }
+  void begin(Run& run) override;
+  StepWants before(Run& run) override;
+  void step(Run& run) override;
+  void evaluated(Run& run) override;
+  void end(Run& run) override;
+
+  // A resumed run's next record covers the same steps as that of an undisturbed one.
+  nlohmann::json state() const override {
+    return {{"loss", window_.loss},       {"weight", window_.weight},     {"samples", window_.samples},
+            {"seconds", window_.seconds}, {"wait", window_.wait},         {"skipped", window_.skipped},
+            {"lr", window_.lr},           {"norm", window_.gradient_norm}};
+  }
+  void restore(const nlohmann::json& state) override {
+    window_ = {state.at("loss"), state.at("weight"),  state.at("samples"), state.at("seconds"),
+               state.at("wait"), state.at("skipped"), state.at("lr"),      state.at("norm")};
+  }
+
+ private:
+  void open(Run& run, const std::filesystem::path& folder);
+  void introduce(Run& run);
+  void show_first_step(Run& run);
+  void write_window(Run& run);
+  void write_event(Run* run, const char* kind, const ordered_json& values);
+  void write_scalars(Run& run, const std::vector<Scalar>& scalars);
+  void end_files(Run* run, SessionEnd end);
+  void tell(Run* run, const Result<void>& result);
+  bool details_due(std::int64_t step) const {
+    return events_ && options_.histograms_every > 0 && step % options_.histograms_every == 0;
+  }
+
+  MonitorOptions options_;
+  MonitorContext context_;
+  std::optional<EventWriter> events_;
+  std::optional<JsonLog> log_;
+  std::optional<StepDetails> details_;
+  Window window_;
+  ordered_json when_;        // of the last event: step, epoch, seconds
+  bool running_ = false;     // files are open
+  bool first_step_ = false;  // of a run that begins is still to come
+  bool graph_shown_ = false;
+  bool told_ = false;  // that something cannot be written
+};
+
+void Monitor::begin(Run& run) {
+  const auto folder = context_.folder.empty() ? run.plan().folder : context_.folder;
+  const bool fresh = run.state().step == 0;
+  if (fresh) window_ = {};
+  told_ = false;
+  first_step_ = fresh;
+  graph_shown_ = !fresh;
+  if (folder.empty()) return;
+  open(run, folder);
+  running_ = events_ || log_;
+  write_event(&run, "begin", {{"resumed", !fresh}, {"starling", kVersion}});
+  if (events_) introduce(run);
+}
+
+void Monitor::open(Run& run, const std::filesystem::path& folder) {
+  const std::int64_t step = run.state().step;
+  const auto resumed_at = step > 0 ? std::optional(step) : std::nullopt;
+  if (options_.jsonl) {
+    auto log = JsonLog::open(folder / kLogName, resumed_at, run.state().evaluated_step == step);
+    if (log) {
+      log_.emplace(std::move(*log));
+    } else {
+      tell(&run, log.failure());
+    }
+  }
+  if (!options_.tensorboard) return;
+  if (!has_event_writer()) {
+    run.note(
+        "no event files for TensorBoard: this build has no protobuf "
+        "(libprotobuf-dev, protobuf-compiler)");
+    return;
+  }
+  auto events = EventWriter::create(folder, {.resumed_at = resumed_at});
+  if (events) {
+    events_.emplace(std::move(*events));
+  } else {
+    tell(&run, events.failure());
+  }
+}
+
+// What is known before the first step.
+void Monitor::introduce(Run& run) {
+  if (!context_.parameters.empty()) {
+    std::vector<std::string> tags = {"train/loss"};
+    for (const auto& metric : run.plan().metrics) tags.push_back(tag_name(metric.name));
+    tell(&run, events_->begin_session(context_.parameters, tags));
+  }
+  if (!first_step_) return;
+  if (!context_.job.empty()) tell(&run, events_->text(0, "job", "```yaml\n" + context_.job + "\n```"));
+  if (options_.histograms_every > 0) {
+    for (const auto& [name, tensor] : run.net().named_parameters())
+      tell(&run, events_->histogram(0, "weights/" + name, histogram_of(tensor)));
+  }
+}
+
+StepWants Monitor::before(Run& run) {
+  if (!details_due(run.state().step + 1)) return {};
+  details_.emplace(run.net());
+  return {.gradients = true, .activations = !options_.activations.empty()};
+}
+
+void Monitor::step(Run& run) {
+  if (!running_) return;
+  window_.add(run.last());
+  const std::int64_t step = run.state().step;
+  if (details_ && events_) {
+    for (const auto& written : details_->write(*events_, step, run.last().values, options_.activations))
+      tell(&run, written);
+    details_.reset();
+  }
+  if (first_step_ || step % options_.scalars_every == 0) write_window(run);
+  if (events_) show_first_step(run);
+  first_step_ = false;
+}
+
+// The graph is known once a normal step was compiled, samples when there was a batch.
+void Monitor::show_first_step(Run& run) {
+  if (options_.graph && !graph_shown_ && run.program().programs() > 0) {
+    tell(&run, events_->graph(run.program().graph()));
+    graph_shown_ = true;
+  }
+  if (!first_step_ || options_.images == 0 || run.last().fields.empty()) return;
+  const Tensor& samples = run.last().fields[0];
+  if (looks_like_images(samples)) {
+    tell(&run, events_->image(run.state().step, "samples", contact_sheet(samples, options_.images)));
+  }
+}
+
+void Monitor::write_window(Run& run) {
+  const auto bytes =
+      allocator(run.net().parameters().empty() ? kCpu : run.net().parameters().front().device()).stats().live_bytes;
+  ordered_json values = {{"loss", window_.mean_loss()},
+                         {"lr", window_.lr},
+                         {"samples_per_s", window_.samples_per_s()},
+                         {"data_wait", window_.wait_share()},
+                         {"memory", bytes}};
+  std::vector<Scalar> scalars = {{"train/loss", window_.mean_loss()},
+                                 {"train/lr", window_.lr},
+                                 {"speed/samples_per_s", window_.samples_per_s()},
+                                 {"speed/data_wait", window_.wait_share()},
+                                 {"memory/megabytes", static_cast<double>(bytes) / kMegabyte}};
+  if (window_.gradient_norm > 0) {
+    values["gradient_norm"] = window_.gradient_norm;
+    scalars.push_back({"train/gradient_norm", window_.gradient_norm});
+  }
+  if (window_.skipped > 0) values["skipped"] = window_.skipped;
+  write_event(&run, "train", values);
+  write_scalars(run, scalars);
+  window_ = {};
+}
+
+void Monitor::evaluated(Run& run) {
+  if (!running_) return;
+  ordered_json values = ordered_json::object();
+  std::vector<Scalar> scalars;
+  for (const auto& [name, value] : run.evaluation().metrics) {
+    values[log_name(name)] = value;
+    scalars.push_back({tag_name(name), value});
+  }
+  write_event(&run, "eval", values);
+  write_scalars(run, scalars);
+  if (!events_) return;
+  for (const auto& [name, table] : run.evaluation().tables)
+    tell(&run, events_->text(run.state().step, tag_name(name), "```\n" + table + "\n```"));
+}
+
+void Monitor::write_scalars(Run& run, const std::vector<Scalar>& scalars) {
+  if (events_ && !scalars.empty()) tell(&run, events_->scalars(run.state().step, scalars));
+}
+
+void Monitor::write_event(Run* run, const char* kind, const ordered_json& values) {
+  if (!log_) return;
+  if (run != nullptr)
+    when_ = {{"step", run->state().step}, {"epoch", epochs_done(*run)}, {"seconds", run->state().seconds}};
+  ordered_json event = {{"event", kind}};
+  event.update(when_);
+  event["time"] = unix_seconds();
+  event.update(values);
+  tell(run, log_->write(event));
+}
+
+void Monitor::end(Run& run) {
+  if (!running_) return;
+  const RunPlan& plan = run.plan();
+  const bool whole = run.state().position.epoch >= plan.epochs || (plan.steps > 0 && run.state().step >= plan.steps);
+  if (whole && window_.samples > 0) write_window(run);  // otherwise the run may go on, and so may the window
+  end_files(&run, whole ? SessionEnd::success : SessionEnd::unknown);
+}
+
+void Monitor::end_files(Run* run, SessionEnd end) {
+  const char* how = end == SessionEnd::success ? "done" : end == SessionEnd::failure ? "failed" : "stopped";
+  write_event(run, "end", {{"how", how}});
+  if (events_ && !context_.parameters.empty()) tell(run, events_->end_session(end));
+  events_.reset();
+  log_.reset();
+  details_.reset();
+  running_ = false;
+}
+
+void Monitor::tell(Run* run, const Result<void>& result) {
+  if (result || told_ || run == nullptr) return;
+  told_ = true;
+  run->note("warning: the monitor's files are incomplete, training goes on: " + result.error());
+}
+
+}  // namespace
+
+CallbackPtr monitor(const MonitorOptions& options, MonitorContext context) {
+  return std::make_shared<Monitor>(options, std::move(context));
+}
+
+}  // namespace starling

@@ -1,0 +1,51 @@
+#include "starling/train/monitor/step_details.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "starling/train/monitor/histogram.h"
+
+namespace starling {
+namespace {
+
+Tensor copied(const Tensor& tensor) {
+  Tensor made = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  copy_into(made, tensor);
+  return made;
+}
+
+bool matches(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
+}  // namespace
+
+StepDetails::StepDetails(const nn::Module& net) {
+  for (auto& [name, tensor] : net.named_parameters()) parameters_.push_back({name, tensor, copied(tensor)});
+}
+
+std::vector<Result<void>> StepDetails::write(EventWriter& events, std::int64_t step, const StepValues& values,
+                                             const std::vector<std::string>& modules) const {
+  std::vector<Result<void>> results;
+  std::vector<Scalar> scalars;
+  const auto draw = [&](const std::string& tag, const Tensor& tensor) {
+    const Histogram histogram = histogram_of(tensor);
+    results.push_back(events.histogram(step, tag, histogram));
+    if (histogram.not_finite > 0) scalars.push_back({"not_finite/" + tag, static_cast<double>(histogram.not_finite)});
+  };
+  for (const auto& [name, now, then] : parameters_) {
+    draw("weights/" + name, now);
+    const double size = is_float(then.dtype()) ? norm(then) : 0;
+    if (size > 0) scalars.push_back({"update_ratio/" + name, distance(now, then) / size});
+  }
+  for (const auto& [name, gradient] : values.gradients) draw("gradients/" + name, gradient);
+  for (const auto& [name, activation] : values.activations) {
+    if (matches(name, modules)) draw("activations/" + name, activation);
+  }
+  if (!scalars.empty()) results.push_back(events.scalars(step, scalars));
+  return results;
+}
+
+}  // namespace starling
