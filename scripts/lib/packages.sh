@@ -7,7 +7,7 @@ build_packages=(
   libprotobuf-dev protobuf-compiler
   libjpeg62-turbo-dev libpng-dev
 )
-data_packages=(dataset-fashion-mnist pocketsphinx-en-us)
+data_packages=(dataset-fashion-mnist pocketsphinx-en-us fortunes)
 # libomp-dev only for the omp.h that clang-tidy reads; nothing links it.
 test_packages=(libgtest-dev clang-format clang-tidy libomp-dev git python3)
 

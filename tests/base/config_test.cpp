@@ -153,6 +153,47 @@ TEST(Config, LoadsAFileAndNamesAMissingOne) {
   EXPECT_NE(error_of([&] { ConfigNode::load(folder.path()); }), "");
 }
 
+TEST(Config, TellsEverythingThatIsWrongWithAFile) {
+  const auto read = [](const ConfigNode& top) {
+    top.allow_keys({"model", "train", "list"});
+    top.at("model").as_int();
+    const auto train = top.at("train");
+    train.allow_keys({"epochs", "lr", "name"});
+    train.at("epochs").as_int({.min = 1});
+    train.at("lr").as_double();
+    train.at("seed");
+    for (const auto& item : top.at("list").as_list()) item.as_bool();
+  };
+  const std::string text = "model: x\ntrain: {epochs: 0, lr: fast, nmae: y}\nlist: [true, 1, 2, false]\nmodle: 1\n";
+  const auto errors = config_errors(ConfigNode::parse(text, "job.yaml"), read);
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_EQ(errors[0].find("job.yaml:4:1: [config] expected one of (model, train, list), got 'modle'"), 0U);
+  EXPECT_EQ(errors[1].find("job.yaml:1:8: [config] expected an integer"), 0U) << errors[1];
+
+  const auto train = config_errors(ConfigNode::parse(text, "job.yaml"), [](const ConfigNode& top) {
+    const auto section = top.find("train");
+    if (!section) return;
+    section->allow_keys({"epochs", "lr", "name", "seed"});
+    if (const auto epochs = section->find("epochs")) epochs->as_int({.min = 1});
+    section->at("lr").as_double();
+    section->at("seed");
+  });
+  ASSERT_EQ(train.size(), 3U);
+  EXPECT_NE(train[0].find("did you mean 'name'?"), std::string::npos);
+  EXPECT_NE(train[1].find("at least 1"), std::string::npos);
+  EXPECT_NE(train[2].find("'fast'"), std::string::npos);
+
+  const auto list = config_errors(ConfigNode::parse(text, "job.yaml"), [](const ConfigNode& top) {
+    for (const auto& item : top.at("list").as_list()) item.as_bool();
+  });
+  ASSERT_EQ(list.size(), 2U) << "both numbers";
+  EXPECT_EQ(list[1].find("job.yaml:3:17"), 0U) << list[1];
+  EXPECT_TRUE(
+      config_errors(ConfigNode::parse(kJob, "job.yaml"), [](const ConfigNode& top) { top.at("model"); }).empty());
+  EXPECT_EQ(config_errors(ConfigNode::parse(kJob, "job.yaml"), [](const ConfigNode&) { fail("[x] other"); }).size(),
+            1U);
+}
+
 TEST(Config, SurvivesMutatedFiles) {
   std::mt19937 random(1);
   const std::string alphabet = "[]{}:,-&*!|>'\"#%@` \n\tab1~?";

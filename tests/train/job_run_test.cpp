@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,8 @@
 
 #include "starling/base/error.h"
 #include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/prepared_job.h"
+#include "starling/train/saved_model/saved_model.h"
 #include "train/tiny_fashion.h"
 
 namespace starling {
@@ -27,14 +30,12 @@ class JobRunTest : public ::testing::Test {
   void SetUp() override { testing::write_tiny_fashion(data_.path(), 110, 40); }
 
   // Batches of 16: six full ones and a tail of 14.
-  Job job(const std::string& name) const {
-    Job job;
-    job.model = {.name = "mlp"};
-    job.data = {.folder = data_.path(), .batch = 16};
-    job.optimizer = {.lr = 0.05, .momentum = 0.9};
-    job.train = {.epochs = 2, .seed = 7, .folder = runs_.path() / name};
-    job.distribute = {.threads = 1};
-    return job;
+  Job job(const std::string& name, const std::vector<std::string>& set = {}) const {
+    const std::string text =
+        "model: {name: mlp}\ndata: {folder: '" + data_.path().string() +
+        "', batch: 16}\noptimizer: {lr: 0.05, momentum: 0.9}\ntrain: {epochs: 2, seed: 7, folder: '" +
+        (runs_.path() / name).string() + "'}\ndistribute: {threads: 1}\n";
+    return read_job(ConfigNode::parse(text, "job.yaml", set));
   }
 
   static TrainOptions quiet() {
@@ -78,7 +79,9 @@ TEST_F(JobRunTest, LearnsAndLeavesASummary) {
   for (const char* key : {"steps", "samples_per_s", "loss", "metrics", "peak_bytes", "weights_hash"})
     EXPECT_TRUE(json.contains(key)) << key;
   EXPECT_EQ(json["weights_hash"], result.summary.weights_hash);
-  EXPECT_EQ(read_job(ConfigNode::load(job.train.folder / "job.yaml")), job);
+  const Job written = read_job(ConfigNode::load(job.train.folder / "job.yaml"));
+  EXPECT_EQ(job_identity(written), job_identity(prepare_job(job).job));
+  EXPECT_EQ(to_yaml(written), text_of(job.train.folder / "job.yaml"));
 }
 
 TEST_F(JobRunTest, ResumesToTheSameBitsWithOneThread) {
@@ -124,8 +127,7 @@ TEST_F(JobRunTest, AFinishedRunIsNotTrainedAgain) {
 TEST_F(JobRunTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
   Job job = this->job("over");
   const std::string first = hash_after(job);
-  job.train.resume = Resume::none;
-  job.optimizer.lr = 0.01;
+  job = this->job("over", {"optimizer.lr=0.01", "train.resume=none"});
   EXPECT_NE(hash_after(job), first);
   EXPECT_TRUE(fs::exists(job.train.folder / "checkpoints-before-1" / "step-00000014"));
 }
@@ -133,7 +135,7 @@ TEST_F(JobRunTest, StartsOverWhenAskedAndKeepsTheOldCheckpoints) {
 TEST_F(JobRunTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
   Job job = this->job("other-job");
   run(job);
-  job.optimizer.lr = 0.01;
+  job = this->job("other-job", {"optimizer.lr=0.01"});
   try {
     run(job);
     FAIL() << "expected a refusal";
@@ -143,8 +145,7 @@ TEST_F(JobRunTest, RefusesTheCheckpointsOfAnotherJobNamingTheDifference) {
 }
 
 TEST_F(JobRunTest, StopsOnALossThatIsNotFiniteNamingTheStep) {
-  Job job = this->job("diverges");
-  job.optimizer.lr = 1e6;
+  Job job = this->job("diverges", {"optimizer.lr=1e6"});
   job.train.epochs = 20;
   try {
     run(job);
@@ -188,6 +189,67 @@ TEST_F(JobRunTest, WritesAChromeTraceWhenAsked) {
   train(job, options);
   const auto json = nlohmann::json::parse(text_of(file));
   EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
+}
+
+TEST_F(JobRunTest, LeavesASavedModelThatGivesWhatTheNetworkGives) {
+  const Job job = this->job("exported", {"train.epochs=6"});
+  const TrainResult result = run(job);
+  EXPECT_EQ(result.model_error, "");
+  SavedModel model = SavedModel::load(result.model).value();
+  const ModelSignature& signature = model.signature();
+  EXPECT_EQ(signature.task, "classify");
+  EXPECT_EQ(signature.inputs.at(0).sample, (Shape{784}));
+  EXPECT_EQ(signature.outputs.at(0).sample, (Shape{10}));
+  EXPECT_EQ(signature.class_names.size(), 10U);
+  EXPECT_EQ(signature.about.at("weights_hash"), result.summary.weights_hash);
+  // As well as the network itself on the test images.
+  const PreparedJob prepared = prepare_job(job);
+  const Dataset& test = *prepared.data.splits.test;
+  Tensor x = empty({test.size(), 1, 28, 28}, DType::f32);
+  Tensor y = empty({test.size()}, DType::i64);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < test.size(); ++i) rows.push_back(i);
+  const std::vector<Tensor> fields{x, y};
+  test.gather(rows, fields);
+  const Shape flat{test.size(), 784};
+  const Tensor logits = model.run(view_of(x, flat, contiguous_strides(flat), 0));
+  std::int64_t hits = 0;
+  for (std::int64_t i = 0; i < test.size(); ++i) {
+    const float* row = logits.data<float>() + i * 10;
+    hits += std::max_element(row, row + 10) - row == y.data<std::int64_t>()[i] ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(hits) / static_cast<double>(test.size()), result.summary.metrics.at("test_accuracy"),
+              1e-9);
+}
+
+TEST_F(JobRunTest, TrainsADeclaredNetwork) {
+  const std::string text =
+      "model:\n  layers:\n    - flatten: {}\n    - linear: {out: 32}\n    - relu: {}\n"
+      "    - linear: {out: 10}\ndata: {folder: '" +
+      data_.path().string() + "', batch: 16}\noptimizer: {lr: 0.05, momentum: 0.9}\ntrain: {epochs: 6, folder: '" +
+      (runs_.path() / "declared").string() + "'}\n";
+  const TrainResult result = run(read_job(ConfigNode::parse(text, "job.yaml")));
+  EXPECT_GT(result.summary.metrics.at("test_accuracy"), 0.9);
+  EXPECT_EQ(result.model_error, "");
+}
+
+TEST_F(JobRunTest, TakesWhatTheJobSaysOfOptimizerScheduleMetricsAndAverages) {
+  const Job job =
+      this->job("rich", {"optimizer={name: adamw, lr: 0.002, groups: [{match: '*.bias', weight_decay: 0}]}",
+                         "schedule={name: cosine, warmup: 2}", "train.epochs=4", "train.metrics=[accuracy, loss]",
+                         "train.best=accuracy", "train.clip_norm=1", "train.average={decay: 0.5}", "data.labels=60"});
+  const TrainResult result = run(job);
+  EXPECT_EQ(result.summary.steps, 4 * 4) << "60 samples in batches of 16";
+  for (const char* metric : {"test_accuracy", "test_loss", "ema_test_accuracy"})
+    EXPECT_TRUE(result.summary.metrics.contains(metric)) << metric;
+  EXPECT_TRUE(fs::exists(job.train.folder / "checkpoints-best"));
+  const Job wrong = this->job("wrong", {"train.best=acuracy"});
+  try {
+    run(wrong);
+    FAIL() << "expected a refusal";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("test_accuracy"), std::string::npos) << e.what();
+  }
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
 }
 
+std::string joined(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
 std::string clipped(std::string_view text) {
   return text.size() <= kMostQuoted ? std::string(text) : std::string(text.substr(0, kMostQuoted)) + "…";
 }
@@ -90,7 +94,7 @@ std::string ConfigNode::described() const {
 
 void ConfigNode::refuse(std::string_view expected, std::string_view given) const {
   const std::string at = path_.empty() ? "" : fmt::format(" for {}", path_);
-  fail("{}: [config] expected {}{}, got {}", where(), expected, at, given);
+  throw ConfigError(fmt::format("{}: [config] expected {}{}, got {}", where(), expected, at, given), path_);
 }
 
 std::string ConfigNode::as_string() const {
@@ -145,7 +149,7 @@ std::size_t ConfigNode::as_choice(const std::vector<std::string>& names) const {
 }
 
 ConfigNode ConfigNode::child(const ConfigTree& tree, std::string_view key) const {
-  return {root_, &tree, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+  return {root_, &tree, joined(path_, key)};
 }
 
 void ConfigNode::expect_map() const {
@@ -161,8 +165,10 @@ std::optional<ConfigNode> ConfigNode::find(std::string_view key) const {
 
 ConfigNode ConfigNode::at(std::string_view key) const {
   auto entry = find(key);
-  if (!entry) refuse(fmt::format("the key '{}'", key), "none");
-  return *entry;
+  if (entry) return *entry;
+  const std::string at = path_.empty() ? "" : fmt::format(" for {}", path_);
+  throw ConfigError(fmt::format("{}: [config] expected the key '{}'{}, got none", where(), key, at), path_,
+                    std::string(key));
 }
 
 void ConfigNode::allow_keys(std::initializer_list<std::string_view> keys) const { allow_keys(to_strings(keys)); }
@@ -171,8 +177,10 @@ void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
   expect_map();
   for (const auto& entry : tree_->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
-    fail("{}: [config] expected one of ({}){}, got '{}'{}", entry.where, fmt::join(names, ", "),
-         path_.empty() ? "" : " in " + path_, clipped(entry.key), suggestion(clipped(entry.key), names));
+    throw ConfigError(
+        fmt::format("{}: [config] expected one of ({}){}, got '{}'{}", entry.where, fmt::join(names, ", "),
+                    path_.empty() ? "" : " in " + path_, clipped(entry.key), suggestion(clipped(entry.key), names)),
+        joined(path_, entry.key));
   }
 }
 
@@ -194,6 +202,66 @@ double ConfigNode::get_double(std::string_view key, double fallback, NumberRange
 bool ConfigNode::get_bool(std::string_view key, bool fallback) const {
   const auto entry = find(key);
   return entry ? entry->as_bool() : fallback;
+}
+
+namespace {
+
+bool contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+// Takes out the value with this path; whether it was found.
+bool erase(ConfigTree& tree, const std::string& at, const std::string& path) {
+  for (std::size_t i = 0; i < tree.entries.size(); ++i) {
+    const std::string here = joined(at, tree.entries[i].key);
+    if (here == path) {
+      tree.entries.erase(tree.entries.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    if (erase(tree.entries[i].value, here, path)) return true;
+  }
+  for (std::size_t i = 0; i < tree.items.size(); ++i) {
+    const std::string here = joined(at, std::to_string(i));
+    if (here == path) {
+      tree.items.erase(tree.items.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    if (erase(tree.items[i], here, path)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ConfigNode ConfigNode::without(const std::string& path) const {
+  auto copy = std::make_shared<ConfigTree>(*root_);
+  erase(*copy, "", path);
+  const ConfigTree* top = copy.get();
+  return {std::move(copy), top, ""};
+}
+
+std::vector<std::string> config_errors(ConfigNode top, const std::function<void(const ConfigNode&)>& read) {
+  constexpr std::size_t kMostErrors = 100;
+  std::vector<std::string> errors;
+  std::vector<std::string> removed;
+  while (errors.size() < kMostErrors) {
+    try {
+      read(top);
+      return errors;
+    } catch (const ConfigError& error) {
+      // What is missing because it was wrong has been told.
+      const bool told = !error.missing().empty() && contains(removed, joined(error.path(), error.missing()));
+      const bool stuck = contains(errors, error.what());
+      if (!told && !stuck) errors.emplace_back(error.what());
+      if (error.path().empty() || stuck) return errors;
+      removed.push_back(error.path());
+      top = top.without(error.path());
+    } catch (const Error& error) {
+      errors.emplace_back(error.what());
+      return errors;
+    }
+  }
+  return errors;
 }
 
 }  // namespace starling

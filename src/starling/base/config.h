@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "starling/base/error.h"
 
 namespace starling {
 
@@ -23,6 +26,19 @@ struct IntRange {
 struct NumberRange {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
+};
+
+// Thrown on a value that cannot be taken: which, by its path of keys, or in which map an entry is missing.
+class ConfigError : public Error {
+ public:
+  ConfigError(const std::string& message, std::string path, std::string missing = "")
+      : Error(message), path_(std::move(path)), missing_(std::move(missing)) {}
+  const std::string& path() const { return path_; }
+  const std::string& missing() const { return missing_; }  // the key; empty: the value itself is wrong
+
+ private:
+  std::string path_;
+  std::string missing_;
 };
 
 // A value in a YAML file with its place: file, line, column, and the path of keys that leads to it. A cheap handle to a
@@ -70,6 +86,9 @@ class ConfigNode {
   // Throws an Error that begins with the place of this value; for checks of the reader's own.
   [[noreturn]] void refuse(std::string_view expected, std::string_view given) const;
 
+  // The whole file without the value that has this path; the file as it is when there is none.
+  ConfigNode without(const std::string& path) const;
+
  private:
   ConfigNode(std::shared_ptr<const ConfigTree> root, const ConfigTree* tree, std::string path)
       : root_(std::move(root)), tree_(tree), path_(std::move(path)) {}
@@ -82,5 +101,9 @@ class ConfigNode {
   const ConfigTree* tree_;
   std::string path_;
 };
+
+// What is wrong with a file, one message each, by reading it again without what was wrong until nothing is or until
+// reading cannot go on.
+std::vector<std::string> config_errors(ConfigNode top, const std::function<void(const ConfigNode&)>& read);
 
 }  // namespace starling

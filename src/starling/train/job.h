@@ -2,59 +2,119 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "starling/base/config.h"
+#include "starling/base/kinds.h"
+#include "starling/data/source.h"
+#include "starling/data/stream.h"
+#include "starling/data/transform.h"
+#include "starling/optim/groups.h"
+#include "starling/optim/optimizer_kinds.h"
+#include "starling/optim/schedule_kinds.h"
+#include "starling/train/metric.h"
+#include "starling/train/monitor/options.h"
+#include "starling/train/objective.h"
+#include "starling/train/precision.h"
 #include "starling/train/resume.h"
+#include "starling/zoo/pretrain/kinds.h"
+#include "starling/zoo/table.h"
 
 namespace starling {
 
+using Json = nlohmann::ordered_json;
+
+// The sections of a job. What a section has beside the options of a chosen kind is a struct with settings.
+
 struct ModelJob {
-  std::string name{};  // of a network of the zoo
-  std::int64_t classes = 10;
-  bool dropout = true;
-  friend bool operator==(const ModelJob&, const ModelJob&) = default;
+  std::optional<zoo::Net> net{};       // of the zoo, with its options
+  std::vector<std::string> given{};    // options of it that somebody set; others may be taken from the data
+  std::optional<ConfigNode> layers{};  // or a list of layers (nn/declared.h)
+};
+
+struct LoadJob {
+  std::int64_t batch = 64;
+  std::int64_t eval_batch = 500;
+  bool shuffle = true;
+  bool drop_last = false;
+  std::int64_t workers = 1;
+  std::int64_t prefetch = 2;
+  StreamOptions stream{};
+  std::int64_t labels = 0;
+  enum class Evaluate { automatic, valid, test, none } evaluate = Evaluate::automatic;
+  static Settings settings();
 };
 
 struct DataJob {
-  std::string name = "fashion_mnist";
-  std::filesystem::path folder{};  // empty: where the data set is usually found
-  std::int64_t batch = 64;         // over all workers together
-  std::int64_t train_limit = 0;    // use only so many samples; 0: all
-  std::int64_t test_limit = 0;
-  double mean = 0.2860;
-  double std = 0.3530;
-  friend bool operator==(const DataJob&, const DataJob&) = default;
+  Chosen<std::function<DataSplits()>> source{};
+  LoadJob load{};
+  std::vector<Chosen<TransformStep>> augment{};     // of training samples only, first
+  std::vector<Chosen<TransformStep>> transforms{};  // of all samples
 };
 
 struct OptimizerJob {
-  std::string name = "sgd";
-  double lr = 0.01;
-  double momentum = 0;
-  double weight_decay = 0;
-  bool nesterov = false;
-  friend bool operator==(const OptimizerJob&, const OptimizerJob&) = default;
+  Chosen<optim::OptimizerMaker> kind{};
+  std::vector<optim::GroupRule> groups{};
+};
+
+struct ScheduleJob {
+  std::optional<Chosen<std::unique_ptr<optim::Schedule>>> kind{};  // none: the learning rate stays
+};
+
+struct PretrainJob {
+  std::optional<Chosen<zoo::Pretrainer>> kind{};  // none: training begins with random weights
+};
+
+struct EarlyStopJob {
+  std::string metric{};
+  std::int64_t patience = 3;
+  double min_delta = 0;
+  static Settings settings();
+};
+
+struct AverageJob {
+  double decay = 0.999;
+  std::int64_t from_step = 0;
+  std::int64_t every = 1;
+  bool keep = false;
+  static Settings settings();
 };
 
 struct TrainJob {
   std::int64_t epochs = 1;
+  std::int64_t steps = 0;
   std::int64_t seed = 1;
-  std::int64_t steps = 0;             // stop after so many steps in all; 0: no cap
-  std::filesystem::path folder{};     // of the run: checkpoints, summary.json, job.yaml
-  std::int64_t checkpoint_every = 0;  // steps; epochs always end with one
-  std::int64_t keep = 3;              // checkpoints that stay
-  Resume resume = Resume::automatic;  // from the newest checkpoint in the folder, or from the beginning
-  friend bool operator==(const TrainJob&, const TrainJob&) = default;
+  std::filesystem::path folder{};
+  Precision precision = Precision::f32;
+  std::int64_t accumulate = 1;
+  double clip_norm = 0;
+  double clip_value = 0;
+  std::int64_t evaluate_every = 0;
+  std::string watch{};
+  std::optional<EarlyStopJob> early_stop{};
+  std::optional<AverageJob> average{};
+  std::int64_t checkpoint_every = 0;
+  double checkpoint_seconds = 0;
+  std::int64_t keep = 3;
+  std::string best{};
+  Resume resume = Resume::automatic;
+  bool export_model = true;
+  static Settings settings();
+
+  std::optional<Chosen<ObjectivePtr>> objective{};         // none: what the network is for
+  std::vector<Chosen<std::unique_ptr<Metric>>> metrics{};  // none: those of the objective
 };
 
 struct DistributeJob {
   std::int64_t workers = 1;
-  bool deterministic = false;  // the same bits for any number of workers
-  std::int64_t shards = 12;    // logical shards of deterministic mode
-  std::int64_t threads = 0;    // of all workers together; 0: as many as there are cores
-  friend bool operator==(const DistributeJob&, const DistributeJob&) = default;
+  bool deterministic = false;
+  std::int64_t shards = 12;
+  std::int64_t threads = 0;
+  static Settings settings();
 };
 
 // What `starling train` is asked to do.
@@ -62,21 +122,39 @@ struct Job {
   ModelJob model{};
   DataJob data{};
   OptimizerJob optimizer{};
+  ScheduleJob schedule{};
+  PretrainJob pretrain{};
   TrainJob train{};
   DistributeJob distribute{};
-  friend bool operator==(const Job&, const Job&) = default;
+  MonitorOptions monitor{};
 };
 
 // Reads a job. Throws on an unknown key (naming the nearest), a missing or wrong value, always with file, line, column.
 Job read_job(const ConfigNode& top);
+// Everything that is wrong with it, one message each; empty: read_job() reads it.
+std::vector<std::string> job_errors(const ConfigNode& top);
 
-// Every value of a job as (path, YAML text): ("optimizer.lr", "0.05"), grouped by section.
-std::vector<std::pair<std::string, std::string>> job_entries(const Job& job);
-
-// The job with every value written out; read_job reads it back.
+// The job with every value, by sections; read_job() reads its text back to the same job.
+Json job_json(const Job& job);
 std::string to_yaml(const Job& job);
 
-// What decides the weights that a run ends with, given the steps: all but folders, length, checkpoints and workers.
+// A value of a job with its path and where it came from: "job.yaml:3:8", "--set optimizer.lr", "default".
+struct JobValue {
+  std::string path;
+  std::string value;  // YAML
+  std::string where;
+};
+std::vector<JobValue> job_values(const Job& job, const ConfigNode& top);
+
+// What decides the weights that a run ends with, given the steps, as (path, value): all but what only says where files
+// lie, how long to train and how to watch it.
 std::vector<std::pair<std::string, std::string>> job_identity(const Job& job);
+
+// Whether the rates that a schedule gives depend on how long the run is.
+bool depends_on_length(const optim::Schedule& schedule);
+
+// JSON Schema (draft 2020-12) of job files, and the same as tables in Markdown; both follow from the settings.
+Json job_schema();
+std::string job_docs();
 
 }  // namespace starling

@@ -1,52 +1,97 @@
 #include "starling/train/job_data.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/data/fashion_mnist.h"
-#include "starling/zoo/zoo.h"
+#include "starling/data/transform_pipeline.h"
+#include "starling/data/transformed_dataset.h"
 
 namespace starling {
 namespace {
 
-Tensor shaped(const Tensor& images, const ModelJob& model) {
-  Shape shape = job_recipe(model).fields[0].sample;
-  const Shape sample = slice_rows(images, 0, 1).shape();
-  check(shape.numel() == sample.numel(), "[train] expected samples of {} for {}, got {} in the data set",
-        to_string(shape), model.name, to_string(sample));
-  shape.insert(0, images.size(0));
-  return view_of(images, shape, contiguous_strides(shape), 0);
+// The same bytes under another shape.
+class ShapeAs final : public Transform {
+ public:
+  explicit ShapeAs(const Shape& sample) : sample_(sample) {}
+  std::vector<TensorType> fields(std::vector<TensorType> in) const override {
+    check(in.at(0).shape.numel() == sample_.numel(), "expected samples of {}, got {}", to_string(sample_),
+          to_string(in.at(0)));
+    in[0].shape = sample_;
+    return in;
+  }
+  void apply(std::span<const FieldView> in, std::span<const FieldView> out, const SampleKey&) const override {
+    for (std::size_t f = 0; f < in.size(); ++f) {
+      const auto bytes = static_cast<std::size_t>(in[f].type.shape.numel()) * size_of(in[f].type.dtype);
+      std::memcpy(out[f].data, in[f].data, bytes);
+    }
+  }
+
+ private:
+  Shape sample_;
+};
+
+// Those of samples come first, then those that mix a batch.
+void add_steps(const std::vector<Chosen<TransformStep>>& chosen, std::vector<TransformStep>& steps) {
+  for (const auto& kind : chosen) steps.push_back(kind.make());
+  std::stable_partition(steps.begin(), steps.end(), [](const TransformStep& step) { return step.batch == nullptr; });
 }
 
-LabelledSet load(Split split, const Job& job, std::int64_t limit) {
-  FashionMnistOptions options{.mean = static_cast<float>(job.data.mean), .std = static_cast<float>(job.data.std)};
-  if (!job.data.folder.empty()) options.folder = job.data.folder;
-  const LabelledImages all = load_fashion_mnist(split, options);
-  const std::int64_t count = limit > 0 ? std::min(limit, all.images.size(0)) : all.images.size(0);
-  LabelledSet set{shaped(slice_rows(all.images, 0, count), job.model), slice_rows(all.labels, 0, count)};
-  const auto* labels = set.y.data<std::int64_t>();
-  const auto largest = count > 0 ? *std::max_element(labels, labels + count) : 0;
-  check(largest < job.model.classes, "[train] expected model.classes above the largest label {}, got {}", largest,
-        job.model.classes);
-  return set;
+std::vector<TensorType> raw_fields(const DataSplits& splits) {
+  check(splits.train != nullptr || splits.train_shards.has_value(), "[train] expected data to train with, got none");
+  return splits.train ? splits.train->fields() : splits.train_shards->decoder->fields();
+}
+
+bool has_valid(const DataSplits& splits) { return splits.valid || splits.valid_shards; }
+bool has_test(const DataSplits& splits) { return splits.test || splits.test_shards; }
+
+// Leaves the part that is to be evaluated and tells its name.
+std::string choose_evaluated(LoadJob::Evaluate wanted, DataSplits& splits) {
+  using Evaluate = LoadJob::Evaluate;
+  check(wanted != Evaluate::valid || has_valid(splits),
+        "[train] expected a part to validate with (data.evaluate: valid), got none from the source");
+  check(wanted != Evaluate::test || has_test(splits),
+        "[train] expected a part to test with (data.evaluate: test), got none from the source");
+  if (wanted == Evaluate::test || wanted == Evaluate::none) {
+    splits.valid = nullptr;
+    splits.valid_shards.reset();
+  }
+  if (wanted == Evaluate::none) {
+    splits.test = nullptr;
+    splits.test_shards.reset();
+  }
+  return has_valid(splits) ? "valid" : has_test(splits) ? "test" : "";
 }
 
 }  // namespace
 
-zoo::Recipe job_recipe(const ModelJob& model) {
-  zoo::Net net = zoo::with(zoo::nets().by_name(model.name), {{"classes", model.classes}});
-  if (!model.dropout && zoo::has_option(net, "dropout")) net = zoo::with(net, {{"dropout", 0}});
-  return net.make();
+JobData load_job_data(const DataJob& job) {
+  JobData data;
+  data.splits = job.source.make()();
+  add_steps(job.augment, data.train_steps);
+  add_steps(job.transforms, data.train_steps);
+  add_steps(job.transforms, data.eval_steps);
+  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
+  data.facts = {data.splits.classes, data.splits.vocabulary, data.fields.at(0).shape};
+  data.unlabelled = data.splits.train;
+  if (job.load.labels > 0) {
+    check(data.splits.train != nullptr,
+          "[train] expected data that can be asked by number for data.labels, got shards");
+    data.splits.train = std::make_shared<FirstOf>(data.splits.train, job.load.labels);
+  }
+  data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
+  return data;
 }
 
-Tensor slice_rows(const Tensor& tensor, std::int64_t begin, std::int64_t count) {
-  Shape shape = tensor.shape();
-  shape[0] = count;
-  return view_of(tensor, shape, tensor.strides(), begin * tensor.strides()[0]);
-}
-
-JobData load_job_data(const Job& job) {
-  return {load(Split::train, job, job.data.train_limit), load(Split::test, job, job.data.test_limit)};
+void reshape_samples(JobData& data, const Shape& sample) {
+  if (data.fields.at(0).shape == sample) return;
+  const TransformStep step(std::make_shared<const ShapeAs>(sample));
+  for (auto* steps : {&data.train_steps, &data.eval_steps}) {
+    const auto mixing =
+        std::find_if(steps->begin(), steps->end(), [](const TransformStep& one) { return one.batch != nullptr; });
+    steps->insert(mixing, step);
+  }
+  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
 }
 
 }  // namespace starling

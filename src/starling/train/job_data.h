@@ -1,29 +1,30 @@
 #pragma once
 
-#include "starling/tensor/tensor.h"
+#include <string>
+#include <vector>
+
+#include "starling/data/source.h"
+#include "starling/data/transform.h"
 #include "starling/train/job.h"
-#include "starling/zoo/zoo.h"
+#include "starling/zoo/table.h"
 
 namespace starling {
 
-struct LabelledSet {
-  Tensor x;  // f32 [n, …], samples of the shape the network eats
-  Tensor y;  // i64 [n]
-};
-
+// The data of a job: what its source read, and what is done to a sample on its way to a batch.
 struct JobData {
-  LabelledSet train;
-  LabelledSet test;
+  DataSplits splits{};  // evaluations are of `valid` where there is one, else of `test`; as the job chose
+  std::shared_ptr<const Dataset> unlabelled{};  // all that pre-training may see, before the transforms; null: a stream
+  std::vector<TransformStep> train_steps{};
+  std::vector<TransformStep> eval_steps{};  // without what augments
+  std::vector<TensorType> fields{};         // of a sample in a batch of training
+  zoo::DataFacts facts{};
+  std::string evaluated{};  // "test", "valid", or empty: nothing is evaluated
 };
 
-// The network of a job with its options; cheap until it is made.
-zoo::Recipe job_recipe(const ModelJob& model);
+// Reads the files. Throws when they are not there, naming what to do, and when a transform cannot take the samples.
+JobData load_job_data(const DataJob& job);
 
-// Reads the data set of a job, cut to its limits and shaped for its network. Throws when the files are not there, and
-// when the network does not fit the images or has fewer classes than the labels.
-JobData load_job_data(const Job& job);
-
-// Rows [begin, begin + count) of a dense tensor: a view.
-Tensor slice_rows(const Tensor& tensor, std::int64_t begin, std::int64_t count);
+// Gives the first field of every sample this shape, which has as many elements; throws when it has not.
+void reshape_samples(JobData& data, const Shape& sample);
 
 }  // namespace starling

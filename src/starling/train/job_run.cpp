@@ -3,14 +3,11 @@
 #include <system_error>
 
 #include "starling/base/file.h"
-#include "starling/data/dataset.h"
+#include "starling/data/transformed_dataset.h"
 #include "starling/dist/strategy/data_parallel.h"
-#include "starling/ops/random.h"
-#include "starling/optim/sgd.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
-#include "starling/train/job_data.h"
-#include "starling/train/objectives.h"
+#include "starling/train/prepared_job.h"
 #include "starling/train/trainer.h"
 
 namespace starling {
@@ -25,28 +22,41 @@ std::shared_ptr<Strategy> make_strategy(const DistributeJob& job) {
                         .shards = static_cast<int>(job.shards)});
 }
 
-// The network begins with the numbers of the seed.
-std::shared_ptr<nn::Module> make_net(const Job& job) {
-  manual_seed(job.train.seed);
-  return job_recipe(job.model).make();
+LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> steps) {
+  LoaderOptions made;
+  made.shuffle = job.shuffle;
+  made.drop_last = job.drop_last;
+  made.workers = static_cast<int>(job.workers);
+  made.prefetch = static_cast<int>(job.prefetch);
+  made.transforms = std::move(steps);
+  return made;
 }
 
-std::shared_ptr<const Dataset> dataset_of(const LabelledSet& set) {
-  return std::make_shared<TensorDataset>(std::vector<Tensor>{set.x, set.y});
-}
-
-TrainerOptions trainer_options(const Job& job, const TrainOptions& options) {
-  TrainerOptions made{.epochs = job.train.epochs,
-                      .steps = job.train.steps,
-                      .seed = job.train.seed,
-                      .batch = job.data.batch,
-                      .folder = job.train.folder,
-                      .metrics = {{"test_accuracy", metric_kinds().by_name("accuracy").make()}},
-                      .threads = static_cast<int>(job.distribute.threads),
-                      .strategy = make_strategy(job.distribute),
-                      .progress = options.progress,
-                      .stop = options.stop,
-                      .explain = options.explain};
+TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options) {
+  const Job& job = prepared.job;
+  TrainerOptions made;
+  made.epochs = job.train.epochs;
+  made.steps = job.train.steps;
+  made.seed = job.train.seed;
+  made.batch = job.data.load.batch;
+  made.accumulate = job.train.accumulate;
+  made.folder = job.train.folder;
+  made.clip_norm = job.train.clip_norm;
+  made.clip_value = job.train.clip_value;
+  made.precision = job.train.precision;
+  if (job.schedule.kind) made.schedule = job.schedule.kind->make();
+  made.watch = told_name(prepared, job.train.watch);
+  made.evaluate_every = job.train.evaluate_every;
+  made.evaluate_batch = job.data.load.eval_batch;
+  made.metrics = prepared.metrics;
+  made.threads = static_cast<int>(job.distribute.threads);
+  made.strategy = make_strategy(job.distribute);
+  made.loader = loader_options(job.data.load, prepared.data.train_steps);
+  made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
+  made.stream = job.data.load.stream;
+  made.progress = options.progress;
+  made.stop = options.stop;
+  made.explain = options.explain;
   for (const auto& [path, value] : job_identity(job)) made.identity[path] = value;
   return made;
 }
@@ -71,25 +81,77 @@ class JobFile final : public Callback {
   const Job& job_;
 };
 
+// Trains the hidden layers before the first step; a run that goes on has that behind it.
+class Pretrain final : public Callback {
+ public:
+  explicit Pretrain(const PreparedJob& prepared) : prepared_(prepared) {}
+  std::string name() const override { return "pretrain"; }
+  void begin(Run& run) override {
+    if (run.state().step > 0) return;
+    check(prepared_.data.unlabelled != nullptr,
+          "[pretrain] expected data that can be asked by number, got shards without an index");
+    const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
+    prepared_.job.pretrain.kind->make()(
+        run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
+          run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
+        });
+  }
+
+ private:
+  const PreparedJob& prepared_;
+};
+
+void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
+  const TrainJob& job = prepared.job.train;
+  trainer.add(std::make_shared<JobFile>(prepared.job));
+  if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared));
+  if (job.average) {
+    trainer.add(average_weights({.decay = job.average->decay,
+                                 .from_step = job.average->from_step,
+                                 .every = job.average->every,
+                                 .keep = job.average->keep}));
+  }
+  if (job.early_stop) {
+    trainer.add(early_stop({.metric = told_name(prepared, job.early_stop->metric),
+                            .patience = job.early_stop->patience,
+                            .min_delta = job.early_stop->min_delta,
+                            .lowest = {}}));
+  }
+  if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+}
+
+nlohmann::json about(const Summary& summary) {
+  return {{"step", summary.steps}, {"metrics", summary.metrics}, {"weights_hash", summary.weights_hash}};
+}
+
 }  // namespace
 
 TrainResult train(const Job& job, const TrainOptions& options) {
-  const JobData data = load_job_data(job);
-  const auto net = make_net(job);
-  optim::Sgd optimizer(net->parameters(), {.lr = job.optimizer.lr,
-                                           .momentum = job.optimizer.momentum,
-                                           .weight_decay = job.optimizer.weight_decay,
-                                           .nesterov = job.optimizer.nesterov});
+  const PreparedJob prepared = prepare_job(job);
+  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
+                                  .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),
+                                  .best = told_name(prepared, job.train.best),
                                   .resume = job.train.resume});
-  Trainer trainer(*net, optimizer, classify(), trainer_options(job, options));
-  trainer.add(std::make_shared<JobFile>(job));
-  if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options));
+  add_callbacks(trainer, prepared, options);
   trainer.add(saver);
-  FitResult result = trainer.fit(dataset_of(data.train), dataset_of(data.test));
-  const bool saved = saver->saved_step() == result.summary.steps;
-  return {.summary = std::move(result.summary), .stopped = result.interrupted, .saved = saved};
+  FitResult fitted = trainer.fit(prepared.data.splits);
+  TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted};
+  result.ended_by = std::move(fitted.ended_by);
+  result.saved = saver->saved_step() == result.summary.steps;
+  if (!result.stopped && job.train.export_model) {
+    const fs::path folder = job.train.folder / "model";
+    // A network that cannot be saved as a graph has been trained all the same.
+    const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
+    if (exported) {
+      result.model = folder;
+    } else {
+      result.model_error = exported.error();
+    }
+  }
+  return result;
 }
 
 }  // namespace starling

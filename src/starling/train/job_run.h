@@ -19,15 +19,18 @@ struct TrainOptions {
 
 struct TrainResult {
   Summary summary;
-  bool stopped = false;  // asked to, before the end
-  bool saved = true;     // the last state is in a checkpoint
+  bool stopped = false;           // asked to, before the end
+  bool saved = true;              // the last state is in a checkpoint
+  std::string ended_by{};         // why it ended before its time; empty: it did not
+  std::filesystem::path model{};  // the saved model; empty: none was asked for, or it failed
+  std::string model_error{};      // why there is none
 };
 
 // Runs a job to its end: compiled steps over the global batch, distributed as the job says; evaluation at the end of
 // each epoch; checkpoints there, every train.checkpoint_every steps and at the end. The run folder gets job.yaml,
-// checkpoints/ and summary.json. A run that was stopped or killed goes on where its newest checkpoint stands, to the
-// same bits. Seeds the default random generator of this thread. A save that fails is told and training goes on; a loss
-// that is not finite throws, naming the step.
+// checkpoints/, summary.json and model/. A run that was stopped or killed goes on where its newest checkpoint stands,
+// to the same bits. Seeds the default random generator of this thread. A save that fails is told and training goes on;
+// a loss that is not finite throws, naming the step.
 TrainResult train(const Job& job, const TrainOptions& options = {});
 
 }  // namespace starling

@@ -1,77 +1,184 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 #include <set>
 #include <string_view>
 
-#include "starling/train/job.h"
+#include "starling/base/result.h"
+#include "starling/train/job_sections.h"
 
 namespace starling {
 namespace {
 
+Json settings_ordered(const Settings& settings, const void* options) {
+  Json json = Json::object();
+  for (const auto& setting : settings) json[setting.key] = setting.value(options);
+  return json;
+}
+
+template <class Product>
+Json list_json(const std::vector<Chosen<Product>>& list) {
+  Json json = Json::array();
+  for (const auto& item : list) json.push_back(chosen_json(item));
+  return json;
+}
+
+// A value of a file as it is: what looks like a number is one unless it was quoted.
+Json node_json(const ConfigNode& node) {
+  if (node.is_list()) {
+    Json list = Json::array();
+    for (const auto& item : node.as_list()) list.push_back(node_json(item));
+    return list;
+  }
+  if (node.is_map()) {
+    Json map = Json::object();
+    for (const auto& [key, value] : node.as_map()) map[key] = node_json(value);
+    return map;
+  }
+  if (node.is_null()) return Json();
+  if (const auto whole = attempt([&] { return node.as_int(); })) return *whole;
+  if (const auto number = attempt([&] { return node.as_double(); })) return *number;
+  if (const auto truth = attempt([&] { return node.as_bool(); })) return *truth;
+  return node.as_string();
+}
+
+Json model_json(const ModelJob& job) {
+  return job.layers ? Json{{"layers", node_json(*job.layers)}} : chosen_json(*job.net);
+}
+
+void add_all(Json& json, const Json& more) {
+  for (const auto& [key, value] : more.items()) json[key] = value;
+}
+
+Json data_json(const DataJob& job) {
+  Json json = chosen_json(job.source);
+  add_all(json, settings_ordered(LoadJob::settings(), &job.load));
+  json["augment"] = list_json(job.augment);
+  json["transforms"] = list_json(job.transforms);
+  return json;
+}
+
+Json optimizer_json(const OptimizerJob& job) {
+  Json json = chosen_json(job.kind);
+  json["groups"] = Json::array();
+  for (const auto& group : job.groups) json["groups"].push_back(settings_ordered(optim::GroupRule::settings(), &group));
+  return json;
+}
+
+Json train_json(const TrainJob& job) {
+  Json json = settings_ordered(TrainJob::settings(), &job);
+  json["objective"] = job.objective ? chosen_json(*job.objective) : Json();
+  json["metrics"] = list_json(job.metrics);
+  return json;
+}
+
+// JSON is YAML, so a value is written as JSON; sections are written as blocks.
+void write_block(const Json& map, std::string& yaml) {
+  for (const auto& [key, value] : map.items()) {
+    if (value.is_object() && !value.empty()) {
+      yaml += key + ":\n";
+      for (const auto& [inner, item] : value.items()) yaml += fmt::format("  {}: {}\n", inner, item.dump());
+    } else {
+      yaml += fmt::format("{}: {}\n", key, value.dump());
+    }
+  }
+}
+
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-std::string text(const std::string& value) { return nlohmann::json(value).dump(); }  // JSON strings are YAML too
-std::string text(const std::filesystem::path& value) { return text(value.string()); }
-std::string text(std::int64_t value) { return std::to_string(value); }
-std::string text(double value) { return fmt::format("{}", value); }
-std::string text(bool value) { return value ? "true" : "false"; }
-std::string text(Resume value) { return value == Resume::none ? "none" : "auto"; }
+// Lists and maps within a section stay whole: they are one value.
+Entries flat(const Json& job) {
+  Entries all;
+  for (const auto& [section, values] : job.items()) {
+    if (!values.is_object()) all.emplace_back(section, values.dump());
+    if (!values.is_object()) continue;
+    for (const auto& [key, value] : values.items()) all.emplace_back(section + "." + key, value.dump());
+  }
+  return all;
+}
+
+// What says only where files lie, how long to train, how often to save and what to look at. Everything else decides the
+// weights.
+bool is_free(const std::string& path, const Job& job) {
+  static const std::set<std::string_view> always = {
+      "data.folder",        "data.path",         "data.test",
+      "data.test_limit",    "data.eval_batch",   "data.workers",
+      "data.prefetch",      "train.folder",      "train.early_stop",
+      "train.keep",         "train.best",        "train.checkpoint_every",
+      "train.resume",       "train.export",      "train.checkpoint_seconds",
+      "distribute.workers", "distribute.threads"};
+  static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
+  static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",
+                                                      "data.evaluate"};
+  if (path.starts_with("monitor.")) return true;
+  if (always.contains(path)) return true;
+  if (length.contains(path)) return !job.schedule.kind || !depends_on_length(*job.schedule.kind->make());
+  if (watching.contains(path)) return !job.schedule.kind || job.schedule.kind->make()->state().empty();
+  return false;
+}
+
+// Whether an option of the network was left open, so that it may come from the data.
+bool is_open(const Job& job, const std::string& path) {
+  static const std::set<std::string_view> known = {"classes", "vocabulary",        "tokens",       "inputs", "channels",
+                                                   "image",   "target_vocabulary", "target_tokens"};
+  constexpr std::string_view kModel = "model.";
+  if (!path.starts_with(kModel) || !job.model.net) return false;
+  const std::string key = path.substr(kModel.size());
+  return known.contains(key) && std::find(job.model.given.begin(), job.model.given.end(), key) == job.model.given.end();
+}
+
+// The deepest value on the path that somebody gave, if any.
+std::optional<std::string> given_at(const ConfigNode& top, const std::string& path) {
+  const auto dot = path.find('.');
+  const auto section = top.find(path.substr(0, dot));
+  if (!section) return std::nullopt;
+  if (dot == std::string::npos || section->is_scalar()) return section->where();
+  const auto value = section->find(path.substr(dot + 1));
+  return value ? std::optional(value->where()) : std::nullopt;
+}
 
 }  // namespace
 
-Entries job_entries(const Job& job) {
-  Entries all;
-  const auto add = [&](const char* path, const auto& value) { all.emplace_back(path, text(value)); };
-  add("model.name", job.model.name);
-  add("model.classes", job.model.classes);
-  add("model.dropout", job.model.dropout);
-  add("data.name", job.data.name);
-  add("data.folder", job.data.folder);
-  add("data.batch", job.data.batch);
-  add("data.train_limit", job.data.train_limit);
-  add("data.test_limit", job.data.test_limit);
-  add("data.mean", job.data.mean);
-  add("data.std", job.data.std);
-  add("optimizer.name", job.optimizer.name);
-  add("optimizer.lr", job.optimizer.lr);
-  add("optimizer.momentum", job.optimizer.momentum);
-  add("optimizer.weight_decay", job.optimizer.weight_decay);
-  add("optimizer.nesterov", job.optimizer.nesterov);
-  add("train.epochs", job.train.epochs);
-  add("train.seed", job.train.seed);
-  add("train.steps", job.train.steps);
-  add("train.folder", job.train.folder);
-  add("train.checkpoint_every", job.train.checkpoint_every);
-  add("train.keep", job.train.keep);
-  add("train.resume", job.train.resume);
-  add("distribute.workers", job.distribute.workers);
-  add("distribute.deterministic", job.distribute.deterministic);
-  add("distribute.shards", job.distribute.shards);
-  add("distribute.threads", job.distribute.threads);
-  return all;
+bool depends_on_length(const optim::Schedule& schedule) {
+  constexpr std::int64_t kSteps = 1000;
+  for (std::int64_t step = 0; step < kSteps; step += 7) {
+    const auto at = [&](std::int64_t steps) {
+      return schedule.factor({.step = step, .steps = steps, .steps_per_epoch = 100});
+    };
+    if (at(kSteps) != at(2 * kSteps)) return true;
+  }
+  return false;
+}
+
+Json job_json(const Job& job) {
+  return {{"model", model_json(job.model)},
+          {"data", data_json(job.data)},
+          {"optimizer", optimizer_json(job.optimizer)},
+          {"schedule", job.schedule.kind ? chosen_json(*job.schedule.kind) : Json()},
+          {"pretrain", job.pretrain.kind ? chosen_json(*job.pretrain.kind) : Json()},
+          {"train", train_json(job.train)},
+          {"distribute", settings_ordered(DistributeJob::settings(), &job.distribute)},
+          {"monitor", settings_ordered(MonitorOptions::settings(), &job.monitor)}};
 }
 
 std::string to_yaml(const Job& job) {
   std::string yaml;
-  std::string section;
-  for (const auto& [path, value] : job_entries(job)) {
-    const auto dot = path.find('.');
-    if (path.substr(0, dot) != section) {
-      section = path.substr(0, dot);
-      yaml += section + ":\n";
-    }
-    yaml += fmt::format("  {}: {}\n", path.substr(dot + 1), value);
-  }
+  write_block(job_json(job), yaml);
   return yaml;
 }
 
+std::vector<JobValue> job_values(const Job& job, const ConfigNode& top) {
+  std::vector<JobValue> values;
+  for (auto& [path, value] : flat(job_json(job))) {
+    const auto given = given_at(top, path);
+    values.push_back({path, value, given ? *given : is_open(job, path) ? "default, or from the data" : "default"});
+  }
+  return values;
+}
+
 Entries job_identity(const Job& job) {
-  static const std::set<std::string_view> free = {
-      "data.folder", "data.test_limit",        "train.epochs", "train.steps",        "train.folder",
-      "train.keep",  "train.checkpoint_every", "train.resume", "distribute.workers", "distribute.threads"};
-  Entries all = job_entries(job);
-  std::erase_if(all, [](const auto& entry) { return free.contains(entry.first); });
+  Entries all = flat(job_json(job));
+  std::erase_if(all, [&](const auto& entry) { return is_free(entry.first, job); });
   return all;
 }
 

@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
-#include "starling/train/job.h"
+#include "starling/cli/job_file.h"
 #include "starling/train/job_run.h"
 
 namespace starling::cli {
 namespace {
 
-struct Options {
-  std::string job;
-  std::vector<std::string> set;
+struct Options : JobFile {
   std::string progress = "auto";
   std::string resume;
   std::string trace;
@@ -30,10 +28,10 @@ void on_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-Job load_job(const Options& options) {
-  std::vector<std::string> overrides = options.set;
-  if (!options.resume.empty()) overrides.push_back("train.resume=" + options.resume);
-  return as_usage([&] { return read_job(ConfigNode::load(options.job, overrides)); });
+Job job_of(const Options& options) {
+  JobFile file = options;
+  if (!options.resume.empty()) file.set.push_back("train.resume=" + options.resume);
+  return load_job(file);
 }
 
 void print_summary(const Job& job, const TrainResult& result) {
@@ -45,7 +43,7 @@ void print_summary(const Job& job, const TrainResult& result) {
 }
 
 int run(const Options& options) {
-  const Job job = load_job(options);
+  const Job job = job_of(options);
   TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
   train_options.stop = [] { return stop_signal != 0; };
@@ -59,7 +57,9 @@ int run(const Options& options) {
                result.saved ? "the same command goes on from there" : "the state could not be saved");
     return kInterrupted;
   }
+  if (!result.ended_by.empty()) fmt::print("ended early: {}\n", result.ended_by);
   print_summary(job, result);
+  if (!result.model_error.empty()) fmt::print(stderr, "starling: no saved model: {}\n", result.model_error);
   if (result.saved) return kOk;
   fail("[train] expected to save the trained weights in {}, got no checkpoint of the last step",
        job.train.folder.string());
@@ -77,9 +77,8 @@ void register_command_train(cli::Commands& into) {
        {"train job.yaml --set optimizer.lr=0.1 --set train.folder=runs/b", "the same with two values changed"},
        {"train job.yaml --resume none --progress plain", "starts over; whole lines instead of a bar"}},
       cli::run);
-  app.add_option("job", o.job, "Job file (YAML)")->required();
-  app.add_option("--set", o.set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
-  app.add_option("--progress", o.progress, "auto, bar, plain or off")->capture_default_str();
+  cli::add_job_options(app, o);
+  app.add_option("--progress", o.progress, "auto, bar, plain, json or off")->capture_default_str();
   app.add_option("--resume", o.resume, "auto: from the newest checkpoint; none: from the beginning");
   app.add_option("--trace", o.trace, "Writes a Chrome trace of some steps to this file");
   app.add_flag("--explain", o.explain, "Prints the compiled step");

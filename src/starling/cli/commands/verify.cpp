@@ -12,9 +12,10 @@
 #include "starling/base/parallel.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
+#include "starling/data/loader.h"
 #include "starling/ops/random.h"
-#include "starling/train/job.h"
-#include "starling/train/job_data.h"
+#include "starling/train/prepared_job.h"
 #include "starling/zoo/zoo.h"
 
 namespace starling::cli {
@@ -43,15 +44,19 @@ bool is_job(const std::string& what) {
 // The step that `starling train` would run first, on one rank.
 class JobStep {
  public:
-  explicit JobStep(const Job& job)
-      : net_(make(job)),
-        optimizer_(net_->parameters(), {.lr = job.optimizer.lr,
-                                       .momentum = job.optimizer.momentum,
-                                       .weight_decay = job.optimizer.weight_decay,
-                                       .nesterov = job.optimizer.nesterov}) {
-    const LabelledSet data = load_job_data(job).train;
-    const std::int64_t rows = std::min<std::int64_t>(job.data.batch, data.y.size(0));
-    arguments_ = {slice_rows(data.x, 0, rows), slice_rows(data.y, 0, rows)};
+  explicit JobStep(const Job& job) : prepared_(prepare_job(job)), optimizer_(make_optimizer(job, *prepared_.net)) {
+    LoaderOptions how;
+    how.batch = job.data.load.batch;
+    how.shuffle = false;
+    how.transforms = prepared_.data.train_steps;
+    const auto& set = prepared_.data.splits.train;
+    check(set != nullptr, "[verify] expected data that can be asked by number, got shards without an index");
+    Loader loader(set, how);
+    for (const auto& field : loader.next()->fields) {
+      arguments_.push_back(empty(field.shape(), field.dtype()));
+      copy_into(arguments_.back(), field);
+    }
+    manual_seed(job.train.seed);
   }
   JobStep(const JobStep&) = delete;
   JobStep& operator=(const JobStep&) = delete;
@@ -59,33 +64,26 @@ class JobStep {
   Subject subject() {
     Subject made;
     made.step = [this](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss((*net_)(in[0]), in[1]);
+      const Tensor loss = prepared_.objective->apply(*prepared_.net, in).loss;
       loss.backward();
-      optimizer_.step();
+      optimizer_->step();
       return TensorList{loss};
     };
     made.gradients = [this](std::span<const Tensor> in) {
-      const Tensor loss = zoo::loss((*net_)(in[0]), in[1]);
+      const Tensor loss = prepared_.objective->apply(*prepared_.net, in).loss;
       TensorList all{loss};
-      for (const auto& gradient : gradients({&loss, 1}, net_->parameters())) all.push_back(gradient);
+      for (const auto& gradient : gradients({&loss, 1}, prepared_.net->parameters())) all.push_back(gradient);
       return all;
     };
     made.arguments = arguments_;
     made.gradient_names = {"loss"};
-    for (const auto& parameter : net_->parameters()) made.gradient_names.push_back("grad " + parameter.name());
+    for (const auto& parameter : prepared_.net->parameters()) made.gradient_names.push_back("grad " + parameter.name());
     return made;
   }
 
  private:
-  static std::shared_ptr<nn::Module> make(const Job& job) {
-    manual_seed(job.train.seed);
-    auto net = job_recipe(job.model).make();
-    manual_seed(job.train.seed);
-    return net;
-  }
-
-  std::shared_ptr<nn::Module> net_;
-  optim::Sgd optimizer_;
+  PreparedJob prepared_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<Tensor> arguments_;
 };
 
@@ -116,7 +114,7 @@ int run(const Options& options) {
   std::optional<BenchNet> net;
   Subject subject;
   if (is_job(options.what)) {
-    const Job read = as_usage([&] { return read_job(ConfigNode::load(options.what, options.set)); });
+    const Job read = load_job({options.what, options.set});
     subject = job.emplace(read).subject();
   } else {
     BenchOptions made = options;
@@ -145,7 +143,7 @@ void register_command_verify(cli::Commands& into) {
       cli::run);
   app.add_option("what,--net", o.what, "Name of a network, or a job file (.yaml) whose first step is taken")
       ->required();
-  app.add_option("--set", o.set, "Replaces a value of the job: optimizer.lr=0.1")->allow_extra_args(false);
+  cli::add_set_option(app, o.set);
   app.add_option("--phase", o.phase, "forward or train; of networks")
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+
+#include "starling/base/result.h"
+
+namespace starling {
+
+// A folder written beside the place it is meant for, and removed again unless it was published.
+class TemporaryFolder {
+ public:
+  // Makes it, and what leads to it: <final_path>.tmp-<process>; what an earlier process left there goes.
+  static Result<TemporaryFolder> create(std::filesystem::path final_path);
+  TemporaryFolder(TemporaryFolder&& other) noexcept;
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder();
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // Makes the names in it durable and puts it in its place as a whole: readers and crashes see what was there or the
+  // new folder, never a mixture. A folder that is there already is replaced, anything else refused.
+  Result<void> publish();
+
+ private:
+  TemporaryFolder(std::filesystem::path final_path, std::filesystem::path path);
+
+  std::filesystem::path final_path_;
+  std::filesystem::path path_;
+};
+
+}  // namespace starling

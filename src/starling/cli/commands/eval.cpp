@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
+#include "starling/data/loader.h"
+#include "starling/ops/apply.h"
+#include "starling/train/evaluator.h"
+#include "starling/train/prepared_job.h"
+#include "starling/train/run_weights.h"
+#include "starling/train/saved_model/saved_module.h"
+
+namespace starling::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string what;
+  std::string data;
+  std::vector<std::string> set;
+  std::vector<std::string> metrics;
+  std::string checkpoint = "latest";
+  int threads = 0;
+  bool json = false;
+};
+
+EvaluationData evaluation_data(const PreparedJob& prepared) {
+  const DataSplits& splits = prepared.data.splits;
+  if (prepared.data.evaluated == "valid") return {splits.valid, splits.valid_shards};
+  if (prepared.data.evaluated == "test") return {splits.test, splits.test_shards};
+  throw UsageError("[eval] expected data with a part to evaluate on, got none (see data.evaluate)");
+}
+
+std::vector<NamedMetric> chosen_metrics(const Options& options, const PreparedJob& prepared) {
+  if (options.metrics.empty()) return prepared.metrics;
+  auto metrics = as_usage([&] { return metrics_by_name(options.metrics); });
+  for (auto& metric : metrics) metric.name = prepared.data.evaluated + "_" + metric.name;
+  return metrics;
+}
+
+LoaderOptions loader_options(const PreparedJob& prepared) {
+  LoaderOptions made;
+  made.batch = prepared.job.data.load.eval_batch;
+  made.shuffle = false;
+  made.workers = static_cast<int>(prepared.job.data.load.workers);
+  made.transforms = prepared.data.eval_steps;
+  return made;
+}
+
+Evaluation evaluate_run(const Options& options, PreparedJob& prepared, std::int64_t& step) {
+  const Checkpoint checkpoint = load_run_checkpoint(options.what, options.checkpoint).value();
+  step = checkpoint.step;
+  load_weights(*prepared.net, checkpoint);
+  EvaluatorOptions how;
+  how.metrics = chosen_metrics(options, prepared);
+  how.loader = loader_options(prepared);
+  how.precision = prepared.job.train.precision;
+  how.threads = options.threads;
+  return Evaluator(*prepared.net, prepared.objective, how)
+      .evaluate(evaluation_data(prepared), prepared.data.splits.class_names);
+}
+
+double weight_of(const Objective::Outputs& out, const Batch& batch) {
+  return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
+}
+
+// Batch by batch: what a saved model gives is a program of its own and becomes no part of another.
+Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
+  SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
+  SavedModule net(model);
+  const auto metrics = chosen_metrics(options, prepared);
+  const EvaluationData data = evaluation_data(prepared);
+  check(data.set != nullptr, "[eval] expected data that can be asked by number, got shards without an index");
+  Loader loader(data.set, loader_options(prepared));
+  Evaluation found;
+  const NoGrad no_grad;
+  while (const Batch* batch = loader.next()) {
+    const std::span<const Tensor> fields(batch->fields.data(), batch->fields.size());
+    const Objective::Outputs out = prepared.objective->apply(net, fields);
+    const Judged judged{out.prediction, out.target, fields, out.loss.item(), weight_of(out, *batch)};
+    for (const auto& metric : metrics) metric.metric->add(judged);
+    found.samples += batch->size;
+  }
+  for (const auto& metric : metrics) {
+    found.metrics[metric.name] = metric.metric->value();
+    if (auto table = metric.metric->table(prepared.data.splits.class_names); !table.empty())
+      found.tables[metric.name] = std::move(table);
+  }
+  return found;
+}
+
+void print(const Options& options, const Evaluation& found, std::int64_t step) {
+  if (options.json) {
+    nlohmann::ordered_json json = {{"samples", found.samples}, {"metrics", nlohmann::ordered_json::object()}};
+    if (step >= 0) json["step"] = step;
+    for (const auto& [name, value] : found.metrics) json["metrics"][name] = value;
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("{} samples{}\n", found.samples, step >= 0 ? fmt::format(", checkpoint of step {}", step) : "");
+  for (const auto& [name, value] : found.metrics) fmt::print("{:<24} {:.6g}\n", name, value);
+  for (const auto& [name, table] : found.tables) fmt::print("\n{}\n{}", name, table);
+}
+
+// The job that a saved model came from, for its data.
+Job job_of_model(const Options& options) {
+  const SavedModel model = SavedModel::load(options.what).value();
+  const auto& about = model.signature().about;
+  if (!about.is_object() || !about.contains("job"))
+    throw UsageError("[eval] expected --data JOB with a model that does not say which data it is for, got none");
+  const std::string text = about.at("job").dump();
+  return as_usage([&] { return read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
+}
+
+int run(const Options& options) {
+  std::int64_t step = -1;
+  Evaluation found;
+  if (is_saved_model(options.what)) {
+    const Job job = options.data.empty() ? job_of_model(options) : load_job({options.data, options.set});
+    found = evaluate_model(options, prepare_job(job));
+  } else {
+    if (!fs::exists(fs::path(options.what) / "job.yaml"))
+      throw UsageError(fmt::format("[eval] expected the folder of a run or of a saved model, got {}", options.what));
+    Job job = load_job({options.what, options.set});
+    if (!options.data.empty()) job.data = load_job({options.data, options.set}).data;
+    PreparedJob prepared = prepare_job(job);
+    found = evaluate_run(options, prepared, step);
+  }
+  print(options, found, step);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace starling::cli
+
+namespace starling {
+
+void register_command_eval(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "eval", "Judges the network of a run, or a saved model, on data",
+      {{"eval runs/fashion_lenet", "the newest checkpoint on the job's own data, with its metrics"},
+       {"eval runs/fashion_lenet --checkpoint best --metrics accuracy,confusion --json", "the best one, for programs"},
+       {"eval lenet --data examples/fashion_lenet.yaml", "a saved model on the data of a job"}},
+      cli::run);
+  app.add_option("what", o.what, "Folder of a run or of a saved model")->required();
+  app.add_option("--data", o.data, "Job file whose data is taken; nothing: that of the run or model");
+  cli::add_set_option(app, o.set);
+  app.add_option("--metrics", o.metrics, "Names, separated by commas; nothing: those of the job")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--checkpoint", o.checkpoint, "Of a run: latest, best or the number of a step")->capture_default_str();
+  app.add_option("--threads", o.threads, "0: all")->check(CLI::Range(0, 1024));
+  app.add_flag("--json", o.json, "One JSON line for programs");
+}
+
+}  // namespace starling

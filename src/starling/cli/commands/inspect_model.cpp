@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "starling/cli/commands.h"
+#include "starling/data/safetensors.h"
+#include "starling/graph/printer.h"
+#include "starling/train/run_weights.h"
+#include "starling/train/saved_model/saved_model.h"
+
+namespace starling::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string what;
+  std::string checkpoint = "latest";
+  bool graph = false;
+  bool signature = false;
+};
+
+std::string field_text(const ModelField& field) {
+  std::string shape = "n";
+  for (const auto size : field.sample) shape += fmt::format(", {}", size);
+  return fmt::format("{} {}[{}]", field.name, name(field.dtype), shape);
+}
+
+void print_tensors(const std::vector<NamedTensor>& tensors) {
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) {
+    fmt::print("{:<48} {}\n", name, to_string(tensor.type()));
+    elements += tensor.numel();
+    bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+  }
+  fmt::print("{} tensors, {} elements, {:.1f} MB\n", tensors.size(), elements, static_cast<double>(bytes) / 1e6);
+}
+
+void print_model(const Options& options, const SavedModel& model) {
+  const ModelSignature& signature = model.signature();
+  if (options.graph) {
+    fmt::print("{}", print(model.graph(1)));
+    return;
+  }
+  for (const auto& field : signature.inputs) fmt::print("input       {}\n", field_text(field));
+  for (const auto& field : signature.outputs) fmt::print("output      {}\n", field_text(field));
+  fmt::print("task        {}\n", signature.task.empty() ? "none" : signature.task);
+  if (!signature.class_names.empty()) fmt::print("classes     {}\n", fmt::join(signature.class_names, ", "));
+  for (const auto& step : signature.transforms) fmt::print("transform   {}\n", step.dump());
+  if (signature.about.is_object() && signature.about.contains("metrics"))
+    fmt::print("metrics     {}\n", signature.about.at("metrics").dump());
+  if (!options.signature) print_tensors(model.weights());
+}
+
+int run(const Options& options) {
+  const fs::path path(options.what);
+  if (is_saved_model(path)) {
+    print_model(options, SavedModel::load(path).value());
+  } else if (path.extension() == ".safetensors") {
+    print_tensors(SafetensorsFile::open(path).value().tensors());
+  } else if (fs::exists(path / "checkpoints")) {
+    const Checkpoint checkpoint = load_run_checkpoint(path, options.checkpoint).value();
+    fmt::print("checkpoint of step {}\n", checkpoint.step);
+    print_tensors(checkpoint.tensors);
+  } else {
+    throw UsageError(fmt::format("[inspect] expected a saved model, the folder of a run or a .safetensors file, got {}",
+                                 options.what));
+  }
+  return kOk;
+}
+
+}  // namespace
+}  // namespace starling::cli
+
+namespace starling {
+
+void register_command_inspect_model(cli::Commands& into) {
+  auto [app, o] =
+      into.add<cli::Options>("inspect model", "Lists what a saved model, a checkpoint or a safetensors file holds",
+                             {{"inspect model runs/fashion_lenet/model", "its inputs, outputs, classes and weights"},
+                              {"inspect model runs/fashion_lenet/model --graph", "its program, for a batch of one"},
+                              {"inspect model runs/fashion_lenet --checkpoint best", "every tensor of a checkpoint"}},
+                             cli::run);
+  app.add_option("what", o.what, "Folder of a saved model or of a run, or a .safetensors file")->required();
+  app.add_option("--checkpoint", o.checkpoint, "Of a run: latest, best or the number of a step")->capture_default_str();
+  app.add_flag("--graph", o.graph, "Prints the program instead");
+  app.add_flag("--signature", o.signature, "Leaves out the weights");
+}
+
+}  // namespace starling

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "starling/base/file.h"
+#include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
+#include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/saved_model/saved_model.h"
+
+namespace starling::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string run;
+};
+
+void print_summary(const fs::path& run) {
+  const auto text = read_file(run / "summary.json", 1 << 20);
+  if (!text) {
+    fmt::print("summary      none: it has not ended yet\n");
+    return;
+  }
+  const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
+  check(summary.is_object(), "[inspect] {}: expected a summary, got something else", (run / "summary.json").string());
+  for (const auto& [key, value] : summary.items()) {
+    if (!value.is_object()) fmt::print("{:<12} {}\n", key, value.dump());
+    if (!value.is_object()) continue;
+    for (const auto& [name, number] : value.items()) fmt::print("{:<12} {}\n", name, number.dump());
+  }
+}
+
+// Whether each is sound is looked at: that is what one wants to know before trusting a run.
+void print_checkpoints(const fs::path& folder, const char* title) {
+  const CheckpointFolder checkpoints(folder);
+  for (const std::int64_t step : checkpoints.steps()) {
+    const auto loaded = checkpoints.load(step);
+    if (loaded) {
+      fmt::print("{:<12} step {}, {} tensors\n", title, step, loaded->tensors.size());
+    } else {
+      fmt::print("{:<12} step {}, not sound: {}\n", title, step, loaded.error());
+    }
+  }
+}
+
+int run(const Options& options) {
+  const fs::path folder(options.run);
+  if (!fs::exists(folder / "job.yaml"))
+    throw UsageError(fmt::format("[inspect] expected the folder of a run, with a job.yaml, got {}", options.run));
+  const Job job = load_job({options.run, {}});
+  const Json all = job_json(job);
+  fmt::print("{:<12} {}\n", "model", job.model.net ? job.model.net->name : "declared");
+  fmt::print("{:<12} {}\n", "data", job.data.source.name);
+  fmt::print("{:<12} {}\n", "optimizer", all.at("optimizer").dump());
+  print_summary(folder);
+  print_checkpoints(folder / "checkpoints", "checkpoint");
+  print_checkpoints(folder / "checkpoints-best", "best");
+  if (is_saved_model(folder / "model")) fmt::print("{:<12} {}\n", "saved model", (folder / "model").string());
+  return kOk;
+}
+
+}  // namespace
+}  // namespace starling::cli
+
+namespace starling {
+
+void register_command_inspect_run(cli::Commands& into) {
+  auto [app, o] =
+      into.add<cli::Options>("inspect run", "Tells what a run is, how it ended and which checkpoints it has",
+                             {{"inspect run runs/fashion_lenet", "a line for each thing"}}, cli::run);
+  app.add_option("run", o.run, "Folder of a run")->required();
+}
+
+}  // namespace starling

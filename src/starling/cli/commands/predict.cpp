@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "starling/cli/commands.h"
+#include "starling/cli/predict_input.h"
+#include "starling/cli/predict_output.h"
+#include "starling/data/tokenizers/tokenizer.h"
+#include "starling/train/saved_model/generate.h"
+#include "starling/train/saved_model/sequences.h"
+
+namespace starling::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string out;
+  std::string prompt;
+  GenerateOptions generate;
+  std::int64_t top = 3;
+  std::int64_t batch = 256;
+  int threads = 0;
+  bool json = false;
+  bool csv_header = false;
+};
+
+// The folder of a run stands for the model in it.
+SavedModel load_model(const Options& options) {
+  fs::path folder(options.model);
+  if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
+  if (!is_saved_model(folder))
+    throw UsageError(fmt::format("[predict] expected the folder of a saved model or of a run, got {}", options.model));
+  return SavedModel::load(folder, {.threads = options.threads}).value();
+}
+
+int go_on_with_text(const Options& options, SavedModel& model) {
+  if (model.signature().tokenizer.is_null())
+    throw UsageError("[predict] expected a model of text, which has a tokenizer, with --prompt, got another");
+  const auto tokenizer = parse_tokenizer(model.signature().tokenizer.dump(), "model.json");
+  const auto begin = as_usage([&] { return tokenizer->encode(options.prompt); });
+  if (begin.empty()) throw UsageError("[predict] expected a prompt of at least one token, got none");
+  if (!options.json) fmt::print("{}", options.prompt);
+  const auto all = generate(model, begin, options.generate, [&](std::int64_t token) {
+    if (options.json) return;
+    fmt::print("{}", tokenizer->decode({&token, 1}));
+    std::fflush(stdout);
+  });
+  fmt::print("{}\n", options.json ? nlohmann::json{{"text", tokenizer->decode(all)}, {"tokens", all}}.dump() : "");
+  return kOk;
+}
+
+int translate(const Options& options, SavedModel& model) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& [source, target] : translate_texts(model, options.inputs)) {
+    if (options.json) list.push_back({{"input", source}, {"output", target}});
+    if (!options.json) fmt::print("{}: {}\n", source, target);
+  }
+  if (options.json) fmt::print("{}\n", list.dump());
+  return kOk;
+}
+
+Tensor run_in_batches(SavedModel& model, const Tensor& all, std::int64_t batch) {
+  const ModelField& field = model.signature().outputs.at(0);
+  Shape shape = field.sample;
+  shape.insert(0, all.size(0));
+  Tensor out = empty(shape, field.dtype);
+  for (std::int64_t begin = 0; begin < all.size(0); begin += batch) {
+    const std::int64_t count = std::min(batch, all.size(0) - begin);
+    const auto part = [&](const Tensor& tensor) {
+      Shape some = tensor.shape();
+      some[0] = count;
+      return view_of(tensor, some, tensor.strides(), begin * tensor.strides()[0]);
+    };
+    copy_into(part(out), model.run(part(all)));
+  }
+  return out;
+}
+
+int predict_files(const Options& options, SavedModel& model) {
+  if (options.inputs.empty()) throw UsageError("[predict] expected at least one file, or --prompt, got none");
+  if (options.inputs.size() > 1 && !options.out.empty())
+    throw UsageError("[predict] expected one input (a folder counts as one) with -o, got several");
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const auto& path : options.inputs) {
+    PredictInput input = read_predict_input(path, model.signature(), options.csv_header);
+    const Tensor output = run_in_batches(model, input.batch, options.batch);
+    const Predictions made = make_predictions(model.signature(), std::move(input.names), output);
+    if (!options.out.empty()) {
+      write_predictions(options.out, made, model.signature(), options.top);
+      fmt::print("{}\n", options.out);
+    } else if (options.json) {
+      for (auto& one : to_json(made, model.signature(), options.top)) all.push_back(std::move(one));
+    } else {
+      fmt::print("{}", to_text(made, model.signature(), options.top));
+    }
+  }
+  if (options.json && options.out.empty()) fmt::print("{}\n", all.dump());
+  return kOk;
+}
+
+int run(const Options& options) {
+  if (!options.out.empty()) check_output_name(options.out);
+  SavedModel model = load_model(options);
+  if (!options.prompt.empty()) return go_on_with_text(options, model);
+  if (reads_and_writes_text(model.signature())) return translate(options, model);
+  return predict_files(options, model);
+}
+
+}  // namespace
+}  // namespace starling::cli
+
+namespace starling {
+
+void register_command_predict(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "predict", "Runs a saved model on pictures, arrays, tables or text",
+      {{"predict runs/fashion_lenet/model shoe.png shirt.jpg --top 3", "the likeliest classes of two pictures"},
+       {"predict runs/fashion_lenet pictures/ -o classes.csv", "a folder of pictures into a table of probabilities"},
+       {"predict model data.npy -o out.npy", "samples of an array, outputs as an array"},
+       {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "goes on with a text"},
+       {"predict runs/g2p starling murmuration", "spellings into phonemes"}},
+      cli::run);
+  app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
+  app.add_option("input", o.inputs, "Pictures (.jpg, .png), folders of them, .npy or .csv files; words for seq2seq");
+  app.add_option("-o,--out", o.out, "File to write: .npy, .csv or .json; nothing: standard output");
+  app.add_option("--top", o.top, "How many classes to tell")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  app.add_option("--batch", o.batch, "Samples run at once")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_flag("--csv-header", o.csv_header, "The first row of a CSV file names its columns");
+  auto* prompt = app.add_option("--prompt", o.prompt, "Text that a language model goes on with");
+  app.add_option("--tokens", o.generate.tokens, "How many tokens to add to the prompt")
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(prompt)
+      ->capture_default_str();
+  app.add_option("--temperature", o.generate.temperature, "0: always the likeliest; 1: as the model says")
+      ->check(CLI::Range(0.0, 100.0))
+      ->needs(prompt)
+      ->capture_default_str();
+  app.add_option("--top-k", o.generate.top_k, "Draws among the k likeliest tokens only; 0: among all")
+      ->check(CLI::Range(0, 1'000'000))
+      ->needs(prompt);
+  app.add_option("--seed", o.generate.seed, "Of the draws")->needs(prompt)->capture_default_str();
+  app.add_option("--threads", o.threads, "0: all")->check(CLI::Range(0, 1024));
+  app.add_flag("--json", o.json, "One JSON line for programs");
+}
+
+}  // namespace starling

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
+#include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
+#include "starling/train/prepared_job.h"
+
+namespace starling::cli {
+namespace {
+
+struct Options : JobFile {
+  bool no_data = false;
+};
+
+std::string describe_data(const PreparedJob& prepared) {
+  const DataSplits& splits = prepared.data.splits;
+  const std::string size = splits.train ? fmt::format("{} samples", splits.train->size()) : "a stream of samples";
+  std::string fields;
+  for (const auto& type : prepared.data.fields) fields += (fields.empty() ? "" : ", ") + to_string(type);
+  return fmt::format(
+      "{}, each {}{}", size, fields,
+      prepared.data.evaluated.empty() ? ", nothing to evaluate with" : ", evaluated on " + prepared.data.evaluated);
+}
+
+void check_with_data(const Options& options, const Job& job) {
+  const PreparedJob prepared = prepare_job(job);
+  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  for (const auto& name : {job.train.watch, job.train.best}) static_cast<void>(told_name(prepared, name));
+  const StepShapes shapes = trace_shapes(prepared);
+  fmt::print("{}: ok\n", options.job);
+  fmt::print("data        {}\n", describe_data(prepared));
+  fmt::print("model       {}, {} parameters{}\n",
+             prepared.job.model.net ? prepared.job.model.net->name : std::string("declared"),
+             prepared.net->parameter_count(),
+             shapes.prediction.shape.rank() > 0 ? ", gives " + to_string(shapes.prediction) : "");
+  fmt::print("objective   {}\n", prepared.objective_name);
+  if (prepared.data.splits.train) {
+    const std::int64_t batch = job.data.load.batch * job.train.accumulate;
+    fmt::print("steps       {} an epoch\n", (prepared.data.splits.train->size() + batch - 1) / batch);
+  }
+}
+
+int run(const Options& options) {
+  const ConfigNode top = load_config(options);
+  const auto errors = job_errors(top);
+  for (const auto& error : errors) fmt::print(stderr, "starling: {}\n", error);
+  if (!errors.empty()) return kUsage;
+  if (options.no_data) {
+    fmt::print("{}: ok as far as can be told without its data\n", options.job);
+  } else {
+    check_with_data(options, read_job(top));
+  }
+  return kOk;
+}
+
+}  // namespace
+}  // namespace starling::cli
+
+namespace starling {
+
+void register_command_validate(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "validate", "Tells everything that is wrong with a job, without training",
+      {{"validate job.yaml", "reads the job and its data, makes the network and puts a batch's shapes through a step"},
+       {"validate job.yaml --set model.name=resnet18", "the same with a value changed"},
+       {"validate job.yaml --no-data", "looks at the file alone"}},
+      cli::run);
+  cli::add_job_options(app, o);
+  app.add_flag("--no-data", o.no_data, "Does not read the data");
+}
+
+}  // namespace starling

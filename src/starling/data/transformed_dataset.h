@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "starling/data/dataset.h"
+#include "starling/data/transform_pipeline.h"
+
+namespace starling {
+
+// A data set whose samples have gone through transforms of samples, drawing (if they draw at all) as in one epoch.
+class TransformedDataset final : public Dataset {
+ public:
+  // Throws on steps that mix the samples of a batch.
+  TransformedDataset(std::shared_ptr<const Dataset> dataset, std::vector<TransformStep> steps, std::uint64_t seed = 0);
+  std::int64_t size() const override { return dataset_->size(); }
+  std::vector<TensorType> fields() const override { return pipeline_.fields(); }
+  void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override;
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  TransformPipeline pipeline_;
+  std::uint64_t seed_;
+};
+
+// The first samples of a data set, as many as it has at most.
+class FirstOf final : public Dataset {
+ public:
+  FirstOf(std::shared_ptr<const Dataset> dataset, std::int64_t count);
+  std::int64_t size() const override { return count_; }
+  std::vector<TensorType> fields() const override { return dataset_->fields(); }
+  void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override {
+    dataset_->gather(rows, out);
+  }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  std::int64_t count_;
+};
+
+}  // namespace starling

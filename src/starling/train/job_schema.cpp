@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include "starling/nn/declared.h"
+#include "starling/train/job_sections.h"
+
+namespace starling {
+namespace {
+
+Json list_of(const Json& items, const char* doc) {
+  return {{"type", "array"}, {"items", items}, {"description", doc}, {"default", Json::array()}};
+}
+
+// A map for each kind: its name, its options, and what the section has beside them.
+template <class Product>
+Json one_of(const Kinds<Product>& kinds, const Json& beside, const std::string& fallback = "") {
+  Json alternatives = Json::array();
+  for (const auto& [name, kind] : kinds.all()) {
+    const nlohmann::json own = settings_schema(kind.settings, kind.defaults.get());
+    Json properties = {{"name", {{"const", name}}}};
+    for (const auto& setting : kind.settings) properties[setting.key] = own.at("properties").at(setting.key);
+    for (const auto& [key, value] : beside.items()) properties[key] = value;
+    Json one = {{"type", "object"}, {"description", kind.doc}, {"properties", properties}};
+    one["additionalProperties"] = false;
+    Json required = Json::array();
+    if (name != fallback) required.push_back("name");
+    if (own.contains("required")) {
+      for (const auto& key : own.at("required")) required.push_back(key.get<std::string>());
+    }
+    if (!required.empty()) one["required"] = required;
+    alternatives.push_back(std::move(one));
+  }
+  return {{"oneOf", alternatives}};
+}
+
+// The same, or a bare name of one that needs no options.
+template <class Product>
+Json item_of(const Kinds<Product>& kinds) {
+  Json names = Json::array();
+  for (const auto& [name, kind] : kinds.all()) {
+    const auto own = settings_schema(kind.settings, kind.defaults.get());
+    if (!own.contains("required")) names.push_back(name);
+  }
+  Json schema = one_of(kinds, Json::object());
+  schema["oneOf"].insert(schema["oneOf"].begin(), Json{{"enum", names}});
+  return schema;
+}
+
+// The same, or nothing: what a written job says of what nobody chose.
+Json or_null(Json schema) {
+  schema["oneOf"].push_back(Json{{"type", "null"}});
+  return schema;
+}
+
+Json model_schema() {
+  Json schema = one_of(zoo::nets(), Json::object());
+  schema["oneOf"].push_back({{"type", "object"},
+                             {"description", "a network declared as a list of layers"},
+                             {"properties", {{"layers", {{"$ref", "#/$defs/layers"}}}}},
+                             {"additionalProperties", false},
+                             {"required", Json::array({"layers"})}});
+  return schema;
+}
+
+template <class T>
+Json ordered_schema() {
+  const T defaults{};
+  const Settings settings = T::settings();
+  const nlohmann::json plain = settings_schema(settings, &defaults);
+  Json properties = Json::object();
+  for (const auto& setting : settings) properties[setting.key] = plain.at("properties").at(setting.key);
+  Json schema = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+  if (plain.contains("required")) schema["required"] = plain.at("required");
+  return schema;
+}
+
+Json data_schema() {
+  Json beside = ordered_schema<LoadJob>()["properties"];
+  const Json steps = item_of(transform_kinds());
+  beside["augment"] = list_of(steps, "what is done to training samples only, before the transforms");
+  beside["transforms"] = list_of(steps, "what is done to all samples, in order");
+  return one_of(source_kinds(), beside, kDefaultSource);
+}
+
+Json optimizer_schema() {
+  const Json groups = list_of(ordered_schema<optim::GroupRule>(), "parameters that differ, by their names");
+  return one_of(optim::optimizer_kinds(), {{"groups", groups}}, kDefaultOptimizer);
+}
+
+Json train_schema() {
+  Json schema = ordered_schema<TrainJob>();
+  Json objective = or_null(item_of(objective_kinds()));
+  objective["description"] = "what the network is trained for; not given: what it is meant for";
+  schema["properties"]["objective"] = objective;
+  schema["properties"]["metrics"] =
+      list_of(item_of(metric_kinds()), "what evaluations tell; none: those of the objective");
+  return schema;
+}
+
+}  // namespace
+
+Json job_schema() {
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+          {"title", "A job of starling train"},
+          {"type", "object"},
+          {"properties",
+           {{"model", model_schema()},
+            {"data", data_schema()},
+            {"optimizer", optimizer_schema()},
+            {"schedule", or_null(item_of(optim::schedule_kinds()))},
+            {"pretrain", or_null(item_of(zoo::pretrain_kinds()))},
+            {"train", train_schema()},
+            {"distribute", ordered_schema<DistributeJob>()},
+            {"monitor", ordered_schema<MonitorOptions>()}}},
+          {"additionalProperties", false},
+          {"required", Json::array({"model", "train"})},
+          {"$defs", nn::layers_schema_defs()}};
+}
+
+}  // namespace starling

@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/base/file.h"
+#include "starling/base/folder.h"
+#include "starling/data/safetensors.h"
+#include "starling/graph/printer.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/state.h"
+#include "starling/train/saved_model/batch_text.h"
+#include "starling/train/saved_model/program_rules.h"
+#include "starling/train/saved_model/saved_model.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGraph = "graph.txt";
+constexpr const char* kWeights = "weights.safetensors";
+constexpr std::uint64_t kAnyBytes = std::uint64_t{1} << 60;
+
+std::vector<Tensor> stand_ins(const std::vector<ModelField>& fields, std::int64_t batch) {
+  std::vector<Tensor> made;
+  for (const auto& field : fields) {
+    Shape shape = field.sample;
+    shape.insert(0, batch);
+    made.push_back(zeros(shape, field.dtype));
+  }
+  return made;
+}
+
+// Tensors that were captured without a name are inputs after the arguments: they become weights like the others.
+void name_captured(Graph& graph, std::size_t arguments, const std::vector<Tensor>& captured) {
+  for (std::size_t i = 0; i < captured.size(); ++i) {
+    Tensor tensor = on_host(captured[i]);
+    const TensorType type = tensor.type();
+    const int index = graph.add_variable({fmt::format("captured.{}", i), type, tensor, -1});
+    Node& node = graph.node(graph.value(graph.inputs[arguments + i]).node);
+    node.op = &find_op("variable");
+    node.attrs = Attrs(SourceAttrs{.index = index, .shape = type.shape, .dtype = type.dtype});
+  }
+  graph.inputs.resize(arguments);
+}
+
+Graph traced(const TraceFn& f, const ModelSignature& signature, std::int64_t batch) {
+  const NoGrad no_grad;
+  Trace trace = starling::trace(f, stand_ins(signature.inputs, batch));
+  Graph& graph = trace.graph;
+  name_captured(graph, signature.inputs.size(), trace.hidden_inputs);
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    graph.value(graph.inputs[i]).name = Symbol(signature.inputs[i].name);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const bool named = i < signature.outputs.size() && !signature.outputs[i].name.empty();
+    Value& value = graph.value(graph.outputs[i]);
+    check(value.name.empty(), "[model] expected outputs that are no inputs and all different, got '{}' again",
+          value.name.str());
+    value.name = Symbol(named ? signature.outputs[i].name : i == 0 ? "output" : fmt::format("output_{}", i));
+  }
+  return std::move(graph);
+}
+
+std::vector<ModelField> output_fields(const Graph& graph, std::int64_t batch) {
+  std::vector<ModelField> fields;
+  for (const ValueId id : graph.outputs) {
+    const Value& value = graph.value(id);
+    check(value.type.shape.rank() > 0 && value.type.shape[0] == batch,
+          "[model] expected outputs with the batch as their first axis, got '{}' of {} for a batch of {}",
+          value.name.str(), to_string(value.type), batch);
+    ModelField field{value.name.str(), value.type.dtype, {}};
+    for (int axis = 1; axis < value.type.shape.rank(); ++axis) field.sample.push_back(value.type.shape[axis]);
+    fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
+std::vector<NamedTensor> weights_of(const Graph& graph) {
+  std::vector<NamedTensor> weights;
+  for (const auto& variable : graph.variables) {
+    check(variable.tensor.defined(), "[model] expected a tensor for '{}', got none", variable.name);
+    weights.push_back({variable.name, variable.tensor});
+  }
+  return weights;
+}
+
+Result<ModelFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights) {
+  auto file = FileWriter::create(folder / kWeights);
+  if (!file) return file.failure();
+  if (auto written = write_safetensors(*file, weights); !written) return written.failure();
+  if (auto done = file->finish(); !done) return done.failure();
+  return ModelFile{kWeights, file->size(), file->checksum()};
+}
+
+Result<ModelFile> write_text(const fs::path& folder, const char* name, const std::string& text) {
+  auto file = FileWriter::create(folder / name);
+  if (!file) return file.failure();
+  if (auto written = file->write(text); !written) return written.failure();
+  if (auto done = file->finish(); !done) return done.failure();
+  return ModelFile{name, file->size(), file->checksum()};
+}
+
+}  // namespace
+
+Result<void> save_model(const fs::path& folder, const TraceFn& f, ModelSignature signature) {
+  check(!signature.inputs.empty(), "[model] expected at least one input, got none");
+  const Graph graph = traced(f, signature, 2);
+  check_model_graph(graph, kAnyBytes);
+  const std::string text =
+      free_batch([&](std::int64_t batch) { return print(batch == 2 ? graph : traced(f, signature, batch)); });
+  signature.outputs = output_fields(graph, 2);
+
+  auto temporary = TemporaryFolder::create(folder);
+  if (!temporary) return temporary.failure();
+  auto weights = write_weights(temporary->path(), weights_of(graph));
+  if (!weights) return weights.failure();
+  auto written = write_text(temporary->path(), kGraph, text);
+  if (!written) return written.failure();
+  const ModelManifest manifest{kGraph, kWeights, {*written, *weights}, std::move(signature)};
+  if (auto done = write_text(temporary->path(), "model.json", format_model_manifest(manifest)); !done)
+    return done.failure();
+  return temporary->publish();
+}
+
+}  // namespace starling

@@ -1,0 +1,157 @@
+#include "starling/train/saved_model/signature.h"
+
+#include <set>
+
+#include "starling/base/error.h"
+#include "starling/base/hash.h"
+#include "starling/base/version.h"
+
+namespace starling {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kFormat = "starling-model";
+constexpr int kMostDepth = 32;
+constexpr std::size_t kMostFiles = 16;
+constexpr std::size_t kMostFields = 64;
+constexpr std::size_t kMostClasses = 10'000'000;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // of one sample
+
+std::string checksum_of(const Json& json) {
+  Hash128 hash;
+  hash.update(json.dump());  // objects are sorted by key, so equal contents have equal text
+  return hash.hex();
+}
+
+Json to_json(const std::vector<ModelField>& fields) {
+  Json list = Json::array();
+  for (const auto& field : fields) {
+    Json shape = Json::array({nullptr});  // the batch
+    for (const auto size : field.sample) shape.push_back(size);
+    list.push_back({{"name", field.name}, {"dtype", std::string(name(field.dtype))}, {"shape", std::move(shape)}});
+  }
+  return list;
+}
+
+ModelField read_field(const Json& json) {
+  ModelField field;
+  field.name = json.at("name").get<std::string>();
+  const auto dtype = parse_dtype(json.at("dtype").get<std::string>());
+  check(dtype.has_value(), "expected a dtype, got '{}'", json.at("dtype").get<std::string>());
+  field.dtype = *dtype;
+  const Json& shape = json.at("shape");
+  check(shape.is_array() && !shape.empty() && shape.size() <= kMaxRank && shape[0].is_null(),
+        "expected a shape that begins with null for the batch, of at most {} sizes", kMaxRank);
+  std::int64_t elements = 1;
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    const auto size = shape[i].get<std::int64_t>();
+    check(size >= 0 && size <= kMostElements && (size == 0 || elements <= kMostElements / size),
+          "expected a sample of at most {} elements, got more in '{}'", kMostElements, field.name);
+    elements *= std::max<std::int64_t>(size, 1);
+    field.sample.push_back(size);
+  }
+  return field;
+}
+
+std::vector<ModelField> read_fields(const Json& json) {
+  check(json.is_array() && !json.empty() && json.size() <= kMostFields, "expected a list of 1 to {} fields",
+        kMostFields);
+  std::vector<ModelField> fields;
+  std::set<std::string> names;
+  for (const auto& item : json) {
+    fields.push_back(read_field(item));
+    check(names.insert(fields.back().name).second, "expected each field once, got '{}' again", fields.back().name);
+  }
+  return fields;
+}
+
+Json to_json(const ModelSignature& signature) {
+  return {{"inputs", to_json(signature.inputs)},
+          {"outputs", to_json(signature.outputs)},
+          {"task", signature.task},
+          {"class_names", signature.class_names},
+          {"transforms", signature.transforms},
+          {"tokenizer", signature.tokenizer},
+          {"target_tokenizer", signature.target_tokenizer},
+          {"about", signature.about}};
+}
+
+ModelSignature read_signature(const Json& json) {
+  ModelSignature signature;
+  signature.inputs = read_fields(json.at("inputs"));
+  signature.outputs = read_fields(json.at("outputs"));
+  signature.task = json.at("task").get<std::string>();
+  check(json.at("class_names").is_array() && json.at("class_names").size() <= kMostClasses,
+        "expected a list of at most {} class names", kMostClasses);
+  signature.class_names = json.at("class_names").get<std::vector<std::string>>();
+  signature.transforms = json.at("transforms");
+  check(signature.transforms.is_array(), "expected a list of transforms");
+  signature.tokenizer = json.at("tokenizer");
+  signature.target_tokenizer = json.at("target_tokenizer");
+  signature.about = json.at("about");
+  return signature;
+}
+
+Json parse_limited(const std::string& text) {
+  return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+    check(depth <= kMostDepth, "expected at most {} levels, got more", kMostDepth);
+    return true;
+  });
+}
+
+ModelManifest read_manifest(Json json) {
+  check(json.is_object() && json.value("format", "") == kFormat, "expected the format {}", kFormat);
+  const auto version = json.at("version").get<std::int64_t>();
+  check(version == kModelVersion, "expected version {}, got {}", kModelVersion, version);
+  const auto checksum = json.at("checksum").get<std::string>();
+  json.erase("checksum");
+  check(checksum == checksum_of(json), "expected the checksum {}, got {}", checksum, checksum_of(json));
+  ModelManifest manifest;
+  manifest.graph = json.at("graph").get<std::string>();
+  manifest.weights = json.at("weights").get<std::string>();
+  const Json& files = json.at("files");
+  check(files.is_array() && files.size() <= kMostFiles, "expected a list of at most {} files", kMostFiles);
+  for (const auto& file : files) {
+    manifest.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::uint64_t>(),
+                              file.at("xxh3_128").get<std::string>()});
+  }
+  manifest.signature = read_signature(json.at("signature"));
+  return manifest;
+}
+
+}  // namespace
+
+std::string format_model_manifest(const ModelManifest& manifest) {
+  Json files = Json::array();
+  for (const auto& file : manifest.files)
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
+  Json json = {{"format", kFormat},
+               {"version", kModelVersion},
+               {"starling", kVersion},
+               {"graph", manifest.graph},
+               {"weights", manifest.weights},
+               {"files", std::move(files)},
+               {"signature", to_json(manifest.signature)}};
+  try {
+    json = Json::parse(json.dump());  // what JSON cannot hold (NaN) changes before the checksum is taken
+    json["checksum"] = checksum_of(json);
+    return json.dump(1) + "\n";
+  } catch (const Json::exception& error) {
+    fail("[model] expected names in UTF-8, got: {}", error.what());
+  }
+}
+
+ModelManifest parse_model_manifest(const std::string& text, const std::string& name) {
+  std::string reason;
+  try {
+    return read_manifest(parse_limited(text));
+  } catch (const Json::exception& error) {
+    reason = error.what();
+  } catch (const Error& error) {
+    reason = error.what();
+  }
+  fail("[model] {}: expected the description of a model, got a bad one: {}", name, reason);
+}
+
+}  // namespace starling
