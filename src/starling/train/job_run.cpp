@@ -7,6 +7,7 @@
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/monitor/monitor.h"
 #include "starling/train/prepared_job.h"
 #include "starling/train/trainer.h"
 
@@ -101,6 +102,22 @@ class Pretrain final : public Callback {
   const PreparedJob& prepared_;
 };
 
+// Every value of a job by its path, as TensorBoard's table of hyper-parameters wants them; not how it is watched.
+void flatten(const std::string& path, const Json& value, HyperParameters& into) {
+  if (path == "monitor" || value.is_null()) return;
+  if (!value.is_object()) {
+    into.emplace_back(path, nlohmann::json::parse(value.dump()));
+    return;
+  }
+  for (const auto& [key, inner] : value.items()) flatten(path.empty() ? key : path + "." + key, inner, into);
+}
+
+HyperParameters hyper_parameters(const Job& job) {
+  HyperParameters all;
+  flatten("", job_json(job), all);
+  return all;
+}
+
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
   const TrainJob& job = prepared.job.train;
   trainer.add(std::make_shared<JobFile>(prepared.job));
@@ -118,6 +135,8 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                             .lowest = {}}));
   }
   if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+  trainer.add(
+      monitor(prepared.job.monitor, {.parameters = hyper_parameters(prepared.job), .job = to_yaml(prepared.job)}));
 }
 
 nlohmann::json about(const Summary& summary) {
