@@ -1,4 +1,5 @@
-// clang-format off: jpeglib.h needs the first two before it
+// jpeglib.h needs the first two before it.
+// clang-format off
 #include <cstddef>
 #include <cstdio>
 #include <jpeglib.h>
