@@ -8,8 +8,6 @@
 #include <setjmp.h>
 
 #include <array>
-#include <cstddef>
-#include <cstdio>
 
 #include "starling/base/error.h"
 #include "starling/data/formats/image.h"
