@@ -13,6 +13,7 @@
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
 #include "starling/data/formats/tfrecord.h"
+#include "starling/data/loader.h"
 #include "starling/data/safetensors.h"
 #include "starling/data/split.h"
 #include "starling/data/tokenizers/tokenizer.h"
@@ -350,6 +351,36 @@ TEST(Sources, PicturesInExamplesAreDecoded) {
                              "'], fields: [{name: image, kind: image, shape: [1, 37, 45]}]}");
   EXPECT_EQ(all_of(*splits.train_shards)[0].to_vector(),
             testing::golden_arrays("decoded.npz").at("grey.png:1").to_vector());
+}
+
+TEST(Sources, ShardsAndTransformsGoThroughTheLoader) {
+  const TemporaryFolder folder;
+  for (int shard = 0; shard < 3; ++shard) {
+    std::string rows = "a,b,kind\n";
+    for (int i = 0; i < 5; ++i) rows += fmt::format("{},{},{}\n", 10 * shard + i, -i, i % 2);
+    write_text(folder / fmt::format("{}.csv", shard), rows);
+  }
+  const auto splits =
+      source("{name: csv, streamed: true, label: kind, train: ['" + (folder / "*.csv").string() + "']}");
+  LoaderOptions options{.batch = 4, .seed = 3, .workers = 2};
+  for (const auto& step : read_transforms(ConfigNode::parse("[{name: one_hot, classes: 2}]", "job.yaml"))) {
+    options.transforms.push_back(step.make());
+  }
+  Loader loader(*splits.train_shards, {}, options);
+  EXPECT_EQ(to_string(loader.fields()[1]), "f32[2]");
+  std::multiset<double> seen;
+  while (const Batch* batch = loader.next()) {
+    for (std::int64_t i = 0; i < batch->size; ++i) {
+      const double a = batch->fields[0].data<float>()[2 * i];
+      seen.insert(a);
+      EXPECT_EQ(batch->fields[1].data<float>()[2 * i + 1], static_cast<int>(a) % 10 % 2);
+    }
+  }
+  std::multiset<double> expected;
+  for (int shard = 0; shard < 3; ++shard) {
+    for (int i = 0; i < 5; ++i) expected.insert(10 * shard + i);
+  }
+  EXPECT_EQ(seen, expected);
 }
 
 TEST(Sources, AllHaveASchemaAndADescription) {

@@ -10,6 +10,8 @@
 #include "starling/base/parallel.h"
 #include "starling/cli/commands.h"
 #include "starling/data/fashion_mnist.h"
+#include "starling/data/formats/example.h"
+#include "starling/data/formats/image.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/registry.h"
 #include "starling/tensor/device_memory.h"
@@ -76,6 +78,15 @@ void tell_data() {
 
 struct NoOptions {};
 
+void tell_formats() {
+  const auto part = [](const char* what, bool there, const char* package) {
+    return there ? std::string(what) : fmt::format("no {} (apt install {}, then build again)", what, package);
+  };
+  line("formats",
+       fmt::format("{}, {}, {}", part("JPEG", has_jpeg(), "libjpeg62-turbo-dev"), part("PNG", has_png(), "libpng-dev"),
+                   part("TFRecord examples", has_example(), "libprotobuf-dev protobuf-compiler")));
+}
+
 int run(const NoOptions&) {
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
@@ -91,6 +102,7 @@ int run(const NoOptions&) {
   line("ops", fmt::format("{}", op_registry().size()));
   tell_cuda();
   tell_tensorboard();
+  tell_formats();
   tell_data();
   return kOk;
 }

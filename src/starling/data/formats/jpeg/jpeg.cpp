@@ -1,4 +1,5 @@
-// clang-format off: jpeglib.h needs the first two before it
+// jpeglib.h needs the first two before it.
+// clang-format off
 #include <cstddef>
 #include <cstdio>
 #include <jpeglib.h>
@@ -7,8 +8,6 @@
 #include <setjmp.h>
 
 #include <array>
-#include <cstddef>
-#include <cstdio>
 
 #include "starling/base/error.h"
 #include "starling/data/formats/image.h"
