@@ -34,11 +34,12 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
                                     .states = {{"velocity"}}}),
       attrs_{options.momentum, options.weight_decay, options.nesterov} {}
 
-// The op of its own can be joined with the product that makes the gradient; it knows neither rows nor skips, for which
-// the general one stands in.
+// The op of its own can be joined with the product that makes the gradient, and other devices have no other. It always
+// moves a velocity: without momentum the general update, which has none, goes over half the memory.
 void Sgd::update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
                  const UpdateScalars& scalars) {
-  if (!scalars.skip.defined()) {
+  const bool plain = attrs_.momentum == 0 && !is_row_sparse(gradient) && targets[0].device().kind == DeviceKind::cpu;
+  if (!scalars.skip.defined() && !plain) {
     return sgd_update(targets[0], targets[1], gradient, scalars.lr, {attrs_.momentum, weight_decay, attrs_.nesterov});
   }
   const MomentumUpdateAttrs attrs{
