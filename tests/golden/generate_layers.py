@@ -37,6 +37,7 @@ class File:
         """`names` maps our parameter names to PyTorch's, or to (PyTorch's, begin, end) for a piece of one."""
         name = f"{kind}/{sum(key.startswith(kind + '/') for key in self.metadata)}"
         module = module.double().train(train)
+        module.zero_grad()
         if names is None:
             names = {own: own for own, _ in module.named_parameters()}
         parameters = dict(module.named_parameters())

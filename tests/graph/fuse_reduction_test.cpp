@@ -119,6 +119,22 @@ return %2, %1, %3
 )~");
 }
 
+// As the norm of all gradients does: both sums are over all axes, but not of one whole.
+TEST(FuseReductions, KeepsReductionsOfDifferentShapesApart) {
+  const std::string shown = shown_after(passes::fuse, R"(
+    %x = input {shape=[30, 40]}
+    %y = input {index=1, shape=[20, 30]}
+    %xx = square(%x)
+    %yy = square(%y)
+    %a = sum(%xx)
+    %b = sum(%yy)
+    %s = add(%a, %b)
+    %n = sqrt(%s)
+    return %n)");
+  EXPECT_NE(shown.find("square(a0)"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("t3=sum"), std::string::npos) << shown;
+}
+
 TEST(FuseReductions, LeavesWhatNoRowHolds) {
   // Over the first axis, or over too long a row, the result is known only when all has been read.
   expect_unchanged_by(passes::fuse, R"(

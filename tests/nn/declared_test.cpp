@@ -119,7 +119,23 @@ TEST(DeclaredNet, InceptionBranchesStandBesideEachOther) {
 - {conv2d: {out: 5, kernel: 1}}
 )";
   const auto net = seeded([&] { return net_of(inception, {7, 6, 6}); });
+  auto written = seeded([] {
+    nn::Sequential a, b, c, all;
+    a.add("conv2d_1", nn::Conv2d({.in = 7, .out = 4, .kernel = 1})).add("relu_1", nn::Relu());
+    b.add("conv2d_1", nn::Conv2d({.in = 7, .out = 3, .kernel = 1}))
+        .add("relu_1", nn::Relu())
+        .add("conv2d_2", nn::Conv2d({.in = 3, .out = 6, .kernel = 3, .padding = 1}))
+        .add("relu_2", nn::Relu());
+    c.add("max_pool2d_1", nn::MaxPool2d({.kernel = 3, .stride = 1, .padding = 1}))
+        .add("conv2d_1", nn::Conv2d({.in = 7, .out = 2, .kernel = 1}));
+    nn::Parallel block;
+    block.add("branch1", a).add("branch2", b).add("branch3", c).add("branch4", nn::Identity());
+    all.add("parallel_1", block).add("conv2d_1", nn::Conv2d({.in = 19, .out = 5, .kernel = 1}));
+    return all;
+  });
   const Tensor x = normal({2, 7, 6, 6});
+  expect_same_parameters(*net, written);
+  EXPECT_EQ((*net)(x).to_vector(), written(x).to_vector());
   EXPECT_EQ((*net)(x).shape(), (Shape{2, 5, 6, 6}));
   EXPECT_EQ(net->find("conv2d_1").parameters()[0].shape(), (Shape{5, 4 + 6 + 2 + 7, 1, 1}));
   const Tensor joined = net->find("parallel_1")(x);
@@ -187,8 +203,8 @@ TEST(DeclaredNet, RefusesWithThePlaceAndTheNearest) {
   EXPECT_EQ(refused("- relu\n- {linaer: {out: 3}}", {3}).substr(0, 22), "net.yaml:2:4: [config]");
   EXPECT_NE(refused("- relu\n- {linaer: {out: 3}}", {3}).find("got 'linaer' (did you mean 'linear'?)"),
             std::string::npos);
-  EXPECT_NE(refused("- relu\n- rleu", {3})
-                .find("net.yaml:2:3: [config] expected the name of a layer for 1, got 'rleu' "
+  EXPECT_NE(refused("- relu\n- relo", {3})
+                .find("net.yaml:2:3: [config] expected the name of a layer for 1, got 'relo' "
                       "(did you mean 'relu'?)"),
             std::string::npos);
   EXPECT_NE(refused("- linear: {uot: 3}", {3}).find("got 'uot' (did you mean 'out'?)"), std::string::npos);
@@ -236,7 +252,7 @@ TEST(DeclaredNet, ListsAreCheckedWithoutSamplesToo) {
     return error_of([&] { nn::check_layers(ConfigNode::parse(yaml, "net.yaml")); });
   };
   EXPECT_EQ(check("[{linear: {out: 3}}, relu]"), "");
-  EXPECT_NE(check("- repeat: {times: 2, layers: [relu, rleu]}").find("did you mean 'relu'"), std::string::npos);
+  EXPECT_NE(check("- repeat: {times: 2, layers: [relu, relo]}").find("did you mean 'relu'"), std::string::npos);
   EXPECT_NE(check("- parallel: {branches: [[relu], [{linear: {out: x}}]]}").find("net.yaml:1:49"), std::string::npos);
 }
 

@@ -99,7 +99,8 @@ void compare(const Golden& golden) {
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string grad = "grad_in" + std::to_string(i);
-    if (golden.has(grad)) EXPECT_LE(difference(inputs[i].grad(), golden.get(grad)), kTolerance) << grad;
+    if (!golden.has(grad)) continue;
+    EXPECT_LE(difference(inputs[i].grad(), golden.get(grad)), kTolerance) << grad;
   }
   for (const auto& [name, buffer] : layer->named_buffers())
     EXPECT_LE(difference(buffer, golden.get("after/" + name)), kTolerance) << "buffer " << name;
@@ -126,8 +127,8 @@ TEST(GoldenLayers, ComputeWhatPyTorchComputes) {
 TEST(GoldenLayers, CoverEveryKindOrSayWhyNot) {
   std::set<std::string> seen;
   for (const auto& path : files()) {
-    for (const auto& [name, about] : SafetensorsFile::open(path).value().metadata())
-      seen.insert(name.substr(0, name.find('/')));
+    const auto file = SafetensorsFile::open(path).value();
+    for (const auto& [name, about] : file.metadata()) seen.insert(name.substr(0, name.find('/')));
   }
   const std::set<std::string> elsewhere = {"local_contrast_norm",  // the op is held against its definition in tests/ops
                                            "gaussian_noise",       // noise of our own keys

@@ -84,6 +84,16 @@ double matmul_sgd(const CostCall& call) {
   return elements(call.in[0]) * (2 * product_depth(call, 2) + update_each(call));
 }
 
+// Rules of optimizers: about four operations for the weight and for each state.
+double updates(const CostCall& call) {
+  double targets = 0;
+  for (const auto& type : call.out) targets += elements(type);
+  return 4 * targets;
+}
+double updates_of_rows(const CostCall& call) {
+  return 4 * static_cast<double>(call.out.size()) * elements(call.in[call.out.size() + 1]);
+}
+
 double einsum(const CostCall& call) {
   const AttrField* field = call.attrs.find("equation");
   const std::string text = call.attrs.get<Symbol>(*field).str();
@@ -364,6 +374,8 @@ const std::unordered_map<std::string_view, double>& sweeps() {
 }  // namespace
 
 FlopRule flop_rule(std::string_view op) {
+  if (op.ends_with("_update") && op != "sgd_update") return updates;
+  if (op.ends_with("_update_rows") && op != "sgd_update_rows") return updates_of_rows;
   const auto it = rules().find(op);
   return it == rules().end() ? nullptr : it->second;
 }

@@ -133,7 +133,8 @@ class Grouping {
     const bool lies_right = padded && *padded == collapsed_shape(whole_shape, axes);
     const bool stretches = shape(consumer) == whole_shape && whole_shape.numel() != shape(producer).numel();
     if (kind != FusionKind::reshape && !of_row_[at(consumer)] && stretches) return lies_right ? as_it_is : Role{};
-    if (kind == FusionKind::stretch || (!alone(consumer) && !of_row_[at(consumer)])) return {};
+    const bool of_these_rows = of_row_[at(consumer)] && whole(consumer) == whole_shape;
+    if (kind == FusionKind::stretch || (!alone(consumer) && !of_these_rows)) return {};
     if (kind == FusionKind::map) {
       const bool same = shape(consumer) == shape(producer) &&
                         (!of_row_[at(consumer)] || places_[at(consumer)] == places_[at(producer)]);

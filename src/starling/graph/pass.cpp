@@ -32,6 +32,7 @@ const std::vector<Pass>& all_passes() {
       {"epilogues", "fold activations, their gradients and updates into products", passes::epilogues},
       {"norm_activation", "join batch normalisations with the residual and relu behind them, and their gradients",
        passes::norm_activation},
+      {"scaled_updates", "multiply gradients by a number where they are used up", passes::scaled_updates},
       {"fuse", "join elementwise chains, broadcasts and reductions into one pass over memory", passes::fuse},
       {"fused_optimizer", "join the updates of all parameters into one", passes::fused_optimizer},
       {"schedule", "choose order and lanes, so that communication hides behind compute", passes::schedule},

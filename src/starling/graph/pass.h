@@ -51,6 +51,7 @@ Graph scales(const Graph& graph, const PassContext& context);           // scale
 Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // given statistics into weights and biases
 Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
 Graph norm_activation(const Graph& graph, const PassContext& context);  // normalisation, residual, relu into one
+Graph scaled_updates(const Graph& graph, const PassContext& context);   // scales of gradients into their updates
 Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
 Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one

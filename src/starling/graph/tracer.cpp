@@ -82,7 +82,8 @@ int Tracer::variable_of(const Tensor& tensor) {
   const auto [it, fresh] = variables_.try_emplace(tensor.impl(), 0);
   if (fresh) {
     it->second = graph_.add_variable({tensor.name(), tensor.type(), tensor});
-    slots_before.emplace(tensor.impl(), tensor.grad());
+    // A gradient that was set by hand before the variable was first read is none from outside.
+    slots_before.emplace(tensor.impl(), tensor.grad().traced() ? Tensor() : tensor.grad());
   }
   return it->second;
 }

@@ -122,12 +122,7 @@ bool has_place(const std::string& message) {
   return message.find(": [config]") != std::string::npos || message.find(": [layers]") != std::string::npos;
 }
 
-struct Made {
-  std::shared_ptr<Module> module;
-  TensorType sample;
-};
-
-Made make(const Entry& entry, std::span<const TensorType> samples) {
+DeclaredNet make(const Entry& entry, std::span<const TensorType> samples) {
   try {
     const std::shared_ptr<Module> module = entry.chosen.make()(samples);
     return {module, sample_type(*module, samples)};
@@ -148,18 +143,22 @@ bool looks_up_ids(const ConfigNode& layers) {
 
 }  // namespace
 
-std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType& sample) {
+DeclaredNet declared_layers(const ConfigNode& layers, const TensorType& sample) {
   const Entries entries(layers);
   std::map<std::string, TensorType> types{{kInput, sample}};
   auto net = std::make_shared<Wired>();
   for (const auto& entry : entries.all()) {
     std::vector<TensorType> samples;
     for (const auto& source : entry.from) samples.push_back(types.at(source));
-    Made made = make(entry, samples);
+    DeclaredNet made = make(entry, samples);
     types.emplace(entry.name, made.sample);
     net->add_shared(entry.name, std::move(made.module), entry.from);
   }
-  return net;
+  return {net, types.at(entries.all().back().name)};
+}
+
+std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType& sample) {
+  return declared_layers(layers, sample).module;
 }
 
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const Shape& sample) {

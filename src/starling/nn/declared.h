@@ -20,6 +20,13 @@ std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType&
 // The same for floats, or for ids (i64) where the first layer looks them up.
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const Shape& sample);
 
+// The same with what it makes of a sample.
+struct DeclaredNet {
+  std::shared_ptr<Module> module;
+  TensorType sample;
+};
+DeclaredNet declared_layers(const ConfigNode& layers, const TensorType& sample);
+
 // What is wrong with a list that can be seen without samples: the same without shapes.
 void check_layers(const ConfigNode& layers);
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 namespace starling::optim {
 
@@ -13,7 +13,8 @@ struct ScheduleMoment {
   std::int64_t steps_per_epoch = 0;
 };
 
-// The learning rate of the next step as a share of the optimizer's own.
+// The learning rate of the next step as a share of the optimizer's own:
+//   opt.set_lr(lr * schedule->factor({.step = step, .steps = steps}))
 class Schedule {
  public:
   virtual ~Schedule() = default;

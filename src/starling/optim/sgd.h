@@ -1,11 +1,8 @@
 #pragma once
 
-#include <string>
-#include <utility>
-#include <vector>
-
+#include "starling/base/settings.h"
 #include "starling/ops/state.h"
-#include "starling/tensor/tensor.h"
+#include "starling/optim/optimizer.h"
 
 namespace starling::optim {
 
@@ -15,25 +12,20 @@ struct SgdOptions {
   double weight_decay = 0;
   bool nesterov = false;
   std::string name = "sgd";  // of its state; two optimizers in one compiled step need two names
+  static Settings settings();
 };
 
-// Stochastic gradient descent. step() uses up the gradients: it updates every parameter that has one, empties the slots
-// and moves the default random generator to its next step. The same lines work at once and inside compile().
-class Sgd {
+// Stochastic gradient descent: v = momentum · v + g, w -= lr · v, or with Nesterov's momentum lr · (g + momentum · v).
+// Weight decay adds to the gradient.
+class Sgd : public Optimizer {
  public:
-  Sgd(std::vector<Tensor> parameters, const SgdOptions& options);
-
-  void step();
-  double lr() const;
-  void set_lr(double lr);  // seen by compiled steps too
-
-  // Learning rate and velocities by name, for checkpoints.
-  std::vector<std::pair<std::string, Tensor>> state() const;
+  Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
+  Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options = {});
 
  private:
-  std::vector<Tensor> parameters_;
-  std::vector<Tensor> velocities_;
-  Tensor lr_;
+  void update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
+              const UpdateScalars& scalars) override;
+
   SgdAttrs attrs_;
 };
 

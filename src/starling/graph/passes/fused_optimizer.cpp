@@ -3,12 +3,10 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/update.h"
 
 namespace starling::passes {
 namespace {
-
-constexpr std::size_t kW = 0, kV = 1, kG = 2, kLr = 3;
 
 // Gradients wait for the update they were joined into: a group holds no more of them than this. Beyond, a kernel has
 // work enough for all threads, and an update by itself runs as soon as its gradient is there.
@@ -16,8 +14,18 @@ constexpr std::size_t kMostBytes = 1 << 20;
 
 using Group = std::vector<NodeId>;
 
+UpdateLayout layout_of(const Node& update) { return *update_layout(*update.op, update.attrs); }
+
+ValueId gradient_of(const Node& update) { return update.in[layout_of(update).targets]; }
+
+std::span<const ValueId> targets_of(const Node& update) { return {update.in.data(), layout_of(update).targets}; }
+
+std::span<const ValueId> scalars_of(const Node& update) {
+  return {update.in.data() + layout_of(update).targets + 1, layout_of(update).scalars};
+}
+
 std::size_t gradient_bytes(const Graph& graph, NodeId update) {
-  const TensorType& type = graph.value(graph.node(update).in[kG]).type;
+  const TensorType& type = graph.value(gradient_of(graph.node(update))).type;
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
 
@@ -28,8 +36,9 @@ std::size_t gradient_bytes(const Graph& graph, const Group& group) {
 }
 
 bool alike(const Graph& graph, const Node& a, const Node& b) {
-  return a.attrs == b.attrs && a.device == b.device && a.lane == b.lane && a.in[kLr] == b.in[kLr] &&
-         graph.value(a.in[kW]).type.dtype == graph.value(b.in[kW]).type.dtype;
+  return a.op == b.op && a.attrs == b.attrs && a.device == b.device && a.lane == b.lane &&
+         std::ranges::equal(scalars_of(a), scalars_of(b)) &&
+         graph.value(a.in[0]).type.dtype == graph.value(b.in[0]).type.dtype;
 }
 
 // Whether one of `nodes` needs a result of one of the group, through data or control edges. Both ascend.
@@ -78,11 +87,17 @@ ValueId root(const Graph& graph, ValueId id) {
 
 // Whether one of two updates reads what the other overwrites.
 bool share_state(const Graph& graph, const Node& a, const Node& b) {
-  const auto reads = [&](const Node& reader, ValueId written) {
-    const auto is_it = [&](ValueId id) { return root(graph, id) == root(graph, written); };
-    return std::any_of(reader.in.begin(), reader.in.end(), is_it);
+  const auto reads = [&](const Node& reader, const Node& writer) {
+    return std::any_of(reader.in.begin(), reader.in.end(), [&](ValueId read) {
+      return std::ranges::any_of(targets_of(writer), [&](ValueId w) { return root(graph, w) == root(graph, read); });
+    });
   };
-  return reads(a, b.in[kW]) || reads(a, b.in[kV]) || reads(b, a.in[kW]) || reads(b, a.in[kV]);
+  return reads(a, b) || reads(b, a);
+}
+
+bool is_single_update(const Node& node) {
+  const auto layout = update_layout(*node.op, node.attrs);
+  return layout && layout->tensors(node.in.size()) == 1;
 }
 
 // In the order in which their gradients are made, so that neighbours are joined.
@@ -90,9 +105,9 @@ std::vector<NodeId> updates(const Graph& graph) {
   std::vector<NodeId> found;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (is_op(node, "sgd_update") && node.after.empty() && gradient_bytes(graph, id) < kMostBytes) found.push_back(id);
+    if (is_single_update(node) && node.after.empty() && gradient_bytes(graph, id) < kMostBytes) found.push_back(id);
   }
-  const auto made = [&](NodeId id) { return graph.value(graph.node(id).in[kG]).node; };
+  const auto made = [&](NodeId id) { return graph.value(gradient_of(graph.node(id))).node; };
   std::stable_sort(found.begin(), found.end(), [&](NodeId a, NodeId b) { return made(a) < made(b); });
   return found;
 }
@@ -161,23 +176,29 @@ class Joiner {
   }
 
   void emit(const Group& group) {
-    static const OpDef& op = find_op("sgd_update_many");
+    const Node& last = graph_.node(group.back());
+    const std::size_t targets = layout_of(last).targets;
     std::vector<ValueId> in;
-    for (std::size_t operand : {kW, kV, kG}) {
+    for (std::size_t operand = 0; operand <= targets; ++operand) {
       for (NodeId id : group) in.push_back(rewriter_.map(graph_.node(id).in[operand]));
     }
-    const Node& last = graph_.node(group.back());
-    in.push_back(rewriter_.map(last.in[kLr]));
-    const NodeId made = rewriter_.emit(op, in, last.attrs, group.back());
+    for (ValueId scalar : scalars_of(last)) in.push_back(rewriter_.map(scalar));
+    const NodeId made = rewriter_.emit(joined_op(last), in, last.attrs, group.back());
     rewriter_.to().node(made).scope = {};
-    for (std::size_t i = 0; i < group.size(); ++i) name_results(group[i], made, {i, group.size() + i});
+    for (std::size_t i = 0; i < group.size(); ++i) name_results(group[i], made, i, group.size());
     release();
   }
 
-  void name_results(NodeId update, NodeId made, std::array<std::size_t, 2> at) {
-    for (std::size_t i = 0; i < at.size(); ++i) {
+  // Most updates take any number of tensors themselves.
+  static const OpDef& joined_op(const Node& update) {
+    static const OpDef& sgd = find_op("sgd_update_many");
+    return is_op(update, "sgd_update") ? sgd : *update.op;
+  }
+
+  void name_results(NodeId update, NodeId made, std::size_t at, std::size_t count) {
+    for (std::size_t i = 0; i < graph_.node(update).out.size(); ++i) {
       const ValueId old = graph_.node(update).out[i];
-      const ValueId fresh = rewriter_.to().node(made).out[at[i]];
+      const ValueId fresh = rewriter_.to().node(made).out[i * count + at];
       rewriter_.set(old, fresh);
       rewriter_.to().value(fresh).spec = graph_.value(old).spec;
     }

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "starling/nn/declared.h"
-#include "starling/nn/infer.h"
 #include "starling/nn/layer_kinds.h"
 #include "starling/nn/reshape.h"
 #include "starling/nn/setting_types.h"
@@ -127,10 +126,10 @@ void expect_same(const char* name, const TensorType& a, const TensorType& b) {
 }
 
 std::shared_ptr<Module> residual(const ResidualOptions& o, const TensorType& sample) {
-  const auto body = declared_net(*o.body, sample);
-  const auto shortcut = o.shortcut ? declared_net(*o.shortcut, sample) : nullptr;
-  expect_same("residual", sample_type(*body, {&sample, 1}), shortcut ? sample_type(*shortcut, {&sample, 1}) : sample);
-  return std::make_shared<Residual>(body, shortcut);
+  const DeclaredNet body = declared_layers(*o.body, sample);
+  const DeclaredNet shortcut = o.shortcut ? declared_layers(*o.shortcut, sample) : DeclaredNet{nullptr, sample};
+  expect_same("residual", body.sample, shortcut.sample);
+  return std::make_shared<Residual>(body.module, shortcut.module);
 }
 
 std::shared_ptr<Module> parallel(const ParallelOptions& o, const TensorType& sample) {
@@ -138,11 +137,11 @@ std::shared_ptr<Module> parallel(const ParallelOptions& o, const TensorType& sam
   std::optional<TensorType> first;
   for (std::size_t i = 0; i < o.branches.size(); ++i) {
     const bool nothing = o.branches[i].as_list().empty();
-    const std::shared_ptr<Module> branch = nothing ? std::make_shared<Identity>() : declared_net(o.branches[i], sample);
-    const TensorType type = sample_type(*branch, {&sample, 1});
-    if (!first) first = type;
-    if (o.join != Join::concat) expect_same("parallel", *first, type);
-    net->add_shared("branch" + std::to_string(i + 1), branch);
+    const DeclaredNet branch =
+        nothing ? DeclaredNet{std::make_shared<Identity>(), sample} : declared_layers(o.branches[i], sample);
+    if (!first) first = branch.sample;
+    if (o.join != Join::concat) expect_same("parallel", *first, branch.sample);
+    net->add_shared("branch" + std::to_string(i + 1), branch.module);
   }
   return net;
 }
@@ -151,9 +150,9 @@ std::shared_ptr<Module> repeat(const RepeatOptions& o, const TensorType& sample)
   if (o.share) return std::make_shared<Recur>(o.times, declared_net(*o.layers, sample));
   TensorType type = sample;
   return std::make_shared<Repeat>(o.times, [&](std::int64_t) {
-    auto part = declared_net(*o.layers, type);
-    type = sample_type(*part, {&type, 1});
-    return part;
+    DeclaredNet part = declared_layers(*o.layers, type);
+    type = part.sample;
+    return part.module;
   });
 }
 

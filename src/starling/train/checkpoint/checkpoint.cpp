@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
+#include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -24,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTensors = "tensors.safetensors";
+constexpr std::string_view kTensors = "tensors";
+constexpr std::string_view kExtension = ".safetensors";
 constexpr const char* kManifest = "manifest.json";
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kTemporary = ".tmp-";  // being written or being removed; never read
@@ -120,6 +123,60 @@ Result<Manifest> load_manifest(const fs::path& folder) {
   return attempt([&] { return parse_manifest(*text, (folder / kManifest).string()); });
 }
 
+std::string shard_name(std::size_t index, std::size_t count) {
+  if (count == 1) return fmt::format("{}{}", kTensors, kExtension);
+  return fmt::format("{}-{:05}-of-{:05}{}", kTensors, index + 1, count, kExtension);
+}
+
+bool is_shard(std::string_view name) { return name.starts_with(kTensors) && name.ends_with(kExtension); }
+
+// Runs of tensors that share a file, in their order.
+std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor> tensors, std::uint64_t most) {
+  std::vector<std::span<const NamedTensor>> shards;
+  std::size_t begin = 0;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i].tensor;
+    const std::uint64_t size = static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
+    if (i > begin && bytes + size > most) {
+      shards.push_back(tensors.subspan(begin, i - begin));
+      begin = i;
+      bytes = 0;
+    }
+    bytes += size;
+  }
+  shards.push_back(tensors.subspan(begin));
+  return shards;
+}
+
+Result<ManifestFile> write_shard(const fs::path& folder, const std::string& name, std::span<const NamedTensor> tensors,
+                                 const SafetensorsMetadata& metadata) {
+  auto file = FileWriter::create(folder / name);
+  if (!file) return file.failure();
+  if (auto result = write_safetensors(*file, tensors, metadata); !result) return result.failure();
+  if (auto result = file->finish(); !result) return result.failure();
+  return ManifestFile{name, file->size(), file->checksum()};
+}
+
+Result<void> add_tensors(std::shared_ptr<const MappedFile> file, const std::string& name,
+                         std::vector<NamedTensor>& into) {
+  auto shard = SafetensorsFile::open(std::move(file), name);
+  if (!shard) return shard.failure();
+  auto read = attempt([&] { return shard->tensors(); });
+  if (!read) return read.failure();
+  for (auto& tensor : *read) into.push_back(std::move(tensor));
+  return {};
+}
+
+// The first name that stands in two shards; empty when there is none.
+std::string repeated_name(const std::vector<NamedTensor>& tensors) {
+  std::set<std::string_view> seen;
+  for (const auto& [name, tensor] : tensors) {
+    if (!seen.insert(name).second) return name;
+  }
+  return "";
+}
+
 Result<Checkpoint> load_folder(const fs::path& folder) {
   auto manifest = load_manifest(folder);
   if (!manifest) return manifest.failure();
@@ -128,22 +185,22 @@ Result<Checkpoint> load_folder(const fs::path& folder) {
   for (const auto& entry : manifest->files) {
     auto file = map_checked(folder, entry);
     if (!file) return file.failure();
-    if (entry.name != kTensors) continue;
-    auto tensors = SafetensorsFile::open(std::move(*file), (folder / kTensors).string());
-    if (!tensors) return tensors.failure();
-    auto read = attempt([&] { return tensors->tensors(); });
-    if (!read) return read.failure();
-    checkpoint.tensors = std::move(*read);
+    if (!is_shard(entry.name)) continue;
     found = true;
+    if (auto added = add_tensors(std::move(*file), (folder / entry.name).string(), checkpoint.tensors); !added)
+      return added.failure();
   }
-  if (!found) return failure("[checkpoint] {}: expected {} in the manifest, got none", folder.string(), kTensors);
+  if (!found) return failure("[checkpoint] {}: expected tensors in the manifest, got none", folder.string());
+  if (const auto name = repeated_name(checkpoint.tensors); !name.empty())
+    return failure("[checkpoint] {}: expected every tensor once, got '{}' twice", folder.string(), name);
   return checkpoint;
 }
 
 }  // namespace
 
-CheckpointFolder::CheckpointFolder(fs::path folder, int keep) : folder_(std::move(folder)), keep_(keep) {
-  check(keep >= 2, "[checkpoint] expected to keep at least 2, got {}", keep);
+CheckpointFolder::CheckpointFolder(fs::path folder, const CheckpointFolderOptions& options)
+    : folder_(std::move(folder)), options_(options) {
+  check(options.keep >= 2, "[checkpoint] expected to keep at least 2, got {}", options.keep);
 }
 
 fs::path CheckpointFolder::path_of(std::int64_t step) const { return folder_ / fmt::format("{}{:08}", kPrefix, step); }
@@ -181,15 +238,15 @@ Result<fs::path> CheckpointFolder::save(const Checkpoint& checkpoint) const {
 
 Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::path& temporary) const {
   if (auto result = create_folder(temporary); !result) return result;
-  auto tensors = FileWriter::create(temporary / kTensors);
-  if (!tensors) return tensors.failure();
   const SafetensorsMetadata metadata = {{"step", std::to_string(checkpoint.step)}};
-  if (auto result = write_safetensors(*tensors, checkpoint.tensors, metadata); !result) return result;
-  if (auto result = tensors->finish(); !result) return result;
+  Manifest manifest{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra};
+  const auto shards = in_shards(checkpoint.tensors, options_.shard_bytes);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    auto written = write_shard(temporary, shard_name(i, shards.size()), shards[i], metadata);
+    if (!written) return written.failure();
+    manifest.files.push_back(std::move(*written));
+  }
   if (auto result = sync_folder(temporary); !result) return result;
-
-  const Manifest manifest{
-      .step = checkpoint.step, .files = {{kTensors, tensors->size(), tensors->checksum()}}, .extra = checkpoint.extra};
   auto file = FileWriter::create(temporary / kManifest);
   if (!file) return file.failure();
   if (auto result = file->write(format_manifest(manifest)); !result) return result;
@@ -202,7 +259,7 @@ Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::pat
 void CheckpointFolder::prune(std::int64_t newest) const {
   auto old = steps();
   std::erase_if(old, [&](std::int64_t step) { return step > newest; });
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < old.size(); ++i) {
+  for (std::size_t i = 0; i + static_cast<std::size_t>(options_.keep) < old.size(); ++i) {
     const fs::path path = path_of(old[i]);
     const fs::path doomed = folder_ / (std::string(kTemporary) + path.filename().string());
     if (::rename(path.c_str(), doomed.c_str()) == 0) remove_folder(doomed);

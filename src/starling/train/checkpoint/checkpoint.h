@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "starling/base/result.h"
@@ -24,11 +25,19 @@ struct LoadedCheckpoint {
   std::vector<std::string> skipped;  // newer ones that were not whole, each with its reason
 };
 
-// Checkpoints of one run, one folder each: <folder>/step-00000042/{tensors.safetensors, manifest.json}. Killing the
-// process at any moment leaves whole checkpoints only. One writer at a time; failures of the disk come back as results.
+struct CheckpointFolderOptions {
+  int keep = 3;                                        // newest ones that stay, at least 2
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30;  // of tensors in one file; a larger tensor has a file of its own
+};
+
+// Checkpoints of one run, one folder each: <folder>/step-00000042/{tensors.safetensors, manifest.json}, or, beyond
+// shard_bytes, tensors-00001-of-00003.safetensors and so on. Killing the process at any moment leaves whole checkpoints
+// only. One writer at a time; failures of the disk come back as results.
 class CheckpointFolder {
  public:
-  explicit CheckpointFolder(std::filesystem::path folder, int keep = 3);  // keep: newest ones that stay, at least 2
+  explicit CheckpointFolder(std::filesystem::path folder, const CheckpointFolderOptions& options = {});
+  CheckpointFolder(std::filesystem::path folder, int keep)
+      : CheckpointFolder(std::move(folder), CheckpointFolderOptions{.keep = keep}) {}
 
   // Writes, makes durable, publishes, then removes the oldest ones beyond `keep`. Streams: the extra memory is one
   // tensor at most, and only for those not dense on a CPU. Returns the checkpoint's folder. Fails, leaving what was
@@ -46,7 +55,7 @@ class CheckpointFolder {
   void prune(std::int64_t newest) const;
 
   std::filesystem::path folder_;
-  int keep_;
+  CheckpointFolderOptions options_;
 };
 
 }  // namespace starling

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "starling/kernels/cpu/update_numbers.h"
+
+namespace starling {
+
+// One parameter of a fused update: contiguous arrays of n elements.
+template <class T>
+struct UpdateTensor {
+  static constexpr std::size_t kMost = 4;
+  T* targets[kMost];  // the weight, then its states
+  const T* gradient;
+  std::int64_t n;
+};
+
+// One step for every element of every tensor: one pass over memory and one parallel region over all tensors, cut by
+// elements. Results do not depend on the threads. Never allocates.
+template <class T>
+void update_tensors(std::span<const UpdateTensor<T>> tensors, const UpdateNumbers<T>& numbers);
+
+// One tensor on this thread: what the update of rows is made of.
+template <class T>
+void update_piece(const UpdateTensor<T>& tensor, const UpdateNumbers<T>& numbers);
+
+// The same for rules that need norms of whole tensors first: two passes, two regions. `scratch` holds
+// trust_scratch(tensors) bytes.
+template <class T>
+void update_trusted(std::span<const UpdateTensor<T>> tensors, const TrustNumbers<T>& numbers, void* scratch);
+std::size_t trust_scratch(std::span<const std::int64_t> sizes);
+
+}  // namespace starling

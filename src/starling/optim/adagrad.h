@@ -1,0 +1,26 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/optim/rule_optimizer.h"
+
+namespace starling::optim {
+
+struct AdagradOptions {
+  double lr = 0.01;
+  double lr_decay = 0;
+  double weight_decay = 0;
+  double initial_accumulator = 0;
+  double eps = 1e-10;
+  std::string name = "adagrad";  // of its state
+  static Settings settings();
+};
+
+// Adagrad (Duchi, Hazan and Singer 2011): steps over the root of the sum of all squared gradients.
+class Adagrad : public RuleOptimizer<AdagradUpdateAttrs> {
+ public:
+  explicit Adagrad(std::vector<ParameterGroup> groups, const AdagradOptions& options = {});
+  explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {})
+      : Adagrad(one_group(std::move(parameters)), options) {}
+};
+
+}  // namespace starling::optim

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/optim/rule_optimizer.h"
+
+namespace starling::optim {
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool amsgrad = false;
+  std::string name = "adam";  // of its state
+  static Settings settings();
+};
+
+// Adam (Kingma and Ba 2015): steps of the mean gradient over its root mean square. Weight decay adds to the gradient.
+class Adam : public RuleOptimizer<AdamUpdateAttrs> {
+ public:
+  explicit Adam(std::vector<ParameterGroup> groups, const AdamOptions& options = {});
+  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {})
+      : Adam(one_group(std::move(parameters)), options) {}
+};
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  bool amsgrad = false;
+  std::string name = "adamw";  // of its state
+  static Settings settings();
+};
+
+// Adam with decoupled weight decay (Loshchilov and Hutter 2019): weights shrink by lr · weight_decay beside the step.
+class AdamW : public RuleOptimizer<AdamUpdateAttrs> {
+ public:
+  explicit AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options = {});
+  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {})
+      : AdamW(one_group(std::move(parameters)), options) {}
+};
+
+}  // namespace starling::optim

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/optim/rule_optimizer.h"
+
+namespace starling::optim {
+
+struct AdamaxOptions {
+  double lr = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  std::string name = "adamax";  // of its state
+  static Settings settings();
+};
+
+// Adamax (Kingma and Ba 2015): Adam with the largest gradient in the place of the root mean square.
+class Adamax : public RuleOptimizer<AdamaxUpdateAttrs> {
+ public:
+  explicit Adamax(std::vector<ParameterGroup> groups, const AdamaxOptions& options = {});
+  explicit Adamax(std::vector<Tensor> parameters, const AdamaxOptions& options = {})
+      : Adamax(one_group(std::move(parameters)), options) {}
+};
+
+}  // namespace starling::optim

@@ -1,0 +1,55 @@
+#include "starling/optim/sgd.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/row_sparse.h"
+#include "starling/optim/add_kind.h"
+
+namespace starling::optim {
+
+Settings SgdOptions::settings() {
+  using O = SgdOptions;
+  return {setting("lr", &O::lr, "the learning rate", {.min = 0}),
+          setting("momentum", &O::momentum, "how much of the last step is kept", {.min = 0}),
+          setting("weight_decay", &O::weight_decay, "times the weights, added to the gradient", {.min = 0}),
+          setting("nesterov", &O::nesterov, "look ahead along the momentum")};
+}
+
+namespace {
+
+auto setup_of(const SgdOptions& o) {
+  check(o.momentum >= 0, "[{}] expected a momentum of at least 0, got {}", o.name, o.momentum);
+  return o;
+}
+
+}  // namespace
+
+Sgd::Sgd(std::vector<Tensor> parameters, const SgdOptions& options)
+    : Sgd(std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options) {}
+
+Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
+    : Optimizer(std::move(groups), {.name = setup_of(options).name,
+                                    .lr = options.lr,
+                                    .weight_decay = options.weight_decay,
+                                    .states = {{"velocity"}}}),
+      attrs_{options.momentum, options.weight_decay, options.nesterov} {}
+
+// The op of its own can be joined with the product that makes the gradient; it knows neither rows nor skips, for which
+// the general one stands in.
+void Sgd::update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
+                 const UpdateScalars& scalars) {
+  if (!scalars.skip.defined()) {
+    return sgd_update(targets[0], targets[1], gradient, scalars.lr, {attrs_.momentum, weight_decay, attrs_.nesterov});
+  }
+  const MomentumUpdateAttrs attrs{
+      .momentum = attrs_.momentum, .weight_decay = weight_decay, .nesterov = attrs_.nesterov};
+  starling::update(named_op<"momentum_update">(), attrs, targets.first(1 + attrs.states()), gradient, scalars);
+}
+
+}  // namespace starling::optim
+
+namespace starling {
+void register_optimizer_sgd(optim::OptimizerKinds& kinds) {
+  optim::add_kind<optim::Sgd, optim::SgdOptions>(kinds, "sgd", "stochastic gradient descent with momentum");
+}
+}  // namespace starling

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/optim/rule_optimizer.h"
+
+namespace starling::optim {
+
+struct LionOptions {
+  double lr = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+  std::string name = "lion";  // of its state
+  static Settings settings();
+};
+
+// Lion (Chen and others 2023): steps of one size in the direction of a mean gradient; weight decay is decoupled.
+class Lion : public RuleOptimizer<LionUpdateAttrs> {
+ public:
+  explicit Lion(std::vector<ParameterGroup> groups, const LionOptions& options = {});
+  explicit Lion(std::vector<Tensor> parameters, const LionOptions& options = {})
+      : Lion(one_group(std::move(parameters)), options) {}
+};
+
+}  // namespace starling::optim

@@ -1,0 +1,74 @@
+#include "starling/optim/loss_scaler.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/logical.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/row_sparse.h"
+#include "starling/ops/select.h"
+#include "starling/ops/state.h"
+#include "starling/optim/clip.h"
+
+namespace starling::optim {
+
+Settings LossScalerOptions::settings() {
+  using O = LossScalerOptions;
+  return {setting("initial", &O::initial, "the scale of the first step", {.min = 0}),
+          setting("growth", &O::growth, "times the scale after many good steps", {.min = 1}),
+          setting("backoff", &O::backoff, "times the scale after an overflow", {.min = 0, .max = 1}),
+          setting("interval", &O::interval, "good steps in a row before the scale grows", {.min = 1})};
+}
+
+LossScaler::LossScaler(const LossScalerOptions& options) : options_(options) {
+  check(options.initial > 0 && options.growth >= 1 && options.backoff > 0 && options.backoff <= 1 &&
+            options.interval >= 1,
+        "[LossScaler] expected a scale above 0, growth of at least 1, backoff in (0, 1] and an interval of at least 1, "
+        "got {}, {}, {} and {}",
+        options.initial, options.growth, options.backoff, options.interval);
+  scale_ = from_doubles({&options.initial, 1}, {}, DType::f32);
+  scale_.set_name(options.name + ".scale");
+  good_ = zeros({});
+  good_.set_name(options.name + ".good_steps");
+}
+
+Tensor LossScaler::scale(const Tensor& loss) const { return mul(loss, cast(scale_, loss.dtype())); }
+
+Tensor LossScaler::unscale(const std::vector<Tensor>& parameters) const {
+  const NoGrad no_grad;
+  const Tensor inverse = div(1, scale_);
+  Tensor finite;
+  for (const auto& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    const Tensor one = all(isfinite(is_row_sparse(gradient) ? row_values(gradient) : gradient));
+    finite = finite.defined() ? logical_and(finite, one) : one;
+    parameter.set_grad(scaled_gradient(gradient, inverse));
+  }
+  return finite.defined() ? logical_not(finite) : full({}, 0, DType::boolean);
+}
+
+void LossScaler::update(const Tensor& skip) {
+  const NoGrad no_grad;
+  const Tensor good = add(good_, 1), grows = greater_equal(good, static_cast<double>(options_.interval));
+  const Tensor next = where(grows, mul(scale_, options_.growth), scale_);
+  const Tensor zero = full({}, 0);
+  // A scale of infinity would never come back.
+  const Tensor bounded = where(isfinite(next), next, scale_);
+  assign(scale_, where(skip, mul(scale_, options_.backoff), bounded));
+  assign(good_, where(logical_or(skip, grows), zero, good));
+}
+
+Tensor LossScaler::step(Optimizer& optimizer) {
+  const Tensor skip = unscale(optimizer.parameters());
+  optimizer.step(skip);
+  update(skip);
+  return skip;
+}
+
+std::vector<std::pair<std::string, Tensor>> LossScaler::state() const {
+  return {{scale_.name(), scale_}, {good_.name(), good_}};
+}
+
+}  // namespace starling::optim

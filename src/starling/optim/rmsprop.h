@@ -1,0 +1,27 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/optim/rule_optimizer.h"
+
+namespace starling::optim {
+
+struct RmspropOptions {
+  double lr = 0.01;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+  std::string name = "rmsprop";  // of its state
+  static Settings settings();
+};
+
+// RMSProp (Tieleman and Hinton 2012): steps over the root mean square of gradients; centered: over their deviation.
+class Rmsprop : public RuleOptimizer<RmspropUpdateAttrs> {
+ public:
+  explicit Rmsprop(std::vector<ParameterGroup> groups, const RmspropOptions& options = {});
+  explicit Rmsprop(std::vector<Tensor> parameters, const RmspropOptions& options = {})
+      : Rmsprop(one_group(std::move(parameters)), options) {}
+};
+
+}  // namespace starling::optim

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "starling/base/settings.h"
+#include "starling/optim/schedule.h"
+
+namespace starling::optim {
+
+// The schedules that jobs know by name, for C++: make_schedule(CosineOptions{.warmup = {.steps = 500}}). Times are
+// counted in steps or in epochs, t standing for those done; a length of 0 is the whole run behind the warm-up.
+enum class ScheduleUnit { step, epoch };
+
+// Before any schedule: the rate rises evenly from start · rate to the schedule's first; then the schedule begins.
+struct WarmupOptions {
+  std::int64_t steps = 0;
+  double start = 0.01;
+  static Settings settings();
+};
+std::unique_ptr<Schedule> with_warmup(std::unique_ptr<Schedule> schedule, const WarmupOptions& options);
+
+// `factor` for `length` steps or epochs, 1 after that; a length of 0 is forever.
+struct ConstantOptions {
+  double factor = 1;
+  std::int64_t length = 0;
+  ScheduleUnit unit = ScheduleUnit::epoch;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// gamma^⌊t / every⌋.
+struct StepOptions {
+  std::int64_t every = 30;
+  double gamma = 0.1;
+  ScheduleUnit unit = ScheduleUnit::epoch;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// gamma^(milestones that t has reached).
+struct MultiStepOptions {
+  std::vector<std::int64_t> milestones = {30, 60, 90};
+  double gamma = 0.1;
+  ScheduleUnit unit = ScheduleUnit::epoch;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// gammaᵗ, t being whole.
+struct ExponentialOptions {
+  double gamma = 0.95;
+  ScheduleUnit unit = ScheduleUnit::epoch;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// Evenly from `start` to `end`, which stays.
+struct LinearOptions {
+  double start = 1;
+  double end = 0;
+  std::int64_t length = 0;
+  ScheduleUnit unit = ScheduleUnit::step;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// end + (1 - end) · (1 - t / length)^power.
+struct PolynomialOptions {
+  double power = 1;
+  double end = 0;
+  std::int64_t length = 0;
+  ScheduleUnit unit = ScheduleUnit::step;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// end + (1 - end) · (1 + cos(π · t / length)) / 2.
+struct CosineOptions {
+  double end = 0;
+  std::int64_t length = 0;
+  ScheduleUnit unit = ScheduleUnit::step;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// The same again and again (SGDR), each round `times` as long as the last.
+struct CosineRestartsOptions {
+  std::int64_t first = 10;
+  std::int64_t times = 1;
+  double end = 0;
+  ScheduleUnit unit = ScheduleUnit::epoch;
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+// Up to the optimizer's own rate over the first `rise` of the run and down to next to nothing (Smith 2018); in three
+// phases back to the first rate before that.
+struct OneCycleOptions {
+  enum class Shape { cosine, linear };
+  double rise = 0.3;
+  double start = 0.04;  // of the rate
+  double end = 1e-4;    // of the first rate
+  Shape shape = Shape::cosine;
+  bool three_phases = false;
+  std::int64_t length = 0;
+  ScheduleUnit unit = ScheduleUnit::step;
+  static Settings settings();
+};
+// factor · rate whenever the metric of evaluations has not become better by the threshold for `patience` of them.
+struct PlateauOptions {
+  enum class Mode { min, max };
+  enum class Threshold { relative, absolute };
+  Mode mode = Mode::min;
+  double factor = 0.1;
+  std::int64_t patience = 10;
+  double threshold = 1e-4;
+  Threshold threshold_mode = Threshold::relative;
+  std::int64_t cooldown = 0;  // evaluations after a change that do not count
+  double least = 0;           // the smallest factor
+  WarmupOptions warmup{};
+  static Settings settings();
+};
+
+std::unique_ptr<Schedule> make_schedule(const ConstantOptions& options);
+std::unique_ptr<Schedule> make_schedule(const StepOptions& options);
+std::unique_ptr<Schedule> make_schedule(const MultiStepOptions& options);
+std::unique_ptr<Schedule> make_schedule(const ExponentialOptions& options);
+std::unique_ptr<Schedule> make_schedule(const LinearOptions& options);
+std::unique_ptr<Schedule> make_schedule(const PolynomialOptions& options);
+std::unique_ptr<Schedule> make_schedule(const CosineOptions& options);
+std::unique_ptr<Schedule> make_schedule(const CosineRestartsOptions& options);
+std::unique_ptr<Schedule> make_schedule(const OneCycleOptions& options);
+std::unique_ptr<Schedule> make_schedule(const PlateauOptions& options);
+
+}  // namespace starling::optim
