@@ -91,7 +91,9 @@ void expect_gradients_close(const std::string& name, DType dtype, double toleran
   double largest = 0;
   for (const auto& gradient : expected) largest = std::max(largest, norm(gradient).item());
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const double size = std::max(norm(expected[i]).item(), 1e-4 * largest);
+    // Contrastive divergence is the difference of two sums of nearly the same size.
+    const double cancelled = eager.recipe.objective == "contrastive_divergence" ? 10 : 1;
+    const double size = cancelled * std::max(norm(expected[i]).item(), 1e-4 * largest);
     EXPECT_LE(norm(got[i] - expected[i]).item(), tolerance * size) << (i < names.size() ? names[i].first : "the loss");
   }
 }
