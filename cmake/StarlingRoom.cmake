@@ -1,7 +1,8 @@
 # starling_room(name): an OBJECT library `starling_<name>` of every .cpp below src/starling/<name>.
 #
 # Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
-# is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
+# is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there; and so for */jpeg/ and
+# */png/. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
 # registration functions is generated, so that nothing central is edited when a family is added.
 set_property(GLOBAL PROPERTY STARLING_ROOMS "")
 
@@ -22,6 +23,14 @@ function(starling_room name)
     list(FILTER sources EXCLUDE REGEX "/protobuf/")
     set(protos)
   endif()
+  foreach(part jpeg png)
+    string(TOUPPER ${part} on)
+    if(STARLING_${on})
+      list(FILTER sources EXCLUDE REGEX "/no_${part}\\.cpp$")
+    else()
+      list(FILTER sources EXCLUDE REGEX "/${part}/")
+    endif()
+  endforeach()
   starling_generate_registry(${name} ${dir} generated)
   add_library(starling_${name} OBJECT ${sources} ${generated})
   target_link_libraries(starling_${name} PRIVATE starling_options PUBLIC starling_deps)
@@ -134,4 +143,10 @@ target_link_libraries(starling_deps INTERFACE
   PkgConfig::xxhash OpenBLAS::openmp ${STARLING_CUDA_LIBRARIES})
 if(STARLING_PROTOBUF)
   target_link_libraries(starling_deps INTERFACE protobuf::libprotobuf-lite)
+endif()
+if(STARLING_JPEG)
+  target_link_libraries(starling_deps INTERFACE JPEG::JPEG)
+endif()
+if(STARLING_PNG)
+  target_link_libraries(starling_deps INTERFACE PNG::PNG)
 endif()

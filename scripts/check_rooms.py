@@ -27,6 +27,8 @@ OPTIONAL_PARTS = {
     "zmq": (("ZMQ",), ("zmq",)),
     "grpc": (("GRPC",), ("grpc",)),
     "protobuf": (("PROTOBUF",), ("google/protobuf",)),
+    "jpeg": (("JPEG",), ("jpeglib",)),
+    "png": (("PNG",), ("png.h",)),
 }
 
 INCLUDE_ROOM = re.compile(r'\s*#\s*include\s+["<]starling/([^">]+)[">]')

@@ -5,8 +5,9 @@ build_packages=(
   libdnnl-dev libhwy-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libopenblas-openmp-dev
   libprotobuf-dev protobuf-compiler
+  libjpeg62-turbo-dev libpng-dev
 )
-data_packages=(dataset-fashion-mnist)
+data_packages=(dataset-fashion-mnist pocketsphinx-en-us)
 # libomp-dev only for the omp.h that clang-tidy reads; nothing links it.
 test_packages=(libgtest-dev clang-format clang-tidy libomp-dev git python3)
 

@@ -51,6 +51,24 @@ TEST(CliInspect, RefusesAnUnknownStageAndFormatByName) {
   EXPECT_EQ(run_starling("inspect").code, 2);
 }
 
+TEST(CliInspect, SummarisesFilesOfArrays) {
+  const testing::TestFolder folder("cli-inspect-data");
+  testing::write_tiny_fashion(folder.path(), 40, 10);
+  const std::string labels = "'" + (folder.path() / "train-labels-idx1-ubyte").string() + "'";
+  const auto names = run_starling("inspect data " + labels);
+  EXPECT_EQ(names.out, "train-labels-idx1-ubyte: 40 of u8[]\n") << names.err;
+  const auto stats = run_starling("inspect data " + labels + " --stats");
+  EXPECT_EQ(stats.code, 0) << stats.err;
+  for (const char* part : {"u8[]", "4.5", "2.8723", "10 different values", "10.0 %"})
+    EXPECT_TRUE(has(stats.out, part)) << part << "\n" << stats.out;
+  const auto few = run_starling("inspect data " + labels + " --stats --limit 4");
+  EXPECT_TRUE(has(few.out, "1 different values")) << few.out;  // the samples 0, 10, 20, 30 are of class 0
+  EXPECT_EQ(run_starling("inspect data /nowhere.idx").code, 2);
+  const auto unknown = run_starling("inspect data '" + testing::program_path().string() + "'");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(has(unknown.err, ".safetensors")) << unknown.err;
+}
+
 TEST(CliVerify, PassesAHealthyNetworkAndListsGradientsAndUpdates) {
   const auto ran = run_starling("verify sae_small --batch 2 --threads 1");
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;

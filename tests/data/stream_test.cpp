@@ -319,6 +319,14 @@ TEST(Stream, SavesAGoodStateAfterAnErrorAndGoesOnOnceItIsMended) {
   EXPECT_EQ(seen, expected);
 }
 
+TEST(Stream, RefusesAnEpochWithoutABatch) {
+  const Folder folder;
+  Loader empty(number_shards(folder.path(), {0, 0}), {}, {.batch = 2});
+  EXPECT_EQ(error_of([&] { empty.next(); }), "[loader] expected at least 1 samples in the shards, got 0");
+  Loader dropped(number_shards(folder.path(), {0, 3, 0}), {}, {.batch = 4, .drop_last = true});
+  EXPECT_EQ(error_of([&] { dropped.next(); }), "[loader] expected at least 4 samples in the shards, got 3");
+}
+
 TEST(Stream, RefusesShardsThatAreNotThere) {
   const Folder folder;
   auto shards = number_shards(folder.path(), {4});

@@ -74,6 +74,19 @@ TEST(BatchNorm2d, RanksThatExchangeStatisticsLeaveTheBuffersOfOneProcess) {
   EXPECT_NE(one[2], 0) << "the mean has moved";
 }
 
+// One rank's rows have a variance of their own, and so a factor of their own.
+TEST(BatchNorm2d, RanksWithStatisticsOfTheirOwnCorrectTheVarianceByTheirOwnCount) {
+  nn::Sequential net;
+  net.add("norm", nn::BatchNorm2d({.channels = 1, .momentum = 1}));
+  net.to(DType::f64);
+  CompileOptions options;
+  options.strategy = data_parallel({.workers = 2});
+  auto step = compile([&](const Tensor& x) { return sum(net(x)); }, options);
+  step(column({1, 5, 2, 2.5}));  // unbiased variances 8 and 0.125 of two rows each
+  EXPECT_NEAR(net.buffers()[0].item(), (3 + 2.25) / 2, 1e-12);
+  EXPECT_NEAR(net.buffers()[1].item(), (8 + 0.125) / 2, 1e-12);
+}
+
 TEST(BatchNorm2d, RefusesOtherChannels) {
   nn::BatchNorm2d norm({.channels = 3});
   EXPECT_THROW(norm(zeros({2, 4, 1, 1})), Error);

@@ -107,7 +107,10 @@ TEST_P(CompiledNet, FollowsEagerOverTwentySteps) {
     if (i == 0) first = last;
     EXPECT_NEAR(last, step.call(compiled.fields())[0].item(), 1e-3) << "step " << i;
   }
-  EXPECT_LT(last, first) << "twenty steps on one batch learn something";
+  // The number that contrastive divergence gives says nothing of what is learnt.
+  if (eager.recipe.objective != "contrastive_divergence") {
+    EXPECT_LT(last, first) << "twenty steps on one batch learn something";
+  }
 }
 
 // In eval mode batch norm uses the statistics that training has left in its buffers.

@@ -84,7 +84,7 @@ void IndexedRecords::read(const RecordRef& ref, std::span<const Tensor> sample) 
   if (record == nullptr || record->offset != ref.offset) {
     fail("[records] expected a record in {}, as the index says, got none that begins there", shards_->describe(ref));
   }
-  shards_->decoder().decode(*record, shards_->file(ref.shard).string(), sample);
+  shards_->decoder().decode(*record, shards_->name(ref.shard), sample);
   readers_->give_back(std::move(from));
 }
 

@@ -40,6 +40,7 @@ ShardSet::ShardSet(RecordShards shards) : shards_(std::move(shards)) {
     const FileSize size = size_of_file(file);
     if (!size.there) fail("[stream] expected the shard {}, got: {}", file.string(), size.problem);
     sizes_.push_back(size.bytes);
+    names_.push_back(file.string());
   }
 }
 
@@ -55,14 +56,14 @@ std::string ShardSet::fingerprint() const {
 }
 
 std::string ShardSet::describe(const RecordRef& ref) const {
-  return fmt::format("shard {} at offset {}", file(ref.shard).string(), ref.offset);
+  return fmt::format("shard {} at offset {}", name(ref.shard), ref.offset);
 }
 
 void ShardSet::check_unchanged(std::int64_t shard) const {
   const std::uint64_t before = sizes_[static_cast<std::size_t>(shard)];
   const FileSize now = size_of_file(file(shard));
   if (now.there && now.bytes == before) return;
-  fail("[stream] expected shard {} to stay as it was with {} bytes, got {}", file(shard).string(), before,
+  fail("[stream] expected shard {} to stay as it was with {} bytes, got {}", name(shard), before,
        now.there ? fmt::format("{} bytes", now.bytes) : now.problem);
 }
 

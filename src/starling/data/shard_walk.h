@@ -24,6 +24,7 @@ class ShardSet {
 
   std::int64_t size() const { return static_cast<std::int64_t>(shards_.files.size()); }
   const std::filesystem::path& file(std::int64_t shard) const { return shards_.files[static_cast<std::size_t>(shard)]; }
+  const std::string& name(std::int64_t shard) const { return names_[static_cast<std::size_t>(shard)]; }
   const RecordDecoder& decoder() const { return *shards_.decoder; }
   std::string fingerprint() const;  // of the names and sizes
 
@@ -37,6 +38,7 @@ class ShardSet {
 
   RecordShards shards_;
   std::vector<std::uint64_t> sizes_;
+  std::vector<std::string> names_;  // with their folders, for messages
 };
 
 // Goes through the shards of one epoch in the epoch's order, reading from several in turn.

@@ -148,8 +148,8 @@ nlohmann::json RecordStream::state(const std::vector<const Journal*>& undone) co
 }
 
 void RecordStream::restore(const nlohmann::json& state) {
-  const nlohmann::json own = identity();  // items() would not keep it
-  for (const auto& [key, value] : own.items()) {
+  const nlohmann::json mine = identity();
+  for (const auto& [key, value] : mine.items()) {
     const auto& saved = state.at("identity").at(key);
     check(saved == value, "[stream] expected to go on with {} {} of the saved state, got {}", key, saved.dump(),
           value.dump());

@@ -80,10 +80,14 @@ void StreamBatches::plan(BatchPlan& plan, const std::atomic<bool>& stop) {
   to.ends_epoch = to.size == 0;
   if (to.size > 0) {
     to.after = {to.begin.epoch, to.begin.sample + to.size};
-  } else {
+  } else if (!stop) {
+    if (to.begin.sample == 0 && options_.stream.ranks == 1) {  // one rank of many may have a shard without records
+      fail("[loader] expected at least {} samples in the shards, got {}", options_.drop_last ? options_.batch : 1,
+           stream_.emitted());
+    }
     samples_per_epoch_ = to.begin.sample;
     to.after = {to.begin.epoch + 1, 0};
-    if (!stop) stream_.begin_epoch(to.after.epoch);
+    stream_.begin_epoch(to.after.epoch);
   }
   position_ = start_ = to.after;
 }
@@ -96,8 +100,7 @@ void StreamBatches::make(const BatchPlan& plan, std::int64_t begin, std::int64_t
     from.records[at].unpack(scratch.record);
     scratch.record.offset = from.refs[at].offset;
     const TensorList sample = sample_of(out, i - begin);
-    shards_->decoder().decode(scratch.record, shards_->file(from.refs[at].shard).string(),
-                              {sample.data(), sample.size()});
+    shards_->decoder().decode(scratch.record, shards_->name(from.refs[at].shard), {sample.data(), sample.size()});
   }
 }
 

@@ -34,9 +34,10 @@ void advance(std::vector<FieldView>& fields) {
   for (auto& field : fields) field.data += bytes_of(field.type);
 }
 
-std::vector<FieldView> views(std::span<const Tensor> tensors, const std::vector<TensorType>& types, std::size_t count) {
+void views(std::span<const Tensor> tensors, const std::vector<TensorType>& types, std::size_t count,
+           std::vector<FieldView>& fields) {
   check(tensors.size() == types.size(), "[transform] expected {} fields, got {}", types.size(), tensors.size());
-  std::vector<FieldView> fields;
+  fields.clear();
   for (std::size_t f = 0; f < types.size(); ++f) {
     TensorType batch = types[f];
     batch.shape.insert(0, static_cast<std::int64_t>(count));
@@ -45,7 +46,6 @@ std::vector<FieldView> views(std::span<const Tensor> tensors, const std::vector<
     }
     fields.push_back({types[f], static_cast<std::byte*>(tensors[f].raw())});
   }
-  return fields;
 }
 
 }  // namespace
@@ -70,8 +70,10 @@ TransformPipeline::TransformPipeline(std::vector<TransformStep> steps, std::vect
 void TransformPipeline::apply(std::span<const Tensor> in, std::span<const Tensor> out, std::span<const SampleKey> keys,
                               Scratch& scratch) const {
   check(!types_.empty(), "[transform] expected a pipeline made for a data set, got one by default");
-  auto from = views(in, types_.front(), keys.size());
-  const auto to = views(out, types_.back(), keys.size());
+  auto& from = scratch.from;
+  auto& to = scratch.to;
+  views(in, types_.front(), keys.size(), from);
+  views(out, types_.back(), keys.size(), to);
   if (keys.empty()) return;
   if (steps_.empty()) {
     for (std::size_t f = 0; f < from.size(); ++f)
@@ -83,17 +85,19 @@ void TransformPipeline::apply(std::span<const Tensor> in, std::span<const Tensor
     return;
   }
   if (first_batch_step_ > 0) {
-    std::vector<FieldView> middle;
-    lay_out(types_[first_batch_step_], keys.size(), scratch.batch[0], middle);
-    apply_to_samples(from, middle, keys, scratch);
-    from = std::move(middle);
+    lay_out(types_[first_batch_step_], keys.size(), scratch.batch[0], scratch.middle);
+    apply_to_samples(from, scratch.middle, keys, scratch);
+    std::swap(from, scratch.middle);
   }
   apply_to_batch(from, to, keys, scratch);
 }
 
 void TransformPipeline::apply_to_samples(std::span<const FieldView> in, std::span<const FieldView> out,
                                          std::span<const SampleKey> keys, Scratch& scratch) const {
-  std::vector<FieldView> first(in.begin(), in.end()), last(out.begin(), out.end());
+  auto& first = scratch.first;
+  auto& last = scratch.last;
+  first.assign(in.begin(), in.end());
+  last.assign(out.begin(), out.end());
   for (SampleKey key : keys) {
     scratch.in = first;
     for (std::size_t i = 0; i < first_batch_step_; ++i) {

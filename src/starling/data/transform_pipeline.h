@@ -10,13 +10,17 @@
 namespace starling {
 
 // Transforms one after another: those of a sample first, then those of a batch. Const and safe on any thread; each
-// thread that applies it brings a scratch of its own, which grows to what a batch needs and is then used over and over.
+// thread that applies it brings a scratch of its own, which grows to what a batch needs and is then used over and over,
+// without allocating.
 class TransformPipeline {
  public:
   struct Scratch {
     std::vector<std::byte> sample[2];
     std::vector<std::byte> batch[2];
-    std::vector<FieldView> in, out;
+    std::vector<FieldView> in, out;      // of one step
+    std::vector<FieldView> from, to;     // of all samples
+    std::vector<FieldView> middle;       // between the steps of samples and those of a batch
+    std::vector<FieldView> first, last;  // of the sample being made
   };
 
   TransformPipeline() = default;

@@ -1,7 +1,15 @@
 #include "starling/nn/module.h"
 
-#include <optional>
+#include <cxxabi.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <typeinfo>
+
+#include "starling/base/error.h"
+#include "starling/base/nearest.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/scope.h"
@@ -9,13 +17,79 @@
 
 namespace starling::nn {
 
+// What surrounds a call: the scope, the guard of frozen parameters, hooks.
+class Module::Call {
+ public:
+  Call(Module& module, std::span<const Tensor> in) : module_(module), in_(in) {
+    if (!module.name_.empty()) scope_.emplace(module.name_.substr(module.name_.rfind('.') + 1));
+    if (!module.parameters_.empty()) current_interpreter().depends_on(module.frozen_);
+    for (const auto& [number, hooks] : module.hooks_) {
+      if (hooks.before) hooks.before(module, in);
+    }
+  }
+  void done(std::span<const Tensor> out) const {
+    for (const auto& [number, hooks] : module_.hooks_) {
+      if (hooks.after) hooks.after(module_, in_, out);
+    }
+  }
+
+ private:
+  Module& module_;
+  std::span<const Tensor> in_;
+  std::optional<NameScope> scope_;
+};
+
 Tensor Module::operator()(const Tensor& x) {
-  std::optional<NameScope> scope;
-  if (!name_.empty()) scope.emplace(name_.substr(name_.rfind('.') + 1));
-  return forward(x);
+  const Call call(*this, {&x, 1});
+  Tensor y = forward(x);
+  call.done({&y, 1});
+  return y;
+}
+
+TensorList Module::operator()(std::span<const Tensor> xs) {
+  const Call call(*this, xs);
+  TensorList ys = forward_list(xs);
+  call.done({ys.data(), ys.size()});
+  return ys;
+}
+
+TensorList Module::forward_list(std::span<const Tensor> xs) {
+  check(xs.size() == 1, "[{}] expected one input, got {}", kind(), xs.size());
+  return {forward(xs[0])};
+}
+
+int Module::add_hooks(CallHooks hooks) {
+  const int number = hooks_.empty() ? 0 : hooks_.back().first + 1;
+  hooks_.emplace_back(number, std::move(hooks));
+  return number;
+}
+
+void Module::remove_hooks(int number) {
+  std::erase_if(hooks_, [&](const auto& entry) { return entry.first == number; });
+}
+
+std::string Module::kind() const {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), std::free);
+  const std::string name = status == 0 ? text.get() : typeid(*this).name();
+  return name.substr(name.rfind(':') + 1);
+}
+
+void Module::expect_new(const std::string& name) const {
+  const auto taken = [&](const auto& entries, const auto& name_of) {
+    return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) { return name_of(entry) == name; });
+  };
+  const auto entry_name = [](const Entry& entry) { return entry.name; };
+  check(!name.empty() && name.find('.') == std::string::npos, "[{}] expected a name without dots, got '{}'", kind(),
+        name);
+  check(!taken(parameters_, entry_name) && !taken(buffers_, entry_name) &&
+            !taken(children_, [](const auto& child) { return child.first; }),
+        "[{}] expected a new name, got '{}' again", kind(), name);
 }
 
 Tensor& Module::add_entry(Entries entries, std::string name, Tensor value) {
+  expect_new(name);
   (this->*entries).push_back({std::move(name), std::make_shared<Tensor>(std::move(value))});
   set_name(name_);
   return *(this->*entries).back().tensor;
@@ -30,40 +104,68 @@ Tensor& Module::add_buffer(std::string name, Tensor value) {
   return add_entry(&Module::buffers_, std::move(name), std::move(value));
 }
 
+void Module::add_child(std::string name, std::shared_ptr<Module> module) {
+  check(module != nullptr, "[{}] expected a module to add as '{}', got none", kind(), name);
+  expect_new(name);
+  children_.emplace_back(std::move(name), std::move(module));
+  set_name(name_);
+}
+
+// Backwards, so that what is shared keeps the name that comes first.
 void Module::set_name(const std::string& path) {
   name_ = path;
   const std::string prefix = path.empty() ? "" : path + ".";
-  for (auto& parameter : parameters_) parameter.tensor->set_name(prefix + parameter.name);
-  for (auto& buffer : buffers_) buffer.tensor->set_name(prefix + buffer.name);
-  for (auto& [name, child] : children_) child->set_name(prefix + name);
+  for (auto child = children_.rbegin(); child != children_.rend(); ++child)
+    child->second->set_name(prefix + child->first);
+  for (auto buffer = buffers_.rbegin(); buffer != buffers_.rend(); ++buffer)
+    buffer->tensor->set_name(prefix + buffer->name);
+  for (auto parameter = parameters_.rbegin(); parameter != parameters_.rend(); ++parameter)
+    parameter->tensor->set_name(prefix + parameter->name);
 }
 
-void Module::collect(Entries entries, std::vector<std::pair<std::string, Tensor>>& into) const {
+void Module::collect(Entries entries, NamedTensors& into) const {
   for (const auto& entry : this->*entries) into.emplace_back(entry.tensor->name(), *entry.tensor);
   for (const auto& [name, child] : children_) child->collect(entries, into);
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_parameters() const {
-  std::vector<std::pair<std::string, Tensor>> all;
+namespace {
+
+NamedTensors each_once(const NamedTensors& all) {
+  NamedTensors once;
+  std::set<const TensorImpl*> seen;
+  for (const auto& entry : all) {
+    if (seen.insert(entry.second.impl()).second) once.push_back(entry);
+  }
+  return once;
+}
+
+std::vector<Tensor> without_names(const NamedTensors& named) {
+  std::vector<Tensor> all;
+  all.reserve(named.size());
+  for (const auto& [name, tensor] : named) all.push_back(tensor);
+  return all;
+}
+
+}  // namespace
+
+NamedTensors Module::named_parameters() const {
+  NamedTensors all;
   collect(&Module::parameters_, all);
-  return all;
+  return each_once(all);
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
-  std::vector<std::pair<std::string, Tensor>> all;
+NamedTensors Module::named_buffers() const {
+  NamedTensors all;
   collect(&Module::buffers_, all);
-  return all;
+  return each_once(all);
 }
 
-std::vector<Tensor> Module::parameters() const {
-  std::vector<Tensor> all;
-  for (auto& [name, tensor] : named_parameters()) all.push_back(tensor);
-  return all;
-}
+std::vector<Tensor> Module::parameters() const { return without_names(named_parameters()); }
+std::vector<Tensor> Module::buffers() const { return without_names(named_buffers()); }
 
-std::vector<Tensor> Module::buffers() const {
-  std::vector<Tensor> all;
-  for (auto& [name, tensor] : named_buffers()) all.push_back(tensor);
+std::vector<Tensor> Module::trainable_parameters() const {
+  std::vector<Tensor> all = parameters();
+  std::erase_if(all, [](const Tensor& tensor) { return !tensor.requires_grad(); });
   return all;
 }
 
@@ -71,6 +173,42 @@ std::int64_t Module::parameter_count() const {
   std::int64_t count = 0;
   for (const auto& tensor : parameters()) count += tensor.numel();
   return count;
+}
+
+NamedTensors Module::state() const {
+  NamedTensors all = named_parameters();
+  for (auto& entry : named_buffers()) all.push_back(std::move(entry));
+  return all;
+}
+
+LoadReport Module::load_state(const NamedTensors& from, const LoadOptions& options) {
+  return load_tensors(state(), from, options);
+}
+
+std::vector<std::pair<std::string, Module*>> Module::named_modules() {
+  std::vector<std::pair<std::string, Module*>> all{{name_, this}};
+  for (const auto& [name, child] : children_) {
+    for (auto& entry : child->named_modules()) all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+void Module::apply(const std::function<void(Module&)>& f) {
+  f(*this);
+  for (const auto& [name, child] : children_) child->apply(f);
+}
+
+Module& Module::find(const std::string& path) {
+  if (path.empty()) return *this;
+  const std::string first = path.substr(0, path.find('.'));
+  std::vector<std::string> known;
+  for (const auto& [name, child] : children_) {
+    if (name == first) return child->find(path.size() == first.size() ? "" : path.substr(first.size() + 1));
+    known.push_back(name);
+  }
+  const std::string near = nearest(first, known);
+  fail("[{}] expected the name of a submodule{}, got '{}'{}", kind(), name_.empty() ? "" : " of " + name_, first,
+       near.empty() ? "" : " (did you mean '" + near + "'?)");
 }
 
 void Module::train(bool on) {
@@ -81,6 +219,12 @@ void Module::train(bool on) {
 bool Module::training() const {
   current_interpreter().depends_on(training_);
   return *training_;
+}
+
+void Module::freeze(bool on) {
+  *frozen_ = on;
+  for (auto& entry : parameters_) entry.tensor->set_requires_grad(!on);
+  for (auto& [name, child] : children_) child->freeze(on);
 }
 
 void Module::replace(const std::function<Tensor(const Tensor&)>& change) {

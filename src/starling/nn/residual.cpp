@@ -9,6 +9,11 @@ Residual::Residual(Sequential body, Sequential shortcut)
   if (shortcut.size() > 0) shortcut_ = add_module("shortcut", std::make_shared<Sequential>(std::move(shortcut)));
 }
 
+Residual::Residual(std::shared_ptr<Module> body, std::shared_ptr<Module> shortcut)
+    : body_(add_module("body", std::move(body))) {
+  if (shortcut) shortcut_ = add_module("shortcut", std::move(shortcut));
+}
+
 Tensor Residual::forward(const Tensor& x) { return add((*body_)(x), shortcut_ ? (*shortcut_)(x) : x); }
 
 }  // namespace starling::nn

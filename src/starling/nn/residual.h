@@ -8,13 +8,14 @@ namespace starling::nn {
 class Residual : public Module {
  public:
   explicit Residual(Sequential body, Sequential shortcut = {});
+  explicit Residual(std::shared_ptr<Module> body, std::shared_ptr<Module> shortcut = nullptr);
 
  protected:
   Tensor forward(const Tensor& x) override;
 
  private:
-  std::shared_ptr<Sequential> body_;
-  std::shared_ptr<Sequential> shortcut_;  // null: the identity
+  std::shared_ptr<Module> body_;
+  std::shared_ptr<Module> shortcut_;  // null: the identity
 };
 
 }  // namespace starling::nn

@@ -58,6 +58,8 @@ Net fitted(const Net& net, const DataFacts& data, std::span<const std::string> g
   };
   take("classes", data.classes);
   take("vocabulary", data.vocabulary);
+  take("target_vocabulary", data.target_vocabulary);
+  if (data.target.rank() == 1) take("target_tokens", data.target[0]);
   if (data.sample.rank() > 0) take("inputs", data.sample.numel());
   if (data.sample.rank() == 1) take("tokens", data.sample[0]);
   if (data.sample.rank() == 3) {
@@ -90,7 +92,8 @@ Tensor loss(const Recipe& recipe, nn::Module& net, std::span<const Tensor> field
         recipe.fields.size(), fields.size());
   if (auto* own = dynamic_cast<nn::OwnLoss*>(&net)) return own->own_loss(fields).loss;
   if (recipe.objective == "reconstruct") return mse(net(fields[0]), fields[0]);
-  return loss(net(fields[0]), fields[1]);
+  const Tensor logits = net(fields[0]);
+  return recipe.objective == "next_token" ? loss(logits, fields[1]) : cross_entropy(logits, fields[1]);
 }
 
 }  // namespace starling::zoo

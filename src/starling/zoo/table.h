@@ -79,9 +79,11 @@ struct DataFacts {
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;
   Shape sample{};  // of the input: [features], [tokens], [channels, height, width]
+  std::int64_t target_vocabulary = 0;
+  Shape target{};  // of sequences that are to be written: [tokens]
 };
 // The options that a user leaves open, taken from the data where the network has them: classes, vocabulary, tokens,
-// channels, image (height and width), inputs. `given` are the keys that the user set.
+// channels, image (height and width), inputs, target_vocabulary, target_tokens. `given` are the keys that the user set.
 Net fitted(const Net& net, const DataFacts& data, std::span<const std::string> given = {});
 
 // A random batch for a recipe in the default generator: normal or uniform numbers, ids, classes.

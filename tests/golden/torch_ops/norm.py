@@ -25,6 +25,12 @@ def batch_norm_train(inputs, attrs):
     return [y, x.mean(dims), x.var(dims, correction=0)]
 
 
+def unbiased_variance(inputs, attrs):
+    x, var = inputs
+    count = x.numel() // x.shape[1] if x.shape[1] else 0
+    return [var * count / (count - 1) if count > 1 else var.clone()]
+
+
 def batch_norm_infer(inputs, attrs):
     x, mean, var = inputs[:3]
     weight, bias = affine(inputs, 3)
@@ -154,6 +160,7 @@ OPS = {
     "batch_norm_train": batch_norm_train,
     "batch_norm_train_backward": backward(batch_view),
     "batch_norm_infer": batch_norm_infer,
+    "unbiased_variance": unbiased_variance,
     "batch_norm_infer_backward": batch_norm_infer_backward,
     "channel_squares": channel_squares,
     "layer_norm": layer_norm,

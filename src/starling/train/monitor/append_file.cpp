@@ -14,8 +14,7 @@ Result<AppendFile> AppendFile::open(const std::filesystem::path& path, std::uint
   if (path.has_parent_path()) {
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
-    if (error)
-      return failure("[monitor] expected to create {}, got: {}", path.parent_path().string(), error.message());
+    if (error) return failure("[monitor] expected to create {}, got: {}", path.parent_path().string(), error.message());
   }
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!fd) return failure("[monitor] expected to open {}, got: {}", path.string(), errno_text());

@@ -13,7 +13,7 @@
 #include "starling/base/result.h"
 #include "starling/graph/graph.h"
 #include "starling/train/monitor/histogram.h"
-#include "starling/train/monitor/image.h"
+#include "starling/train/monitor/picture.h"
 
 namespace starling {
 
@@ -49,7 +49,7 @@ class EventWriter {
   Result<void> scalars(std::int64_t step, std::span<const Scalar> values);  // values that are not finite as well
   Result<void> scalar(std::int64_t step, const std::string& tag, double value);
   Result<void> histogram(std::int64_t step, const std::string& tag, const Histogram& histogram);
-  Result<void> image(std::int64_t step, const std::string& tag, const Image& image);
+  Result<void> image(std::int64_t step, const std::string& tag, const Picture& image);
   Result<void> text(std::int64_t step, const std::string& tag, const std::string& markdown);
   Result<void> graph(const Graph& graph);
 

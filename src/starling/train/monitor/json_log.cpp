@@ -45,12 +45,16 @@ std::optional<std::int64_t> step_of(const Json& event) {
   return step->template get<std::int64_t>();
 }
 
-// Bytes of the whole, sound lines up to a step. Whatever follows a broken line is of no known step.
-std::uint64_t bytes_up_to(const fs::path& file, std::int64_t last) {
+// Bytes of the whole, sound lines up to a step, with or without the evaluation after it. Whatever follows a broken line
+// is of no known step.
+std::uint64_t bytes_up_to(const fs::path& file, std::int64_t last, bool evaluated) {
   std::uint64_t bytes = 0;
   for (Lines lines(file); lines.next();) {
-    const auto step = step_of(json::parse(lines.line(), nullptr, false));
+    const auto event = json::parse(lines.line(), nullptr, false);
+    const auto step = step_of(event);
     if (!step || *step > last) break;
+    const auto kind = event.find("event");
+    if (*step == last && !evaluated && kind != event.end() && *kind == "eval") break;
     bytes += lines.line().size() + 1;
   }
   return bytes;
@@ -108,11 +112,11 @@ class LogReader {
 
 }  // namespace
 
-Result<JsonLog> JsonLog::open(const fs::path& file, std::optional<std::int64_t> resumed_at) {
+Result<JsonLog> JsonLog::open(const fs::path& file, std::optional<std::int64_t> resumed_at, bool evaluated) {
   if (!resumed_at) {
     if (auto moved = step_aside(file); !moved) return moved.failure();
   }
-  auto opened = AppendFile::open(file, resumed_at ? bytes_up_to(file, *resumed_at) : 0);
+  auto opened = AppendFile::open(file, resumed_at ? bytes_up_to(file, *resumed_at, evaluated) : 0);
   if (!opened) return opened.failure();
   return JsonLog(std::move(*opened));
 }
@@ -134,7 +138,8 @@ std::vector<std::string> RunLog::names() const {
 
 Result<RunLog> read_run_log(const fs::path& run) {
   std::error_code error;
-  if (!fs::exists(run, error)) return failure("[log] expected the folder of a run, got {}, which is not there", run.string());
+  if (!fs::exists(run, error))
+    return failure("[log] expected the folder of a run, got {}, which is not there", run.string());
   const bool folder = fs::is_directory(run, error);
   const fs::path file = folder ? run / kLogName : run;
   if (!fs::exists(file, error))

@@ -26,7 +26,9 @@ class JsonLog {
  public:
   // A run that goes on after step `resumed_at` keeps the events up to it and loses the later ones, which it will make
   // again, and a torn last line. Not set: the run begins; a log that is there steps aside as log-before-1.jsonl.
-  static Result<JsonLog> open(const std::filesystem::path& file, std::optional<std::int64_t> resumed_at);
+  // `evaluated`: the evaluation after that step was before the resumption, and is not made again.
+  static Result<JsonLog> open(const std::filesystem::path& file, std::optional<std::int64_t> resumed_at,
+                              bool evaluated = true);
 
   Result<void> write(const nlohmann::ordered_json& event);
 

@@ -22,7 +22,7 @@ EventWriter::~EventWriter() = default;
 Result<void> EventWriter::scalars(std::int64_t, std::span<const Scalar>) { fail("{}", kMissing); }
 Result<void> EventWriter::scalar(std::int64_t, const std::string&, double) { fail("{}", kMissing); }
 Result<void> EventWriter::histogram(std::int64_t, const std::string&, const Histogram&) { fail("{}", kMissing); }
-Result<void> EventWriter::image(std::int64_t, const std::string&, const Image&) { fail("{}", kMissing); }
+Result<void> EventWriter::image(std::int64_t, const std::string&, const Picture&) { fail("{}", kMissing); }
 Result<void> EventWriter::text(std::int64_t, const std::string&, const std::string&) { fail("{}", kMissing); }
 Result<void> EventWriter::graph(const Graph&) { fail("{}", kMissing); }
 Result<void> EventWriter::begin_session(const HyperParameters&, const std::vector<std::string>&) {

@@ -11,15 +11,13 @@ using zoo::RecurrentLmOptions;
 using zoo::RecurrentOptions;
 
 // Ids [n, t] → the outputs of the last layer at every step, [t, n, width].
-template <class Cells, class CellOptions, class Options>
+template <class Layer, class Options>
 nn::Sequential walk(const char* name, const Options& o) {
   nn::Sequential net;
-  net.add("time_first", nn::TimeFirst()).add("embed", nn::Embedding({.vocabulary = o.vocabulary, .width = o.width}));
-  for (std::int64_t i = 1; i <= o.layers; ++i) {
-    const std::string number = o.layers == 1 ? "" : std::to_string(i);
-    net.add(name + number, Cells(CellOptions{.in = o.width, .hidden = o.width}));
-    if (o.dropout > 0) net.add("drop" + number, nn::Dropout(o.dropout));
-  }
+  net.add("time_first", nn::TimeFirst())
+      .add("embed", nn::Embedding({.vocabulary = o.vocabulary, .width = o.width}))
+      .add(name, Layer({.in = o.width, .hidden = o.width, .layers = o.layers, .dropout = o.dropout}));
+  if (o.dropout > 0) net.add("drop", nn::Dropout(o.dropout));
   return net;
 }
 
@@ -73,15 +71,18 @@ Settings zoo::RecurrentLmOptions::settings() {
   return all;
 }
 
-nn::Sequential zoo::lstm(const RecurrentOptions& o) { return answer(walk<nn::Lstm, nn::LstmOptions>("lstm", o), o); }
-nn::Sequential zoo::lstm_lm(const RecurrentLmOptions& o) {
-  return predict(walk<nn::Lstm, nn::LstmOptions>("lstm", o), o);
-}
+nn::Sequential zoo::lstm(const RecurrentOptions& o) { return answer(walk<nn::Lstm>("lstm", o), o); }
+nn::Sequential zoo::gru(const RecurrentOptions& o) { return answer(walk<nn::Gru>("gru", o), o); }
+nn::Sequential zoo::lstm_lm(const RecurrentLmOptions& o) { return predict(walk<nn::Lstm>("lstm", o), o); }
+nn::Sequential zoo::gru_lm(const RecurrentLmOptions& o) { return predict(walk<nn::Gru>("gru", o), o); }
 
 void register_zoo_recurrent(zoo::Table& table) {
   add_classifier(table, "lstm", "Embedding of 10000 words, LSTM 128 over 100 steps, mean over time, dense.", zoo::lstm);
+  add_classifier(table, "gru", "Embedding of 10000 words, GRU 128 over 100 steps, mean over time, dense.", zoo::gru);
   add_model(table, "lstm_lm", "Language model: embedding, two LSTM layers of 256, dense; 128 tokens out of 65.",
             zoo::lstm_lm);
+  add_model(table, "gru_lm", "Language model: embedding, two GRU layers of 256, dense; 128 tokens out of 65.",
+            zoo::gru_lm);
 }
 
 }  // namespace starling

@@ -14,8 +14,9 @@ struct RecurrentOptions {
   double dropout = 0;  // between layers and before the answer
   static Settings settings();
 };
-// Token ids i64[n, t] to one answer [n, classes]: embedding, LSTM, the mean over time, a dense layer.
+// Token ids i64[n, t] to one answer [n, classes]: embedding, LSTM or GRU, the mean over time, a dense layer.
 nn::Sequential lstm(const RecurrentOptions& options = {});
+nn::Sequential gru(const RecurrentOptions& options = {});
 
 struct RecurrentLmOptions {
   std::int64_t vocabulary = 65;
@@ -25,7 +26,8 @@ struct RecurrentLmOptions {
   double dropout = 0;
   static Settings settings();
 };
-// Token ids i64[n, t] to logits [n, t, vocabulary] of the next: embedding, LSTM, a dense layer.
+// Token ids i64[n, t] to logits [n, t, vocabulary] of the next: embedding, LSTM or GRU, a dense layer.
 nn::Sequential lstm_lm(const RecurrentLmOptions& options = {});
+nn::Sequential gru_lm(const RecurrentLmOptions& options = {});
 
 }  // namespace starling::zoo

@@ -20,8 +20,8 @@ struct Axis {
   double part(double value) const;  // 0 at low, 1 at high
 };
 
-// An axis that covers [low, high] (both > 0 when logarithmic) with about `marks` round numbers. `snug` ends at the data,
-// otherwise at the next marks, so that curves do not touch the frame.
+// An axis that covers [low, high] (both > 0 when logarithmic) with about `marks` round numbers. `snug` ends at the
+// data, otherwise at the next marks, so that curves do not touch the frame.
 Axis make_axis(double low, double high, int marks, bool logarithmic = false, bool snug = false);
 
 }  // namespace starling

@@ -53,7 +53,7 @@ Curve make_curve(const LogSeries& series, std::size_t run, const FigureOptions& 
     curve.x.push_back(x);
     curve.y.push_back(point.value);
   }
-  if (options.smooth > 0) {
+  if (options.smooth > 0 && !series.evaluated) {
     curve.raw = curve.y;
     curve.y = smoothed(curve.y, options.smooth);
   }
@@ -66,7 +66,7 @@ std::string scale_time(Figure& figure) {
   for (const auto& panel : figure.panels) {
     for (const auto& curve : panel.curves) longest = std::max(longest, curve.x.empty() ? 0 : curve.x.back());
   }
-  const auto [unit, seconds] = longest > 2 * 3600  ? std::pair("h", 3600.0)
+  const auto [unit, seconds] = longest > 2 * 3600 ? std::pair("h", 3600.0)
                                : longest > 2 * 60 ? std::pair("min", 60.0)
                                                   : std::pair("s", 1.0);
   for (auto& panel : figure.panels) {
@@ -78,6 +78,17 @@ std::string scale_time(Figure& figure) {
 }
 
 }  // namespace
+
+std::pair<double, double> x_range(const Figure& figure) {
+  double low = INFINITY, high = -INFINITY;
+  for (const auto& panel : figure.panels) {
+    for (const auto& curve : panel.curves) {
+      low = std::min(low, curve.x.front());
+      high = std::max(high, curve.x.back());
+    }
+  }
+  return {low, high};
+}
 
 std::vector<double> smoothed(const std::vector<double>& values, double weight) {
   std::vector<double> out;
@@ -142,7 +153,7 @@ std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& ru
   std::vector<std::string> labels;
   for (const auto& run : runs) {
     auto path = run.lexically_normal();
-    if (!path.has_filename()) path = path.parent_path();                  // runs/a/
+    if (!path.has_filename()) path = path.parent_path();                                   // runs/a/
     if (path.filename() == kLogName && path.has_parent_path()) path = path.parent_path();  // runs/a/log.jsonl
     if (path.filename() == "." || path.filename() == "..") path = std::filesystem::absolute(run).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();

@@ -35,7 +35,7 @@ enum class PlotX { step, epoch, time };
 struct FigureOptions {
   std::vector<std::string> metrics{};  // empty: loss and what evaluations found
   PlotX x = PlotX::step;
-  double smooth = 0;  // weight of the past, in [0, 1)
+  double smooth = 0;  // weight of the past, in [0, 1); evaluations, which are few and exact, stay as they are
   bool log_y = false;
   std::string title{};  // empty: made of the runs
 };
@@ -51,6 +51,9 @@ Figure make_figure(const std::vector<NamedLog>& logs, const FigureOptions& optio
 
 // Short names that tell runs apart: the last part of the path where that does, else the whole.
 std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& runs);
+
+// From the first point to the last of all panels: they share the axis.
+std::pair<double, double> x_range(const Figure& figure);
 
 // The moving average y_i = (1 - weight) * sum of weight^k x_{i-k}, divided by the sum of its weights, so that it begins
 // at the first value. Values that are not finite stay as they are and are not averaged.

@@ -37,10 +37,11 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+std::string colour(std::size_t run) { return fmt::format("stroke=\"{}\"", kColours[run % kColours.size()]); }
+
 std::string stroke(std::size_t run) {
   const std::string dash = kDashes[run % kDashes.size()];
-  return fmt::format("stroke=\"{}\"{}", kColours[run % kColours.size()],
-                     dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
+  return fmt::format("{}{}", colour(run), dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
 }
 
 // A small figure around a point, with what to say when the mouse is over it.
@@ -51,10 +52,9 @@ std::string mark(std::size_t run, double x, double y, const std::string& tooltip
   switch (run % 4) {
     case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" {}>{}</circle>\n", x, y, style, title);
     case 1:
-      return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6.4\" height=\"6.4\" {}>{}</rect>\n", x - 3.2, y - 3.2,
-                         style, title);
-    case 2:
-      return fmt::format("<path d=\"M{:.1f} {:.1f} l4 7 h-8 z\" {}>{}</path>\n", x, y - 4.5, style, title);
+      return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6.4\" height=\"6.4\" {}>{}</rect>\n", x - 3.2,
+                         y - 3.2, style, title);
+    case 2: return fmt::format("<path d=\"M{:.1f} {:.1f} l4 7 h-8 z\" {}>{}</path>\n", x, y - 4.5, style, title);
     default:
       return fmt::format("<path d=\"M{:.1f} {:.1f} l4.4 4.4 l-4.4 4.4 l-4.4 -4.4 z\" {}>{}</path>\n", x, y - 4.4, style,
                          title);
@@ -70,7 +70,8 @@ class SvgPlot {
     const double top = kTitle + legend_height_;
     const double height = top + kPanel * static_cast<double>(figure_.panels.size()) + 8;
     text_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" "
         "role=\"img\" font-family=\"Helvetica, Arial, DejaVu Sans, sans-serif\" font-size=\"12\">\n<title>{2}</title>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
         "<text x=\"{3:.1f}\" y=\"26\" font-size=\"16\" font-weight=\"bold\" fill=\"#222\">{4}</text>\n",
@@ -109,18 +110,17 @@ class SvgPlot {
   void legend() {
     for (std::size_t run = 0; run < legend_.size(); ++run) {
       const auto [x, y] = legend_[run];
-      text_ += fmt::format("<g class=\"legend\"><line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {} "
-                           "stroke-width=\"2\"/>\n{}<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#222\">{}</text></g>\n",
-                           x, y, x + kSample, y, stroke(run), mark(run, x + kSample / 2, y, ""), x + kSample + 8, y + 4,
-                           escaped(cut(figure_.runs[run], 60)));
+      text_ += fmt::format(
+          "<g class=\"legend\"><line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {} "
+          "stroke-width=\"2\"/>\n{}<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#222\">{}</text></g>\n",
+          x, y, x + kSample, y, stroke(run), mark(run, x + kSample / 2, y, ""), x + kSample + 8, y + 4,
+          escaped(cut(figure_.runs[run], 60)));
     }
   }
 
   void panel(const Panel& panel, double top) {
-    double x_low = INFINITY, x_high = -INFINITY, y_low = INFINITY, y_high = -INFINITY;
+    double y_low = INFINITY, y_high = -INFINITY;
     for (const auto& curve : panel.curves) {
-      x_low = std::min(x_low, curve.x.front());
-      x_high = std::max(x_high, curve.x.back());
       for (const auto* values : {&curve.y, &curve.raw}) {
         for (const double y : *values) {
           y_low = std::min(y_low, y);
@@ -128,17 +128,19 @@ class SvgPlot {
         }
       }
     }
+    const auto [x_low, x_high] = x_range(figure_);
     x_ = make_axis(x_low, x_high, 8, false, true);
     y_ = make_axis(y_low, y_high, 5, figure_.log_y);
     top_ = top + kTop;
-    text_ += fmt::format("<g class=\"panel\">\n<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"14\" fill=\"#222\">{}</text>\n",
-                         kLeft, top_ - 12, escaped(panel.metric));
+    text_ +=
+        fmt::format("<g class=\"panel\">\n<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"14\" fill=\"#222\">{}</text>\n",
+                    kLeft, top_ - 12, escaped(panel.metric));
     axes();
     for (const auto& curve : panel.curves) {
-      if (!curve.raw.empty()) line(curve.x, curve.raw, curve.run, "raw", "stroke-width=\"1\" opacity=\"0.3\"");
+      if (!curve.raw.empty()) line(curve.x, curve.raw, colour(curve.run), "raw", "stroke-width=\"1\" opacity=\"0.3\"");
     }
     for (const auto& curve : panel.curves) {
-      line(curve.x, curve.y, curve.run, "curve", "stroke-width=\"2\"");
+      line(curve.x, curve.y, stroke(curve.run), "curve", "stroke-width=\"2\"");
       marks(curve, panel.metric);
     }
     text_ += "</g>\n";
@@ -151,29 +153,32 @@ class SvgPlot {
     const double right = kWidth - kRight, bottom = top_ + kPanel - kTop - kBottom;
     for (const auto& tick : y_.ticks) {
       const double at = y(tick.value);
-      text_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#{}\"/>\n", kLeft, at,
-                           right, at, tick.label.empty() ? "f2f2f2" : "ddd");
+      text_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#{}\"/>\n", kLeft,
+                           at, right, at, tick.label.empty() ? "f2f2f2" : "ddd");
       if (!tick.label.empty())
-        text_ += fmt::format("<text class=\"y\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#444\">{}</text>\n",
-                             kLeft - 8, at + 4, tick.label);
+        text_ +=
+            fmt::format("<text class=\"y\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#444\">{}</text>\n",
+                        kLeft - 8, at + 4, tick.label);
     }
     for (const auto& tick : x_.ticks) {
       const double at = x(tick.value);
-      text_ += fmt::format("<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"#444\"/>\n"
-                           "<text class=\"x\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\" fill=\"#444\">{4}</text>\n",
-                           at, bottom, bottom + 5, bottom + 19, tick.label);
+      text_ += fmt::format(
+          "<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"#444\"/>\n"
+          "<text class=\"x\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\" fill=\"#444\">{4}</text>\n",
+          at, bottom, bottom + 5, bottom + 19, tick.label);
     }
-    text_ += fmt::format("<path d=\"M{0:.1f} {1:.1f} V{2:.1f} H{3:.1f}\" fill=\"none\" stroke=\"#444\"/>\n"
-                         "<text x=\"{4:.1f}\" y=\"{5:.1f}\" text-anchor=\"middle\" fill=\"#222\">{6}</text>\n",
-                         kLeft, top_, bottom, right, (kLeft + right) / 2, bottom + 38, escaped(figure_.x_label));
+    text_ += fmt::format(
+        "<path d=\"M{0:.1f} {1:.1f} V{2:.1f} H{3:.1f}\" fill=\"none\" stroke=\"#444\"/>\n"
+        "<text x=\"{4:.1f}\" y=\"{5:.1f}\" text-anchor=\"middle\" fill=\"#222\">{6}</text>\n",
+        kLeft, top_, bottom, right, (kLeft + right) / 2, bottom + 38, escaped(figure_.x_label));
   }
 
-  void line(const std::vector<double>& xs, const std::vector<double>& ys, std::size_t run, const std::string& kind,
-            const std::string& style) {
+  void line(const std::vector<double>& xs, const std::vector<double>& ys, const std::string& stroke,
+            const std::string& kind, const std::string& style) {
     std::string points;
     for (const std::size_t i : thinned(ys, kMostPoints)) points += fmt::format("{:.1f},{:.1f} ", x(xs[i]), y(ys[i]));
     text_ += fmt::format("<polyline class=\"{}\" fill=\"none\" {} {} stroke-linejoin=\"round\" points=\"{}\"/>\n", kind,
-                         stroke(run), style, points);
+                         stroke, style, points);
   }
 
   // Some points spread over the curve, the last among them; every point where there are few.

@@ -11,8 +11,8 @@
 namespace starling {
 namespace {
 
-constexpr int kLeast = 30;   // columns below which nothing can be seen
-constexpr int kGutter = 10;  // columns for the numbers of the y axis
+constexpr int kLeast = 30;                                                  // columns below which nothing can be seen
+constexpr int kGutter = 10;                                                 // columns for the numbers of the y axis
 constexpr std::array<int, 7> kColours = {33, 208, 36, 175, 178, 117, 250};  // of 256; readable on dark and on light
 constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz";
 
@@ -28,7 +28,11 @@ std::string utf8(unsigned code) {
 class Canvas {
  public:
   Canvas(int columns, int rows, const TextPlotOptions& options, bool dots)
-      : columns_(columns), rows_(rows), options_(options), dots_(dots), cells_(static_cast<std::size_t>(columns * rows)) {}
+      : columns_(columns),
+        rows_(rows),
+        options_(options),
+        dots_(dots),
+        cells_(static_cast<std::size_t>(columns * rows)) {}
 
   int width() const { return dots_ ? columns_ * 2 : columns_; }
   int height() const { return dots_ ? rows_ * 4 : rows_; }
@@ -102,13 +106,12 @@ class TextPlot {
   }
 
   void panel(const Panel& panel) {
-    double x_low = INFINITY, x_high = -INFINITY, y_low = INFINITY, y_high = -INFINITY;
+    double y_low = INFINITY, y_high = -INFINITY;
     for (const auto& curve : panel.curves) {
-      x_low = std::min(x_low, curve.x.front());
-      x_high = std::max(x_high, curve.x.back());
       y_low = std::min(y_low, *std::min_element(curve.y.begin(), curve.y.end()));
       y_high = std::max(y_high, *std::max_element(curve.y.begin(), curve.y.end()));
     }
+    const auto [x_low, x_high] = x_range(figure_);
     const Axis x = make_axis(x_low, x_high, std::max(2, columns_ / 12), false, true);
     const Axis y = make_axis(y_low, y_high, std::max(2, options_.rows / 4), figure_.log_y);
     Canvas canvas(columns_, options_.rows, options_, dots_);
@@ -163,7 +166,8 @@ class TextPlot {
     for (const bool mark : marks) line += mark ? either("┬", "+") : either("─", "-");
     numbers.erase(numbers.find_last_not_of(' ') + 1);
     text_ += fmt::format("{:>{}}{}{}\n{}\n", "", kGutter, either("└", "+"), line, numbers);
-    text_ += fmt::format("{:>{}} {:^{}}\n", "", kGutter, figure_.x_label, columns_);
+    const int middle = (columns_ - static_cast<int>(figure_.x_label.size())) / 2;
+    text_ += fmt::format("{:>{}} {}\n", "", kGutter + std::max(middle, 0), figure_.x_label);
   }
 
   void legend() {

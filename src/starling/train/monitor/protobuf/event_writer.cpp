@@ -151,7 +151,7 @@ Result<void> EventWriter::histogram(std::int64_t step, const std::string& tag, c
   return state_->write(event, step);
 }
 
-Result<void> EventWriter::image(std::int64_t step, const std::string& tag, const Image& image) {
+Result<void> EventWriter::image(std::int64_t step, const std::string& tag, const Picture& image) {
   pb::Event event;
   auto& value = *event.mutable_summary()->add_value();
   value.set_tag(tag);
@@ -159,7 +159,7 @@ Result<void> EventWriter::image(std::int64_t step, const std::string& tag, const
   made.set_width(static_cast<std::int32_t>(image.width));
   made.set_height(static_cast<std::int32_t>(image.height));
   made.set_colorspace(image.channels);
-  made.set_encoded_image_string(encode_png(image));
+  made.set_encoded_image_string(to_png(image));
   return state_->write(event, step);
 }
 
@@ -190,8 +190,7 @@ Result<void> EventWriter::begin_session(const HyperParameters& parameters,
     info.set_type(hparam_type(value));
     (*start.mutable_session_start_info()->mutable_hparams())[name] = hparam_value(value);
   }
-  for (const auto& tag : metric_tags)
-    experiment.mutable_experiment()->add_metric_infos()->mutable_name()->set_tag(tag);
+  for (const auto& tag : metric_tags) experiment.mutable_experiment()->add_metric_infos()->mutable_name()->set_tag(tag);
   start.mutable_session_start_info()->set_start_time_secs(state_->now());
   if (auto written = state_->write_hparams("_hparams_/experiment", experiment); !written) return written;
   return state_->write_hparams("_hparams_/session_start_info", start);

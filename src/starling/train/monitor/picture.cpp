@@ -1,4 +1,4 @@
-#include "starling/train/monitor/image.h"
+#include "starling/train/monitor/picture.h"
 
 #include <zlib.h>
 
@@ -30,7 +30,7 @@ void append_chunk(std::string& out, const std::string& kind, const std::string& 
 
 // Every row with the number of its filter before it. Filter 2, the difference to the row above, packs pictures better
 // than none.
-std::string filtered_rows(const Image& image) {
+std::string filtered_rows(const Picture& image) {
   const auto row = static_cast<std::size_t>(image.width * image.channels);
   std::string rows;
   rows.reserve((row + 1) * static_cast<std::size_t>(image.height));
@@ -47,9 +47,8 @@ std::string filtered_rows(const Image& image) {
 std::string deflated(const std::string& data) {
   uLongf size = ::compressBound(static_cast<uLong>(data.size()));
   std::string out(size, '\0');
-  const int code =
-      ::compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(data.data()),
-                  static_cast<uLong>(data.size()), Z_DEFAULT_COMPRESSION);
+  const int code = ::compress2(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(data.data()),
+                               static_cast<uLong>(data.size()), Z_DEFAULT_COMPRESSION);
   check(code == Z_OK, "[png] expected to compress {} bytes, got error {} of zlib", data.size(), code);
   out.resize(size);
   return out;
@@ -66,7 +65,7 @@ Sides sides_of(const Tensor& batch) {
 
 // One sample [channels, height, width] into the sheet with its corner at (left, top).
 template <class T>
-void place(Image& sheet, const T* sample, const Sides& sides, std::int64_t left, std::int64_t top, double low,
+void place(Picture& sheet, const T* sample, const Sides& sides, std::int64_t left, std::int64_t top, double low,
            double scale) {
   for (std::int64_t c = 0; c < sides.channels; ++c) {
     for (std::int64_t y = 0; y < sides.height; ++y) {
@@ -93,7 +92,7 @@ std::pair<double, double> range_of(std::span<const T> values) {
 
 }  // namespace
 
-std::string encode_png(const Image& image) {
+std::string to_png(const Picture& image) {
   check(image.width > 0 && image.height > 0 && (image.channels == 1 || image.channels == 3) &&
             image.pixels.size() == static_cast<std::size_t>(image.width * image.height * image.channels),
         "[png] expected width x height x channels (1 or 3) pixels, got {} x {} x {} and {} pixels", image.width,
@@ -101,9 +100,9 @@ std::string encode_png(const Image& image) {
   std::string header;
   append_number(header, static_cast<std::uint32_t>(image.width));
   append_number(header, static_cast<std::uint32_t>(image.height));
-  header += '\x08';                            // bits
+  header += '\x08';                             // bits
   header += image.channels == 3 ? '\2' : '\0';  // colours or grey
-  header += std::string(3, '\0');              // deflate, the usual filters, not interlaced
+  header += std::string(3, '\0');               // deflate, the usual filters, not interlaced
   std::string out = "\x89PNG\r\n\x1a\n";
   append_chunk(out, "IHDR", header);
   append_chunk(out, "IDAT", deflated(filtered_rows(image)));
@@ -119,7 +118,7 @@ bool looks_like_images(const Tensor& batch) {
   return (sides.channels == 1 || sides.channels == 3) && fits(sides.height) && fits(sides.width);
 }
 
-Image contact_sheet(const Tensor& batch, std::int64_t most) {
+Picture contact_sheet(const Tensor& batch, std::int64_t most) {
   check(looks_like_images(batch) && most > 0, "[contact_sheet] expected a batch of images [n, 1|3, h, w], got {}",
         batch.defined() ? to_string(batch.type()) : "nothing");
   const Tensor host = on_host(batch);
@@ -127,16 +126,17 @@ Image contact_sheet(const Tensor& batch, std::int64_t most) {
   const std::int64_t count = std::min(most, host.size(0));
   const auto columns = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   const std::int64_t rows = (count + columns - 1) / columns;
-  Image sheet{.width = columns * (sides.width + 1) - 1,
-              .height = rows * (sides.height + 1) - 1,
-              .channels = static_cast<int>(sides.channels)};
+  Picture sheet{.width = columns * (sides.width + 1) - 1,
+                .height = rows * (sides.height + 1) - 1,
+                .channels = static_cast<int>(sides.channels)};
   sheet.pixels.assign(static_cast<std::size_t>(sheet.width * sheet.height * sheet.channels), kGap);
   const std::int64_t size = sides.channels * sides.height * sides.width;
   dispatch(host.dtype(), [&]<class T>() {
     for (std::int64_t i = 0; i < count; ++i) {
       const T* sample = host.data<T>() + i * size;
-      const auto [low, high] = std::is_same_v<T, std::uint8_t> ? std::pair(0.0, 255.0)
-                                                               : range_of(std::span(sample, static_cast<std::size_t>(size)));
+      const auto [low, high] = std::is_same_v<T, std::uint8_t>
+                                   ? std::pair(0.0, 255.0)
+                                   : range_of(std::span(sample, static_cast<std::size_t>(size)));
       place(sheet, sample, sides, i % columns * (sides.width + 1), i / columns * (sides.height + 1), low,
             high > low ? 255 / (high - low) : 0);
     }

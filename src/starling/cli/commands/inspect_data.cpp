@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "starling/cli/commands.h"
+#include "starling/data/field_summary.h"
+#include "starling/data/idx.h"
+#include "starling/data/loader.h"
+#include "starling/data/safetensors.h"
+#include "starling/data/source.h"
+#include "starling/train/job.h"
+
+namespace starling {
+namespace {
+
+using namespace cli;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kStreamBatch = 64;
+
+struct Options {
+  std::string what;
+  std::vector<std::string> set;
+  bool stats = false;
+  std::int64_t limit = 0;
+};
+
+bool ends_with(const std::string& name, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::string shown(const std::vector<NamedSummary>& fields, const Options& options) {
+  if (options.stats) return to_text(fields);
+  std::string text;
+  for (const auto& [name, field, value_names] : fields)
+    text += fmt::format("{}: {}{}\n", name, field.samples >= 0 ? fmt::format("{} of ", field.samples) : "",
+                        to_string(field.type));
+  return text;
+}
+
+// Of a file.
+
+std::vector<NamedTensor> arrays_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name.ends_with(".safetensors")) return SafetensorsFile::open(file).value().tensors();
+  if (ends_with(name, {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"})) return {{name, read_idx(file)}};
+  throw UsageError(
+      fmt::format("[inspect] expected a job (.yaml) or a file of arrays (.safetensors, .idx, -ubyte; the "
+                  "latter two maybe with .gz), got {}",
+                  file.string()));
+}
+
+FieldSummary look_at(const Tensor& array, const Options& options) {
+  if (options.stats) return summarise(array, {.limit = options.limit});
+  Shape shape = array.shape();
+  if (shape.rank() > 0) shape.erase(0);
+  return {.type = {array.dtype(), shape}, .samples = array.rank() > 0 ? array.size(0) : 1};
+}
+
+int run_file(const Options& options) {
+  if (!fs::exists(options.what))
+    throw UsageError(
+        fmt::format("[inspect] expected a job or a file of data, got {}, which is not there", options.what));
+  std::vector<NamedSummary> fields;
+  for (const auto& [name, tensor] : arrays_of(options.what)) fields.push_back({name, look_at(tensor, options)});
+  std::cout << shown(fields, options);
+  return kOk;
+}
+
+// Of a job: what its source reads, before any transform, which is what a transform's numbers are chosen by.
+
+DataSplits read_source(const Options& options) {
+  const auto top = as_usage([&] { return ConfigNode::load(options.what, options.set); });
+  return as_usage([&] {
+           read_job(top);  // says what is wrong with the whole of it
+           const auto data = top.find("data").value_or(ConfigNode::parse("{}", options.what));
+           std::vector<std::string> keys;
+           for (const auto& [key, value] : data.as_map()) keys.push_back(key);
+           return source_kinds().choose(data, keys, "fashion_mnist");
+         })
+      .make()();
+}
+
+std::vector<FieldSummary> look_at(const Dataset& data, const Options& options) {
+  if (options.stats) return summarise(data, {.limit = options.limit});
+  std::vector<FieldSummary> fields;
+  for (const auto& type : data.fields()) fields.push_back({.type = type, .samples = data.size()});
+  return fields;
+}
+
+std::vector<FieldSummary> look_at(const RecordShards& shards, const Options& options) {
+  Loader loader(shards, {}, {.batch = kStreamBatch, .shuffle = false});
+  std::optional<FieldSummaries> made;
+  std::int64_t seen = 0;
+  const std::int64_t most = options.stats ? options.limit : 1;
+  while (const Batch* batch = loader.next()) {
+    if (!made) {
+      std::vector<TensorType> types;
+      for (const auto& field : batch->fields) {
+        types.push_back(field.type());
+        types.back().shape.erase(0);
+      }
+      made.emplace(types);
+    }
+    made->add({batch->fields.data(), batch->fields.size()});
+    seen += batch->size;
+    if (most > 0 && seen >= most) break;
+  }
+  auto fields = made ? made->take() : std::vector<FieldSummary>{};
+  for (auto& field : fields) field.samples = options.stats ? field.samples : -1;  // how many there are is not known
+  return fields;
+}
+
+template <class Data>
+void show_part(const char* name, const Data& data, const DataSplits& splits, const Options& options) {
+  std::vector<NamedSummary> fields;
+  for (auto& field : look_at(*data, options)) {
+    fields.push_back({fmt::format("{} {}", name, fields.size()), std::move(field)});
+    if (!fields.back().field.values.empty()) fields.back().value_names = splits.class_names;
+  }
+  std::cout << shown(fields, options) << (options.stats ? "\n" : "");
+}
+
+int run_job(const Options& options) {
+  const DataSplits splits = read_source(options);
+  if (splits.train) show_part("train", splits.train, splits, options);
+  if (splits.train_shards) show_part("train", splits.train_shards, splits, options);
+  if (splits.valid) show_part("valid", splits.valid, splits, options);
+  if (splits.valid_shards) show_part("valid", splits.valid_shards, splits, options);
+  if (splits.test) show_part("test", splits.test, splits, options);
+  if (splits.test_shards) show_part("test", splits.test_shards, splits, options);
+  if (splits.classes > 0) fmt::print("{} classes\n", splits.classes);
+  if (splits.vocabulary > 0) fmt::print("{} tokens\n", splits.vocabulary);
+  return kOk;
+}
+
+int run(const Options& options) {
+  return ends_with(options.what, {".yaml", ".yml"}) ? run_job(options) : run_file(options);
+}
+
+}  // namespace
+
+void register_command_inspect_data(cli::Commands& into) {
+  auto [app, o] = into.add<Options>(
+      "inspect data", "Shows what data a job trains with, or what a file holds",
+      {{"inspect data job.yaml --stats", "ranges, means, spreads and classes of everything the job reads"},
+       {"inspect data weights.safetensors", "names and types of arrays"}},
+      run);
+  app.add_option("what", o.what, "Job file (YAML) or a file of arrays")->required();
+  app.add_option("--set", o.set, "Replaces a value of the job: data.batch=32")->allow_extra_args(false);
+  app.add_flag("--stats", o.stats, "Reads the data and tells minimum, maximum, mean, standard deviation and values");
+  app.add_option("--limit", o.limit, "Look at so many samples, spread over the data; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+}
+
+}  // namespace starling

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "starling/data/formats/byte_source.h"
+#include "starling/data/record_reader.h"
+
+namespace starling {
+
+// Shards of WebDataset: tar files, plain or gzipped, in which files that follow one another and share the part of their
+// name before the first dot of the last component are one sample. "a/0001.left.jpg" is the part "left.jpg" of the
+// sample "a/0001". Files without an extension are passed over.
+std::unique_ptr<RecordReader> open_webdataset(const std::filesystem::path& file, std::uint64_t offset,
+                                              const RecordLimits& limits = {});
+std::unique_ptr<RecordReader> read_webdataset(ByteSource source, const RecordLimits& limits = {});
+
+}  // namespace starling

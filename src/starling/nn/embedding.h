@@ -1,0 +1,113 @@
+#pragma once
+
+#include <optional>
+
+#include "starling/nn/init.h"
+#include "starling/nn/module.h"
+
+namespace starling::nn {
+
+struct EmbeddingOptions {
+  std::int64_t vocabulary = 0;
+  std::int64_t width = 0;
+  double stddev = 1;                         // of the normal numbers it begins with
+  std::optional<std::int64_t> padding = {};  // a row that begins as zeros and gets no gradient
+  bool sparse = false;                       // the gradient is row-sparse: one entry an id
+  Init init{};                               // instead of the normal numbers
+  static Settings settings();
+};
+
+// Ids i64[…] below the vocabulary → rows […, width] of the weight.
+class Embedding : public Module {
+ public:
+  explicit Embedding(const EmbeddingOptions& options);
+  Tensor weight() const { return *weight_; }
+
+ protected:
+  Tensor forward(const Tensor& ids) override;
+
+ private:
+  Tensor* weight_;
+  std::optional<std::int64_t> padding_;
+  bool sparse_;
+};
+
+struct EmbeddingBagOptions {
+  enum class Mode : std::uint8_t { sum, mean, max };
+  std::int64_t vocabulary = 0;
+  std::int64_t width = 0;
+  Mode mode = Mode::mean;
+  double stddev = 1;
+  std::optional<std::int64_t> padding = {};  // a row that is left out of the bags
+  bool sparse = false;
+  Init init{};
+  static Settings settings();
+};
+
+// One row a bag: ids i64[n, k], each row a bag → [n, width]; or (ids i64[m], offsets i64[n], and for sums factors [m]).
+class EmbeddingBag : public Module {
+ public:
+  explicit EmbeddingBag(const EmbeddingBagOptions& options);
+
+ protected:
+  Tensor forward(const Tensor& ids) override;
+  TensorList forward_list(std::span<const Tensor> xs) override;
+
+ private:
+  EmbeddingBagOptions options_;
+  Tensor* weight_;
+};
+
+struct LearnedPositionsOptions {
+  std::int64_t tokens = 0;  // the longest sequence
+  std::int64_t width = 0;
+  double stddev = 0.02;
+  Init init{};
+  static Settings settings();
+};
+// x [n, t, width] plus a learned row for each place.
+class LearnedPositions : public Module {
+ public:
+  explicit LearnedPositions(const LearnedPositionsOptions& options);
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Tensor* weight_;
+};
+
+struct SinusoidalPositionsOptions {
+  double base = 10000;
+  static Settings settings();
+};
+// x [n, t, width] plus sines (even elements) and cosines (odd ones) of the place, in wavelengths from 2π to base · 2π.
+class SinusoidalPositions : public Module {
+ public:
+  explicit SinusoidalPositions(const SinusoidalPositionsOptions& options = {});
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  double base_;
+};
+
+struct RotaryOptions {
+  double base = 10000;
+  bool interleaved = false;  // pairs are neighbours; otherwise halves
+  static Settings settings();
+};
+// Turns pairs of elements of [.., t, d] by angles that grow with the place; what attention does to queries and keys.
+class Rotary : public Module {
+ public:
+  explicit Rotary(const RotaryOptions& options = {}) : options_(options) {}
+
+ protected:
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  RotaryOptions options_;
+};
+
+}  // namespace starling::nn

@@ -1,0 +1,71 @@
+#include "starling/nn/activation.h"
+
+#include "starling/nn/layer_kinds.h"
+#include "starling/nn/setting_types.h"
+
+namespace starling {
+namespace nn {
+
+Settings GeluOptions::settings() {
+  return {setting("tanh", &GeluOptions::tanh, "approximate the normal distribution by a tanh")};
+}
+Settings LeakyReluOptions::settings() { return {setting("slope", &LeakyReluOptions::slope, "below 0")}; }
+Settings EluOptions::settings() { return {setting("alpha", &EluOptions::alpha, "minus the lowest value")}; }
+Settings HardtanhOptions::settings() {
+  return {setting("min", &HardtanhOptions::min, "the lowest value"),
+          setting("max", &HardtanhOptions::max, "the highest value")};
+}
+Settings AxisOptions::settings() {
+  return {setting("axis", &AxisOptions::axis, "counted with the batch as axis 0; negative: from the last")};
+}
+
+// A slope of its own for every channel is asked for by word, since their number is known.
+Settings PreluOptions::settings() {
+  return {setting("channels", &PreluOptions::channels, "1: one slope for all; 0: one for every channel", {.min = 0}),
+          setting("slope", &PreluOptions::slope, "what they begin with")};
+}
+
+namespace {
+
+template <class M, class Options>
+void add_with(LayerKinds& kinds, const char* name, const char* doc) {
+  add_layer<Options>(kinds, name, doc, [](const Options& options, const TensorType&) { return M(options); });
+}
+
+}  // namespace
+}  // namespace nn
+
+void register_layer_activation(nn::LayerKinds& kinds) {
+  using namespace nn;
+  add_plain_layer<Relu>(kinds, "relu", "max(x, 0)");
+  add_plain_layer<Relu6>(kinds, "relu6", "x cut to [0, 6]");
+  add_plain_layer<Sigmoid>(kinds, "sigmoid", "1 / (1 + e⁻ˣ)");
+  add_plain_layer<Tanh>(kinds, "tanh", "The hyperbolic tangent.");
+  add_plain_layer<Silu>(kinds, "silu", "x · sigmoid(x)");
+  add_plain_layer<Mish>(kinds, "mish", "x · tanh(softplus(x))");
+  add_plain_layer<Selu>(kinds, "selu", "A scaled elu that keeps variances at 1.");
+  add_plain_layer<Hardswish>(kinds, "hardswish", "x · hardsigmoid(x)");
+  add_plain_layer<Hardsigmoid>(kinds, "hardsigmoid", "x / 6 + 1/2 cut to [0, 1]");
+  add_plain_layer<Softplus>(kinds, "softplus", "log(1 + eˣ)");
+  add_plain_layer<Softsign>(kinds, "softsign", "x / (1 + |x|)");
+  add_plain_layer<LogSigmoid>(kinds, "log_sigmoid", "log(sigmoid(x))");
+  add_plain_layer<Tanhshrink>(kinds, "tanhshrink", "x - tanh(x)");
+  add_with<Gelu, GeluOptions>(kinds, "gelu", "x · Φ(x), Φ being the normal distribution's share below x.");
+  add_with<LeakyRelu, LeakyReluOptions>(kinds, "leaky_relu", "slope · x below 0.");
+  add_with<Elu, EluOptions>(kinds, "elu", "alpha · (eˣ - 1) below 0.");
+  add_with<Celu, EluOptions>(kinds, "celu", "alpha · (e^(x / alpha) - 1) below 0.");
+  add_with<Hardtanh, HardtanhOptions>(kinds, "hardtanh", "x cut to [min, max].");
+  add_with<Softmax, AxisOptions>(kinds, "softmax", "Shares along an axis.");
+  add_with<LogSoftmax, AxisOptions>(kinds, "log_softmax", "Their logarithms.");
+  add_with<Glu, AxisOptions>(kinds, "glu", "The first half of an axis times the sigmoid of the second.");
+  add_layer<PreluOptions>(
+      kinds, "prelu", "A learned slope below 0.", [](const PreluOptions& options, const TensorType& sample) {
+        PreluOptions o = options;
+        check(o.channels <= 1, "[prelu] expected channels 0 or 1, got {}", o.channels);
+        check(sample.shape.rank() > 0, "[prelu] expected samples [c, ...], got {}", to_string(sample));
+        if (o.channels == 0) o.channels = sample.shape[0];
+        return Prelu(o);
+      });
+}
+
+}  // namespace starling
