@@ -19,6 +19,6 @@ int main() {
                       {.epochs = 10, .folder = "runs/lenet_cpp", .stop = sl::stop_on_signals()});
   trainer.add(sl::early_stop({.patience = 3})).add(sl::checkpoints({.best = "accuracy"}));
   const auto result = trainer.fit(images(sl::Split::train), images(sl::Split::test));
+  if (result.interrupted) return 130;
   std::cout << "accuracy " << result.summary.metrics.at("accuracy") << " after " << result.summary.steps << " steps\n";
-  return result.interrupted ? 130 : 0;
 }

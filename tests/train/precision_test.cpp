@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
@@ -112,9 +113,12 @@ TEST(Precision, LossesOfTwentyStepsStayCloseToThoseOfF32) {
   }
 }
 
-TEST(Precision, ScaledLossesOfAccumulatedBatches) {
+// The first scales may overflow, which puts the steps off by one or two: means are compared.
+TEST(Precision, ScalesLossesOfAccumulatedBatches) {
   const auto exact = losses(Precision::f32, 2), half = losses(Precision::f16, 2);
-  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(half[i], exact[i], 0.06) << i;
+  const auto late = [](const std::vector<double>& all) { return std::accumulate(all.end() - 10, all.end(), 0.0) / 10; };
+  EXPECT_LT(late(exact), exact.front() - 0.3) << "it must learn";
+  EXPECT_NEAR(late(half), late(exact), 0.06);
 }
 
 // Losses so large that the first scales overflow: the steps are skipped until one fits.
