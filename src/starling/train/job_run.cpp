@@ -7,6 +7,7 @@
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/monitor/monitor.h"
 #include "starling/train/prepared_job.h"
 #include "starling/train/trainer.h"
 
@@ -101,6 +102,18 @@ class Pretrain final : public Callback {
   const PreparedJob& prepared_;
 };
 
+// The values that decide the weights, as the page of hyper-parameters takes them: numbers, truths and texts.
+MonitorContext monitor_context(const Job& job) {
+  MonitorContext context;
+  for (const auto& [path, value] : job_identity(job)) {
+    auto json = nlohmann::json::parse(value);
+    if (json.is_null()) continue;
+    context.parameters.emplace_back(path, json.is_structured() ? nlohmann::json(value) : std::move(json));
+  }
+  context.job = to_yaml(job);
+  return context;
+}
+
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
   const TrainJob& job = prepared.job.train;
   trainer.add(std::make_shared<JobFile>(prepared.job));
@@ -118,6 +131,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                             .lowest = {}}));
   }
   if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+  trainer.add(monitor(prepared.job.monitor, monitor_context(prepared.job)));
 }
 
 nlohmann::json about(const Summary& summary) {
