@@ -5,6 +5,7 @@
 #include "starling/base/file.h"
 #include "starling/data/transformed_dataset.h"
 #include "starling/dist/strategy/data_parallel.h"
+#include "starling/ops/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/monitor/monitor.h"
@@ -54,6 +55,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.strategy = make_strategy(job.distribute);
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
+  made.test_loader.drop_last = false;
   made.stream = job.data.load.stream;
   made.progress = options.progress;
   made.stop = options.stop;
@@ -96,6 +98,7 @@ class Pretrain final : public Callback {
         run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
           run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
         });
+    manual_seed(run.plan().seed);  // the noise of training does not depend on how much pre-training drew
   }
 
  private:
