@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Loader throughput beside PyTorch's DataLoader, measured in turn: MB of batches for each second of processor time, which
-is what one core does, and does not depend on what else runs on the machine.
+"""Loader throughput beside PyTorch's DataLoader, measured in turn: MB of batches for each second of processor time,
+which is what one core does, and hardly depends on what else runs on the machine.
 
     bench/loader/compare.py --python .venv-bench/bin/python --build build/ci/bench --rounds 3 --json loader.json
 
@@ -29,8 +29,9 @@ def measure(call):
 def compare(ours, theirs, peer_workers, args):
     mine, peer = [], []
     for _ in range(args.rounds):
-        mine.append(measure([args.build / "bench_loader", ours, "--workers", max(peer_workers, 1), "--batch", args.batch,
-                             "--seconds", args.seconds, "--folder", args.folder, "--megabytes", args.megabytes]))
+        mine.append(measure([args.build / "bench_loader", ours, "--workers", max(peer_workers, 1), "--batch",
+                             args.batch, "--seconds", args.seconds, "--folder", args.folder, "--megabytes",
+                             args.megabytes]))
         peer.append(measure([args.python, HERE / "torch_worker.py", theirs, peer_workers, args.batch, args.seconds,
                              args.folder, args.megabytes]))
     def middle(lines, key):
@@ -62,8 +63,9 @@ def main():
         for workers in map(int, args.workers.split(",")):
             line = compare(ours, theirs, workers, args)
             lines.append(line)
-            print(f"{ours:<12} {theirs:<15} {workers:>7} {line['mb_per_core_s']:>15.0f} {line['peer_mb_per_core_s']:>9.1f} "
-                  f"{line['ratio']:>7.1f} {line['mb_per_s']:>10.0f} {line['peer_mb_per_s']:>9.1f}", flush=True)
+            print(f"{ours:<12} {theirs:<15} {workers:>7} {line['mb_per_core_s']:>15.0f} "
+                  f"{line['peer_mb_per_core_s']:>9.1f} {line['ratio']:>7.1f} {line['mb_per_s']:>10.0f} "
+                  f"{line['peer_mb_per_s']:>9.1f}", flush=True)
     if args.json:
         args.json.write_text(json.dumps(lines, indent=1) + "\n")
 

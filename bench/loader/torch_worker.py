@@ -2,9 +2,9 @@
 
     python torch_worker.py CASE WORKERS BATCH SECONDS FOLDER MEGABYTES
 
-Cases: memory (28 x 28 bytes in memory, normalised sample by sample), memory_batched (all samples of a batch in one call:
-the fastest way that DataLoader knows), augmented (cropped, flipped, normalised), disk (shards of TFRecord through a shuffle
-buffer), indexed (the same by number). Processor time is that of all its processes.
+Cases: memory (28 x 28 bytes in memory, normalised sample by sample), memory_batched (all samples of a batch in one
+call: the fastest way that DataLoader knows), augmented (cropped, flipped, normalised), disk (shards of TFRecord through
+a shuffle buffer), indexed (the same by number). Processor time is that of all its processes.
 """
 
 import json

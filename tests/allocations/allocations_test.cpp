@@ -71,6 +71,24 @@ TEST_P(Allocations, ACompiledStepMakesNoneOfOursAfterTheFirst) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Allocations, ::testing::Values("mlp", "sae_small", "lenet"));
 
+TEST(Allocations, UpdatesThatAreScaledClippedSkippedAndAveragedMakeNoneOfOurs) {
+  Bench bench("mlp", 8, DType::f32);
+  optim::Lamb opt(bench.net.parameters());
+  optim::LossScaler scaler;
+  optim::Ema ema(bench.net.parameters());
+  auto step = compile([&](const Tensor& x, const Tensor& y) {
+    scaler.scale(cross_entropy(bench.net(x), y)).backward();
+    const Tensor skip = scaler.unscale(opt.parameters());
+    optim::clip_gradient_norm(opt.parameters(), 1);
+    opt.step(skip);
+    scaler.update(skip);
+    ema.update();
+  });
+  const auto run = [&] { step(bench.x, bench.y); };
+  count(run, 3);
+  EXPECT_EQ(count(run, 200).ours, 0);
+}
+
 TEST(Allocations, ADataParallelStepMakesNoneOfOursEither) {
   Bench bench("mlp", 8, DType::f32);
   auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },

@@ -268,6 +268,16 @@ TEST(DeclaredNet, TheSchemaDescribesEveryKindAndItself) {
   EXPECT_TRUE(nested) << "lists within lists";
 }
 
+TEST(DeclaredNet, TheExampleInTheDocumentationIsANetwork) {
+  const std::string text =
+      testing::read_text(std::filesystem::path(STARLING_SOURCE_FOLDER) / "docs" / "declared_nets.md");
+  const std::size_t begin = text.find("```yaml\n") + 8, end = text.find("```", begin);
+  ASSERT_NE(end, std::string::npos);
+  const auto job = ConfigNode::parse(text.substr(begin, end - begin), "declared_nets.md");
+  const auto net = nn::declared_net(job.at("layers"), Shape{1, 28, 28});
+  EXPECT_EQ((*net)(normal({2, 1, 28, 28})).shape(), (Shape{2, 10}));
+}
+
 TEST(DeclaredNet, CompiledItComputesTheSame) {
   const auto net = seeded([] {
     return net_of(R"(

@@ -174,6 +174,40 @@ TEST(EveryLayer, ComputesTheSameEagerAndCompiledInBothModes) {
   });
 }
 
+// The derivative along a random direction of all parameters and inputs, which nothing of ours computes.
+TEST(EveryLayer, HasGradientsThatAgreeWithDifferences) {
+  int tried_with_leaves = 0;
+  for_each_kind([&](const Tried& tried) {
+    const auto layer = tried.make();
+    layer->eval();
+    auto in = tried.inputs();
+    std::vector<Tensor> leaves = layer->parameters();
+    for (auto& x : in) {
+      if (is_float(x.dtype())) leaves.push_back(x.set_requires_grad());
+    }
+    const auto output = [&] { return (*layer)(std::span<const Tensor>(in))[0]; };
+    const Tensor weights = normal(output().shape(), {.dtype = DType::f64});
+    const auto loss = [&] { return sum(mul(output(), weights)); };
+    loss().backward();
+    double slope = 0;
+    std::vector<Tensor> directions;
+    for (const auto& leaf : leaves) {
+      directions.push_back(normal(leaf.shape(), {.dtype = DType::f64}));
+      if (leaf.grad().defined()) slope += sum(mul(leaf.grad(), directions.back())).item();
+    }
+    const NoGrad no_grad;
+    const auto moved_by = [&](double step) {
+      for (std::size_t i = 0; i < leaves.size(); ++i) assign(leaves[i], add(leaves[i], mul(directions[i], step)));
+      return loss().item();
+    };
+    constexpr double kStep = 1e-6;
+    const double after = moved_by(kStep), before = moved_by(-2 * kStep);
+    EXPECT_NEAR(slope, (after - before) / (2 * kStep), 1e-6 * (1 + std::abs(slope)));
+    tried_with_leaves += slope != 0;
+  });
+  EXPECT_GT(tried_with_leaves, 80);
+}
+
 TEST(EveryLayer, GivesItsStateToAnotherOne) {
   for_each_kind([](const Tried& tried) {
     const auto a = tried.make(), b = tried.make();

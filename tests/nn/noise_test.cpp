@@ -45,5 +45,20 @@ TEST(RoiAlign, TakesBoxesBesideFeatureMaps) {
   EXPECT_THROW(align(x), Error);
 }
 
+TEST(Noise, IsTheSameOnOneRankAndOnTwo) {
+  const auto run = [](int workers, auto layer) {
+    const SiteCounts sites;
+    manual_seed(2);
+    CompileOptions options;
+    if (workers > 1) options.strategy = data_parallel({.workers = workers});
+    auto f = compile([&](const Tensor& x) { return sum(mul(layer(x), x)); }, options);
+    return f(normal({6, 4, 3}, {.dtype = DType::f64})).item();
+  };
+  EXPECT_NEAR(run(1, nn::Dropout(0.5)), run(2, nn::Dropout(0.5)), 1e-12);
+  EXPECT_NEAR(run(1, nn::ChannelDropout()), run(2, nn::ChannelDropout()), 1e-12);
+  EXPECT_NEAR(run(1, nn::AlphaDropout()), run(2, nn::AlphaDropout()), 1e-12);
+  EXPECT_NEAR(run(1, nn::GaussianNoise()), run(2, nn::GaussianNoise()), 1e-12);
+}
+
 }  // namespace
 }  // namespace starling

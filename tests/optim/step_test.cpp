@@ -1,7 +1,7 @@
-#include <map>
-
 #include "optim/optim_testing.h"
 #include "runtime/step_testing.h"
+#include "starling/data/safetensors.h"
+#include "testing/temporary_folder.h"
 
 // What goes on around the rules: compiled steps, skipping, clipping, scaling, accumulating, averaging, checkpoints.
 namespace starling::testing {
@@ -95,10 +95,12 @@ TEST_P(EveryKind, GoesOnToTheSameBitsFromItsState) {
   run(whole, 6);
   run(first, 3);
   Net second(GetParam());
-  std::map<std::string, Tensor> saved;
-  for (const auto& [name, tensor] : first.optimizer->state())
-    EXPECT_TRUE(saved.emplace(name, tensor).second) << name << " twice";
-  for (const auto& [name, tensor] : second.optimizer->state()) copy_into(tensor, saved.at(name));
+  const TemporaryFolder folder;
+  std::vector<NamedTensor> saved;
+  for (const auto& [name, tensor] : first.optimizer->state()) saved.push_back({name, tensor});
+  write_safetensors(folder / "state.safetensors", saved).value();  // refuses a name that comes twice
+  const auto file = SafetensorsFile::open(folder / "state.safetensors").value();
+  for (const auto& [name, tensor] : second.optimizer->state()) copy_into(tensor, file.tensor(name));
   EXPECT_EQ(saved.size(), second.optimizer->state().size());
   const auto from = first.bench.net.parameters(), to = second.bench.net.parameters();
   for (std::size_t i = 0; i < from.size(); ++i) copy_into(to[i], from[i]);
@@ -276,6 +278,27 @@ TEST(Averages, ArePartOfACompiledStep) {
   for (std::size_t i = 0; i < ema.averages().size(); ++i)
     EXPECT_LE(relative_difference(ema.averages()[i].to_vector(), by_hand.averages()[i].to_vector()), 1e-9);
   EXPECT_LE(count_ops(step.graph(), "average_update"), 3);
+}
+
+// Clipping needs the norm of the whole gradient, not of a worker's.
+TEST(Optimizers, TakeTheSameStepsOnTwoWorkers) {
+  Net one("adam", "mlp", DType::f64), two("adam", "mlp", DType::f64);
+  const auto step_of = [](Net& net) {
+    return [&net](const Tensor& x, const Tensor& y) {
+      const Tensor loss = net.loss(x, y);
+      loss.backward();
+      optim::clip_gradient_norm(net.optimizer->parameters(), 1e-2);
+      net.optimizer->step();
+      return loss;
+    };
+  };
+  auto parallel = compile(step_of(two), {.strategy = data_parallel({.workers = 2})});
+  const auto alone = step_of(one);
+  for (int i = 0; i < 4; ++i) {
+    const double want = alone(one.bench.x, one.bench.y).item();
+    EXPECT_NEAR(parallel(two.bench.x, two.bench.y).item(), want, 1e-9 * std::abs(want));
+  }
+  EXPECT_LE(relative_difference(two.weights(), one.weights()), 1e-8);
 }
 
 TEST(Groups, AreMadeFromPatterns) {

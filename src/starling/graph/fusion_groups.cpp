@@ -125,6 +125,8 @@ class Grouping {
       return reads_all && !(kind == FusionKind::map && of_row_[at(consumer)]) ? as_it_is : Role{};
     }
     if (kind == FusionKind::reduce) return {};
+    // Rows of two groups may look alike and be of different lengths.
+    if (!alone(consumer) && !(whole(consumer) == whole_shape)) return {};
     const Shape axes = row_axes_of(producer);
     // Reading it for every element: the sizes must say so without a reshape.
     const auto padded = padded_shape(shape(producer), whole_shape.rank());

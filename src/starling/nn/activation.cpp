@@ -47,7 +47,7 @@ Tensor Prelu::forward(const Tensor& x) { return prelu(x, *weight_); }
 
 Tensor Glu::forward(const Tensor& x) {
   const int axis = normalize_axis(axis_, x.rank(), "Glu");
-  check(x.size(axis) % 2 == 0, "[Glu] expected an even size of axis {}, got {}", axis, to_string(x.type()));
+  if (x.size(axis) % 2 != 0) fail("[Glu] expected an even size of axis {}, got {}", axis, to_string(x.type()));
   const std::vector<Tensor> halves = split(x, 2, axis);
   return mul(halves[0], sigmoid(halves[1]));
 }

@@ -40,8 +40,9 @@ Tensor attend_heads(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
     const Tensor heads = by_head(x, how.heads);
     return how.rotary ? rotary(heads, {.base = how.rotary_base}) : heads;
   };
-  const Tensor y = scaled_dot_product_attention(placed(q), placed(k), by_head(v, how.heads),
-                                                {.mask = mask, .causal = how.causal, .dropout = how.dropout});
+  const Tensor queries = placed(q), keys = placed(k), values = by_head(v, how.heads);
+  const Tensor y =
+      scaled_dot_product_attention(queries, keys, values, {.mask = mask, .causal = how.causal, .dropout = how.dropout});
   return reshape(transpose(y, {0, 2, 1, 3}), {q.size(0), q.size(1), v.size(2)});
 }
 
@@ -96,19 +97,20 @@ TensorList MultiHeadAttention::forward_list(std::span<const Tensor> xs) {
   expect_sequence("MultiHeadAttention", "keys", key, options_.key_width);
   expect_sequence("MultiHeadAttention", "values", value, options_.value_width);
   const double dropout = options_.dropout > 0 && training() ? options_.dropout : 0;
-  const Tensor y = attend_heads((*q_)(query), (*k_)(key), (*v_)(value), nth(xs, 3),
+  const Tensor q = (*q_)(query), k = (*k_)(key), v = (*v_)(value);
+  const Tensor y = attend_heads(q, k, v, nth(xs, 3),
                                 {options_.heads, options_.causal, options_.rotary, options_.rotary_base, dropout});
   return {(*out_)(y)};
 }
 
 Tensor padding_mask(const Tensor& lengths, std::int64_t tokens) {
-  check(lengths.rank() == 1, "[padding_mask] expected lengths [n], got {}", to_string(lengths.type()));
+  if (lengths.rank() != 1) fail("[padding_mask] expected lengths [n], got {}", to_string(lengths.type()));
   const Tensor places = near(arange(0, static_cast<double>(tokens)), lengths);
   return less(places, reshape(lengths, {lengths.size(0), 1, 1, 1}));
 }
 
 Tensor padding_mask_of(const Tensor& ids, std::int64_t padding) {
-  check(ids.rank() == 2, "[padding_mask] expected ids [n, t], got {}", to_string(ids.type()));
+  if (ids.rank() != 2) fail("[padding_mask] expected ids [n, t], got {}", to_string(ids.type()));
   return reshape(not_equal(ids, static_cast<double>(padding)), {ids.size(0), 1, 1, ids.size(1)});
 }
 

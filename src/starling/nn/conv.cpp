@@ -26,9 +26,9 @@ void check_channels(const char* who, std::int64_t in, std::int64_t out, std::int
         out, groups);
 }
 
-void expect_input(const std::string& who, const Tensor& x, int axes, std::int64_t channels) {
+void expect_input(const Module& layer, const Tensor& x, int axes, std::int64_t channels) {
   if (x.rank() == axes + 2 && x.size(1) == channels) return;
-  fail("[{}] expected x [n, {}, {}], got {}", who, channels,
+  fail("[{}] expected x [n, {}, {}], got {}", layer.kind(), channels,
        axes == 1   ? "l"
        : axes == 2 ? "h, w"
                    : "d, h, w",
@@ -51,7 +51,7 @@ Conv::Conv(int axes, const ConvOptions& o) : axes_(axes), groups_(o.groups) {
 }
 
 Tensor Conv::forward(const Tensor& x) {
-  expect_input(kind(), x, axes_, weight_->size(1) * groups_);
+  expect_input(*this, x, axes_, weight_->size(1) * groups_);
   const Tensor bias = bias_ ? *bias_ : Tensor();
   if (axes_ == 1) {
     return conv1d(x, *weight_, bias,
@@ -78,7 +78,7 @@ ConvTranspose::ConvTranspose(int axes, const ConvTransposeOptions& o) : axes_(ax
 }
 
 Tensor ConvTranspose::forward(const Tensor& x) {
-  expect_input(kind(), x, axes_, weight_->size(0));
+  expect_input(*this, x, axes_, weight_->size(0));
   const Tensor bias = bias_ ? *bias_ : Tensor();
   if (axes_ == 1) {
     return conv_transpose1d(x, *weight_, bias,

@@ -28,7 +28,7 @@ Tensor Dropout::forward(const Tensor& x) { return training() && p_ > 0 ? dropout
 
 ChannelDropout::ChannelDropout(const DropoutOptions& o) : p_(probability("ChannelDropout", o.p)) {}
 Tensor ChannelDropout::forward(const Tensor& x) {
-  check(x.rank() >= 2, "[ChannelDropout] expected x [n, c, ...], got {}", to_string(x.type()));
+  if (x.rank() < 2) fail("[ChannelDropout] expected x [n, c, ...], got {}", to_string(x.type()));
   if (!training() || p_ == 0) return x;
   Shape shape = Shape::filled(x.rank(), 1);
   shape[0] = x.size(0);

@@ -70,14 +70,15 @@ SinusoidalPositions::SinusoidalPositions(const SinusoidalPositionsOptions& o) : 
 }
 
 Tensor SinusoidalPositions::forward(const Tensor& x) {
-  check(x.rank() == 3, "[SinusoidalPositions] expected x [n, t, width], got {}", to_string(x.type()));
+  if (x.rank() != 3) fail("[SinusoidalPositions] expected x [n, t, width], got {}", to_string(x.type()));
   const std::int64_t tokens = x.size(1), width = x.size(2);
-  std::vector<double> places;
+  std::vector<double> rates, places;
+  for (std::int64_t i = 0; i < width; ++i)
+    rates.push_back(std::pow(base_, -static_cast<double>(i / 2 * 2) / static_cast<double>(width)));
   places.reserve(static_cast<std::size_t>(tokens * width));
   for (std::int64_t t = 0; t < tokens; ++t) {
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double angle =
-          static_cast<double>(t) * std::pow(base_, -static_cast<double>(i / 2 * 2) / static_cast<double>(width));
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      const double angle = static_cast<double>(t) * rates[i];
       places.push_back(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   }

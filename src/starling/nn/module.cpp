@@ -54,7 +54,7 @@ TensorList Module::operator()(std::span<const Tensor> xs) {
 }
 
 TensorList Module::forward_list(std::span<const Tensor> xs) {
-  check(xs.size() == 1, "[{}] expected one input, got {}", kind(), xs.size());
+  if (xs.size() != 1) fail("[{}] expected one input, got {}", kind(), xs.size());
   return {forward(xs[0])};
 }
 

@@ -13,7 +13,7 @@ Shape stride_of(const Sizes& stride, int axes, const char* who) {
 
 // All but samples and channels.
 Shape places(const Tensor& x, const char* who) {
-  check(x.rank() >= 3, "[{}] expected x [n, c, ...] with places to look at, got {}", who, to_string(x.type()));
+  if (x.rank() < 3) fail("[{}] expected x [n, c, ...] with places to look at, got {}", who, to_string(x.type()));
   Shape axes;
   for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
   return axes;

@@ -42,7 +42,7 @@ Recurrent::Recurrent(Cell cell, const RecurrentOptions& o) : cell_(cell), option
 Tensor Recurrent::forward(const Tensor& x) { return Recurrent::forward_list({&x, 1})[0]; }
 
 TensorList Recurrent::forward_list(std::span<const Tensor> xs) {
-  check(!xs.empty() && xs.size() <= 4, "[{}] expected x and maybe h, c and lengths, got {} inputs", kind(), xs.size());
+  if (xs.empty() || xs.size() > 4) fail("[{}] expected x and maybe h, c and lengths, got {} inputs", kind(), xs.size());
   std::vector<RnnWeights> weights;
   for (const auto& w : weights_) weights.push_back({*w.w_ih, *w.w_hh, or_none(w.b_ih), or_none(w.b_hh)});
   RnnOptions options{.batch_first = options_.batch_first,
@@ -65,7 +65,7 @@ RecurrentResult Recurrent::run(const Tensor& x, const RecurrentState& begin) {
 Tensor RecurrentCell::forward(const Tensor& x) { return RecurrentCell::forward_list({&x, 1})[0]; }
 
 TensorList RecurrentCell::forward_list(std::span<const Tensor> xs) {
-  check(!xs.empty() && xs.size() <= 3, "[{}] expected x and maybe h and c, got {} inputs", kind(), xs.size());
+  if (xs.empty() || xs.size() > 3) fail("[{}] expected x and maybe h and c, got {} inputs", kind(), xs.size());
   TensorList steps;
   for (const auto& x : xs) steps.push_back(x.defined() ? unsqueeze(x, {0}) : x);
   const TensorList out = Recurrent::forward_list({steps.data(), steps.size()});

@@ -14,7 +14,7 @@ namespace {
 Pair pair_of(const Shape& sizes) { return {sizes[0], sizes[1]}; }
 
 void expect_images(const char* who, const Tensor& x) {
-  check(x.rank() == 4, "[{}] expected images [n, c, h, w], got {}", who, to_string(x.type()));
+  if (x.rank() != 4) fail("[{}] expected images [n, c, h, w], got {}", who, to_string(x.type()));
 }
 
 }  // namespace
@@ -35,14 +35,14 @@ Permute::Permute(const PermuteOptions& o) : order_{0} {
   }
 }
 Tensor Permute::forward(const Tensor& x) {
-  check(x.rank() == order_.rank(), "[Permute] expected samples with {} axes, got {}", order_.rank() - 1,
-        to_string(x.type()));
+  if (x.rank() != order_.rank())
+    fail("[Permute] expected samples with {} axes, got {}", order_.rank() - 1, to_string(x.type()));
   return permute(x, order_);
 }
 
 Pad::Pad(const PadOptions& o) : options_(o) {}
 Tensor Pad::forward(const Tensor& x) {
-  check(x.rank() >= 3, "[Pad] expected x [n, c, sizes..], got {}", to_string(x.type()));
+  if (x.rank() < 3) fail("[Pad] expected x [n, c, sizes..], got {}", to_string(x.type()));
   const int axes = x.rank() - 2;
   Shape before = options_.before.over(axes, "Pad", "before", 0), after = options_.after.over(axes, "Pad", "after", 0);
   for (Shape* sizes : {&before, &after}) {
@@ -59,8 +59,8 @@ PixelShuffle::PixelShuffle(const ShuffleOptions& o) : factor_(o.factor) {
 Tensor PixelShuffle::forward(const Tensor& x) {
   expect_images("PixelShuffle", x);
   const std::int64_t n = x.size(0), f = factor_, c = x.size(1) / (f * f), h = x.size(2), w = x.size(3);
-  check(x.size(1) % (f * f) == 0, "[PixelShuffle] expected a multiple of {} channels, got {}", f * f,
-        to_string(x.type()));
+  if (x.size(1) % (f * f) != 0)
+    fail("[PixelShuffle] expected a multiple of {} channels, got {}", f * f, to_string(x.type()));
   return reshape(transpose(reshape(x, {n, c, f, f, h, w}), {0, 1, 4, 2, 5, 3}), {n, c, h * f, w * f});
 }
 
@@ -70,8 +70,8 @@ PixelUnshuffle::PixelUnshuffle(const ShuffleOptions& o) : factor_(o.factor) {
 Tensor PixelUnshuffle::forward(const Tensor& x) {
   expect_images("PixelUnshuffle", x);
   const std::int64_t n = x.size(0), f = factor_, c = x.size(1), h = x.size(2) / f, w = x.size(3) / f;
-  check(x.size(2) % f == 0 && x.size(3) % f == 0, "[PixelUnshuffle] expected sizes that {} divides, got {}", f,
-        to_string(x.type()));
+  if (!(x.size(2) % f == 0 && x.size(3) % f == 0))
+    fail("[PixelUnshuffle] expected sizes that {} divides, got {}", f, to_string(x.type()));
   return reshape(transpose(reshape(x, {n, c, h, f, w, f}), {0, 1, 3, 5, 2, 4}), {n, c * f * f, h, w});
 }
 
@@ -79,8 +79,8 @@ ChannelShuffle::ChannelShuffle(const ChannelShuffleOptions& o) : groups_(o.group
   check(o.groups > 0, "[ChannelShuffle] expected at least 1 group, got {}", o.groups);
 }
 Tensor ChannelShuffle::forward(const Tensor& x) {
-  check(x.rank() >= 2 && x.size(1) % groups_ == 0, "[ChannelShuffle] expected channels that {} divides, got {}",
-        groups_, to_string(x.type()));
+  if (!(x.rank() >= 2 && x.size(1) % groups_ == 0))
+    fail("[ChannelShuffle] expected channels that {} divides, got {}", groups_, to_string(x.type()));
   const std::int64_t n = x.size(0), c = x.size(1);
   return reshape(transpose(reshape(x, {n, groups_, c / groups_, -1}), {0, 2, 1, 3}), x.shape());
 }

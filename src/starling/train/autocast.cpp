@@ -88,6 +88,9 @@ class Autocast::Converter final : public Interpreter {
   Converter(Interpreter& below, DType half) : below_(below), half_(half) {}
 
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
+    // Losses that widen their operands narrow their result again, which would cost it its digits.
+    if (op.name == "cast" && inputs[0].dtype() == DType::f32 && is_half(attrs.as<CastAttrs>().dtype))
+      return {inputs[0]};
     const DType wanted = wanted_by(op, inputs);
     const auto differs = [&](const Tensor& t) { return narrowable(t.dtype()) && t.dtype() != wanted; };
     if (std::none_of(inputs.begin(), inputs.end(), differs)) return below_.apply(op, inputs, attrs);

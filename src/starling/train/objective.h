@@ -18,10 +18,12 @@ class Objective {
   virtual ~Objective() = default;
 
   struct Outputs {
-    Tensor loss;        // the weighted mean over the batch, f32[]
-    Tensor prediction;  // what metrics and predict look at: class logits on the last axis, reconstructions, …
-    Tensor target;      // what the prediction is held against; labels below 0 count nothing. Undefined: no such thing
-    Tensor weight;      // of the mean, f32[]: the sum of the weights of what was counted. Undefined: one a sample
+    Tensor loss = {};        // the weighted mean over the batch, f32[]
+    Tensor prediction = {};  // what metrics and predict look at: class logits on the last axis, reconstructions, …
+    // What the prediction is held against; labels below 0 count nothing. Undefined: no such thing.
+    Tensor target = {};
+    // Of the mean, f32[]: the sum of the weights of what was counted. Undefined: one a sample.
+    Tensor weight = {};
   };
   virtual Outputs apply(nn::Module& net, std::span<const Tensor> fields) const = 0;
 

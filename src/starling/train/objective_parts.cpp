@@ -31,6 +31,11 @@ Tensor marked(const Tensor& labels, std::int64_t ignored) {
   return ignored < 0 ? labels : where(equal(labels, integer(ignored)), integer(-1), labels);
 }
 
+Tensor weighted_mean(const Tensor& sum, const Tensor& weight) {
+  constexpr double kNothing = 1e-20;
+  return div(sum, maximum(weight, kNothing));
+}
+
 Tensor label_weights(const Tensor& class_weights, const Tensor& labels, std::optional<std::int64_t> ignored) {
   if (!ignored) return take(class_weights, labels);
   const Tensor safe = where(equal(labels, integer(*ignored)), integer(0), labels);

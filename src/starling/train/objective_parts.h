@@ -20,6 +20,9 @@ Tensor plain(const std::vector<double>& values, Device device);
 Tensor counted(const Tensor& labels, std::int64_t ignored);
 Tensor marked(const Tensor& labels, std::int64_t ignored);
 
+// sum / weight, and 0 where nothing counts.
+Tensor weighted_mean(const Tensor& sum, const Tensor& weight);
+
 // The weight of each label's class, f32, of the shape of the labels; ignored labels weigh 0.
 Tensor label_weights(const Tensor& class_weights, const Tensor& labels, std::optional<std::int64_t> ignored);
 

@@ -71,8 +71,11 @@ TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& want
   layout = {};
   const auto [made, activations] = run_forward(*objective_, net_, in, options_.precision, wants.activations);
   Tensor loss = made.loss;
-  if (kind == Kind::backward)
-    loss = made.weight.defined() ? mul(loss, made.weight.detach()) : mul(loss, static_cast<double>(in[0].size(0)));
+  if (kind == Kind::backward) {
+    const double share = 1 / static_cast<double>(options_.batch);  // keeps gradients about as large as those of a mean
+    const auto samples = static_cast<double>(in[0].size(0));
+    loss = made.weight.defined() ? mul(loss, mul(made.weight.detach(), share)) : mul(loss, samples * share);
+  }
   (scaler_ ? scaler_->scale(loss) : loss).backward();
   TensorList out{made.loss.detach()};
   const auto also = [&](const Tensor& value) { out.push_back(value.detach()); };
@@ -167,7 +170,7 @@ StepPrograms::Result StepPrograms::end() {
 
 // The gradients that have been added, divided by their weight, make one update.
 void StepPrograms::update() {
-  const double factor = result_.weight > 0 ? 1 / result_.weight : 0;
+  const double factor = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
   copy_into(inverse_, to(from_doubles({&factor, 1}, {}), device_));
   Program& program = updates_[wants_.gradients ? 1 : 0];
   if (!program.function) {

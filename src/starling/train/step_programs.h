@@ -14,6 +14,7 @@
 namespace starling {
 
 struct StepOptions {
+  std::int64_t batch = 1;  // samples that sums of losses are divided by while they are summed, whatever there are
   std::int64_t accumulate = 1;
   double clip_norm = 0;
   double clip_value = 0;

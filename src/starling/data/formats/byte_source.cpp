@@ -106,7 +106,9 @@ std::span<const std::byte> ByteSource::peek(std::size_t least) {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (buffer_.size() < std::max(least, kBuffer)) buffer_.resize(std::max({least, kBuffer, 2 * buffer_.size()}));
+  const std::size_t want = std::max(least, ahead_);
+  ahead_ = std::min(2 * ahead_, kBuffer);
+  if (buffer_.size() < want) buffer_.resize(least > kBuffer ? std::max(least, 2 * buffer_.size()) : want);
   end_ += fill({buffer_.data() + end_, buffer_.size() - end_});
   return {buffer_.data(), end_};
 }

@@ -60,6 +60,7 @@ class ByteSource {
   std::uint64_t at_ = 0;                 // read of it so far
   std::uint64_t offset_ = 0;
 
+  std::size_t ahead_ = 8192;       // bytes read at once: few at first, whoever opens a shard may want one record
   std::vector<std::byte> buffer_;  // unpacked bytes [begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -35,6 +35,7 @@ void Checkpoints::attach(Run& run) {
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
+  saver_ = options_.background ? std::make_unique<BackgroundSaver>(*checkpoints_) : nullptr;
   lowest_ = options_.lowest.value_or(!run.plan().higher_is_better(options_.best));
   saved_step_ = tried_step_ = best_step_ = -1;
   best_.reset();
@@ -91,6 +92,7 @@ bool Checkpoints::due(const Run& run) const {
 }
 
 void Checkpoints::settled(Run& run) {
+  if (saver_) tell(run, saver_->poll());
   if (best_now_) save_best(run);
   best_now_ = false;
   if (due(run)) save(run);
@@ -101,16 +103,23 @@ void Checkpoints::end(Run& run) {
   if (best_now_) save_best(run);
   best_now_ = false;
   if (tried_step_ != run.state().step) save(run);
+  if (saver_) tell(run, saver_->wait());
 }
 
 void Checkpoints::save(Run& run) {
   tried_step_ = run.state().step;
   tried_at_ = steady_seconds();
-  const auto saved = checkpoints_->save(run.checkpoint());
-  if (saved) {
-    saved_step_ = tried_step_;
+  if (saver_) return tell(run, saver_->save(run.checkpoint()));
+  tell(run, BackgroundSaver::Outcome{tried_step_, checkpoints_->save(run.checkpoint())});
+}
+
+void Checkpoints::tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome) {
+  if (!outcome) return;
+  if (outcome->result) {
+    saved_step_ = outcome->step;
   } else {
-    run.note(fmt::format("warning: no checkpoint of step {}, training goes on: {}", tried_step_, saved.error()));
+    run.note(
+        fmt::format("warning: no checkpoint of step {}, training goes on: {}", outcome->step, outcome->result.error()));
   }
 }
 

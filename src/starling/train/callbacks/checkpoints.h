@@ -7,6 +7,7 @@
 #include <string>
 
 #include "starling/train/callback.h"
+#include "starling/train/checkpoint/background_saver.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/resume.h"
 
@@ -20,6 +21,7 @@ struct CheckpointsOptions {
   std::string best{};                 // a metric: the state with its best value stays in <folder>-best
   std::optional<bool> lowest{};       // of the best one; not set: as the metric says
   Resume resume = Resume::automatic;  // from the newest sound checkpoint, or from the beginning
+  bool background = true;             // written by a thread of its own, from a copy, while training goes on
 };
 
 // Saves the run and goes on with the newest sound checkpoint. A save that fails is told and training goes on. Add it
@@ -42,6 +44,7 @@ class Checkpoints final : public Callback {
 
  private:
   void save(Run& run);
+  void tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
   void save_best(Run& run);
   void step_aside(Run& run);
   bool due(const Run& run) const;
@@ -49,6 +52,7 @@ class Checkpoints final : public Callback {
   CheckpointsOptions options_;
   std::filesystem::path folder_;
   std::optional<CheckpointFolder> checkpoints_;
+  std::unique_ptr<BackgroundSaver> saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
   std::int64_t tried_step_ = -1;  // to save; it may have failed

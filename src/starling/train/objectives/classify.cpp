@@ -52,7 +52,12 @@ class Classify final : public Objective {
     } else if (ignore) {
       out.weight = sum(counted(labels, *ignore));
     }
-    out.loss = cross_entropy(logits, labels, loss);
+    if (!out.weight.defined()) {
+      out.loss = cross_entropy(logits, labels, loss);
+      return out;
+    }
+    loss.reduction = Reduction::sum;
+    out.loss = weighted_mean(cross_entropy(logits, labels, loss), out.weight);
     return out;
   }
 
@@ -74,7 +79,7 @@ class MultiLabel final : public Objective {
           to_string(labels.type()), to_string(logits.type()));
     const Tensor weights =
         options_.positive_weights.empty() ? Tensor() : plain(options_.positive_weights, logits.device());
-    return {.loss = bce_with_logits(logits, labels, weights), .prediction = logits, .target = fields[1], .weight = {}};
+    return {.loss = bce_with_logits(logits, labels, weights), .prediction = logits, .target = fields[1]};
   }
 
   std::vector<std::string> metrics() const override { return {"label_accuracy", "loss"}; }

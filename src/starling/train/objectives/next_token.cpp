@@ -34,9 +34,13 @@ class NextToken final : public Objective {
                 .prediction = logits,
                 .target = options_.ignore ? marked(labels, *options_.ignore) : labels,
                 .weight = {}};
-    out.loss = cross_entropy(reshape(logits, {rows, logits.size(2)}), reshape(labels, {rows}),
-                             {.ignore_index = options_.ignore, .label_smoothing = options_.label_smoothing});
-    if (options_.ignore) out.weight = sum(counted(labels, *options_.ignore));
+    CrossEntropyOptions loss{.ignore_index = options_.ignore, .label_smoothing = options_.label_smoothing};
+    if (options_.ignore) loss.reduction = Reduction::sum;
+    out.loss = cross_entropy(reshape(logits, {rows, logits.size(2)}), reshape(labels, {rows}), loss);
+    if (options_.ignore) {
+      out.weight = sum(counted(labels, *options_.ignore));
+      out.loss = weighted_mean(out.loss, out.weight);
+    }
     return out;
   }
 

@@ -176,13 +176,13 @@ Sequential zoo::efficientnet_b0(const EfficientnetOptions& o) {
 void register_zoo_mobilenet(zoo::Table& table) {
   add_to<zoo::MobilenetOptions>(
       table, "mobilenet_v2", "MobileNetV2: inverted residuals, depthwise convolutions, relu6.",
-      {.bench = {.dropout = 0}, .batch = 16, .small = {.classes = 10, .image = 32, .width = 0.25, .dropout = 0}},
+      {.bench = {.dropout = 0}, .batch = 16, .small = {.classes = 10, .image = 64, .width = 0.25, .dropout = 0}},
       zoo::mobilenet_v2);
   add_to<zoo::EfficientnetOptions>(table, "efficientnet_b0",
                                    "EfficientNet-B0: inverted residuals, squeeze-excite, silu, stochastic depth.",
                                    {.bench = {.dropout = 0, .stochastic_depth = 0},
                                     .batch = 16,
-                                    .small = {.classes = 10, .image = 32, .width = 0.25, .dropout = 0}},
+                                    .small = {.classes = 10, .image = 64, .width = 0.25, .dropout = 0}},
                                    zoo::efficientnet_b0);
 }
 

@@ -24,7 +24,9 @@ Example parse_example(std::span<const std::byte> bytes, const std::string& name)
   check(fits && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
         "[tfrecord] {}: expected a tf.train.Example, got {} other bytes", name, bytes.size());
   Example example;
-  for (const auto& [key, feature] : message.features().feature()) {
+  for (const auto& entry : message.features().feature()) {
+    const auto& key = entry.key();
+    const auto& feature = entry.value();
     if (feature.has_float_list()) {
       example[key] = values<float>(feature.float_list());
     } else if (feature.has_int64_list()) {
@@ -38,9 +40,10 @@ Example parse_example(std::span<const std::byte> bytes, const std::string& name)
 
 std::string format_example(const Example& example) {
   records::Example message;
-  auto& features = *message.mutable_features()->mutable_feature();
   for (const auto& [key, feature] : example) {
-    auto& to = features[key];
+    auto& entry = *message.mutable_features()->add_feature();
+    entry.set_key(key);
+    auto& to = *entry.mutable_value();
     if (const auto* floats = std::get_if<std::vector<float>>(&feature)) {
       to.mutable_float_list()->mutable_value()->Add(floats->begin(), floats->end());
     } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&feature)) {
