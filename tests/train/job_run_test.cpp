@@ -234,10 +234,10 @@ TEST_F(JobRunTest, TrainsADeclaredNetwork) {
 }
 
 TEST_F(JobRunTest, TakesWhatTheJobSaysOfOptimizerScheduleMetricsAndAverages) {
-  const Job job =
-      this->job("rich", {"optimizer={name: adamw, lr: 0.002, groups: [{match: '*.bias', weight_decay: 0}]}",
-                         "schedule={name: cosine, warmup: 2}", "train.epochs=4", "train.metrics=[accuracy, loss]",
-                         "train.best=accuracy", "train.clip_norm=1", "train.average={decay: 0.5}", "data.labels=60"});
+  const Job job = this->job(
+      "rich", {"optimizer={name: adamw, lr: 0.002, groups: [{match: '*.bias', weight_decay: 0}]}",
+               "schedule={name: cosine, warmup: {steps: 2}}", "train.epochs=4", "train.metrics=[accuracy, loss]",
+               "train.best=accuracy", "train.clip_norm=1", "train.average={decay: 0.5}", "data.labels=60"});
   const TrainResult result = run(job);
   EXPECT_EQ(result.summary.steps, 4 * 4) << "60 samples in batches of 16";
   for (const char* metric : {"test_accuracy", "test_loss", "ema_test_accuracy"})

@@ -34,7 +34,7 @@ const std::string kRich =
     "data: {name: fashion_mnist, folder: 'a \"b', batch: 96, test_limit: 8, workers: 2, evaluate: test,\n"
     "       transforms: [{name: normalise, mean: [0.25]}]}\n"
     "optimizer: {name: adamw, lr: 0.1, weight_decay: 1e-5, groups: [{match: '*.bias', weight_decay: 0}]}\n"
-    "schedule: {name: cosine, warmup: 10}\n"
+    "schedule: {name: cosine, warmup: {steps: 10}}\n"
     "pretrain: {name: rbm, epochs: 2}\n"
     "train: {epochs: 3, seed: 4, steps: 5, folder: runs/x, checkpoint_every: 6, keep: 7, resume: none, clip_norm: 1,\n"
     "        precision: bf16, objective: {name: classify, label_smoothing: 0.1}, metrics: [accuracy, {name: top_k, k: "
@@ -180,7 +180,7 @@ TEST(Job, KindsHaveNoOptionsThatTheirSectionHasToo) {
   };
   check_kinds(source_kinds(), data_section());
   check_kinds(optim::optimizer_kinds(), optimizer_section());
-  check_kinds(zoo::nets(), {{}, {"layers"}});
+  check_kinds(zoo::nets(), {});
   check_kinds(transform_kinds(), {});
   check_kinds(metric_kinds(), {});
   check_kinds(objective_kinds(), {});

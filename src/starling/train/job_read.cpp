@@ -34,7 +34,8 @@ Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node,
 
 ModelJob read_model(const ConfigNode& node) {
   ModelJob job;
-  if (const auto layers = node.find("layers")) {
+  // Networks of the zoo may have a number of layers.
+  if (const auto layers = node.find("layers"); layers && !node.find("name")) {
     node.allow_keys({"layers"});
     nn::check_layers(*layers);
     job.layers = *layers;

@@ -5,6 +5,7 @@
 #include "starling/base/file.h"
 #include "starling/data/transformed_dataset.h"
 #include "starling/dist/strategy/data_parallel.h"
+#include "starling/ops/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/monitor/monitor.h"
@@ -54,6 +55,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.strategy = make_strategy(job.distribute);
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
+  made.test_loader.drop_last = false;
   made.stream = job.data.load.stream;
   made.progress = options.progress;
   made.stop = options.stop;
@@ -96,26 +98,23 @@ class Pretrain final : public Callback {
         run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
           run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
         });
+    manual_seed(run.plan().seed);  // the noise of training does not depend on how much pre-training drew
   }
 
  private:
   const PreparedJob& prepared_;
 };
 
-// Every value of a job by its path, as TensorBoard's table of hyper-parameters wants them; not how it is watched.
-void flatten(const std::string& path, const Json& value, HyperParameters& into) {
-  if (path == "monitor" || value.is_null()) return;
-  if (!value.is_object()) {
-    into.emplace_back(path, nlohmann::json::parse(value.dump()));
-    return;
+// The values that decide the weights, as the page of hyper-parameters takes them: numbers, truths and texts.
+MonitorContext monitor_context(const Job& job) {
+  MonitorContext context;
+  for (const auto& [path, value] : job_identity(job)) {
+    auto json = nlohmann::json::parse(value);
+    if (json.is_null()) continue;
+    context.parameters.emplace_back(path, json.is_structured() ? nlohmann::json(value) : std::move(json));
   }
-  for (const auto& [key, inner] : value.items()) flatten(path.empty() ? key : path + "." + key, inner, into);
-}
-
-HyperParameters hyper_parameters(const Job& job) {
-  HyperParameters all;
-  flatten("", job_json(job), all);
-  return all;
+  context.job = to_yaml(job);
+  return context;
 }
 
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
@@ -135,8 +134,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                             .lowest = {}}));
   }
   if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
-  trainer.add(
-      monitor(prepared.job.monitor, {.parameters = hyper_parameters(prepared.job), .job = to_yaml(prepared.job)}));
+  trainer.add(monitor(prepared.job.monitor, monitor_context(prepared.job)));
 }
 
 nlohmann::json about(const Summary& summary) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string_view>
 
@@ -72,14 +73,37 @@ Json train_json(const TrainJob& job) {
   return json;
 }
 
-// JSON is YAML, so a value is written as JSON; sections are written as blocks.
+bool is_plain_key(const std::string& key) {
+  return !key.empty() &&
+         std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+// A value on one line. JSON is YAML, but readers of YAML 1.1 take 1e-08 for a text and 1.0e-08 for a number.
+std::string yaml_text(const Json& value) {
+  std::string text;
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items())
+      text += (text.empty() ? "" : ", ") + (is_plain_key(key) ? key : Json(key).dump()) + ": " + yaml_text(item);
+    return "{" + text + "}";
+  }
+  if (value.is_array()) {
+    for (const auto& item : value) text += (text.empty() ? "" : ", ") + yaml_text(item);
+    return "[" + text + "]";
+  }
+  text = value.dump();
+  const auto power = text.find('e');
+  if (value.is_number_float() && power != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(power, ".0");
+  return text;
+}
+
 void write_block(const Json& map, std::string& yaml) {
   for (const auto& [key, value] : map.items()) {
     if (value.is_object() && !value.empty()) {
       yaml += key + ":\n";
-      for (const auto& [inner, item] : value.items()) yaml += fmt::format("  {}: {}\n", inner, item.dump());
+      for (const auto& [inner, item] : value.items()) yaml += fmt::format("  {}: {}\n", inner, yaml_text(item));
     } else {
-      yaml += fmt::format("{}: {}\n", key, value.dump());
+      yaml += fmt::format("{}: {}\n", key, yaml_text(value));
     }
   }
 }
