@@ -87,8 +87,8 @@ void stream_part(const std::filesystem::path& folder, std::int64_t most) {
 
 TEST(StreamMemory, DISABLED_PartInAChild) {
   const std::filesystem::path folder = std::getenv("STARLING_TEST_FOLDER");
-  // Libraries have mapped more than they will ever touch; from here on heap, stacks and private mappings may grow by what
-  // the resident memory lacks to the limit.
+  // Libraries have mapped more than they will ever touch; from here on heap, stacks and private mappings may grow by
+  // what the resident memory lacks to the limit.
   const auto most = static_cast<rlim_t>(memory_bytes("VmData") - memory_bytes("VmRSS")) + kLimit;
   const rlimit limit{most, most};
   ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limit), 0);
