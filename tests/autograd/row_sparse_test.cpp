@@ -139,9 +139,14 @@ TEST(RowSparse, SgdIsTheDenseOneWhereEveryRowOccurs) {
   }
 }
 
+// The velocities are left out: without momentum they mean nothing.
 TEST(RowSparse, PlainSgdIsTheDenseOneWhateverOccurs) {
-  for (const bool compiled : {false, true})
-    expect_near(trained({3, 0, 3}, true, compiled, {.lr = 0.1}), trained({3, 0, 3}, false, false, {.lr = 0.1}), 1e-12);
+  const auto weights = [](bool sparse, bool compiled) {
+    auto all = trained({3, 0, 3}, sparse, compiled, {.lr = 0.1});
+    all.resize(all.size() / 2);
+    return all;
+  };
+  for (const bool compiled : {false, true}) expect_near(weights(true, compiled), weights(false, false), 1e-12);
 }
 
 TEST(RowSparse, MomentumAndDecayOfRowsThatDoNotOccurAreLazy) {
