@@ -10,7 +10,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from training import arguments, fit, report
+from training import arguments, fit
+
+
+class PlacedTokens(nn.Module):
+    def __init__(self, vocabulary, tokens, width):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.place = nn.Parameter(torch.empty(tokens, width))
+        for table in (self.token.weight, self.place):
+            nn.init.normal_(table, std=0.02)
+
+    def forward(self, ids):
+        return self.token(ids) + self.place
 
 
 class Attend(nn.Module):
@@ -39,24 +51,21 @@ class Think(nn.Module):
         return x + self.fc2(F.gelu(self.fc1(self.norm(x))))
 
 
-class Gpt(nn.Module):
+class Gpt(nn.Sequential):
     """src/starling/zoo/nets/gpt.cpp: layers begin as PyTorch's do, both embeddings with a deviation of 0.02."""
 
     def __init__(self, vocabulary, tokens, o):
         super().__init__()
         width = o["width"]
-        self.token = nn.Embedding(vocabulary, width)
-        self.place = nn.Parameter(torch.empty(tokens, width))
-        for table in (self.token.weight, self.place):
-            nn.init.normal_(table, std=0.02)
-        self.drop = nn.Dropout(o["dropout"])
-        blocks = [part for _ in range(o["depth"]) for part in (Attend(width, o["heads"]), Think(width))]
-        self.blocks = nn.Sequential(*blocks)
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary, bias=False)
-
-    def forward(self, ids):
-        return self.head(self.norm(self.blocks(self.drop(self.token(ids) + self.place))))
+        self.add_module("embed", PlacedTokens(vocabulary, tokens, width))
+        self.add_module("drop", nn.Dropout(o["dropout"]))
+        for i in range(o["depth"]):
+            block = nn.Sequential()
+            block.add_module("attend", Attend(width, o["heads"]))
+            block.add_module("think", Think(width))
+            self.add_module(f"block{i + 1}", block)
+        self.add_module("norm", nn.LayerNorm(width))
+        self.add_module("head", nn.Linear(width, vocabulary, bias=False))
 
 
 class LstmModel(nn.Module):
@@ -108,7 +117,8 @@ def main():
         total = sum(loss(rows).item() * len(rows) for rows in test.split(o["eval_batch"]))
         return {"test_loss": total / len(test), "perplexity": math.exp(total / len(test))}
 
-    report(job, *fit(net, len(train), lambda rows: loss(train[rows]), evaluate, job))
+    fit(net, len(train), lambda rows: loss(train[rows]), evaluate, job, args.weights)
 
 
-main()
+if __name__ == "__main__":
+    main()

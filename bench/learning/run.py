@@ -2,6 +2,7 @@
 
     python run.py --starling build/release/bin/starling --seeds 1 2 3 --threads 2
     python run.py --table RESULTS.jsonl
+    python run.py --starling build/release/bin/starling --same 20
 
 Results are appended to --results as they come, and what is there already is not done again.
 """
@@ -36,6 +37,7 @@ def parse():
     parser.add_argument("--set", action="append", default=[], help="a value of all jobs, for both sides: train.steps=20")
     parser.add_argument("--folder", default="runs/learning", help="of the runs")
     parser.add_argument("--results", help="JSON lines; FOLDER/results.jsonl unless given")
+    parser.add_argument("--same", type=int, metavar="STEPS", help="only compare so many steps from the same weights")
     parser.add_argument("--table", nargs="+", help="only print the table of these results")
     args = parser.parse_args()
     if not args.table and not args.starling:
@@ -50,29 +52,53 @@ def settings(job, args):
     return [str(EXAMPLES / f"{job}.yaml")] + [part for value in values for part in ("--set", value)]
 
 
+def starling(job, folder, args, more=()):
+    """Trains; returns the summary."""
+    values = [*more, f"train.folder={folder}", f"distribute.threads={args.threads}"]
+    subprocess.run([args.starling, "train", *settings(job, args), *[part for v in values for part in ("--set", v)],
+                    "--resume", "none", "--progress", "plain"], check=True, stdout=sys.stderr)
+    return json.loads((Path(folder) / "summary.json").read_text())
+
+
+def pytorch(job, args, more=(), options=()):
+    """The same; returns what the script prints."""
+    file = Path(args.folder) / f"{job}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(subprocess.run([args.starling, "print-config", *settings(job, args), "--json",
+                                     *[part for v in more for part in ("--set", v)]], check=True,
+                                    stdout=subprocess.PIPE).stdout)
+    out = subprocess.run([sys.executable, str(HERE / JOBS[job][0]), "--job", str(file), "--threads", str(args.threads),
+                          *options], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(out.splitlines()[-1])
+
+
 def train_starling(job, seed, args):
-    folder = Path(args.folder) / f"{job}_{seed}"
     begin = time.monotonic()
-    subprocess.run([args.starling, "train", *settings(job, args), "--set", f"train.seed={seed}", "--set",
-                    f"train.folder={folder}", "--set", f"distribute.threads={args.threads}", "--resume", "none",
-                    "--progress", "plain"], check=True, stdout=sys.stderr)
+    summary = starling(job, Path(args.folder) / f"{job}_{seed}", args, [f"train.seed={seed}"])
     seconds = time.monotonic() - begin
-    summary = json.loads((folder / "summary.json").read_text())
-    found = {name.removeprefix("test_"): value for name, value in summary["metrics"].items()}
-    return {"steps": summary["steps"], "test_loss": found["loss"], JOBS[job][3]: found[JOBS[job][3]],
+    found, metric = summary["metrics"], JOBS[job][3]
+    return {"steps": summary["steps"], "test_loss": found["test_loss"], metric: found["test_" + metric],
             "seconds": round(seconds, 1)}
 
 
 def train_pytorch(job, seed, args):
-    script = JOBS[job][0]
-    config = subprocess.run([args.starling, "print-config", *settings(job, args), "--json"], check=True,
-                            stdout=subprocess.PIPE).stdout
-    file = Path(args.folder) / f"{job}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(config)
-    out = subprocess.run([sys.executable, str(HERE / script), "--job", str(file), "--seed", str(seed), "--threads",
-                          str(args.threads)], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(out.splitlines()[-1])
+    return pytorch(job, args, [f"train.seed={seed}"])
+
+
+def compare_steps(job, args):
+    """The same first weights, no dropout: the losses of all steps must be the same to rounding."""
+    folder = Path(args.folder) / "same" / job
+    same = ["model.dropout=0", "schedule.warmup.steps=5", "monitor.scalars_every=1", "data.test_limit=1500",
+            "train.export=false"]
+    starling(job, folder / "first", args, [*same, "train.steps=1", "optimizer.lr=0"])
+    starling(job, folder / "run", args, [*same, f"train.steps={args.same}"])
+    lines = [json.loads(line) for line in open(folder / "run" / "log.jsonl", encoding="utf-8")]
+    ours = [line["loss"] for line in lines if line["event"] == "train"]
+    weights = folder / "first" / "checkpoints" / "step-00000001" / "tensors.safetensors"
+    theirs = pytorch(job, args, [*same, f"train.steps={args.same}"], ["--weights", str(weights)])["losses"]
+    apart = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+    print(f"{job}: {len(ours)} steps, loss {ours[0]:.4f} to {ours[-1]:.4f}, at most {apart:.1e} apart")
+    return apart < 1e-4
 
 
 def read(files):
@@ -108,6 +134,9 @@ def main():
     args = parse()
     if args.table:
         return table(read(args.table))
+    if args.same:
+        fine = [compare_steps(job, args) for job in args.jobs]
+        sys.exit(0 if all(fine) else 1)
     file = Path(args.results or Path(args.folder) / "results.jsonl")
     file.parent.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
@@ -121,4 +150,5 @@ def main():
     table(read([file]))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from counters import share_of
-from training import arguments, fit, report
+from training import arguments, fit
 
 PADDING, BEGIN, END, FIRST = 0, 1, 2, 3
 
@@ -128,7 +128,8 @@ def main():
             right += (net.write(source, o["most_target"]) == target).all(1).sum().item()
         return {"test_loss": total / (test[1] != PADDING).sum().item(), "word_accuracy": right / len(test[0])}
 
-    report(job, *fit(net, len(train[0]), lambda rows: loss(train[0][rows], train[1][rows]), evaluate, job))
+    fit(net, len(train[0]), lambda rows: loss(train[0][rows], train[1][rows]), evaluate, job, args.weights)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,8 @@ import argparse
 import fnmatch
 import json
 import math
+import re
+import struct
 import sys
 import time
 
@@ -20,6 +22,7 @@ def arguments(about, data, several=False):
     parser.add_argument("--seed", type=int, help="instead of the job's")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, help="end after so many")
+    parser.add_argument("--weights", help="begin with those of this checkpoint of Starling, and tell all losses")
     args = parser.parse_args()
     job = read_job(args.job)
     if args.seed is not None:
@@ -67,6 +70,23 @@ def refuse_unknown(job):
             sys.exit(f"expected a value of {key} that this script knows, got another")
 
 
+def load_weights(net, path):
+    """Takes the parameters out of a checkpoint's tensors.safetensors. Names differ in LSTMs and wrappers only."""
+    with open(path, "rb") as file:
+        content = file.read()
+    begin = 8 + struct.unpack("<Q", content[:8])[0]
+    found, wanted = {}, net.state_dict()
+    for name, entry in json.loads(content[8:begin]).items():
+        name = re.sub(r"(body|attention)\.", "", name)
+        name = re.sub(r"\bw_([ih]h)", r"weight_\1", re.sub(r"\bb_([ih]h)", r"bias_\1", name))
+        name = re.sub(r"_([ih]h)$", r"_\1_l0", name)
+        if name in wanted:
+            first, last = (begin + offset for offset in entry["data_offsets"])
+            values = torch.frombuffer(bytearray(content[first:last]), dtype=torch.float32)
+            found[name] = values.view(entry["shape"])
+    net.load_state_dict(found)
+
+
 def make_optimizer(net, options):
     """Each parameter belongs to the first group whose pattern matches its name."""
     rules = options["groups"] + [{"match": "*", "lr_scale": 1, "weight_decay": None}]
@@ -94,15 +114,18 @@ def rate_factor(step, steps, schedule):
     return factor * (start + (1 - start) * min(step / warmup, 1))
 
 
-def fit(net, size, loss_of, evaluate, job):
-    """Trains on samples 0 … size - 1; loss_of(rows) is the mean loss of a batch. Returns steps, seconds and what the
-    last evaluation gave; there is one at the end of each epoch, as in `starling train`."""
+def fit(net, size, loss_of, evaluate, job, weights=None):
+    """Trains on samples 0 … size - 1; loss_of(rows) is the mean loss of a batch. Prints what the last evaluation gave;
+    there is one at the end of each epoch, as in `starling train`."""
     train, data = job["train"], job["data"]
     batch = data["batch"]
     per_epoch = size // batch if data["drop_last"] else -(-size // batch)
     steps = per_epoch * train["epochs"]
     if train["steps"]:
         steps = min(steps, train["steps"])
+    losses = []
+    if weights:
+        load_weights(net, weights)
     optimizer = make_optimizer(net, job["optimizer"])
     begin, step, found = time.monotonic(), 0, {}
     while step < steps:
@@ -117,14 +140,12 @@ def fit(net, size, loss_of, evaluate, job):
             if train["clip_norm"] > 0:
                 torch.nn.utils.clip_grad_norm_(net.parameters(), train["clip_norm"])
             optimizer.step()
+            if weights:
+                losses.append(loss.item())
             step += 1
         net.eval()
         with torch.no_grad():
             found = evaluate()
         print(f"step {step}/{steps}: {found}", file=sys.stderr, flush=True)
-    return step, time.monotonic() - begin, found
-
-
-def report(job, steps, seconds, found):
-    print(json.dumps({"net": job["model"]["name"], "seed": job["train"]["seed"], "steps": steps, **found,
-                      "seconds": round(seconds, 1)}))
+    print(json.dumps({"net": job["model"]["name"], "seed": train["seed"], "steps": step, **found,
+                      "seconds": round(time.monotonic() - begin, 1), **({"losses": losses} if weights else {})}))
