@@ -126,8 +126,8 @@ def table(results):
             sys.exit(f"expected as many steps on both sides of {job}, got {sorted(steps)}")
         a, b = ([row[metric] for row in side] for side in (ours, theirs))
         c, d = (statistics.mean(row["seconds"] for row in side) for side in (ours, theirs))
-        print(f"| {job} | {steps.pop()} | {metric} | {len(seeds)} | {mean(a)} | {mean(b)} | "
-              f"{statistics.mean(a) / statistics.mean(b):.4f} | {c:.0f} | {d:.0f} |")
+        ratio = f"{statistics.mean(a) / statistics.mean(b):.4f}" if any(b) else "–"
+        print(f"| {job} | {steps.pop()} | {metric} | {len(seeds)} | {mean(a)} | {mean(b)} | {ratio} | {c:.0f} | {d:.0f} |")
 
 
 def main():
