@@ -195,6 +195,19 @@ TEST(Sources, NpyAndNpzAndSafetensorsGiveTheirArrays) {
             std::string::npos);
 }
 
+TEST(Sources, BytesAreLabelsWhereTheyStandLastOneForASample) {
+  const TemporaryFolder folder;
+  const Tensor x = from_doubles(Values{1, 2, 3, 4}, {2, 2}, DType::u8), y = from_doubles(Values{2, 0}, {2}, DType::u8);
+  write_npy(folder / "x.npy", x).value();
+  write_npy(folder / "y.npy", y).value();
+  const std::string place = folder.path().string() + "/";
+  const auto splits = source("{name: npy, train: [" + place + "x.npy, " + place + "y.npy]}");
+  EXPECT_EQ(splits.classes, 3);
+  EXPECT_EQ(to_string(splits.train->fields()[0]), "u8[2]");
+  EXPECT_EQ(to_string(splits.train->fields()[1]), "i64[]");
+  EXPECT_EQ(to_string(source("{name: npy, train: [" + place + "y.npy]}").train->fields()[0]), "u8[]");
+}
+
 TEST(Sources, CsvHasNumbersCategoriesAndClasses) {
   const TemporaryFolder folder;
   const std::string file = (folder / "a.csv").string();
@@ -228,6 +241,33 @@ TEST(Sources, CsvPredictsNumbersAndCountsClassesInOrder) {
   EXPECT_EQ(classes.class_names, (std::vector<std::string>{"2", "9", "10"}));
   EXPECT_EQ(all_of(*classes.train)[1].to_vector(), (Values{2, 0, 2, 1}));
   EXPECT_EQ(to_string(source(head + "label: ''}").train->fields()[0]), "f32[3]");
+}
+
+TEST(Sources, CsvTakesNumbersOfClassesOnlyWhereTheirNamesAreGiven) {
+  const TemporaryFolder folder;
+  const std::string train = (folder / "train.csv").string(), test = (folder / "test.csv").string();
+  write_text(train, "x,y\n1,5\n2, 7\n3,5 \n");
+  write_text(test, "x,y\n1,7\n2,1\n");
+  const std::string head = "{name: csv, train: ['" + train + "'], label: y";
+  const auto learned = source(head + "}");
+  EXPECT_EQ(learned.class_names, (std::vector<std::string>{"5", "7"}));
+  EXPECT_EQ(all_of(*learned.train)[1].to_vector(), (Values{0, 1, 0}));
+  const std::string error = error_of([&] { source(head + ", test: ['" + test + "']}"); });
+  EXPECT_NE(error.find("test.csv:3: expected one of the classes in the column 'y', got '1'"), std::string::npos)
+      << error;
+  const auto given = source(head + ", class_names: ['5', '7'], test: ['" + test + "']}");
+  EXPECT_EQ(all_of(*given.test)[1].to_vector(), (Values{1, 1}));
+}
+
+TEST(Sources, CsvRefusesLabelsThatAreNotFinite) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "a.csv").string();
+  for (const std::string label : {"nan", "inf", "-inf", "1e300"}) {
+    write_text(file, "x,y\n1,0.5\n2," + label + "\n");
+    const std::string error =
+        error_of([&] { source("{name: csv, train: ['" + file + "'], label: y, label_kind: number}"); });
+    EXPECT_NE(error.find("a.csv:3: expected a number in the column 'y', got '" + label), std::string::npos) << error;
+  }
 }
 
 TEST(Sources, TextGivesWindowsAndTheNextTokens) {
@@ -266,6 +306,14 @@ TEST(Sources, TextTakesEveryTokenizerAndKeepsItsVocabulary) {
     EXPECT_TRUE(text.starts_with(decoded)) << decoded;
     EXPECT_EQ(source(yaml).vocabulary, splits.vocabulary);
   }
+  const auto error = [&](const std::string& tokens, const std::string& kept) {
+    return error_of([&] {
+      source("{name: text, files: ['" + file + "'], window: 4, tokens: " + tokens + ", vocabulary_file: '" +
+             (folder / (kept + ".json")).string() + "'}");
+    });
+  };
+  EXPECT_NE(error("words", "characters").find("a vocabulary of words, got one of characters"), std::string::npos);
+  EXPECT_NE(error("bytes", "bpe").find("a vocabulary of bytes, got one of bpe with"), std::string::npos);
 }
 
 TEST(Sources, DictionariesArePaddedPairsSplitByWord) {

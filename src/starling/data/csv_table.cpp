@@ -43,6 +43,12 @@ void sort_words(std::vector<std::string>& words) {
   });
 }
 
+std::string_view trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -91,7 +97,8 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
     for (std::size_t i = 0; learns_words && i < category_columns.size(); ++i) {
       note(seen[i], (*cells)[category_columns[i]], categories[i]);
     }
-    if (learns_classes && !is_missing((*cells)[label_column])) note(classes, (*cells)[label_column], label);
+    const std::string_view named = learns_classes ? trimmed((*cells)[label_column]) : std::string_view{};
+    if (learns_classes && !is_missing(named)) note(classes, named, label);
     for (std::size_t i = 0; learns_means && i < number_columns.size(); ++i) {
       double value = 0;
       if (is_missing((*cells)[number_columns[i]]) || !parse_number((*cells)[number_columns[i]], value)) continue;
@@ -105,6 +112,7 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
   if (learns_classes) {
     class_names.assign(classes.begin(), classes.end());
     sort_words(class_names);
+    learned_classes = true;
   }
   for (std::size_t i = 0; learns_means && i < sums.size(); ++i) {
     means.push_back(counts[i] > 0 ? sums[i] / static_cast<double>(counts[i]) : 0);
@@ -149,18 +157,21 @@ bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void*
     features += words.size();
   }
   if (schema.label_kind == CsvSchema::Label::none) return true;
-  const std::string_view text = cell(label_);
+  const std::string_view text = trimmed(cell(label_));
   if (schema.is_missing(text) && schema.missing == Missing::drop) return false;
   if (schema.label_kind == CsvSchema::Label::number) {
     double value = 0;
-    if (!parse_number(text, value)) refuse("a number", schema.label, text);
+    if (!parse_number(text, value) || !std::isfinite(static_cast<float>(value))) {
+      refuse("a number", schema.label, text);
+    }
     *static_cast<float*>(label) = static_cast<float>(value);
     return true;
   }
   const auto& names = schema.class_names;
-  const auto found = std::find(names.begin(), names.end(), text);
+  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& name) { return trimmed(name) == text; });
   std::int64_t number = found - names.begin();
-  if (found == names.end() && (!parse_number(text, number) || number < 0 || number >= std::ssize(names))) {
+  const auto is_index = [&] { return parse_number(text, number) && number >= 0 && number < std::ssize(names); };
+  if (found == names.end() && (schema.learned_classes || !is_index())) {
     refuse("one of the classes", schema.label, text);
   }
   *static_cast<std::int64_t*>(label) = number;

@@ -28,6 +28,7 @@ struct CsvSchema {
   // Filled by learn(): words in order, and means of the columns of numbers.
   std::vector<std::vector<std::string>> words{};
   std::vector<std::string> class_names{};  // may be given before; labels are then among them, or their numbers
+  bool learned_classes = false;            // from the file: a label is then one of them, never the number of one
   std::vector<double> means{};
 
   std::int64_t width() const;              // of the vector

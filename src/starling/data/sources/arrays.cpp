@@ -54,9 +54,10 @@ Tensor read_array(const std::string& place) {
   fail("[npy] {}: expected an array '{}', got {}{}", file, name, fmt::join(names, ", "), names.empty() ? "none" : "");
 }
 
-// Labels of i64 count classes from 0; integers of other widths become i64.
-Tensor widened(const Tensor& tensor) {
-  if (!is_integer(tensor.dtype()) || tensor.dtype() == DType::i64 || tensor.dtype() == DType::u8) return tensor;
+// Labels of i64 count classes from 0; integers of other widths become i64, bytes only where they are labels.
+Tensor widened(const Tensor& tensor, bool labels) {
+  if (!is_integer(tensor.dtype()) || tensor.dtype() == DType::i64) return tensor;
+  if (tensor.dtype() == DType::u8 && !labels) return tensor;
   Tensor wide = empty(tensor.shape(), DType::i64);
   dispatch(tensor.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T>) {
@@ -70,7 +71,10 @@ Tensor widened(const Tensor& tensor) {
 
 std::shared_ptr<const Dataset> dataset(const std::vector<Tensor>& columns, std::int64_t& classes) {
   std::vector<Tensor> fields;
-  for (const auto& column : columns) fields.push_back(widened(column));
+  for (const auto& column : columns) {
+    const bool labels = fields.size() > 0 && fields.size() + 1 == columns.size() && column.rank() == 1;
+    fields.push_back(widened(column, labels));
+  }
   const Tensor& labels = fields.back();
   if (fields.size() > 1 && labels.dtype() == DType::i64 && labels.rank() == 1 && labels.numel() > 0) {
     const auto* from = labels.data<std::int64_t>();

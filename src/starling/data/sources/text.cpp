@@ -53,9 +53,21 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TextOptions& o, std::strin
   return std::make_shared<const BpeTokenizer>(train_bpe(train, size));
 }
 
+// The vocabulary of a file, refused when it is of other tokens than those asked for.
+std::shared_ptr<const Tokenizer> kept_tokenizer(const TextOptions& o) {
+  using Tokens = TextOptions::Tokens;
+  auto kept = load_tokenizer(o.vocabulary_file);
+  const bool bytes = o.tokens == Tokens::bytes;  // a bpe without merges
+  const std::string asked = o.tokens == Tokens::characters ? "characters" : o.tokens == Tokens::words ? "words" : "bpe";
+  check(kept->kind() == asked && (!bytes || kept->size() == 256),
+        "[text] {}: expected a vocabulary of {}, got one of {} with {} tokens (remove the file to make another)",
+        o.vocabulary_file.string(), bytes ? "bytes" : asked, kept->kind(), kept->size());
+  return kept;
+}
+
 std::shared_ptr<const Tokenizer> tokenizer_of(const TextOptions& o, std::string_view text, std::string_view train) {
   if (o.vocabulary_file.empty()) return make_tokenizer(o, text, train);
-  if (std::filesystem::exists(o.vocabulary_file)) return load_tokenizer(o.vocabulary_file);
+  if (std::filesystem::exists(o.vocabulary_file)) return kept_tokenizer(o);
   auto made = make_tokenizer(o, text, train);
   save_tokenizer(*made, o.vocabulary_file);
   return made;
