@@ -202,7 +202,8 @@ void Loader::go_back(const nlohmann::json& before) {
     source_->restore(before);
     start();
   } catch (...) {
-    planned_ = taken_ = returned_ = failed_ = 0;
+    planned_ = parted_ = taken_ = returned_ = failed_ = 0;
+    plan_failed_ = false;  // what was planned is of a stream that is no more
     error_ = std::current_exception();
   }
 }
@@ -214,11 +215,20 @@ void Loader::start() {
   stopping_ = false;
   failed_ = ~std::uint64_t{0};
   error_ = nullptr;
-  for (auto& worker : workers_) {
-    worker.thread = std::thread([this, &worker, rank = thread_rank()] {
-      set_thread_rank(rank);
-      work(worker);
-    });
+  try {
+    for (auto& worker : workers_) {
+      worker.thread = std::thread([this, &worker, rank = thread_rank()] {
+        set_thread_rank(rank);
+        work(worker);
+      });
+    }
+  } catch (const std::exception& error) {
+    stop();
+    planned_ = parted_ = taken_ = returned_ = failed_ = 0;
+    plan_failed_ = false;
+    error_ = std::make_exception_ptr(
+        Error(fmt::format("[loader] expected to start {} threads, got: {}", workers_.size(), error.what())));
+    std::rethrow_exception(error_);
   }
 }
 

@@ -28,7 +28,10 @@ ShardWalk::Options walk_options(const RecordStream::Options& options) {
 // Takes back what the journal tells, on the list of what the buffer holds.
 void undo(const RecordStream::Journal& journal, std::vector<RecordRef>& held) {
   for (auto step = journal.steps.rbegin(); step != journal.steps.rend(); ++step) {
-    if (step->taken_from == RecordStream::kAdded) {
+    const bool added = step->taken_from == RecordStream::kAdded;
+    check(added ? !held.empty() : step->taken_from <= held.size(),
+          "[stream] expected the journal of what the buffer holds, got another's");
+    if (added) {
       held.pop_back();
     } else if (step->taken_from == held.size()) {
       held.push_back(step->ref);
