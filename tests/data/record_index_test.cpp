@@ -41,6 +41,14 @@ TEST(RecordIndex, MakesShardsADataSetByNumber) {
   EXPECT_THROW(numbers_of(data, {-1}), Error);
 }
 
+TEST(RecordIndex, HoldsNoShardOpenWhereNoneMayBe) {
+  const Folder folder;
+  const auto shards = number_shards(folder.path(), {5, 4});
+  const IndexedRecords data(shards, {.most_open = 0});
+  EXPECT_EQ(numbers_of(data, {8, 0, 1, 2}), (std::vector<std::int64_t>{8, 0, 1, 2}));
+  EXPECT_THROW(IndexedRecords(shards, {.most_open = -1}), Error);
+}
+
 TEST(RecordIndex, GivesTheSameOrderAsAnyOtherDataSet) {
   const Folder folder;
   const auto data = std::make_shared<IndexedRecords>(number_shards(folder.path(), {40, 40, 23}));

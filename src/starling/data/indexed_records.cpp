@@ -15,7 +15,9 @@ class IndexedRecords::Readers {
     std::int64_t shard = -1;
     std::unique_ptr<RecordReader> reader;
   };
-  explicit Readers(int most) : most_(static_cast<std::size_t>(most)) {}
+  explicit Readers(int most) : most_(static_cast<std::size_t>(most)) {
+    check(most >= 0, "[records] expected at least 0 shards held open, got {}", most);
+  }
 
   // One that stands exactly there, else none.
   Reader take(const RecordRef& ref) {
@@ -29,9 +31,10 @@ class IndexedRecords::Readers {
     return {};
   }
   void give_back(Reader reader) {
+    if (most_ == 0) return;
     std::scoped_lock lock(mutex_);
     if (idle_.size() >= most_) idle_.erase(idle_.begin());
-    if (most_ > 0) idle_.push_back(std::move(reader));
+    idle_.push_back(std::move(reader));
   }
 
  private:
