@@ -206,6 +206,29 @@ TEST(LossScaler, FindsItsScaleInsideTheCompiledStep) {
   }
 }
 
+TEST(LossScaler, ComesBackAfterAnyNumberOfOverflows) {
+  Tensor w = parameter("w", {1, -2}, {2}, DType::f32);
+  optim::Sgd opt({w}, {.lr = 1});
+  optim::LossScaler scaler({.initial = 1, .backoff = 0.125, .interval = 1});
+  const auto one = [&](double slope) {
+    scaler.scale(sum(w * full({2}, slope))).backward();
+    return scaler.step(opt).item();
+  };
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(one(kInfinity), 1);
+  EXPECT_EQ(scaler.value(), 0x1p-24);
+  EXPECT_EQ(one(0.5), 0);
+  EXPECT_LE(relative_difference(w.to_vector(), {0.5, -2.5}), 1e-6);
+}
+
+TEST(LossScaler, SkipsWhatOverflowsWhenTheScaleIsTakenOut) {
+  Tensor w = parameter("w", {1, -2}, {2}, DType::f16);
+  optim::Sgd opt({w}, {.lr = 1});
+  optim::LossScaler scaler({.initial = 0.125});
+  w.set_grad(full({2}, 32768, DType::f16));
+  EXPECT_EQ(scaler.step(opt).item(), 1);
+  EXPECT_EQ(w.to_vector(), (std::vector<double>{1, -2}));
+}
+
 TEST(LossScaler, IsClippedInBetween) {
   Tensor w = parameter("w", {1, -2}, {2}, DType::f32);
   optim::Sgd opt({w}, {.lr = 1});

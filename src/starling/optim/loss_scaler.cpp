@@ -1,5 +1,7 @@
 #include "starling/optim/loss_scaler.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
@@ -12,6 +14,18 @@
 #include "starling/optim/clip.h"
 
 namespace starling::optim {
+namespace {
+
+constexpr double kLeastScale = 0x1p-24;  // below, its inverse nears infinity and no gradient is finite again
+
+// What tells of an overflow. A scale below 1 makes narrow floats infinite when it is taken out again; f32 has the room,
+// and its product stays free for the update to take in.
+Tensor tested(const Tensor& gradient, const Tensor& unscaled) {
+  const Tensor& one = gradient.dtype() == DType::f32 ? gradient : unscaled;
+  return is_row_sparse(one) ? row_values(one) : one;
+}
+
+}  // namespace
 
 Settings LossScalerOptions::settings() {
   using O = LossScalerOptions;
@@ -42,9 +56,10 @@ Tensor LossScaler::unscale(const std::vector<Tensor>& parameters) const {
   for (const auto& parameter : parameters) {
     const Tensor gradient = parameter.grad();
     if (!gradient.defined()) continue;
-    const Tensor one = all(isfinite(is_row_sparse(gradient) ? row_values(gradient) : gradient));
+    const Tensor unscaled = scaled_gradient(gradient, inverse);
+    const Tensor one = all(isfinite(tested(gradient, unscaled)));
     finite = finite.defined() ? logical_and(finite, one) : one;
-    parameter.set_grad(scaled_gradient(gradient, inverse));
+    parameter.set_grad(unscaled);
   }
   return finite.defined() ? logical_not(finite) : full({}, 0, DType::boolean);
 }
@@ -56,7 +71,8 @@ void LossScaler::update(const Tensor& skip) {
   const Tensor zero = full({}, 0);
   // A scale of infinity would never come back.
   const Tensor bounded = where(isfinite(next), next, scale_);
-  assign(scale_, where(skip, mul(scale_, options_.backoff), bounded));
+  const Tensor smaller = maximum(mul(scale_, options_.backoff), std::min(kLeastScale, options_.initial));
+  assign(scale_, where(skip, smaller, bounded));
   assign(good_, where(logical_or(skip, grows), zero, good));
 }
 
