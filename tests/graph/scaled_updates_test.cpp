@@ -58,6 +58,15 @@ TEST(ScaledUpdates, OfMomentumBecomeTheGeneralUpdate) {
       << shown;
 }
 
+TEST(ScaledUpdates, LeaveThoseOfDevicesWithoutTheGeneralUpdate) {
+  expect_unchanged_by(passes::scaled_updates, kState + R"(
+    %c = identity(%f) device=cuda:0
+    %s = mul(%g, %c) device=cuda:0
+    %nw, %nv = sgd_update(%w, %v, %s, %lr) {momentum=0.9, weight_decay=0.1} device=cuda:0
+    assign(%nw)
+    return)");
+}
+
 TEST(ScaledUpdates, LeaveProductsThatOthersReadOrThatAreNoScale) {
   expect_unchanged_by(passes::scaled_updates, kState + R"(
     %s = mul(%g, %f)

@@ -44,8 +44,10 @@ class Absorber {
     return graph_.value(id).type == TensorType{DType::f32, {}} && graph_.maker(id).device == update.device;
   }
 
-  // An update of one tensor that can take a factor: those of SGD need a velocity for that.
+  // An update of one tensor that can take a factor: those of SGD need a velocity for that. Only CPUs have the general
+  // updates that take one.
   bool may_scale(const Node& update) const {
+    if (update.device.kind != DeviceKind::cpu) return false;
     const auto layout = update_layout(*update.op, update.attrs);
     if (!layout || layout->tensors(update.in.size()) != 1) return false;
     if (is_op(update, "sgd_update")) return update.attrs.as<SgdAttrs>().momentum != 0;
