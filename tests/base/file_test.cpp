@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "starling/base/folder.h"
 #include "starling/base/safe_path.h"
 #include "testing/temporary_folder.h"
 
@@ -67,6 +68,20 @@ TEST(MappedFile, ShowsTheBytesEvenAfterTheNameIsGone) {
   fs::remove(folder / "a");
   ASSERT_EQ(file->bytes().size(), 5U);
   EXPECT_EQ(file->bytes()[4], std::byte{'s'});
+}
+
+TEST(TemporaryFolder, TwoForOnePlaceStayApartAndTheLastWins) {
+  const testing::TemporaryFolder folder;
+  {
+    auto first = TemporaryFolder::create(folder / "a").value(), second = TemporaryFolder::create(folder / "a").value();
+    EXPECT_NE(first.path(), second.path());
+    write_file_atomically(first.path() / "x", "first").value();
+    write_file_atomically(second.path() / "x", "second").value();
+    first.publish().value();
+    second.publish().value();
+  }
+  EXPECT_EQ(read_text(folder / "a/x"), "second");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
 
 TEST(MappedFile, TakesEmptyFilesAndRefusesFolders) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 
@@ -47,7 +48,8 @@ Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path) {
   const auto there = fs::symlink_status(final_path, error).type();
   if (there != fs::file_type::not_found && there != fs::file_type::directory)
     return failure("[folder] expected a folder or nothing at {}, got something else", final_path.string());
-  fs::path path = final_path.string() + ".tmp-" + std::to_string(::getpid());
+  static std::atomic<unsigned> serial{0};  // two threads may write the same folder: the last to publish wins
+  fs::path path = final_path.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
   remove_folder(path);
   fs::create_directories(path, error);
   if (error) return failure("[folder] expected to create {}, got: {}", path.string(), error.message());
@@ -56,12 +58,13 @@ Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path) {
 
 Result<void> TemporaryFolder::publish() {
   if (auto synced = sync_folder(path_); !synced) return synced;
-  bool moved = ::rename(path_.c_str(), final_path_.c_str()) == 0;
-  if (!moved && (errno == ENOTEMPTY || errno == EEXIST)) {
-    // The two change places in one step; the old one goes with this object.
-    moved = ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), RENAME_EXCHANGE) == 0;
+  if (::rename(path_.c_str(), final_path_.c_str()) == 0) {
+    path_.clear();
+    return sync_folder(parent_of(final_path_));
   }
-  if (!moved) {
+  // The two change places in one step; the old one goes with this object.
+  if ((errno != ENOTEMPTY && errno != EEXIST) ||
+      ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), RENAME_EXCHANGE) != 0) {
     return failure("[folder] expected to rename {} to {}, got: {}", path_.string(), final_path_.string(), errno_text());
   }
   return sync_folder(parent_of(final_path_));

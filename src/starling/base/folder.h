@@ -9,7 +9,7 @@ namespace starling {
 // A folder written beside the place it is meant for, and removed again unless it was published.
 class TemporaryFolder {
  public:
-  // Makes it, and what leads to it: <final_path>.tmp-<process>; what an earlier process left there goes.
+  // Makes it, and what leads to it: <final_path>.tmp-<process>-<serial>; what an earlier process left there goes.
   static Result<TemporaryFolder> create(std::filesystem::path final_path);
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
