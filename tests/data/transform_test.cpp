@@ -77,6 +77,11 @@ TEST(Resampling, EqualsPyTorch) {
   EXPECT_EQ(compared, 15);
 }
 
+TEST(Resampling, RefusesPicturesWhoseRowsWouldFillTheMemory) {
+  EXPECT_THROW(Resampler(ResizeMode::smooth, 1 << 20, 1, 256, 256), Error);
+  EXPECT_NO_THROW(Resampler(ResizeMode::smooth, 1 << 18, 1, 256, 256));
+}
+
 TEST(Resampling, OfBytesIsThatOfFloatsRounded) {
   const auto arrays = golden_arrays("resized.npz");
   const Tensor& input = arrays.at("input");

@@ -45,9 +45,13 @@ Resampler::Axis::Axis(ResizeMode mode, std::int64_t in, std::int64_t out) {
 
 Resampler::Resampler(ResizeMode mode, std::int64_t in_height, std::int64_t in_width, std::int64_t out_height,
                      std::int64_t out_width)
-    : y_(mode, in_height, out_height), x_(mode, in_width, out_width) {}
+    : y_(mode, in_height, out_height), x_(mode, in_width, out_width) {
+  check(in_height * out_width <= std::max<std::int64_t>(1 << 26, 4 * out_height * out_width),
+        "[resize] expected a picture of proportions nearer to {} × {}, got {} × {}", out_width, out_height, in_width,
+        in_height);
+}
 
-// Rows first, kept as floats, then columns; only as many rows are kept as one row of the result needs.
+// Rows first, all of them kept as floats, then columns: the constructor bounds what that takes.
 template <class T>
 void Resampler::run(const T* from, const PixelLayout& in, T* to, const PixelLayout& out) const {
   const std::int64_t width = out.width;
