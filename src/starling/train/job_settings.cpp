@@ -15,7 +15,7 @@ Settings LoadJob::settings() {
           setting("drop_last", &J::drop_last, "leave out the last batch of an epoch when it is smaller"),
           setting("workers", &J::workers, "threads that make batches; what comes out does not depend on it",
                   {.min = 1, .max = 256}),
-          setting("prefetch", &J::prefetch, "batches made ahead", {.min = 1, .max = 1024}),
+          setting("prefetch", &J::prefetch, "batches made ahead", {.min = 1, .max = 64}),
           setting("stream", &J::stream, "how shards without an index are shuffled"),
           setting("labels", &J::labels, "train on the first so many samples only; pre-training sees all. 0: all",
                   {.min = 0, .max = 1e12}),
