@@ -167,6 +167,19 @@ TEST(Metrics, AucIsTheShareOfPairsInOrder) {
   EXPECT_NEAR(value_of("{name: auc, bins: 10000}", all), pairs_won(scores), 1e-3);
 }
 
+TEST(Metrics, AucOfScoresThatAreNoNumbersIsNone) {
+  auto all = samples(50, 2);
+  all[20].logits[1] = NAN;
+  for (const char* yaml : {"{name: auc}", "{name: auc, bins: 100}"}) {
+    const auto auc = metric(yaml);
+    auc->add(judged(all));
+    EXPECT_TRUE(std::isnan(auc->value())) << yaml;
+    auc->reset();
+    auc->add(judged(samples(50, 2)));
+    EXPECT_FALSE(std::isnan(auc->value())) << yaml;
+  }
+}
+
 TEST(Metrics, AucOfOneClassAgainstTheOthersGoesByItsProbability) {
   auto all = samples(200, 3);
   std::mt19937 random(5);

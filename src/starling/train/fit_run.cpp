@@ -137,6 +137,7 @@ bool FitRun::run_step() {
     if (!batch) {
       epoch_over_ = true;
       if (batches == 0) return false;
+      report_.fields = {};  // the loader may be writing there
       break;
     }
     if (batches == 0) begin_step(*batch);

@@ -68,7 +68,17 @@ Result<void> write_job(const Job& job) {
   std::error_code error;
   fs::create_directories(job.train.folder, error);
   if (error) return failure("[train] expected to create {}, got: {}", job.train.folder.string(), error.message());
-  return write_file_atomically(job.train.folder / "job.yaml", to_yaml(job));
+  Job again = job;  // whoever trains the folder goes on with it, however this run began
+  again.train.resume = Resume::automatic;
+  return write_file_atomically(job.train.folder / "job.yaml", to_yaml(again));
+}
+
+// A disk that fills up later must not end a run; a folder that was never there must not let one begin.
+void expect_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error && fs::is_directory(folder, error), "[train] expected to make the folder {}, got: {}", folder.string(),
+        error ? error.message() : "something else of that name");
 }
 
 // The job as it is run, once it is known that its checkpoints are its own.
@@ -90,7 +100,7 @@ class Pretrain final : public Callback {
   explicit Pretrain(const PreparedJob& prepared) : prepared_(prepared) {}
   std::string name() const override { return "pretrain"; }
   void begin(Run& run) override {
-    if (run.state().step > 0) return;
+    if (done_ || run.state().step > 0) return;
     check(prepared_.data.unlabelled != nullptr,
           "[pretrain] expected data that can be asked by number, got shards without an index");
     const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
@@ -99,10 +109,15 @@ class Pretrain final : public Callback {
           run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
         });
     manual_seed(run.plan().seed);  // the noise of training does not depend on how much pre-training drew
+    done_ = true;
   }
+  // A run that was stopped before its first step is not pre-trained again.
+  nlohmann::json state() const override { return {{"done", done_}}; }
+  void restore(const nlohmann::json& state) override { done_ = state.at("done").get<bool>(); }
 
  private:
   const PreparedJob& prepared_;
+  bool done_ = false;
 };
 
 // The values that decide the weights, as the page of hyper-parameters takes them: numbers, truths and texts.
@@ -145,6 +160,7 @@ nlohmann::json about(const Summary& summary) {
 
 TrainResult train(const Job& job, const TrainOptions& options) {
   const PreparedJob prepared = prepare_job(job);
+  expect_folder(job.train.folder);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,

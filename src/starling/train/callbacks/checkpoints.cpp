@@ -65,6 +65,7 @@ void Checkpoints::step_aside(Run& run) {
     fs::rename(folder_, aside, error);
     check(!error, "[checkpoints] expected to move those of an earlier run to {}, got: {}", aside.string(),
           error.message());
+    fs::rename(beside(folder_, "-best"), aside.string() + "-best", error);  // if there is one
     run.note(fmt::format("starting over; the checkpoints of an earlier run are now in {}", aside.string()));
     return;
   }

@@ -46,6 +46,7 @@ class Auc final : public Metric {
   }
 
   double value() const override {
+    if (undefined_) return NAN;
     if (options_.bins > 0) return binned();
     auto scores = scores_;
     std::sort(scores.begin(), scores.end());
@@ -62,6 +63,7 @@ class Auc final : public Metric {
   }
 
   void reset() override {
+    undefined_ = false;
     scores_.clear();
     for (auto& counts : counts_) counts.assign(static_cast<std::size_t>(options_.bins), 0);
   }
@@ -82,6 +84,8 @@ class Auc final : public Metric {
   }
 
   void take(double score, bool positive) {
+    undefined_ = undefined_ || std::isnan(score);  // such a score stands nowhere in the order
+    if (undefined_) return;
     if (options_.bins == 0) {
       scores_.emplace_back(score, positive);
       return;
@@ -106,6 +110,7 @@ class Auc final : public Metric {
   AucOptions options_;
   std::vector<std::pair<double, bool>> scores_;
   std::vector<std::int64_t> counts_[2];
+  bool undefined_ = false;  // a score was not a number
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ struct Window {
 
   void add(const StepReport& step) {
     lr = step.lr;
-    gradient_norm = step.gradient_norm;
+    if (std::isfinite(step.gradient_norm)) gradient_norm = step.gradient_norm;  // that of a skipped step is not
     samples += step.samples;
     seconds += step.seconds;
     wait += step.wait_seconds;
