@@ -51,11 +51,11 @@ def epoch_order(size, seed, epoch):
     mask = (1 << half) - 1
     keys = [word for block in range(ROUNDS // 4) for word in philox(seed, epoch, SAMPLERS, block)]
     order = torch.arange(size)
-    todo = torch.arange(size)
-    while len(todo):
-        left, right = order[todo] >> half, order[todo] & mask
+    beyond = torch.arange(size)
+    while len(beyond):
+        left, right = order[beyond] >> half, order[beyond] & mask
         for key in keys:
             left, right = right, left ^ (mix32(right + key & LOW32) & mask)
-        order[todo] = left << half | right
-        todo = todo[order[todo] >= size]
+        order[beyond] = left << half | right
+        beyond = beyond[order[beyond] >= size]
     return order
