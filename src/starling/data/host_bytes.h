@@ -2,17 +2,11 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 
+#include "starling/tensor/named_tensor.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
-
-// A tensor and the name it is kept under in files and containers.
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
 
 // The tensor itself when it is dense on a CPU, else a dense copy of it there.
 Tensor on_host(const Tensor& tensor);
