@@ -32,7 +32,15 @@ std::int64_t IndexedBatches::samples_per_epoch() const {
 
 std::int64_t IndexedBatches::largest_batch() const {
   const std::int64_t batch = std::min(options_.batch, size_);
-  return (batch + options_.ranks - 1) / options_.ranks;
+  if (options_.shards == 0) return (batch + options_.ranks - 1) / options_.ranks;
+  const std::int64_t shards = (options_.shards + options_.ranks - 1) / options_.ranks;
+  return std::min(batch, (batch * shards + options_.shards - 1) / options_.shards);
+}
+
+std::int64_t IndexedBatches::first_row(std::int64_t total, int rank) const {
+  if (options_.shards == 0) return total * rank / options_.ranks;
+  const std::int64_t shard = std::int64_t{options_.shards} * rank / options_.ranks;
+  return total * shard / options_.shards;
 }
 
 std::unique_ptr<BatchPlan> IndexedBatches::new_plan() const { return std::make_unique<IndexedPlan>(); }
@@ -54,11 +62,11 @@ const EpochOrder& IndexedBatches::order(std::int64_t epoch) {
 void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& /*stop*/) {
   auto& to = static_cast<IndexedPlan&>(plan);
   const std::int64_t total = batch_size_at(position_.sample);
-  const std::int64_t from = total * options_.rank / options_.ranks;
+  const std::int64_t from = first_row(total, options_.rank);
   to.begin = position_;
   to.total = total;
   to.ends_epoch = total == 0;
-  to.size = total * (options_.rank + 1) / options_.ranks - from;
+  to.size = first_row(total, options_.rank + 1) - from;
   to.first = position_.sample + from;
   to.after = total > 0 ? DataPosition{position_.epoch, position_.sample + total} : DataPosition{position_.epoch + 1, 0};
   to.order = order(position_.epoch);

@@ -21,6 +21,7 @@ class IndexedBatches final : public BatchSource {
     bool drop_last = false;
     int rank = 0;
     int ranks = 1;
+    int shards = 0;  // > 0: ranks take whole ones of so many slices
   };
   IndexedBatches(std::shared_ptr<const Dataset> dataset, const Options& options);
 
@@ -41,7 +42,8 @@ class IndexedBatches final : public BatchSource {
   DataPosition restore(const nlohmann::json& state) override;
 
  private:
-  std::int64_t batch_size_at(std::int64_t sample) const;  // 0 at the end of the epoch
+  std::int64_t batch_size_at(std::int64_t sample) const;       // 0 at the end of the epoch
+  std::int64_t first_row(std::int64_t total, int rank) const;  // of a batch of so many
   const EpochOrder& order(std::int64_t epoch);
 
   std::shared_ptr<const Dataset> dataset_;

@@ -27,6 +27,8 @@ void check_options(const LoaderOptions& options) {
         options.prefetch);
   check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
         "[loader] expected a rank below the number of ranks, got {} of {}", options.rank, options.ranks);
+  check(options.shards == 0 || options.shards >= options.ranks,
+        "[loader] expected at least as many logical shards as ranks, got {} for {}", options.shards, options.ranks);
 }
 
 std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
@@ -36,7 +38,8 @@ std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, con
                                                                                       .shuffle = options.shuffle,
                                                                                       .drop_last = options.drop_last,
                                                                                       .rank = options.rank,
-                                                                                      .ranks = options.ranks});
+                                                                                      .ranks = options.ranks,
+                                                                                      .shards = options.shards});
 }
 
 std::unique_ptr<BatchSource> streamed(RecordShards shards, StreamOptions stream, const LoaderOptions& options) {

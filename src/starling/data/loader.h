@@ -33,6 +33,7 @@ struct LoaderOptions {
   std::vector<TransformStep> transforms{};
   int rank = 0;  // which part of every batch is made here
   int ranks = 1;
+  int shards = 0;  // > 0: batches are cut into so many logical shards first, and ranks take whole ones; not of streams
   DataPosition start{};
 };
 
