@@ -32,12 +32,14 @@ std::int64_t IndexedBatches::samples_per_epoch() const {
 
 std::int64_t IndexedBatches::largest_batch() const {
   const std::int64_t batch = std::min(options_.batch, size_);
+  if (options_.deal) return batch;
   if (options_.shards == 0) return (batch + options_.ranks - 1) / options_.ranks;
   const std::int64_t shards = (options_.shards + options_.ranks - 1) / options_.ranks;
   return std::min(batch, (batch * shards + options_.shards - 1) / options_.shards);
 }
 
 std::int64_t IndexedBatches::first_row(std::int64_t total, int rank) const {
+  if (options_.deal) return rank > options_.rank ? total : 0;
   if (options_.shards == 0) return total * rank / options_.ranks;
   const std::int64_t shard = std::int64_t{options_.shards} * rank / options_.ranks;
   return total * shard / options_.shards;
@@ -61,7 +63,11 @@ const EpochOrder& IndexedBatches::order(std::int64_t epoch) {
 
 void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& /*stop*/) {
   auto& to = static_cast<IndexedPlan&>(plan);
-  const std::int64_t total = batch_size_at(position_.sample);
+  std::int64_t total = batch_size_at(position_.sample);
+  while (options_.deal && total > 0 && position_.sample / options_.batch % options_.ranks != options_.rank) {
+    position_.sample += total;
+    total = batch_size_at(position_.sample);
+  }
   const std::int64_t from = first_row(total, options_.rank);
   to.begin = position_;
   to.total = total;

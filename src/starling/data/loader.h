@@ -34,6 +34,7 @@ struct LoaderOptions {
   int rank = 0;  // which part of every batch is made here
   int ranks = 1;
   int shards = 0;  // > 0: batches are cut into so many logical shards first, and ranks take whole ones; not of streams
+  bool deal = false;  // ranks make whole batches in turn instead of a part of every one; not of streams
   DataPosition start{};
 };
 
@@ -77,6 +78,7 @@ class Loader {
   void restore(const nlohmann::json& state);
 
   const std::vector<TensorType>& fields() const { return pipeline_.fields(); }  // of one sample of a batch
+  bool streams() const { return streams_; }  // of shards without an index
   std::int64_t batches_per_epoch() const;  // of a whole epoch; -1 of a stream whose length is not known yet
   std::int64_t samples_per_epoch() const;  // less than the data set's size when the last batch is dropped; -1 likewise
   LoaderStats stats() const;
@@ -109,6 +111,7 @@ class Loader {
 
   LoaderOptions options_;
   std::unique_ptr<BatchSource> source_;
+  bool streams_ = false;
   TransformPipeline pipeline_;
   DataPosition position_;
   std::vector<std::unique_ptr<BatchSlot>> slots_;
