@@ -33,8 +33,11 @@ struct LoaderOptions {
   std::vector<TransformStep> transforms{};
   int rank = 0;  // which part of every batch is made here
   int ranks = 1;
-  int shards = 0;  // > 0: batches are cut into so many logical shards first, and ranks take whole ones; not of streams
-  bool deal = false;  // ranks make whole batches in turn instead of a part of every one; not of streams
+  // How batches are cut; not of streams. Ranks lie in so many groups of equal size one after another: groups share a
+  // batch first, then their members what falls to them, shards > 0: in whole ones of so many slices of it.
+  int groups = 1;
+  int shards = 0;
+  bool deal = false;  // or ranks make whole batches in turn
   DataPosition start{};
 };
 

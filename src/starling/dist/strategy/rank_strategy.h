@@ -43,8 +43,8 @@ struct LawCounter {
 //
 // A trainer calls, in this order: begin once, with tensors that live as long as the run; after it has loaded a
 // checkpoint, where there is one, restored. Then for each step
-//   either, without exchanges_gradients(), the program alone: where global_program() by CompiledFunction::call with the
-//     GlobalRows of the whole batch, also on ranks without rows, since collectives are ops in it; else with its own
+//   either, without exchanges_gradients(), the program alone: where global_program() by CompiledFunction::call with
+//     GlobalRows{program_rows(batch)}, also on ranks without rows, since collectives are ops in it; else with its own
 //     rows, and not at all without any;
 //   or the backward program (not without rows, nor where closed()), exchange, and, unless updates(), the update
 //   program; and after_update in any case.
@@ -59,14 +59,21 @@ class RankStrategy : public Strategy {
   int rank() const { return comm_->rank(); }
   int world() const { return comm_->size(); }
 
-  // The rows of a batch of `batch` that are this rank's. Loaders cut in the same way (LoaderOptions: rank, ranks and,
-  // where shards() > 0, shards).
+  // The rows of a batch of `batch` that are this rank's, and how many rows the ranks of its global program have
+  // together: all of them, or those of its group. Loaders cut in the same way when they are given rank(), world(),
+  // shards() and groups() as LoaderOptions.
   Piece rows(std::int64_t batch) const;
+  std::int64_t program_rows(std::int64_t batch) const;
   virtual int shards() const { return 0; }  // > 0: deterministic, cut by so many logical shards
+  virtual int groups() const { return 1; }  // ranks lie in so many groups of equal size, one after another
 
   // Programs are traced with the shapes of the whole batch and partitioned, so that means are those of all ranks. Else
   // they are traced with this rank's rows and know nothing of others; noise should then differ from rank to rank.
   virtual bool global_program() const { return false; }
+
+  // Whether ranks make every step at about the same time. Where not, a trainer makes no collective calls of its own in
+  // ordinary steps: they would make a fast rank wait for a slow one.
+  virtual bool lockstep() const { return false; }
 
   // A program of this rank alone, unless a strategy wants otherwise.
   std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
@@ -83,8 +90,12 @@ class RankStrategy : public Strategy {
   // exchange() makes the update too, by TrainedState::rule's hyper-parameters; clipping and loss scales are not for it.
   virtual bool updates() const { return false; }
 
-  // `weight`: samples this rank's update was made of; 0: it made none.
+  // `weight`: samples (or tokens) that the update of this rank was made of: of all ranks of a global program, else its
+  // own; after exchange() what that says. 0: it made none.
   virtual void after_update([[maybe_unused]] std::int64_t step, [[maybe_unused]] double weight) {}
+
+  // Whether after_update of this step brings the ranks together: the same answer on all ranks.
+  virtual bool meets_after([[maybe_unused]] std::int64_t step) const { return false; }
 
   // Collective: afterwards the weights are those that the run stands for, the same on all ranks.
   virtual void settle() {}
