@@ -59,7 +59,7 @@ struct RunPlan {
   std::int64_t seed = 0;
   std::filesystem::path folder{};  // of the run; empty: it leaves no files
   std::vector<std::string> class_names{};
-  int rank = 0;  // of `ranks` that train together; 0 alone writes files
+  int rank = 0;  // of `ranks` that train together; rank 0 alone writes files and tells the user
   int ranks = 1;
   struct PlannedMetric {
     std::string name;
@@ -97,7 +97,7 @@ class Run {
   // With several ranks both are collective, and rank 0's is the whole one.
   virtual Checkpoint checkpoint() = 0;
   virtual void restore(const Checkpoint& checkpoint) = 0;
-  // Whether the ranks hold the same now, so that a checkpoint is of one model; see RankStrategy::settled.
+  // Whether the ranks have just met, so that a checkpoint is of one model; see RankStrategy::settled.
   virtual bool settled() const { return true; }
 
   virtual RankLink* link() { return nullptr; }  // to the other ranks; null: there are none

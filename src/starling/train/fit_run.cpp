@@ -105,17 +105,13 @@ void FitRun::stop(std::string reason) {
 // A rank that fails takes the others with it: they would wait for it in vain.
 FitResult FitRun::run() {
   if (!parts_.link) return run_all();
-  const auto tell = [&](const char* reason) {
-    if (parts_.options.failed) parts_.options.failed(std::current_exception());
-    parts_.link->abort(reason);
-  };
   try {
     return run_all();
   } catch (const std::exception& error) {
-    tell(error.what());
+    parts_.link->abort(error.what());
     throw;
   } catch (...) {
-    tell("an exception that is no std::exception");
+    parts_.link->abort("an exception that is no std::exception");
     throw;
   }
 }
@@ -135,7 +131,7 @@ FitResult FitRun::run_all() {
   each(&Callback::end);
   FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
   each(&Callback::finished);
-  if (!plan_.folder.empty()) {
+  if (!plan_.folder.empty() && plan_.rank == 0) {
     if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
   }
   return result;
@@ -229,8 +225,9 @@ void FitRun::take(StepPrograms::Result result) {
     check_loss();
     add_loss(result.loss, result.weight);
   } else {
-    note_.loss = result.loss * result.weight;
-    note_.weight = result.weight;
+    const int sharing = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks tell of these rows
+    note_.weight = result.weight / sharing;
+    note_.loss = result.loss * note_.weight;
     note_.not_finite = std::isfinite(result.loss) ? 0 : 1;
     if (loss_shown_) report_.loss = last_loss_;  // of all ranks, as far as it is known
   }
@@ -273,7 +270,7 @@ void FitRun::end_epoch(DataPosition ended) {
 
 void FitRun::evaluate_now() {
   state_.evaluated_step = state_.step;
-  if (parts_.link && strategy().settles_to_evaluate()) strategy().settle();
+  if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
   evaluation_ = evaluate();
   state_.metrics = evaluation_.metrics;
   if (evaluation_.samples == 0) return;
@@ -287,7 +284,7 @@ void FitRun::evaluate_now() {
 Evaluation FitRun::evaluate() {
   if (test_.empty()) return {};
   if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
-  const bool equal = strategy().settled();
+  const bool equal = strategy().settled() || strategy().settles_to_evaluate();  // it has settled just now
   // Statistics that each rank keeps of its own rows: rank 0's are the model's.
   if (equal) parts_.link->broadcast(trained_state().buffers);
   return parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
@@ -326,6 +323,7 @@ Summary FitRun::summary() const {
           .weights_hash = weights_hash(weights),
           .wait_share = state_.wait_share(),
           .skipped = state_.skipped,
+          .strategy = parts_.link ? strategy().name() : std::string(),
           .ranks = ranks_summary_};
 }
 

@@ -45,7 +45,9 @@ class FitRun final : public Run {
   void report(const std::string& name, double value) override;
   Checkpoint checkpoint() override;
   void restore(const Checkpoint& checkpoint) override;
-  bool settled() const override { return !parts_.link || strategy().settled(); }
+  bool settled() const override {
+    return !parts_.link || strategy().settled() || strategy().meets_after(state_.step - 1);
+  }
   RankLink* link() override { return parts_.link; }
   double clock() const override;
   std::span<const RankStats> ranks() const override { return stats_; }
@@ -56,7 +58,8 @@ class FitRun final : public Run {
   void begin_ranks();
   void restore_rank();
   RankStrategy& strategy() const { return parts_.link->strategy(); }
-  bool global_loss() const { return !parts_.link || strategy().global_program(); }
+  // The program's loss is that of all rows.
+  bool global_loss() const { return !parts_.link || (strategy().global_program() && strategy().groups() == 1); }
   TrainedState trained_state() const;
   StepNote note_of_step();
   void agree(bool all);
@@ -107,6 +110,7 @@ class FitRun final : public Run {
   std::string end_wanted_;  // by a callback here, until all ranks have heard of it
   double began_ = 0;        // by the clock of this rank
   double clock_ = 0;        // of rank 0, as last told
+  std::int64_t compared_step_ = 0;  // when replicas were last compared
   StepNote note_{};         // what this rank will tell of the step that was made
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <chrono>
 
 #include "starling/base/error.h"
 #include "starling/ops/random.h"
 #include "starling/train/fit_run.h"
-#include "starling/train/ranks/replicas.h"
 
 namespace starling {
 namespace {
@@ -15,6 +15,10 @@ namespace {
 // How many steps the ranks of a strategy that does not keep them together may be apart before the faster ones wait to
 // hear of the others. Programs with collectives in them keep together anyway.
 constexpr std::size_t kApart = 16;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Noise of programs that know nothing of other ranks differs from rank to rank.
 void vary_noise(int rank) {
@@ -43,7 +47,7 @@ void FitRun::begin_ranks() {
   const bool resumed = first_step_ > 0;
   if (resumed) restore_rank();
   if (!strategy().global_program()) vary_noise(parts_.link->rank());
-  if (strategy().settled()) compare_replicas();
+  compare_replicas();
   agree(true);
 }
 
@@ -68,7 +72,7 @@ void FitRun::restore_rank() {
 
 StepNote FitRun::note_of_step() {
   note_.step = state_.step;
-  note_.clock = clock_now() - began_;
+  note_.clock = steady_seconds() - began_;
   note_.interrupted = parts_.options.stop && parts_.options.stop() ? 1 : 0;
   note_.ended = end_wanted_.empty() ? 0 : 1;
   const Journal& journal = strategy().comm().journal();
@@ -78,9 +82,6 @@ StepNote FitRun::note_of_step() {
   const OpCounters total = journal.total();
   note_.stats.sent = total.bytes_sent;
   note_.stats.received = total.bytes_received;
-  const std::int64_t every = parts_.options.hash_every;
-  note_.hashed = every > 0 && state_.step % every == 0 && plan_.ranks > 1 && strategy().settled() ? 1 : 0;
-  if (note_.hashed != 0) hash_replica(trained_state().weights, note_.hash);
   return note_;
 }
 
@@ -91,8 +92,14 @@ void FitRun::agree(bool all) {
   parts_.link->post(note_of_step());
   note_.loss = note_.weight = 0;
   note_.not_finite = 0;
-  const std::size_t apart = all || strategy().global_program() ? 0 : kApart;
+  const bool together = strategy().lockstep() || strategy().meets_after(state_.step - 1);
+  const std::size_t apart = all || together ? 0 : kApart;
   while (parts_.link->outstanding() > apart) consume(parts_.link->take());
+  const std::int64_t every = parts_.options.hash_every;
+  if (together && every > 0 && state_.step / every != compared_step_ / every) {
+    compared_step_ = state_.step;
+    compare_replicas();
+  }
 }
 
 void FitRun::consume(const std::vector<StepNote>& notes) {
@@ -111,20 +118,18 @@ void FitRun::consume(const std::vector<StepNote>& notes) {
   }
   clock_ = notes[0].clock;
   if (weight > 0) add_loss(loss / weight, weight);
-  if (notes[0].hashed != 0) expect_equal_replicas(notes);
 }
 
+// Where they ought to be equal.
 void FitRun::compare_replicas() {
-  if (plan_.ranks == 1) return;
-  StepNote own{.step = state_.step};
-  hash_replica(trained_state().weights, own.hash);
-  expect_equal_replicas(parts_.link->tell(own));
+  if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
 }
 
+// One model at the end. A run that was interrupted goes on from where every rank stands.
 void FitRun::settle() {
   if (!parts_.link) return;
   agree(true);
-  strategy().settle();
+  if (!interrupted_) strategy().settle();
   sum_up_ranks();
 }
 

@@ -151,12 +151,12 @@ void StepPrograms::add(const Batch& batch) {
     for (const auto& field : fields) moved_.push_back(to(field, device_));
     fields = moved_;
   }
-  const TensorList out =
-      global_ ? program.function->call(fields, GlobalRows{batch.total}) : program.function->call(fields);
+  const std::int64_t rows = global_ ? ranks_->program_rows(batch.total) : batch.size;
+  const TensorList out = global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields);
   const Layout& layout = *program.layout;
   std::size_t next = 0;
   const double loss = out[next++].item();
-  const double weight = layout.weight ? out[next++].item() : static_cast<double>(global_ ? batch.total : batch.size);
+  const double weight = layout.weight ? out[next++].item() : static_cast<double>(rows);
   loss_sum_ += loss * weight;
   result_.weight += weight;
   if (layout.prediction) result_.values.prediction = out[next++];

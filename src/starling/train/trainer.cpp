@@ -43,7 +43,6 @@ TrainerOptions of_rank(TrainerOptions o) {
   if (!strategy) return o;
   if (strategy->shards() > 0) o.threads = 1;  // the order of sums must not depend on the machine
   if (strategy->rank() == 0) return o;
-  o.folder.clear();
   o.progress.mode = ProgressMode::off;
   o.explain = nullptr;
   return o;
@@ -54,6 +53,7 @@ void cut_for_rank(LoaderOptions& loader, const RankStrategy& strategy, bool stre
   loader.rank = strategy.rank();
   loader.ranks = strategy.world();
   if (!stream) {
+    loader.groups = strategy.groups();
     loader.shards = strategy.shards();
     return;
   }

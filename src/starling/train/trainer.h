@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
@@ -52,8 +51,6 @@ struct TrainerOptions {
 
   ProgressOptions progress{};
   std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
-  // Of ranks: called with what this one throws before the others hear of it and throw too. Null: nobody asks.
-  std::function<void(std::exception_ptr)> failed{};
   std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
   // What must be the same for a checkpoint to be gone on with, and how it is called: {"optimizer.lr", "0.05"}.
   std::map<std::string, std::string> identity{};

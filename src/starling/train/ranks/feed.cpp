@@ -59,10 +59,15 @@ const Batch* RankFeed::vote() {
 }
 
 bool RankFeed::cut_evenly(const std::vector<std::int64_t>& rows, std::int64_t total) const {
-  PassContext cut{.world = link_->size(), .shards = link_->strategy().shards()};
-  for (const auto count : rows) {
-    if (rows_of(total, cut).size != count) return false;
-    ++cut.rank;
+  const RankStrategy& strategy = link_->strategy();
+  const int members = link_->size() / strategy.groups();
+  for (int rank = 0; rank < link_->size(); ++rank) {
+    const Piece group = piece_of(total, rank / members, strategy.groups());
+    PassContext cut;
+    cut.world = members;
+    cut.rank = rank % members;
+    cut.shards = strategy.shards();
+    if (rows_of(group.size, cut).size != rows[static_cast<std::size_t>(rank)]) return false;
   }
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/data/host_bytes.h"
+#include "starling/dist/health/replica_hash.h"
 
 namespace starling {
 namespace {
@@ -147,6 +148,12 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
     }
   }
   return all;
+}
+
+void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t step) {
+  std::vector<NamedTensor> dense;
+  for (const auto& [name, tensor] : tensors) dense.push_back({name, on_host(tensor)});
+  check_replicas(*comm_, dense, step, "weights", patient("replicas"));
 }
 
 void RankLink::abort(std::string_view reason) { strategy_->comm().abort(reason); }

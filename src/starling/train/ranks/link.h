@@ -49,6 +49,9 @@ class RankLink {
   // The tensors of all ranks on rank 0, by the names "rank.<r>.<name>"; nothing elsewhere.
   std::vector<NamedTensor> collect(const std::vector<NamedTensor>& own);
 
+  // Throws on all ranks unless these hold the same bits everywhere, naming the odd rank and the first such tensor.
+  void expect_equal(std::span<const NamedTensor> tensors, std::int64_t step);
+
   // Breaks the group, so that the others end with this reason.
   void abort(std::string_view reason);
 
