@@ -9,6 +9,7 @@
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/health/flight_recorder.h"
 
 namespace starling {
 namespace {
@@ -43,10 +44,10 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
   return shortest;
 }
 
-// Whatever goes wrong here, the others hear of it.
-TrainResult watched(const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body) {
+// Whatever goes wrong here, the others hear of it, and what this rank did last is written down.
+TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body) {
   try {
-    return body();
+    return comm->size() == 1 ? body() : with_flight_record(*comm, job.train.folder, body);
   } catch (const std::exception& error) {
     comm->abort(error.what());
     throw;
@@ -83,7 +84,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
       const std::shared_ptr<Comm> comm = std::move(made);
       TrainOptions of_rank = options;
       if (rank != 0) of_rank.stop = nullptr;  // one asks for all
-      TrainResult ended = watched(comm, [&] {
+      TrainResult ended = watched(job, comm, [&] {
         return train_rank(job, data, of_rank, {.strategy = job.distribute.strategy.make()(comm), .threads = threads});
       });
       if (rank == 0) result = std::move(ended);
