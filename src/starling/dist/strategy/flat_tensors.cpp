@@ -41,6 +41,20 @@ FlatTensors::FlatTensors(DType dtype, std::vector<Tensor> tensors) : dtype_(dtyp
   buffer_.resize(static_cast<std::size_t>(count_) * size_of(dtype));
 }
 
+void FlatTensors::rebind(std::span<const NamedTensor> tensors) {
+  tensors_.clear();
+  std::int64_t count = 0;
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.dtype() != dtype_) continue;
+    check(tensor.contiguous(), "[strategy] expected '{}' to be contiguous, got strides {}", name,
+          to_string(tensor.strides()));
+    tensors_.push_back(tensor);
+    count += tensor.numel();
+  }
+  check(count == count_, "[strategy] expected {} values of {} as in the weights, got {}", count_,
+        starling::name(dtype_), count);
+}
+
 void FlatTensors::pack() {
   std::byte* at = buffer_.data();
   for (const auto& tensor : tensors_) {

@@ -17,6 +17,9 @@ class FlatTensors {
   FlatTensors() = default;
   FlatTensors(DType dtype, std::vector<Tensor> tensors);  // all of this dtype, contiguous
 
+  // Other tensors in place of these, as many elements in the same order: those of this dtype among the given ones.
+  void rebind(std::span<const NamedTensor> tensors);
+
   void pack();
   void unpack() const;
 

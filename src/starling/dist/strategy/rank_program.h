@@ -40,7 +40,7 @@ class RankProgram {
   const std::vector<PassReport>& reports() const { return reports_; }
   std::vector<TensorType> output_types() const;
   int shards() const { return context_.shards; }
-  Instance& instance() { return *instance_; }
+  Instance& instance() const { return *instance_; }
 
  private:
   Comm* comm_;
