@@ -47,6 +47,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.threads = place.threads;
   made.strategy = place.strategy;
   made.hash_every = job.distribute.hash_every;
+  made.failed = place.failed;
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
   made.test_loader.drop_last = false;
