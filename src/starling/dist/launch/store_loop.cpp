@@ -223,7 +223,9 @@ void StoreServer::Loop::handle(Peer& peer, Frame frame) {
       return give(peer);
     case Frame::Kind::note: {
       const std::lock_guard lock(mutex_);
-      if (notes_.size() < kMostNames || notes_.contains(frame.key)) notes_[frame.key] = std::move(frame.value);
+      if (notes_.size() >= kMostNames && !notes_.contains(frame.key)) return;
+      Note& note = notes_.try_emplace(frame.key, Note{"", notes_.size() + 1}).first->second;
+      note.value = std::move(frame.value);
       return;
     }
     case Frame::Kind::done:
@@ -287,7 +289,7 @@ std::string StoreServer::Loop::who_is_missing() const {
          last_refusal_;
 }
 
-std::optional<std::string> StoreServer::Loop::note(const std::string& key) const {
+std::optional<StoreServer::Note> StoreServer::Loop::note(const std::string& key) const {
   const std::lock_guard lock(mutex_);
   const auto entry = notes_.find(key);
   return entry == notes_.end() ? std::nullopt : std::optional(entry->second);

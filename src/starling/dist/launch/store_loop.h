@@ -16,7 +16,7 @@ class StoreServer::Loop {
 
   void run();
   void stop();
-  std::optional<std::string> note(const std::string& key) const;
+  std::optional<Note> note(const std::string& key) const;
   std::vector<int> missing() const;
 
  private:
@@ -65,7 +65,7 @@ class StoreServer::Loop {
 
   mutable std::mutex mutex_;                // of what other threads ask for
   std::map<int, std::uint64_t> processes_;  // by rank: who joined
-  std::map<std::string, std::string> notes_;
+  std::map<std::string, Note> notes_;
 };
 
 }  // namespace starling

@@ -1,7 +1,5 @@
 #include "starling/dist/launch/store_server.h"
 
-#include <fmt/ranges.h>
-
 #include "starling/dist/launch/store_loop.h"
 
 namespace starling {
@@ -29,7 +27,7 @@ StoreServer::~StoreServer() {
 
 std::string StoreServer::address() const { return HostPort{options_.host, options_.port}.text(); }
 
-std::optional<std::string> StoreServer::note(const std::string& key) const { return loop_->note(key); }
+std::optional<StoreServer::Note> StoreServer::note(const std::string& key) const { return loop_->note(key); }
 
 std::vector<int> StoreServer::missing() const { return loop_->missing(); }
 

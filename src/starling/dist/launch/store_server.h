@@ -37,8 +37,12 @@ class StoreServer {
 
   std::string address() const;  // host:port to be told to the ranks
 
-  // The newest note of that name (TcpStore::note).
-  std::optional<std::string> note(const std::string& key) const;
+  // The newest note of that name (TcpStore::note), and when that name was first heard of: 1 is the first of all.
+  struct Note {
+    std::string value;
+    std::uint64_t order = 0;
+  };
+  std::optional<Note> note(const std::string& key) const;
   std::vector<int> missing() const;  // ranks that have not come yet
 
  private:
