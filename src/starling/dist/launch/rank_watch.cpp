@@ -35,6 +35,7 @@ std::map<std::string, std::string> place_of(const Seat& seat, const LaunchOption
       {"STARLING_ADDRESS", server.address()},
       {"STARLING_SECRET", secret},
       {"STARLING_EPOCH", std::to_string(epoch)},
+      {"STARLING_LAUNCHED", "1"},  // the rendezvous is here, not at rank 0
   };
   if (!options.backend.empty()) variables["STARLING_BACKEND"] = options.backend;
   return variables;
@@ -90,7 +91,8 @@ void RankWatch::start(const StoreServer& server, const std::string& secret, int 
     } else {
       child.environment = whole_environment(std::move(variables), seat.local_world);
     }
-    ranks_.push_back({seat, Child(child), Relay(output_, seat.rank, false), Relay(error_, seat.rank, draws)});
+    ranks_.push_back(
+        {seat, Child(child), Relay(output_, seat.rank, !options_.prefix), Relay(error_, seat.rank, draws)});
     // A pipe takes 64 KiB at once; a script is a few.
     if (!script.empty() &&
         ::write(ranks_.back().child.input.get(), script.data(), script.size()) != static_cast<ssize_t>(script.size()))
@@ -161,6 +163,7 @@ bool RankWatch::reap() {
       rank.child.reap();
       if (!rank.child.exit()) continue;
       rank.ended = Clock::now();
+      rank.child.input = UniqueFd();
       any = true;
     }
   }

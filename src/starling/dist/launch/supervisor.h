@@ -30,6 +30,7 @@ struct LaunchOptions {
   };
   std::function<Stop()> stop{};  // null: never
 
+  bool prefix = true;         // whether lines of stdout get [rank] before them; those of stderr always do
   int output = 1, error = 2;  // descriptors that all is written to
 };
 
