@@ -14,7 +14,7 @@ struct GlooOptions {
   // this very address is bound. Beyond loopback the store must be one that only ranks of this job can read: a peer is
   // taken for one when it knows what was put there.
   std::string address = "127.0.0.1";
-  std::string interface {};                 // or the first address of this network interface; wins over address
+  std::string interface {};                // or the first address of this network interface; wins over address
   std::chrono::milliseconds join{60'000};  // allowed until all ranks are connected
 };
 

@@ -50,7 +50,8 @@ class GlooTransport final : public Transport {
     std::scoped_lock lock(mutex_);
     throw_if_broken();
     const auto index = static_cast<std::size_t>(number);
-    if (index >= transfers_.size() || !transfers_[index].buffer) fail("[gloo] expected a transfer under way, got {}", number);
+    if (index >= transfers_.size() || !transfers_[index].buffer)
+      fail("[gloo] expected a transfer under way, got {}", number);
     One& one = transfers_[index];
     bool ended = false;
     try {

@@ -1,6 +1,7 @@
 #include "starling/dist/comm/transport/gloo/mesh.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <array>
 #include <cstring>
@@ -28,13 +29,13 @@ struct Hello {
   Token token{};  // of the rank that it is for
 };
 
-// What a rank puts into the store: its listening address once, and the number of the connection for each other rank.
+// What a rank puts into the store: its address once, and the port at which it awaits each other rank.
 struct Card {
-  std::string address;  // as people read it
-  std::vector<char> socket;
+  std::string address;       // as people read it
+  std::vector<char> socket;  // the same for connecting, with any port
   Token token{};
   std::int64_t size = 0;
-  std::vector<std::int64_t> data, control;
+  std::vector<std::uint16_t> data, control;
 };
 
 std::string hex(const std::vector<char>& bytes) {
@@ -65,13 +66,14 @@ Card read_card(const std::string& text, int from, const CommGroup& group) {
     card.socket = unhex(json.at("socket").get<std::string>());
     card.token = json.at("token").get<Token>();
     card.size = json.at("size").get<std::int64_t>();
-    card.data = json.at("data").get<std::vector<std::int64_t>>();
-    card.control = json.at("control").get<std::vector<std::int64_t>>();
+    card.data = json.at("data").get<std::vector<std::uint16_t>>();
+    card.control = json.at("control").get<std::vector<std::uint16_t>>();
   } catch (const std::exception& error) {
     fail("[gloo] expected the address of rank {} in the store, got '{}': {}", from, text.substr(0, 200), error.what());
   }
-  check(card.size == group.size, "[gloo] expected all ranks of group '{}' to know its size, got {} on rank {}, {} on {}",
-        group.label, group.size, group.rank, card.size, from);
+  check(card.size == group.size,
+        "[gloo] expected all ranks of group '{}' to know its size, got {} on rank {}, {} on {}", group.label,
+        group.size, group.rank, card.size, from);
   const auto size = static_cast<std::size_t>(group.size);
   const bool complete = card.data.size() == size && card.control.size() == size &&
                         card.socket.size() == tcp::Address(sockaddr_storage{}).bytes().size();
@@ -89,18 +91,34 @@ Token new_token() {
   return {word(), word()};
 }
 
+// The port lies at the same place in addresses of IPv4 and IPv6.
+constexpr std::size_t kPortAt = offsetof(sockaddr_in, sin_port);
+static_assert(kPortAt == offsetof(sockaddr_in6, sin6_port));
+
+std::uint16_t port_of(const sockaddr_storage& socket) {
+  std::uint16_t port = 0;
+  std::memcpy(&port, reinterpret_cast<const char*>(&socket) + kPortAt, sizeof(port));
+  return ntohs(port);
+}
+
+std::vector<char> at_port(sockaddr_storage socket, std::uint16_t port) {
+  port = htons(port);
+  std::memcpy(reinterpret_cast<char*>(&socket) + kPortAt, &port, sizeof(port));
+  return tcp::Address(socket).bytes();
+}
+
 const tcp::Address& address_of(Context& context, int peer) {
   return static_cast<const tcp::Address&>(context.pair(peer).address());
 }
 
-std::vector<std::int64_t> open_pairs(Context& context) {
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(context.size), -1);
+std::vector<std::uint16_t> open_pairs(Context& context) {
+  std::vector<std::uint16_t> ports(static_cast<std::size_t>(context.size), 0);
   for (int peer = 0; peer < context.size; ++peer) {
     if (peer == context.rank) continue;
     context.createPair(peer);
-    numbers[static_cast<std::size_t>(peer)] = address_of(context, peer).getSeq();
+    ports[static_cast<std::size_t>(peer)] = port_of(address_of(context, peer).getSockaddr());
   }
-  return numbers;
+  return ports;
 }
 
 // Everything that has to happen before one moment.
@@ -130,24 +148,34 @@ class Meeting {
  private:
   void publish() {
     token_ = new_token();
-    Card card{.token = token_, .size = group_.size};
+    Card card;
+    card.token = token_;
+    card.size = group_.size;
     card.data = open_pairs(*mesh_.data);
     card.control = open_pairs(*mesh_.control);
     if (group_.size > 1) {
       const tcp::Address& own = address_of(*mesh_.data, group_.rank == 0 ? 1 : 0);
-      card.socket = tcp::Address(own.getSockaddr()).bytes();
+      card.socket = own.bytes();
       card.address = own.str();
     }
     store_.set(key_of(group_, group_.rank), write_card(card));
   }
 
+  std::string card_of(int peer) {
+    try {
+      return store_.get(key_of(group_, peer), left());
+    } catch (const Error& error) {
+      lost(peer, fmt::format("it has not come ({})", error.what()));
+    }
+  }
+
   Card connect(int peer) {
-    const Card card = read_card(store_.get(key_of(group_, peer), left()), peer, group_);
+    const Card card = read_card(card_of(peer), peer, group_);
     const sockaddr_storage socket = tcp::Address(card.socket).getSockaddr();
     const auto self = static_cast<std::size_t>(group_.rank);
     try {
-      mesh_.data->pair(peer).connect(tcp::Address(socket, card.data[self]).bytes());
-      mesh_.control->pair(peer).connect(tcp::Address(socket, card.control[self]).bytes());
+      mesh_.data->pair(peer).connect(at_port(socket, card.data[self]));
+      mesh_.control->pair(peer).connect(at_port(socket, card.control[self]));
     } catch (const std::exception& error) {
       fail("[gloo] rank {} of group '{}' cannot connect to rank {} at {}: {}", group_.rank, group_.label, peer,
            card.address, error.what());
@@ -176,7 +204,8 @@ class Meeting {
     }
     try {
       for (std::size_t peer = 0; peer < size; ++peer) {
-        if (static_cast<int>(peer) != group_.rank) expect_hello(static_cast<int>(peer), *sends[peer], *recvs[peer], in[peer]);
+        if (static_cast<int>(peer) != group_.rank)
+          expect_hello(static_cast<int>(peer), *sends[peer], *recvs[peer], in[peer]);
       }
     } catch (...) {
       context.close();  // before the buffers go

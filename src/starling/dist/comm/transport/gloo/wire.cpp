@@ -40,8 +40,17 @@ void set_option(int fd, int level, int option, int value) { setsockopt(fd, level
 
 }  // namespace
 
-Pair::Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout, Bell& bell)
-    : tcp::Pair(context, device, peer, timeout), bell_(bell) {}
+Pair::Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout,
+           std::shared_ptr<Bell> bell)
+    : tcp::Pair(context, device, peer, timeout), bell_(std::move(bell)) {}
+
+Pair::~Pair() {
+  {
+    std::scoped_lock lock(m_);
+    if (state_ != CLOSED) Pair::changeState(CLOSED);
+  }
+  std::scoped_lock lock(handling_);  // Gloo's thread has left
+}
 
 void Pair::watch_silence() {
   constexpr int kSeconds = 2, kProbes = 3;
@@ -55,12 +64,13 @@ void Pair::watch_silence() {
 }
 
 void Pair::handleEvents(int events) {
+  std::scoped_lock lock(handling_);
   try {
     tcp::Pair::handleEvents(events);
   } catch (const std::exception& error) {
     signalExceptionExternal(error.what());
   }
-  bell_.ring();
+  bell_->ring();
 }
 
 bool Pair::write(tcp::Op& op) {
@@ -72,18 +82,17 @@ void Pair::changeState(state next) noexcept {
   tcp::Pair::changeState(next);
   if (next != CLOSED) return;
   closed_.store(true, std::memory_order_release);
-  bell_.ring();
+  bell_->ring();
 }
 
 Context::Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Bell> bell)
     : tcp::Context(std::move(device), rank, size), bell_(std::move(bell)) {}
 
-// The connections ring the bell until they are gone.
 Context::~Context() { release(); }
 
 std::unique_ptr<::gloo::transport::Pair>& Context::createPair(int peer) {
   auto& place = pairs_[static_cast<std::size_t>(peer)];
-  place = std::make_unique<Pair>(this, device_.get(), peer, getTimeout(), *bell_);
+  place = std::make_unique<Pair>(this, device_.get(), peer, getTimeout(), bell_);
   return place;
 }
 
@@ -114,8 +123,8 @@ std::shared_ptr<tcp::Device> make_device(const std::string& address, const std::
   try {
     return std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(where));
   } catch (const std::exception& error) {
-    fail("[gloo] expected {} '{}' to be one of this host's to listen at: {}", interface.empty() ? "address" : "interface",
-         interface.empty() ? address : interface, error.what());
+    fail("[gloo] expected {} '{}' to be one of this host's to listen at: {}",
+         interface.empty() ? "address" : "interface", interface.empty() ? address : interface, error.what());
   }
 }
 

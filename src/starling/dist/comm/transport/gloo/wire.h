@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "starling/dist/comm/transport/gloo/bell.h"
@@ -17,9 +18,16 @@ namespace starling::wire {
 
 namespace tcp = ::gloo::transport::tcp;
 
+// Behind a class of Gloo's whose size may be taken too small here (missing/gloo/common/memory.h).
+struct Room {
+  char room[256];
+};
+
 class Pair final : public tcp::Pair {
  public:
-  Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout, Bell& bell);
+  Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout,
+       std::shared_ptr<Bell> bell);
+  ~Pair() override;
 
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
@@ -33,8 +41,10 @@ class Pair final : public tcp::Pair {
   void changeState(state next) noexcept override;
 
  private:
-  Bell& bell_;
+  Room behind_base_;
+  std::shared_ptr<Bell> bell_;
   std::atomic<bool> closed_{false};
+  std::mutex handling_;  // held by Gloo's thread while it is in here
 };
 
 // The connections of one rank to all others.
@@ -63,6 +73,9 @@ class Buffer final : public tcp::UnboundBuffer {
   // Whether the transfer has ended; throws what Gloo says when it cannot any more.
   bool sent();
   bool received();
+
+ private:
+  Room behind_base_;
 };
 
 // Listens at one address, on a thread of its own.

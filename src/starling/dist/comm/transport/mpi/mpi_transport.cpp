@@ -61,7 +61,8 @@ class MpiTransport final : public Transport {
     std::scoped_lock lock(session_.mutex());
     throw_if_broken();
     const auto index = static_cast<std::size_t>(number);
-    if (index >= transfers_.size() || !transfers_[index].used) fail("[mpi] expected a transfer under way, got {}", number);
+    if (index >= transfers_.size() || !transfers_[index].used)
+      fail("[mpi] expected a transfer under way, got {}", number);
     One& one = transfers_[index];
     if (!ended(one)) {
       hear();
@@ -180,7 +181,8 @@ class MpiTransport final : public Transport {
     auto* words = new Notice(notice);  // MPI may read it until the process ends
     for (int to = 0; to < size(); ++to) {
       MPI_Request request = MPI_REQUEST_NULL;
-      if (to == rank() || MPI_Isend(words, sizeof(Notice), MPI_BYTE, to, 0, control_, &request) != MPI_SUCCESS) continue;
+      if (to == rank() || MPI_Isend(words, sizeof(Notice), MPI_BYTE, to, 0, control_, &request) != MPI_SUCCESS)
+        continue;
       MPI_Request_free(&request);
     }
   }
@@ -201,7 +203,6 @@ class MpiTransport final : public Transport {
 
   void stop(const std::string& why) {
     failure_ = why;
-    session_.note_break();
     drop();
   }
 

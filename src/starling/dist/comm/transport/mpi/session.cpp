@@ -70,7 +70,6 @@ MPI_Comm Session::new_world(CommTime until) {
     if (done == 0) {
       if (CommClock::now() >= until) {
         std::scoped_lock lock(mutex_);
-        broken_ = true;
         tear("not all ranks came to join a group");
         fail("[mpi] rank {} of {}: not all ranks have joined in time", rank_, size_);
       }
@@ -88,7 +87,7 @@ void Session::finish(int status, void* session) {
   auto& self = *static_cast<Session*>(session);
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized != 0 || status != 0 || self.broken_) return;
+  if (finalized != 0 || status != 0 || !self.torn_.empty()) return;
   std::scoped_lock lock(self.mutex_);
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;

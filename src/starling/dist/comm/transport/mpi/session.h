@@ -29,16 +29,13 @@ class Session {
   // A group broke while MPI may still write into memory that belongs to callers again: MPI cannot be used any more.
   void tear(const std::string& why) { torn_ = why; }
 
-  // A group broke: the others may never come to the end of MPI, and nobody waits for them there.
-  void note_break() { broken_ = true; }
-
  private:
   Session();
   static void finish(int status, void* session);
 
   std::mutex mutex_;
   int rank_ = 0, size_ = 1, largest_tag_ = 32767;
-  bool ours_ = false, broken_ = false;
+  bool ours_ = false;
   std::string torn_;
 };
 
