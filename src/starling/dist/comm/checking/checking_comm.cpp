@@ -37,6 +37,7 @@ class CheckingComm final : public Comm {
     c.checks_calls = true;
     return c;
   }
+  std::shared_ptr<Allocator> arena() const override { return inner_->arena(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
   void tell(const Standing& standing) override { inner_->tell(standing); }
   Standing heard(int rank) override { return inner_->heard(rank); }

@@ -20,6 +20,7 @@ class ThreadsComm final : public Comm {
     return {.backend = "threads",
             .direct_memory = true,
             .sum_shards = true,
+            .rank_ordered = true,
             .deterministic = true,
             .survives_loss = true,
             .checks_calls = true};
