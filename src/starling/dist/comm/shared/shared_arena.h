@@ -25,6 +25,7 @@ class SharedArena final : public Allocator {
   SharedArena(std::shared_ptr<Mapping> mapping, std::size_t begin, std::size_t bytes);
 
   void* allocate(std::size_t bytes) override;
+  void* allocate_untouched(std::size_t bytes);  // without taking pages: for what may never be used as a whole
   void deallocate(void* data, std::size_t bytes) override;
   AllocatorStats stats() const override;
   void reset_peak() override;
@@ -36,14 +37,15 @@ class SharedArena final : public Allocator {
 
  private:
   using Gaps = std::map<std::size_t, std::size_t>;  // free pieces: offset to length
+  void* take(std::size_t bytes, bool with_pages);
   Gaps::iterator find_gap(std::size_t size);
-  void take_pages(std::size_t end);
+  void cut(Gaps::iterator gap, std::size_t offset, std::size_t size);
 
   std::shared_ptr<Mapping> mapping_;
   const std::size_t begin_, end_;
   mutable std::mutex mutex_;
   Gaps gaps_;
-  std::size_t paged_;  // pages up to here have been taken from the system
+  std::size_t high_;  // nothing beyond this has ever been given out
   AllocatorStats stats_;
   std::int64_t cap_ = 0;
 };
