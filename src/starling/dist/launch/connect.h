@@ -45,9 +45,9 @@ HostMap exchange_hosts(const Place& place, Store& store, const std::string& iden
                        std::chrono::milliseconds deadline);
 
 struct ConnectedWorld {
-  std::unique_ptr<Comm> comm;
-  std::string backend;  // shared, gloo, mpi, shared+gloo, shared+mpi
-  HostMap hosts;
+  std::unique_ptr<Comm> comm{};
+  std::string backend{};  // shared, gloo, mpi, shared+gloo, shared+mpi
+  HostMap hosts{};
 };
 
 // Collective, for all ranks of the place's world. The store is used by nothing else (with_prefix). mpi: a communicator
