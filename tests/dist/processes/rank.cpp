@@ -104,7 +104,7 @@ void abort_and_go_on(World& world) {
     transport->send(next, 2, unwanted.data(), unwanted.size());  // nobody will receive it
     if (transport->rank() == 0) {
       std::this_thread::sleep_for(milliseconds(20));
-      transport->abort("out of paper");
+      transport->abort("rank 0 is out of paper");
     } else {
       const auto received = transport->recv(next, 1, data.data(), data.size());
       try {
@@ -112,7 +112,7 @@ void abort_and_go_on(World& world) {
         fail("expected an error after the abort, got none");
       } catch (const Error& error) {
         const std::string text = error.what();
-        check(text.find("rank 0 of group 'world' aborted: out of paper") != std::string::npos, "{}", text);
+        check(text.find("rank 0 is out of paper") != std::string::npos, "{}", text);
       }
     }
   }
