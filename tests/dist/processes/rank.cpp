@@ -75,10 +75,10 @@ void transports(World& world) {
 void lost_rank(World& world) {
   const auto transport = world.transport(0);
   const int victim = transport->size() - 1;
-  exchange_all(*transport, 1000, 1);
   Bytes data(std::size_t{1} << 20);
   const CommTime start = CommClock::now();
   try {
+    exchange_all(*transport, 1000, 1);
     const int next = (transport->rank() + 1) % transport->size();
     const auto received = transport->recv(next, 2, data.data(), data.size());
     if (transport->rank() == victim) ::kill(::getpid(), SIGKILL);
