@@ -52,9 +52,18 @@ class Prediction {
     return slowest + latest;
   }
 
-  // Loads the links on the way, rightward as out, leftward as in, and counts them.
+  // Links of a chain work at the same time, so the longest message counts: it passes one link after another. Loads the
+  // links on the way, rightward as out, leftward as in.
+  double on_chain(const Round& round, int rank) {
+    double slowest = 0;
+    for (const ScheduledTransfer& transfer : round.transfers) {
+      const double passing = model_.far.latency + static_cast<double>(transfer.block.bytes) * model_.far.per_byte;
+      slowest = std::max(slowest, hops(rank, transfer) * passing);
+    }
+    return slowest;
+  }
+
   int hops(int rank, const ScheduledTransfer& transfer) {
-    if (!model_.chain) return 1;
     const int from = transfer.sends ? rank : transfer.peer, to = transfer.sends ? transfer.peer : rank;
     if (transfer.sends) {
       for (int link = std::min(from, to); link < std::max(from, to); ++link)
@@ -64,6 +73,7 @@ class Prediction {
   }
 
   double of_rank(const Round& round, int rank) {
+    if (model_.chain) return on_chain(round, rank);
     double latency = 0, overhead = 0;
     int sends = 0, receives = 0;
     Flow near, far;
@@ -71,7 +81,7 @@ class Prediction {
       const bool inside = known() && host(rank) == host(transfer.peer);
       const LinkCosts& link = inside ? model_.near : model_.far;
       const auto bytes = static_cast<double>(transfer.block.bytes);
-      latency = std::max(latency, link.latency * hops(rank, transfer));
+      latency = std::max(latency, link.latency);
       overhead = std::max(overhead, link.overhead);
       ++(transfer.sends ? sends : receives);
       (inside ? near : far).add(transfer.sends, bytes);
