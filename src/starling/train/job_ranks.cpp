@@ -108,9 +108,30 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   return result;
 }
 
+// This process as one rank of several.
+TrainResult train_process(Job job, const TrainOptions& options) {
+  const Processes others = join_processes(options.processes, job.distribute.backend, job.distribute.check);
+  job.distribute.workers = others.comm->size();
+  const int threads = threads_of_each(job.distribute, others.here);
+  const ThreadScope scope(threads);
+  try {
+    return watched(job, others.comm, [&] {
+      return train_rank(job, load_job_data(job.data), options,
+                        {.strategy = make_strategy(job.distribute, others.comm),
+                         .threads = threads,
+                         .stepped = others.stepped,
+                         .failed = others.failed});
+    });
+  } catch (const std::exception& error) {
+    others.failed(error.what());
+    throw;
+  }
+}
+
 }  // namespace
 
 TrainResult train(const Job& job, const TrainOptions& options) {
+  if (among_processes(options.processes)) return train_process(job, options);
   if (is_plain(job.distribute))
     return train_rank(job, load_job_data(job.data), options, {.threads = static_cast<int>(job.distribute.threads)});
   return train_threads(job, options);
