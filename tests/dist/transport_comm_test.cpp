@@ -216,7 +216,7 @@ TEST(TransportComm, ARankThatWaitsElsewhereIsNamedWithWhatItStartedLast) {
   const auto errors = errors_of(make_memory_comms(3), [&](Comm& comm) {
     comm.barrier().wait();
     float x = 1;
-    if (comm.rank() == 1) return comm.recv(&x, 1, DType::f32, 0, {.deadline = milliseconds(3000)}).wait();
+    if (comm.rank() == 1) return comm.recv(&x, 1, DType::f32, 0, {.deadline = milliseconds(300)}).wait();
     comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.deadline = milliseconds(200)}).wait();
   });
   EXPECT_TRUE(contains(errors[0], "not arrived: rank 1 (last started #1)"));
@@ -261,6 +261,16 @@ TEST(TransportComm, ARankThatLeavesIsNamedByThoseThatNeedIt) {
     EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "rank 0 has left"));
     EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "barrier 'the end' #2 on rank"));
   }
+}
+
+TEST(TransportComm, ARankMayLeaveWhileOthersThatDoNotNeedItWait) {
+  Comms comms = make_memory_comms(3);
+  run_ranks(comms, [&](Comm& comm) {
+    const auto part = comm.split(comm.rank() == 0 ? -1 : 0, 0);
+    if (comm.rank() == 0) return comms[0].reset();
+    if (comm.rank() == 2) std::this_thread::sleep_for(milliseconds(100));
+    part->barrier().wait();
+  });
 }
 
 TEST(TransportComm, LeavingWithoutWaitingIsToldToTheOthers) {

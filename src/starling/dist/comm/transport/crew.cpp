@@ -19,7 +19,10 @@ constexpr milliseconds kRollCall{200};
 }  // namespace
 
 Crew::Crew(std::shared_ptr<Transport> transport)
-    : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {}
+    : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {
+  inbox_.reserve(kCollectivePlaces);
+  active_.reserve(kCollectivePlaces);
+}
 
 void Crew::submit(Operation& operation) {
   {
@@ -71,7 +74,6 @@ bool Crew::poll(const Operation& operation, std::uint64_t sequence) {
 }
 
 Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, CommTime deadline) {
-  const CommTime attentive = CommClock::now() + 20 * kSlice;
   while (!operation.ended(sequence)) {
     if (broken()) {
       drain();
@@ -89,7 +91,8 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
     if (operation.ended(sequence) || broken()) continue;
     const CommTime now = CommClock::now();
     if (now >= deadline) return Outcome::late;
-    if (now >= attentive) listen();  // others may have lost patience already
+    // Not before: to hear a rank that has rightly left since is an error.
+    if (now >= operation.half_time()) listen();
     rest(deadline);
   }
   return Outcome::ended;

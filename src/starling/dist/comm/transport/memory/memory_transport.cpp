@@ -47,7 +47,14 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
         nodes_(at(size)),
         waiting_(at(size * size)),
         bytes_(at(size * size)),
-        free_at_(at(size * size)) {}
+        free_at_(at(size * size)) {
+    constexpr std::size_t kUsual = 64;  // more are fine, but allocate
+    for (auto& lane : waiting_) lane.reserve(kUsual);
+    for (Node& node : nodes_) {
+      node.started.reserve(kUsual);
+      node.free.reserve(kUsual);
+    }
+  }
 
   std::shared_ptr<Transport> endpoint(int rank) override;
   std::uint64_t link_bytes(int from, int to) const override {
