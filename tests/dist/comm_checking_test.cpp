@@ -46,6 +46,14 @@ std::vector<Mistake> mistakes() {
        [](Comm& c) { c.broadcast(buffer.data(), 10, DType::f32, 0).wait(); },
        [](Comm& c) { c.broadcast(buffer.data(), 10, DType::f32, 2).wait(); },
        {"ranks 0, 2 call broadcast f32 x 10 root 0", "rank 1 calls broadcast f32 x 10 root 2"}},
+      {"gather_root",
+       [](Comm& c) { c.gather(other.data(), buffer.data(), 5, DType::f32, 0).wait(); },
+       [](Comm& c) { c.gather(other.data(), buffer.data(), 5, DType::f32, 1).wait(); },
+       {"ranks 0, 2 call gather f32 x 5 root 0", "rank 1 calls gather f32 x 5 root 1"}},
+      {"scatter_for_gather",
+       [](Comm& c) { c.gather(other.data(), buffer.data(), 5, DType::f32, 1).wait(); },
+       [](Comm& c) { c.scatter(other.data(), buffer.data(), 5, DType::f32, 1).wait(); },
+       {"ranks 0, 2 call gather f32 x 5 root 1", "rank 1 calls scatter f32 x 5 root 1"}},
       {"pieces",
        [](Comm& c) {
          c.all_gather(other.data(), buffer.data(), std::vector<std::int64_t>{1, 2, 3}, DType::f32).wait();

@@ -15,6 +15,7 @@ struct CommCapabilities {
   std::string_view backend;
   bool direct_memory = false;  // ranks read each other's buffers: nothing is copied on the way
   bool sum_shards = false;     // Comm::sum_shards is native; the free function ordered_sum works either way
+  bool rank_ordered = false;   // reductions combine in rank order, rounding once: the bits of the serial loop
   bool deterministic = false;  // equal inputs give equal bits, whatever the order of arrival
   bool survives_loss = false;  // a lost peer is an error, not the end of the process
 };
@@ -71,6 +72,20 @@ class Comm {
   // Piece d of send goes to rank d; piece s of recv comes from rank s.
   Work all_to_all(const void* send, void* recv, std::int64_t count_per_pair, DType dtype,
                   const CallOptions& options = {});
+
+  // recv: on the root, the pieces of all ranks in rank order; elsewhere ignored, null will do. In place on the root:
+  // send is its piece in recv.
+  Work gather(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, int root,
+              const CallOptions& options = {});
+  Work gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
+              const CallOptions& options = {});
+
+  // send: on the root, the pieces for all ranks in rank order; elsewhere ignored, null will do. recv: this rank's
+  // piece. In place on the root: recv is its piece in send.
+  Work scatter(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, int root,
+               const CallOptions& options = {});
+  Work scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
+               const CallOptions& options = {});
 
   Work send(const void* data, std::int64_t count, DType dtype, int to, const CallOptions& options = {});
   Work recv(void* data, std::int64_t count, DType dtype, int from, const CallOptions& options = {});

@@ -17,8 +17,12 @@ class ThreadsComm final : public Comm {
   ~ThreadsComm() override { hub_->leave(rank(), journal()); }
 
   CommCapabilities capabilities() const override {
-    return {
-        .backend = "threads", .direct_memory = true, .sum_shards = true, .deterministic = true, .survives_loss = true};
+    return {.backend = "threads",
+            .direct_memory = true,
+            .sum_shards = true,
+            .rank_ordered = true,
+            .deterministic = true,
+            .survives_loss = true};
   }
 
   void abort(std::string_view reason) override {
