@@ -12,6 +12,8 @@
 #include "starling/data/fashion_mnist.h"
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
+#include "starling/dist/comm/transport/gloo_comm.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/registry.h"
 #include "starling/tensor/device_memory.h"
@@ -87,6 +89,12 @@ void tell_formats() {
                    part("TFRecord examples", has_example(), "libprotobuf-dev protobuf-compiler")));
 }
 
+void tell_comm() {
+  line("ranks",
+       fmt::format("threads, {}, {}", has_gloo() ? "Gloo (TCP)" : "no Gloo (apt install libgloo-dev, then build again)",
+                   has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
+}
+
 int run(const NoOptions&) {
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
@@ -103,6 +111,7 @@ int run(const NoOptions&) {
   tell_cuda();
   tell_tensorboard();
   tell_formats();
+  tell_comm();
   tell_data();
   return kOk;
 }
