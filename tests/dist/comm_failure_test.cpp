@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "dist/comm_worlds.h"
+#include "dist/shared_worlds.h"
 
 namespace starling {
 namespace {
@@ -14,6 +15,8 @@ using std::chrono::milliseconds;
 class Failure : public ::testing::TestWithParam<Backend> {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Failure, ::testing::Values(threads_backend(), checking_backend(), faulty_backend()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Shared, Failure, ::testing::Values(shared_backend()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Failure, AHangBecomesAnErrorThatNamesWhoIsMissing) {

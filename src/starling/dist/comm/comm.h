@@ -11,6 +11,8 @@
 
 namespace starling {
 
+class Allocator;
+
 struct CommCapabilities {
   std::string_view backend;
   bool direct_memory = false;  // ranks read each other's buffers: nothing is copied on the way
@@ -50,6 +52,10 @@ class Comm {
   const CommGroup& group() const { return group_; }
   const Journal& journal() const { return *journal_; }  // counters and flight recorder
   virtual CommCapabilities capabilities() const = 0;
+
+  // Memory of this rank that the others can reach: collectives whose buffers all lie in it copy nothing on the way. Null
+  // where a backend has none. What it gives outlives the communicator.
+  virtual std::shared_ptr<Allocator> arena() const { return nullptr; }
 
   Work broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options = {});
 

@@ -28,6 +28,7 @@ class CheckingComm final : public Comm {
   }
 
   CommCapabilities capabilities() const override { return inner_->capabilities(); }
+  std::shared_ptr<Allocator> arena() const override { return inner_->arena(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
 
  protected:

@@ -22,6 +22,7 @@ class FaultyComm final : public Comm {
       : Comm(inner.get()), inner_(std::move(inner)), plan_(plan) {}
 
   CommCapabilities capabilities() const override { return inner_->capabilities(); }
+  std::shared_ptr<Allocator> arena() const override { return inner_->arena(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
 
  protected:
