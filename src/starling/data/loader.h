@@ -33,6 +33,10 @@ struct LoaderOptions {
   std::vector<TransformStep> transforms{};
   int rank = 0;  // which part of every batch is made here
   int ranks = 1;
+  // How batches are cut; not of streams. Ranks lie in so many groups of equal size one after another: groups share a
+  // batch first, then their members what falls to them, shards > 0: in whole ones of so many slices of it.
+  int groups = 1;
+  int shards = 0;
   DataPosition start{};
 };
 
