@@ -52,6 +52,7 @@ int run(const Options& options) {
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
   const TrainResult result = train(job, train_options);
+  if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 tells
   if (result.stopped) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps,
                result.saved ? "the same command goes on from there" : "the state could not be saved");
@@ -75,6 +76,7 @@ void register_command_train(cli::Commands& into) {
       "train", "Trains the network of a job file",
       {{"train examples/fashion_lenet.yaml", "trains to the end of the job, or goes on where an earlier run stopped"},
        {"train job.yaml --set optimizer.lr=0.1 --set train.folder=runs/b", "the same with two values changed"},
+       {"train job.yaml --set distribute.workers=4", "with four workers, threads of this process"},
        {"train job.yaml --resume none --progress plain", "starts over; whole lines instead of a bar"}},
       cli::run);
   cli::add_job_options(app, o);
