@@ -86,8 +86,8 @@ class NcclComm final : public Comm {
     if (rank() == 0) expect(api_->get_unique_id(id), nullptr, "ncclGetUniqueId");
     control_->broadcast(id.bytes.data(), static_cast<std::int64_t>(id.bytes.size()), DType::u8, 0, {.name = "nccl id"})
         .wait();
-    settle(api_->init_rank(lanes_.collectives.comm, size(), id, rank()), lanes_.collectives.comm, deadline,
-           "ncclCommInitRank");
+    const NcclResult joined = api_->init_rank(lanes_.collectives.comm, size(), id, rank());
+    settle(joined, lanes_.collectives.comm, deadline, "ncclCommInitRank");
     connect_messages(deadline);
   }
 

@@ -53,9 +53,9 @@ class CheckingComm final : public Comm {
   bool poll(const Ticket& ticket) override {
     Look check;
     if (!find(ticket.cookie, check)) return true;
-    if (side_ && !Comm::poll(*side_, check.exchange)) return look(check);
+    if (side_ && !look(check, *side_, check.exchange)) return false;
     verify(ticket.cookie);
-    return Comm::poll(*inner_, check.operation) || look(check);
+    return look(check, *inner_, check.operation);
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
@@ -141,9 +141,9 @@ class CheckingComm final : public Comm {
     return {check.own, peer, deadline >= check.deadline};
   }
 
-  bool look(const Look& check) {
-    watch_.look(subject(check, check.start), check.start, GiveUp{*this, check.own});
-    return false;
+  bool look(const Look& check, Comm& comm, const Ticket& ticket) {
+    const auto poll = [&] { return Comm::poll(comm, ticket); };
+    return watch_.look(subject(check, check.start), check.start, poll, GiveUp{*this, check.own});
   }
 
   [[noreturn]] void break_over(const Fingerprint& call, const std::string& why) {

@@ -24,7 +24,11 @@ bool Watch::wait(const Subject& subject, CommTime deadline, FunctionRef<bool(Com
     const CommTime next = CommClock::now() + kPeriod;
     if (await(std::min(deadline, next))) break;
     const std::string why = look_around(subject);
-    if (!why.empty()) hopeless(why);
+    if (!why.empty()) {
+      // Ranks also leave because the group broke: then this throws, and tells why.
+      if (await(CommClock::now())) break;
+      hopeless(why);
+    }
     if (deadline <= next) {
       tell_busy();
       return false;
@@ -34,10 +38,15 @@ bool Watch::wait(const Subject& subject, CommTime deadline, FunctionRef<bool(Com
   return true;
 }
 
-void Watch::look(const Subject& subject, CommTime since, FunctionRef<void(const std::string&)> hopeless) {
-  if (CommClock::now() - since < kPatience) return;
+bool Watch::look(const Subject& subject, CommTime since, FunctionRef<bool()> poll,
+                 FunctionRef<void(const std::string&)> hopeless) {
+  if (poll()) return true;
+  if (CommClock::now() - since < kPatience) return false;
   const std::string why = look_around(subject);
-  if (!why.empty()) hopeless(why);
+  if (why.empty()) return false;
+  if (poll()) return true;
+  hopeless(why);
+  return false;
 }
 
 void Watch::tell_waiting(const Subject& subject) {

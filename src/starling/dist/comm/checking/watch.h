@@ -40,8 +40,9 @@ class Watch {
   bool wait(const Subject& subject, CommTime deadline, FunctionRef<bool(CommTime)> await,
             FunctionRef<void(const std::string&)> hopeless);
 
-  // One look, for those who poll a call that was made at `since`: for ranks that have left.
-  void look(const Subject& subject, CommTime since, FunctionRef<void(const std::string&)> hopeless);
+  // poll(), and, when that says no, one look for ranks that have left, where the call was made long before: at `since`.
+  bool look(const Subject& subject, CommTime since, FunctionRef<bool()> poll,
+            FunctionRef<void(const std::string&)> hopeless);
 
   // Around a wait that looks after itself: the others shall know of it.
   void tell_waiting(const Subject& subject);
