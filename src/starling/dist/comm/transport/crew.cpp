@@ -16,6 +16,12 @@ constexpr milliseconds kSlice{1};
 // How long those who wait themselves may take to answer a roll call.
 constexpr milliseconds kRollCall{200};
 
+// Without this rank's own name, which every error carries and which the next error will carry again.
+std::string words_of(const Error& error) {
+  const std::string text = error.what(), own = fmt::format("[rank {}] ", thread_rank());
+  return text.starts_with(own) ? text.substr(own.size()) : text;
+}
+
 }  // namespace
 
 Crew::Crew(std::shared_ptr<Transport> transport)
@@ -50,7 +56,7 @@ void Crew::pump() {
       return ended;
     });
   } catch (const Error& error) {
-    break_with(error.what());
+    break_with(words_of(error));
   }
   if (!some_ended) return;
   { std::scoped_lock lock(state_); }  // a waiter is either before its test or asleep
@@ -62,7 +68,7 @@ void Crew::rest(CommTime until) {
   try {
     transport_->wait(std::min(until, CommClock::now() + kSlice));
   } catch (const Error& error) {
-    break_with(error.what());
+    break_with(words_of(error));
   }
 }
 
@@ -157,7 +163,7 @@ void Crew::listen() {
     }
     listening_ = true;
   } catch (const Error& error) {
-    break_with(error.what());
+    break_with(words_of(error));
   }
 }
 
@@ -179,7 +185,7 @@ std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<in
     try {
       tell(group);
     } catch (const Error& error) {
-      break_with(error.what());
+      break_with(words_of(error));
     }
   }
   while (!broken() && CommClock::now() < until && !std::all_of(ranks.begin(), ranks.end(), answered)) {
