@@ -30,8 +30,10 @@ HostPort rendezvous(const LaunchOptions& options) {
 }
 
 void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
-  error.line(fmt::format("starling: {}{}", failed.text(),
-                         ranks > 1 ? fmt::format("; the other {} of {} ranks were ended", ranks - 1, ranks) : ""));
+  std::string others;
+  if (ranks == 2) others = "; the other rank was ended";
+  if (ranks > 2) others = fmt::format("; the other {} ranks were ended", ranks - 1);
+  error.line(fmt::format("starling: {}{}", failed.text(), others));
   if (failed.last_words.empty()) error.line("starling: it had written nothing to stderr");
   for (const auto& line : failed.last_words) error.line(fmt::format("[{}] {}", failed.seat.rank, line));
 }
