@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "dist/shared_worlds.h"
 #include "dist/strategy_testing.h"
 #include "runtime/step_testing.h"
 #include "starling/data/loader.h"
@@ -105,6 +106,19 @@ TEST(AllReduce, TwentyStepsEndWhereOneProcessEnds) {
         EXPECT_EQ(counter(*trainer.strategy, "steps"), 20);
         EXPECT_EQ(counter(*trainer.strategy, "samples"), 140);
         EXPECT_GT(counter(*trainer.strategy, "reduced_bytes_sent"), 0);
+      });
+}
+
+// Gradients lie where other ranks can read them, where a backend has such memory.
+TEST(AllReduce, ProgramsLieInTheArenaOfTheCommunicator) {
+  EXPECT_EQ(make_thread_comms(1)[0]->arena(), nullptr);
+  const optim::SgdOptions sgd{.lr = 0.1, .momentum = 0.9};
+  const SmallTrainer one = testing::trained_alone(5, 7, sgd);
+  testing::train_world(
+      shared_comms(2), [](auto comm) { return allreduce(std::move(comm)); }, 5, 7, sgd,
+      [&](SmallTrainer& trainer) {
+        EXPECT_LE(testing::largest_difference(trainer.w, one.w), 1e-12);
+        EXPECT_GT(trainer.strategy->comm().arena()->stats().live_bytes, 0);
       });
 }
 

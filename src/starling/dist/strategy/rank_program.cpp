@@ -30,6 +30,11 @@ class AsRank {
   int before_;
 };
 
+// Gradients lie where the other ranks can read them, so that they are reduced in place.
+std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& comm) {
+  return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
+}
+
 }  // namespace
 
 RankProgram::RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
@@ -43,8 +48,9 @@ RankProgram::RankProgram(const Graph& global, const Container& container, const 
                .threads = options.threads} {
   BuiltProgram built = build_program(global, context_, options.threads, build);
   reports_ = std::move(built.reports);
-  instance_ = std::make_unique<Instance>(std::move(built.executable), container,
-                                         InstanceOptions{.comm = comm_, .rank = comm_->rank()});
+  instance_ = std::make_unique<Instance>(
+      built.executable, container,
+      InstanceOptions{.comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
   const Graph& local = graph();
   for (ValueId out : local.outputs)
     split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
