@@ -101,6 +101,14 @@ TEST_F(JobRanks, TrainByEveryStrategy) {
   }
 }
 
+TEST_F(JobRanks, OfTwoGroupsKeepTogetherInsideAndMeetBetween) {
+  const TrainResult result = run("groups", {"distribute={strategy: local_sgd, every: 2, topology: {worker_groups: 2, "
+                                            "workers_per_group: 2}}",
+                                            "train.epochs=6"});
+  EXPECT_EQ(result.summary.ranks.size(), 4U);
+  EXPECT_LT(result.summary.loss, 2.3);
+}
+
 TEST_F(JobRanks, TellWhatEachOfThemDid) {
   run("told", {"distribute.workers=2"});
   const auto summary = json_in(runs_.path() / "told" / "summary.json");
@@ -172,9 +180,13 @@ TEST_F(JobRanks, EveryPresetOfAClassicSystemTrains) {
   int presets = 0;
   for (const auto& file : fs::directory_iterator(fs::path(STARLING_SOURCE_FOLDER) / "examples" / "systems")) {
     const std::string name = file.path().stem().string();
-    const Job preset = read_job(ConfigNode::load(
-        file.path(), {"data.folder=" + data_.path().string(), "train.folder=" + (runs_.path() / name).string(),
-                      "train.steps=2", "data.batch=12", "train.export=false", "monitor.tensorboard=false"}));
+    const std::vector<std::string> set = {"data.folder=" + data_.path().string(),
+                                          "train.folder=" + (runs_.path() / name).string(),
+                                          "train.steps=2",
+                                          "data.batch=12",
+                                          "train.export=false",
+                                          "monitor.tensorboard=false"};
+    const Job preset = read_job(ConfigNode::load(file.path(), set));
     EXPECT_EQ(run(preset).summary.steps, 2) << name;
     ++presets;
   }

@@ -7,6 +7,7 @@
 #include "data/stream_testing.h"
 #include "starling/base/error.h"
 #include "starling/dist/strategy/local_sgd.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/reduce.h"
 #include "starling/train/callbacks/ready_made.h"
@@ -26,7 +27,7 @@ RankOutcome alone(const RankRun& recipe) {
   auto net = testing::small_net(recipe.dropout);
   optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
   Trainer trainer(net, optimizer, classify(), testing::quiet(recipe.options));
-  trainer.add(after_step([&](Run& run) {
+  trainer.add(after_step([&](starling::Run& run) {
     own.losses.push_back(run.last().loss);
     own.samples.push_back(run.last().samples);
   }));
@@ -124,7 +125,7 @@ TEST(Ranks, EvaluateTogetherToTheBitsOfOne) {
   };
   std::vector<Evaluation> told(3);
   recipe.callbacks = [&](Trainer& trainer, int rank) {
-    trainer.add(after_evaluation([&told, rank](Run& run) { told[static_cast<std::size_t>(rank)] = run.evaluation(); }));
+    trainer.add(after_evaluation([&told, rank](starling::Run& run) { told[static_cast<std::size_t>(rank)] = run.evaluation(); }));
   };
   recipe.run();
   const Evaluation one = told[0];
@@ -159,7 +160,7 @@ TEST(Ranks, LetRankZeroJudgeWhatCannotBeSharedOut) {
 TEST(Ranks, LeaveTogetherWhenOneIsAskedTo) {
   RankRun recipe{.ranks = 3, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
   recipe.callbacks = [](Trainer& trainer, int rank) {
-    trainer.add(after_step([rank](Run& run) {
+    trainer.add(after_step([rank](starling::Run& run) {
       if (rank == 2 && run.state().step == 6) run.stop("seen enough");
     }));
   };
@@ -172,18 +173,18 @@ TEST(Ranks, LeaveTogetherWhenOneIsAskedTo) {
 TEST(Ranks, LeaveTogetherWhenOneIsInterrupted) {
   RankRun recipe{.ranks = 2, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
   auto asked = std::make_shared<std::atomic<int>>(0);
-  recipe.options.stop = [asked] { return thread_rank() == 1 && (*asked)++ >= 5; };
+  recipe.options.stop = [asked] { return thread_rank() == 1 && (*asked)++ >= 3; };  // first asked before the first step
   const auto got = recipe.run();
   EXPECT_TRUE(got[0].result.interrupted);
   EXPECT_TRUE(got[1].result.interrupted);
   EXPECT_EQ(got[0].result.summary.steps, got[1].result.summary.steps);
-  EXPECT_EQ(got[0].result.summary.steps, 5);
+  EXPECT_EQ(got[0].result.summary.steps, 3);
 }
 
 TEST(Ranks, EndWithTheErrorOfTheOneThatFailed) {
   RankRun recipe{.ranks = 3, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
   recipe.callbacks = [](Trainer& trainer, int rank) {
-    trainer.add(after_step([rank](Run& run) {
+    trainer.add(after_step([rank](starling::Run& run) {
       if (rank == 1 && run.state().step == 3) fail("[test] the disk of rank one is gone");
     }));
   };
@@ -198,7 +199,7 @@ TEST(Ranks, EndWithTheErrorOfTheOneThatFailed) {
 TEST(Ranks, WhoseWeightsDriftApartAreNamed) {
   RankRun recipe{.ranks = 3, .options = {.epochs = 4, .batch = 32, .hash_every = 4}, .data = splits(points(128))};
   recipe.callbacks = [](Trainer& trainer, int rank) {
-    trainer.add(after_step([rank](Run& run) {
+    trainer.add(after_step([rank](starling::Run& run) {
       if (rank == 1 && run.state().step == 2) run.net().parameters()[0].data<float>()[3] += 1e-4F;
     }));
   };
@@ -218,7 +219,7 @@ TEST(Ranks, TakeTheSameVerdictOnALossThatIsNotFinite) {
     RankRun recipe{.ranks = 2, .options = {.epochs = 9, .batch = 32}, .data = splits(points(128))};
     if (!exchanging) recipe.strategy = local(4);
     recipe.callbacks = [](Trainer& trainer, int rank) {
-      trainer.add(after_step([rank](Run& run) {
+      trainer.add(after_step([rank](starling::Run& run) {
         if (rank == 1 && run.state().step == 5) run.net().parameters()[0].data<float>()[0] = NAN;
       }));
     };
@@ -251,7 +252,7 @@ class RankCheckpoints : public ::testing::Test {
 
 TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
   const std::string straight = recipe("straight", 2).run()[0].hash;
-  for (const int after : {3, 5}) {
+  for (const int after : {2, 4}) {
     const std::string folder = "broken-" + std::to_string(after);
     RankRun first = recipe(folder, 3);
     stop_after(first, after);
@@ -304,7 +305,7 @@ TEST(Ranks, ReadShardsOfUnevenLengthToTheEndTogether) {
       options.strategy = allreduce(std::shared_ptr<Comm>(&comm, [](Comm*) {}));
       Trainer trainer(net, optimizer, objective, options);
       const auto own = static_cast<std::size_t>(comm.rank());
-      trainer.add(after_step([&](Run& run) { samples[own] += run.last().samples; }));
+      trainer.add(after_step([&](starling::Run& run) { samples[own] += run.last().samples; }));
       steps[own] = trainer.fit(data).summary.steps;
     });
     for (std::size_t rank = 0; rank < comms.size(); ++rank) {

@@ -105,13 +105,17 @@ void FitRun::stop(std::string reason) {
 // A rank that fails takes the others with it: they would wait for it in vain.
 FitResult FitRun::run() {
   if (!parts_.link) return run_all();
+  const auto tell = [&](std::string_view why) {
+    if (parts_.options.failed) parts_.options.failed(why);
+    parts_.link->abort(why);
+  };
   try {
     return run_all();
   } catch (const std::exception& error) {
-    parts_.link->abort(error.what());
+    tell(error.what());
     throw;
   } catch (...) {
-    parts_.link->abort("an exception that is no std::exception");
+    tell("an exception that is no std::exception");
     throw;
   }
 }

@@ -40,7 +40,9 @@ class FitRun final : public Run {
   const Evaluation& evaluation() const override { return evaluation_; }
   CompiledFunction& program() override { return parts_.programs.main_program(); }
   void stop(std::string reason) override;
-  void note(std::string_view text) override { progress_.note(text); }
+  void note(std::string_view text) override {
+    if (plan_.rank == 0) progress_.note(text);
+  }
   Evaluation evaluate() override;
   void report(const std::string& name, double value) override;
   Checkpoint checkpoint() override;

@@ -20,12 +20,13 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Noise of programs that know nothing of other ranks differs from rank to rank.
-void vary_noise(int rank) {
+// Noise of programs that know nothing of each other differs.
+void vary_noise(int number) {
+  if (number == 0) return;
   constexpr std::int64_t kStride = 1'000'003;
   const Tensor key = on_host(default_generator().key());
   auto* seed = key.data<std::int64_t>();
-  seed[0] += rank * kStride;
+  seed[0] += number * kStride;
   copy_into(default_generator().key(), key);
 }
 
@@ -46,7 +47,8 @@ void FitRun::begin_ranks() {
   strategy().begin(trained_state());
   const bool resumed = first_step_ > 0;
   if (resumed) restore_rank();
-  if (!strategy().global_program()) vary_noise(parts_.link->rank());
+  const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks of one program
+  vary_noise(plan_.rank / alike);
   compare_replicas();
   agree(true);
 }

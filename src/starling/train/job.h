@@ -14,6 +14,7 @@
 #include "starling/data/stream.h"
 #include "starling/data/transform.h"
 #include "starling/dist/strategy/strategy_kinds.h"
+#include "starling/dist/strategy/topology.h"
 #include "starling/optim/groups.h"
 #include "starling/optim/optimizer_kinds.h"
 #include "starling/optim/schedule_kinds.h"
@@ -110,21 +111,12 @@ struct TrainJob {
   std::vector<Chosen<std::unique_ptr<Metric>>> metrics{};  // none: those of the objective
 };
 
-// How workers, and the servers of strategies that have such, lie in groups. Workers of one group keep together.
-struct TopologyJob {
-  std::int64_t worker_groups = 1;
-  std::int64_t workers_per_group = 0;
-  std::int64_t server_groups = 0;
-  std::int64_t servers_per_group = 0;
-  static Settings settings();
-};
-
 struct DistributeJob {
   std::int64_t workers = 1;
   std::string backend = "auto";
   std::int64_t threads = 0;
   enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
-  TopologyJob topology{};
+  std::optional<Topology> topology{};  // none: one group of all workers
   bool check = true;
   std::int64_t hash_every = 100;
   static Settings settings();

@@ -10,6 +10,7 @@
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/health/flight_recorder.h"
+#include "starling/dist/strategy/grouped.h"
 
 namespace starling {
 namespace {
@@ -21,6 +22,13 @@ int threads_of_each(const DistributeJob& job, int ranks_here) {
 
 bool is_plain(const DistributeJob& job) {
   return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
+}
+
+// Inside groups workers keep together, whatever is between them.
+std::shared_ptr<RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
+  const StrategyMaker maker = job.strategy.make();
+  if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
+  return std::make_shared<Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
 }
 
 // The errors of ranks that failed because another one did repeat what it said: the one that others repeat came first.
@@ -85,7 +93,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
       TrainOptions of_rank = options;
       if (rank != 0) of_rank.stop = nullptr;  // one asks for all
       TrainResult ended = watched(job, comm, [&] {
-        return train_rank(job, data, of_rank, {.strategy = job.distribute.strategy.make()(comm), .threads = threads});
+        return train_rank(job, data, of_rank, {.strategy = make_strategy(job.distribute, comm), .threads = threads});
       });
       if (rank == 0) result = std::move(ended);
     } catch (...) {
@@ -100,9 +108,30 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   return result;
 }
 
+// This process as one rank of several.
+TrainResult train_process(Job job, const TrainOptions& options) {
+  const Processes others = join_processes(options.processes, job.distribute.backend, job.distribute.check);
+  job.distribute.workers = others.comm->size();
+  const int threads = threads_of_each(job.distribute, others.here);
+  const ThreadScope scope(threads);
+  try {
+    return watched(job, others.comm, [&] {
+      return train_rank(job, load_job_data(job.data), options,
+                        {.strategy = make_strategy(job.distribute, others.comm),
+                         .threads = threads,
+                         .stepped = others.stepped,
+                         .failed = others.failed});
+    });
+  } catch (const std::exception& error) {
+    others.failed(error.what());
+    throw;
+  }
+}
+
 }  // namespace
 
 TrainResult train(const Job& job, const TrainOptions& options) {
+  if (among_processes(options.processes)) return train_process(job, options);
   if (is_plain(job.distribute))
     return train_rank(job, load_job_data(job.data), options, {.threads = static_cast<int>(job.distribute.threads)});
   return train_threads(job, options);

@@ -103,16 +103,15 @@ DistributeJob read_distribute(const ConfigNode& node) {
 
 // Workers may be told by their groups alone.
 void check_topology(DistributeJob& job, const ConfigNode& node) {
-  const auto given = node.find("topology");
-  if (!given) return;
-  const TopologyJob& t = job.topology;
-  if (t.server_groups != 0 || t.servers_per_group != 0)
-    given->refuse(fmt::format("no servers with {}, which has none", job.strategy.name), "some");
-  if (!node.find("workers") && t.workers_per_group > 0) job.workers = t.worker_groups * t.workers_per_group;
-  const std::int64_t each = t.workers_per_group > 0 ? t.workers_per_group : job.workers / t.worker_groups;
-  if (t.worker_groups * each != job.workers)
-    given->refuse(fmt::format("groups that come to {} workers", job.workers),
-                  fmt::format("{} of {}", t.worker_groups, each));
+  if (!job.topology) return;
+  const ConfigNode given = node.at("topology");
+  const Topology& t = *job.topology;
+  if (t.servers() != 0 || t.server_groups != 0)
+    given.refuse(fmt::format("no servers with {}, which has none", job.strategy.name), t.describe());
+  if (!node.find("workers")) job.workers = t.workers();
+  if (t.workers() != job.workers) given.refuse(fmt::format("groups that come to {} workers", job.workers), t.describe());
+  if (t.worker_groups > 1 && job.strategy.name == kDefaultStrategy)
+    given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
 }
 
 // What two sections must agree on.

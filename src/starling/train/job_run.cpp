@@ -4,6 +4,7 @@
 
 #include "starling/base/file.h"
 #include "starling/data/transformed_dataset.h"
+#include "starling/nn/normalize.h"
 #include "starling/ops/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
@@ -47,6 +48,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.threads = place.threads;
   made.strategy = place.strategy;
   made.hash_every = job.distribute.hash_every;
+  made.failed = place.failed;
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
   made.test_loader.drop_last = false;
@@ -153,6 +155,13 @@ nlohmann::json about(const Summary& summary) {
 
 // What the network must do, or the job leave, because there are other ranks.
 void fit_strategy(const PreparedJob& prepared, const RankStrategy& strategy) {
+  if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
+    check(strategy.global_program(),
+          "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
+          "global",
+          strategy.name());
+    nn::use_global_statistics(*prepared.net);
+  }
   check(!prepared.job.train.average || !strategy.settles_to_evaluate(),
         "[train] expected no train.average with {}, under which workers hold different weights, got one",
         strategy.name());

@@ -6,6 +6,7 @@
 
 #include "starling/train/job.h"
 #include "starling/train/progress.h"
+#include "starling/train/ranks/processes.h"
 #include "starling/train/summary.h"
 
 namespace starling {
@@ -15,6 +16,7 @@ struct TrainOptions {
   std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
   std::filesystem::path trace{};    // write a Chrome trace of some steps there; empty: none
   std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
+  ProcessFlags processes{};         // where this process stands among those of the run
 };
 
 struct TrainResult {

@@ -66,15 +66,6 @@ Settings TrainJob::settings() {
       setting("export", &J::export_model, "write the trained network to model/ in the folder")};
 }
 
-Settings TopologyJob::settings() {
-  using J = TopologyJob;
-  return {setting("worker_groups", &J::worker_groups, "groups that the workers lie in", {.min = 1, .max = 256}),
-          setting("workers_per_group", &J::workers_per_group, "0: as many as the workers come to", {.min = 0, .max = 256}),
-          setting("server_groups", &J::server_groups, "of strategies with servers; none of those here has any",
-                  {.min = 0, .max = 256}),
-          setting("servers_per_group", &J::servers_per_group, "likewise", {.min = 0, .max = 256})};
-}
-
 Settings DistributeJob::settings() {
   using J = DistributeJob;
   return {setting("workers", &J::workers,
@@ -86,7 +77,7 @@ Settings DistributeJob::settings() {
                   {.min = 0, .max = 1024}),
           choice("batch_norm", &J::batch_norm, {"local", "global"},
                  "statistics of batch norms: of each worker's rows, or of all rows of the batch"),
-          setting("topology", &J::topology, "groups of workers and servers"),
+          setting("topology", &J::topology, "groups of workers, synchronous inside, the strategy between them; not given: one group"),
           setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),
           setting("hash_every", &J::hash_every, "steps between two comparisons of the workers' weights; 0: none",
                   {.min = 0, .max = kMany})};

@@ -201,7 +201,7 @@ double StepPrograms::exchange() {
     if (!gradient.defined()) {
       gradient = zeros(parameter.shape(), parameter.dtype(), parameter.device());
     } else if (factor != 1 || gradient.impl()->row_sparse || !gradient.contiguous()) {
-      gradient = densify(mul(dense(gradient), factor));
+      gradient = mul(dense(gradient), factor);
     }
     if (parameter.requires_grad()) parameter.set_grad(gradient);
     gradients_.push_back({name, gradient});

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "starling/data/loader.h"
@@ -51,6 +52,7 @@ struct TrainerOptions {
 
   ProgressOptions progress{};
   std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
+  std::function<void(std::string_view why)> failed{};  // of ranks: told what this one throws before the others hear it
   std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
   // What must be the same for a checkpoint to be gone on with, and how it is called: {"optimizer.lr", "0.05"}.
   std::map<std::string, std::string> identity{};
