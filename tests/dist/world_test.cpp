@@ -155,6 +155,21 @@ TEST_P(Worlds, NameTheRankThatFailedFirstEvenIfItEndsLast) {
   EXPECT_TRUE(launched.err.ends_with("[1] starling: no more data\n")) << launched.err;
 }
 
+TEST_P(Worlds, OnSeveralHostsUseSharedMemoryInsideThem) {
+  if (GetParam() != "gloo") GTEST_SKIP() << "nothing crosses hosts";
+  const auto launched = run("AddsUpOnTwoHosts", 3, "auto");
+  EXPECT_EQ(launched.end.code, 0) << launched.err;
+  EXPECT_TRUE(contains(launched.out, "[1] sum 6 over shared+gloo local 1/2"));
+  EXPECT_TRUE(contains(launched.out, "[2] sum 6 over shared+gloo local 0/1"));
+}
+
+TEST_P(Worlds, OnSeveralHostsCannotBeAllSharedMemory) {
+  if (GetParam() != "shared") GTEST_SKIP();
+  const auto launched = run("AddsUpOnTwoHosts", 3, "shared");
+  EXPECT_EQ(launched.end.code, 1);
+  EXPECT_TRUE(contains(launched.err, "expected all 3 ranks on one host for the backend shared, got 2 hosts"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, Worlds, ::testing::Values("shared", "gloo"),
                          [](const auto& info) { return info.param; });
 
