@@ -21,9 +21,9 @@ struct MpiOptions {
 bool has_mpi();
 
 // All processes that mpirun or srun started together: collective, blocks until all have come. The first call of a
-// process initialises MPI, with threads; nothing else does. A process that exits with 0 then waits for the others to exit
-// and finalises MPI; another goes at once, and its starter ends what is left of the job. MPI cannot live on without a
-// lost process: its starter ends the others.
+// process initialises MPI, with threads; nothing else does. A process that exits with 0 then waits for the others to
+// exit and finalises MPI; another goes at once, and its starter ends what is left of the job. MPI cannot live on
+// without a lost process: its starter ends the others.
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options = {});
 
 std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options = {});

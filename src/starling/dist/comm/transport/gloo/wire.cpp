@@ -116,15 +116,13 @@ bool Buffer::received() {
   return false;
 }
 
-std::shared_ptr<tcp::Device> make_device(const std::string& address, const std::string& interface) {
+std::shared_ptr<tcp::Device> make_device(const std::string& address) {
   tcp::attr where;
   where.hostname = address;
-  where.iface = interface;
   try {
     return std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(where));
   } catch (const std::exception& error) {
-    fail("[gloo] expected {} '{}' to be one of this host's to listen at: {}",
-         interface.empty() ? "address" : "interface", interface.empty() ? address : interface, error.what());
+    fail("[gloo] expected to listen at {}: {}", address, error.what());
   }
 }
 

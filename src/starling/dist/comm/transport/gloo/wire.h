@@ -79,6 +79,6 @@ class Buffer final : public tcp::UnboundBuffer {
 };
 
 // Listens at one address, on a thread of its own.
-std::shared_ptr<tcp::Device> make_device(const std::string& address, const std::string& interface);
+std::shared_ptr<tcp::Device> make_device(const std::string& address);
 
 }  // namespace starling::wire

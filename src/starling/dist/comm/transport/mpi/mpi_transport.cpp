@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -68,7 +69,7 @@ class MpiTransport final : public Transport {
       hear();
       const CommTime left = left_[static_cast<std::size_t>(one.peer)];
       if (left == CommTime{} || CommClock::now() < left + kGrace) return false;
-      break_off(fmt::format("rank {} has left the group '{}'", one.peer, label_));
+      break_off(fmt::format("[mpi] rank {} has left the group '{}'", one.peer, label_));
     }
     one.used = false;
     free_.push_back(index);
@@ -78,8 +79,7 @@ class MpiTransport final : public Transport {
   // MPI has nothing to sleep on: it moves on when asked. First often, then seldom.
   void wait(CommTime until) override {
     const CommTime begin = CommClock::now();
-    for (;;) {
-      if (moved()) return;
+    while (!woken_.exchange(false) && !moved()) {
       const CommTime now = CommClock::now();
       if (now >= until) return;
       if (now - begin < std::chrono::microseconds(300)) {
@@ -90,10 +90,13 @@ class MpiTransport final : public Transport {
     }
   }
 
+  void wake() override { woken_ = true; }
+
   void abort(std::string_view reason) override {
     std::scoped_lock lock(session_.mutex());
-    tell_all({Notice::Kind::gives_up, reason});
-    if (failure_.empty()) stop(fmt::format("rank {} aborted: {}", rank(), reason));
+    const Notice notice(Notice::Kind::gives_up, reason);
+    tell_all(notice);
+    if (failure_.empty()) stop(std::string(notice.reason()));
   }
 
  private:
@@ -168,7 +171,7 @@ class MpiTransport final : public Transport {
     if (flag == 0) return false;
     const int from = status.MPI_SOURCE;
     if (heard_.kind == Notice::Kind::gives_up) {
-      break_off(fmt::format("rank {} of group '{}' aborted: {}", from, label_, heard_.reason()));
+      break_off(std::string(heard_.reason()));
     }
     left_[static_cast<std::size_t>(from)] = CommClock::now();
     listen();
@@ -188,11 +191,11 @@ class MpiTransport final : public Transport {
   }
 
   void throw_if_broken() const {
-    if (!failure_.empty()) fail("[mpi] {}", failure_);
+    if (!failure_.empty()) fail("{}", failure_);
   }
 
   [[noreturn]] void lost(int peer, int code) {
-    break_off(fmt::format("rank {} of group '{}' is lost: {}", peer, label_, mpi::words_of(code)));
+    break_off(fmt::format("[mpi] rank {} of group '{}' is lost: {}", peer, label_, mpi::words_of(code)));
   }
 
   [[noreturn]] void break_off(const std::string& why) {
@@ -236,6 +239,7 @@ class MpiTransport final : public Transport {
   MPI_Request hearing_ = MPI_REQUEST_NULL;
   Notice heard_;
   bool told_ = false;
+  std::atomic<bool> woken_{false};
   std::vector<CommTime> left_;  // when each rank said that it leaves
   std::vector<One> transfers_;
   std::vector<std::size_t> free_;
