@@ -249,6 +249,14 @@ TEST_F(Supervisor, AProgramThatIsNotThereIsNamed) {
   EXPECT_TRUE(contains(error_of([&] { launch(options); }), "could not start '/no/such/program': No such file"));
 }
 
+TEST_F(Supervisor, AnAddressThatRanksCannotBeToldIsRefused) {
+  LaunchOptions options{.argv = {"/bin/true"}, .seats = seats(1)};
+  for (const char* address : {"0.0.0.0", "0.0.0.0:0", "a:b:c", "localhost:port"}) {
+    options.address = address;
+    EXPECT_TRUE(contains(error_of([&] { launch(options); }), "[launch] expected an address")) << address;
+  }
+}
+
 TEST_F(Supervisor, MuchOutputComesThroughWholeAndInOrder) {
   const auto launched =
       run("i=0; while [ $i -lt 3000 ]; do echo line $i of $STARLING_RANK with some more text; i=$((i+1)); done", 2);
