@@ -136,7 +136,9 @@ double fast_ranks_take(bool asynchronous) {
         std::make_shared<Easgd>(borrowed(comm), EasgdOptions{.every = 1, .alpha = 0.1, .asynchronous = asynchronous}),
         {.lr = 0.1});
     if (comm.rank() == 2)
-      trainer.slow = [](std::int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(40)); };
+      trainer.slow = [](std::int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(60)); };
+    trainer.step(random_batch(6, 0));  // compiles
+    comm.barrier().wait();
     const CommTime start = CommClock::now();
     for (int s = 0; s < 10; ++s) trainer.step(random_batch(6, s));
     if (comm.rank() == 1) seconds = seconds_since(start);
@@ -146,8 +148,8 @@ double fast_ranks_take(bool asynchronous) {
 }
 
 TEST(Easgd, ASlowWorkerDoesNotSlowOthersThatMeetTheCentreAlone) {
-  EXPECT_LT(fast_ranks_take(true), 0.3);
-  EXPECT_GE(fast_ranks_take(false), 0.36);
+  EXPECT_LT(fast_ranks_take(true), 0.45);  // the slow one sleeps for 0.6 s
+  EXPECT_GE(fast_ranks_take(false), 0.59);
 }
 
 TEST(Easgd, CheckpointsHoldTheCentreWhereItLives) {

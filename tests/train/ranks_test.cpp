@@ -7,8 +7,8 @@
 #include "data/stream_testing.h"
 #include "starling/base/error.h"
 #include "starling/dist/strategy/local_sgd.h"
-#include "starling/ops/creation.h"
 #include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
 #include "starling/ops/reduce.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "train/ranks_testing.h"
@@ -97,10 +97,8 @@ TEST(Ranks, AccumulateAndClipLikeOne) {
 }
 
 TEST(Ranks, OfAnyNumberEndInTheSameBitsInDeterministicMode) {
-  RankRun recipe{.ranks = 1,
-                 .options = {.epochs = 2, .batch = 32},
-                 .dropout = 0.2,
-                 .data = splits(points(103), points(50, 7))};
+  RankRun recipe{
+      .ranks = 1, .options = {.epochs = 2, .batch = 32}, .dropout = 0.2, .data = splits(points(103), points(50, 7))};
   recipe.strategy = deterministic(6);
   const auto one = recipe.run();
   for (const int ranks : {2, 3, 4}) {
@@ -125,7 +123,8 @@ TEST(Ranks, EvaluateTogetherToTheBitsOfOne) {
   };
   std::vector<Evaluation> told(3);
   recipe.callbacks = [&](Trainer& trainer, int rank) {
-    trainer.add(after_evaluation([&told, rank](starling::Run& run) { told[static_cast<std::size_t>(rank)] = run.evaluation(); }));
+    trainer.add(after_evaluation(
+        [&told, rank](starling::Run& run) { told[static_cast<std::size_t>(rank)] = run.evaluation(); }));
   };
   recipe.run();
   const Evaluation one = told[0];

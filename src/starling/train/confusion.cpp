@@ -31,7 +31,8 @@ void Confusion::join(std::span<const double> sums) {
     classes_ = std::llround(std::sqrt(static_cast<double>(sums.size())));
     counts_.assign(sums.size(), 0);
   }
-  check(counts_.size() == sums.size(), "[confusion] expected {} classes as in earlier batches, got other ones", classes_);
+  check(counts_.size() == sums.size(), "[confusion] expected {} classes as in earlier batches, got other ones",
+        classes_);
   for (std::size_t i = 0; i < sums.size(); ++i) counts_[i] += static_cast<std::int64_t>(sums[i]);
 }
 

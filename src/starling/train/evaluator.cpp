@@ -190,8 +190,8 @@ std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
   return samples;
 }
 
-Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names,
-                               RankLink& link, bool equal) {
+Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
+                               bool equal) {
   if (link.size() == 1) return evaluate(data, class_names);
   const auto can_be_shared = [](const NamedMetric& one) { return one.metric->sums().has_value(); };
   reset_metrics();

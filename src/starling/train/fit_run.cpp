@@ -229,7 +229,8 @@ void FitRun::take(StepPrograms::Result result) {
     check_loss();
     add_loss(result.loss, result.weight);
   } else {
-    const int sharing = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks tell of these rows
+    const int sharing =
+        strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks tell of these rows
     note_.weight = result.weight / sharing;
     note_.loss = result.loss * note_.weight;
     note_.not_finite = std::isfinite(result.loss) ? 0 : 1;

@@ -99,9 +99,10 @@ std::string job_docs() {
   out += "`early_stop`:\n\n" + table<EarlyStopJob>() + "`average`:\n\n" + table<AverageJob>();
   out += "Objectives:\n\n" + kinds_table(objective_kinds()) + "Metrics:\n\n" + kinds_table(metric_kinds());
   out += "## distribute\n" + table<DistributeJob>() + "`topology`:\n\n" + table<Topology>();
-  out += fmt::format("A strategy by `{}` ({} when none is given), with options of its own ([training on several workers]"
-                     "(distributed.md)):\n\n",
-                     kStrategyKey, kDefaultStrategy) +
+  out += fmt::format(
+             "A strategy by `{}` ({} when none is given), with options of its own ([training on several workers]"
+             "(distributed.md)):\n\n",
+             kStrategyKey, kDefaultStrategy) +
          kinds_table(strategy_kinds());
   out += "## monitor\n" + table<MonitorOptions>();
   return out;

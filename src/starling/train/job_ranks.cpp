@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <thread>
 
 #include "starling/base/error.h"
@@ -53,10 +52,12 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
 }
 
 // Whatever goes wrong here, the others hear of it, and what this rank did last is written down.
-TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body) {
+TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
+                    const std::function<void(std::string_view why)>& failed = {}) {
   try {
     return comm->size() == 1 ? body() : with_flight_record(*comm, job.train.folder, body);
   } catch (const std::exception& error) {
+    if (failed) failed(error.what());
     comm->abort(error.what());
     throw;
   }
@@ -114,18 +115,14 @@ TrainResult train_process(Job job, const TrainOptions& options) {
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);
-  try {
-    return watched(job, others.comm, [&] {
-      return train_rank(job, load_job_data(job.data), options,
-                        {.strategy = make_strategy(job.distribute, others.comm),
-                         .threads = threads,
-                         .stepped = others.stepped,
-                         .failed = others.failed});
-    });
-  } catch (const std::exception& error) {
-    others.failed(error.what());
-    throw;
-  }
+  const auto body = [&] {
+    return train_rank(job, load_job_data(job.data), options,
+                      {.strategy = make_strategy(job.distribute, others.comm),
+                       .threads = threads,
+                       .stepped = others.stepped,
+                       .failed = others.failed});
+  };
+  return watched(job, others.comm, body, others.failed);
 }
 
 }  // namespace

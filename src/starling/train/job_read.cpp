@@ -95,8 +95,8 @@ DistributeJob read_distribute(const ConfigNode& node) {
   DistributeJob job;
   const JobSection own = distribute_section();
   const auto given = node.find(kStrategyKey);
-  job.strategy = strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node, node,
-                                               joined(keys_of(own.settings), own.lists));
+  job.strategy = strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node,
+                                               node, joined(keys_of(own.settings), own.lists));
   read_settings(own.settings, node, &job, joined(keys_of(job.strategy.kind->settings), own.lists));
   return job;
 }
@@ -109,7 +109,8 @@ void check_topology(DistributeJob& job, const ConfigNode& node) {
   if (t.servers() != 0 || t.server_groups != 0)
     given.refuse(fmt::format("no servers with {}, which has none", job.strategy.name), t.describe());
   if (!node.find("workers")) job.workers = t.workers();
-  if (t.workers() != job.workers) given.refuse(fmt::format("groups that come to {} workers", job.workers), t.describe());
+  if (t.workers() != job.workers)
+    given.refuse(fmt::format("groups that come to {} workers", job.workers), t.describe());
   if (t.worker_groups > 1 && job.strategy.name == kDefaultStrategy)
     given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
 }

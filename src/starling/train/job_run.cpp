@@ -8,8 +8,8 @@
 #include "starling/ops/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
-#include "starling/train/monitor/monitor.h"
 #include "starling/train/job_ranks.h"
+#include "starling/train/monitor/monitor.h"
 #include "starling/train/prepared_job.h"
 #include "starling/train/trainer.h"
 

@@ -77,7 +77,8 @@ Settings DistributeJob::settings() {
                   {.min = 0, .max = 1024}),
           choice("batch_norm", &J::batch_norm, {"local", "global"},
                  "statistics of batch norms: of each worker's rows, or of all rows of the batch"),
-          setting("topology", &J::topology, "groups of workers, synchronous inside, the strategy between them; not given: one group"),
+          setting("topology", &J::topology,
+                  "groups of workers, synchronous inside, the strategy between them; not given: one group"),
           setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),
           setting("hash_every", &J::hash_every, "steps between two comparisons of the workers' weights; 0: none",
                   {.min = 0, .max = kMany})};

@@ -131,14 +131,26 @@ Entries flat(const Json& job) {
 // What says only where files lie, how long to train, how often to save and what to look at. Everything else decides the
 // weights.
 bool is_free(const std::string& path, const Job& job) {
-  static const std::set<std::string_view> always = {
-      "data.folder",        "data.path",         "data.test",
-      "data.test_limit",    "data.eval_batch",   "data.workers",
-      "data.prefetch",      "train.folder",      "train.early_stop",
-      "train.keep",         "train.best",        "train.checkpoint_every",
-      "train.resume",       "train.export",      "train.checkpoint_seconds",
-      "distribute.workers", "distribute.threads", "distribute.backend",
-      "distribute.check",   "distribute.hash_every"};
+  static const std::set<std::string_view> always = {"data.folder",
+                                                    "data.path",
+                                                    "data.test",
+                                                    "data.test_limit",
+                                                    "data.eval_batch",
+                                                    "data.workers",
+                                                    "data.prefetch",
+                                                    "train.folder",
+                                                    "train.early_stop",
+                                                    "train.keep",
+                                                    "train.best",
+                                                    "train.checkpoint_every",
+                                                    "train.resume",
+                                                    "train.export",
+                                                    "train.checkpoint_seconds",
+                                                    "distribute.workers",
+                                                    "distribute.threads",
+                                                    "distribute.backend",
+                                                    "distribute.check",
+                                                    "distribute.hash_every"};
   static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
   static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",
                                                       "data.evaluate"};

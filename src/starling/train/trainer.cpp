@@ -88,8 +88,8 @@ struct Trainer::Parts {
         evaluator(net, objective, evaluator_options(options)) {}
 
   FitResult fit(Loader& loader, EvaluationData test, std::vector<std::string> class_names) {
-    FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader, std::move(test),
-               std::move(class_names));
+    FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader,
+               std::move(test), std::move(class_names));
     return run.run();
   }
 

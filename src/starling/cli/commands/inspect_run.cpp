@@ -25,12 +25,13 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
     std::string more;
     for (const auto& [op, seconds] : rank.at("wait").items())
       more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
-    fmt::print("{:<12} {:.0f} samples/s, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
-               "{:.2f} MB\n",
-               fmt::format("rank {}", rank.at("rank").get<int>()), rank.at("samples_per_s").get<double>(),
-               100 * rank.at("data_wait").get<double>(), 100 * rank.at("comm_wait").get<double>(),
-               more.empty() ? "none" : more.substr(2), rank.at("sent").get<double>() / 1e6,
-               rank.at("received").get<double>() / 1e6);
+    fmt::print(
+        "{:<12} {:.0f} samples/s, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
+        "{:.2f} MB\n",
+        fmt::format("rank {}", rank.at("rank").get<int>()), rank.at("samples_per_s").get<double>(),
+        100 * rank.at("data_wait").get<double>(), 100 * rank.at("comm_wait").get<double>(),
+        more.empty() ? "none" : more.substr(2), rank.at("sent").get<double>() / 1e6,
+        rank.at("received").get<double>() / 1e6);
     if (!rank.at("counters").empty()) fmt::print("{:<12} {}\n", "", rank.at("counters").dump());
   }
 }

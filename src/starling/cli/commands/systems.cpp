@@ -19,8 +19,8 @@ struct Options {
 };
 
 nlohmann::ordered_json to_json(const System& system) {
-  return {{"name", system.name},       {"title", system.title}, {"known_for", system.known_for},
-          {"state", system.state()},   {"here", system.here},   {"missing", system.missing},
+  return {{"name", system.name},      {"title", system.title}, {"known_for", system.known_for},
+          {"state", system.state()},  {"here", system.here},   {"missing", system.missing},
           {"command", system.command}};
 }
 

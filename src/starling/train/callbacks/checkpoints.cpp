@@ -94,8 +94,8 @@ void Checkpoints::evaluated(Run& run) {
 
 void Checkpoints::epoch(Run&) { epoch_ended_ = true; }
 
-// The same on all ranks. Where a strategy lets them meet now and then, the next meeting is waited for, unless that takes
-// long; the end of an epoch is not waited with.
+// The same on all ranks. Where a strategy lets them meet now and then, the next meeting is waited for, unless that
+// takes long; the end of an epoch is not waited with.
 bool Checkpoints::due(Run& run) {
   if (epoch_ended_) return true;
   const std::int64_t step = run.state().step;

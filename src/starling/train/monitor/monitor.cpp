@@ -119,11 +119,11 @@ class Monitor final : public Callback {
   std::optional<JsonLog> log_;
   std::optional<StepDetails> details_;
   Window window_;
-  ordered_json when_;        // of the last event: step, epoch, seconds
-  bool running_ = false;     // files are open
-  bool asks_ = false;        // steps for details: on all ranks or on none, since they all run the same program
+  ordered_json when_;             // of the last event: step, epoch, seconds
+  bool running_ = false;          // files are open
+  bool asks_ = false;             // steps for details: on all ranks or on none, since they all run the same program
   std::vector<RankStats> ranks_;  // when the last record was written
-  bool first_step_ = false;  // of a run that begins is still to come
+  bool first_step_ = false;       // of a run that begins is still to come
   bool graph_shown_ = false;
   bool told_ = false;  // that something cannot be written
 };

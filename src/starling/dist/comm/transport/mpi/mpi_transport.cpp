@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -18,13 +19,15 @@ namespace {
 using mpi::check_mpi;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLargestPart = std::size_t{1} << 30;  // MPI counts in int
-constexpr milliseconds kGrace{300};                         // for messages that are on their way
+constexpr milliseconds kGrace{300};  // for messages that are on their way
 
 class MpiTransport final : public Transport {
  public:
   MpiTransport(mpi::Session& session, const MpiOptions& options)
-      : session_(session), label_(options.label), left_(static_cast<std::size_t>(session.size())) {
+      : session_(session),
+        label_(options.label),
+        longest_(options.longest),
+        left_(static_cast<std::size_t>(session.size())) {
     const CommTime until = CommClock::now() + options.join;
     for (MPI_Comm& world : data_) world = session_.new_world(until);
     control_ = session_.new_world(until);
@@ -120,14 +123,14 @@ class MpiTransport final : public Transport {
       transfers_.emplace_back();
     }
     One& one = transfers_[free_.back()];
-    one.parts.assign(std::max<std::size_t>(1, (bytes + kLargestPart - 1) / kLargestPart), MPI_REQUEST_NULL);
+    one.parts.assign(std::max<std::size_t>(1, (bytes + longest_ - 1) / longest_), MPI_REQUEST_NULL);
     one.done = 0;
     one.peer = peer;
     one.sends = sends;
     one.used = true;
     for (std::size_t part = 0; part < one.parts.size(); ++part) {
-      const std::size_t at = part * kLargestPart;
-      const auto count = static_cast<int>(std::min(kLargestPart, bytes - at));
+      const std::size_t at = part * longest_;
+      const auto count = static_cast<int>(std::min(longest_, bytes - at));
       const int code = start_part(at, count, tag, data_[channel >> 31], &one.parts[part]);
       if (code != MPI_SUCCESS) lost(peer, code);
     }
@@ -234,6 +237,7 @@ class MpiTransport final : public Transport {
 
   mpi::Session& session_;
   const std::string label_;
+  const std::size_t longest_;
   std::array<MPI_Comm, 2> data_{};  // channels are numbers of 32 bits, tags of 31
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Request hearing_ = MPI_REQUEST_NULL;
@@ -251,6 +255,9 @@ class MpiTransport final : public Transport {
 bool has_mpi() { return true; }
 
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
+  // MPI counts in int.
+  check(options.longest >= 1 && options.longest <= std::numeric_limits<int>::max(),
+        "[mpi] expected parts of 1 to {} bytes, got {}", std::numeric_limits<int>::max(), options.longest);
   return std::make_shared<MpiTransport>(mpi::Session::get(), options);
 }
 
