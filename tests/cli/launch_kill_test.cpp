@@ -52,7 +52,7 @@ class LaunchKill : public ::testing::TestWithParam<std::string> {
                         << "optimizer: {lr: 0.02, momentum: 0.9}\n"
                         << "train: {folder: " << run_folder(run).string()
                         << ", epochs: 8, checkpoint_every: 5, export: false}\n"
-                        << "distribute: {threads: 2, strategy: {name: allreduce, deterministic: true}}\n"
+                        << "distribute: {threads: 2, strategy: allreduce, deterministic: true}\n"
                         << "monitor: {tensorboard: false}\n";
     return file.string();
   }
