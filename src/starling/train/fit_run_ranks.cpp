@@ -131,6 +131,7 @@ void FitRun::compare_replicas() {
 void FitRun::settle() {
   if (!parts_.link) return;
   agree(true);
+  if (finished()) interrupted_ = false;  // it was asked to stop when there was nothing left to do
   if (!interrupted_) strategy().settle();
   sum_up_ranks();
 }
