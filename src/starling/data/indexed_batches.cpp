@@ -32,6 +32,7 @@ std::int64_t IndexedBatches::samples_per_epoch() const {
 
 std::int64_t IndexedBatches::largest_batch() const {
   const std::int64_t batch = std::min(options_.batch, size_);
+  if (options_.deal) return batch;
   const std::int64_t members = options_.ranks / options_.groups;
   const std::int64_t group = (batch + options_.groups - 1) / options_.groups;
   if (options_.shards == 0) return (group + members - 1) / members;
@@ -51,6 +52,7 @@ std::int64_t first_of(std::int64_t total, std::int64_t member, std::int64_t memb
 
 // The first row of this rank's part of a batch of `total`, and the rows of that part.
 IndexedBatches::Part IndexedBatches::part_of(std::int64_t total) const {
+  if (options_.deal) return {0, total};
   const std::int64_t members = options_.ranks / options_.groups;
   const std::int64_t group = options_.rank / members, member = options_.rank % members;
   const std::int64_t begin = total * group / options_.groups;
@@ -77,7 +79,11 @@ const EpochOrder& IndexedBatches::order(std::int64_t epoch) {
 
 void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& /*stop*/) {
   auto& to = static_cast<IndexedPlan&>(plan);
-  const std::int64_t total = batch_size_at(position_.sample);
+  std::int64_t total = batch_size_at(position_.sample);
+  while (options_.deal && total > 0 && position_.sample / options_.batch % options_.ranks != options_.rank) {
+    position_.sample += total;
+    total = batch_size_at(position_.sample);
+  }
   const Part part = part_of(total);
   to.begin = position_;
   to.total = total;

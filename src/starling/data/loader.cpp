@@ -43,7 +43,8 @@ std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, con
                                                                                       .rank = options.rank,
                                                                                       .ranks = options.ranks,
                                                                                       .groups = options.groups,
-                                                                                      .shards = options.shards});
+                                                                                      .shards = options.shards,
+                                                                                      .deal = options.deal});
 }
 
 std::unique_ptr<BatchSource> streamed(RecordShards shards, StreamOptions stream, const LoaderOptions& options) {
@@ -79,7 +80,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
 }
 
 Loader::Loader(RecordShards shards, const StreamOptions& stream, const LoaderOptions& options)
-    : options_(options), source_(streamed(std::move(shards), stream, options)) {
+    : options_(options), source_(streamed(std::move(shards), stream, options)), streams_(true) {
   prepare();
 }
 

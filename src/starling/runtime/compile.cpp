@@ -151,7 +151,10 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
                                             .check_aliases = state_->options.check_aliases,
                                             .memory_budget = state_->options.memory_budget,
                                             .branches = state_->options.branches,
-                                            .arguments = arguments.size()});
+                                            .arguments = arguments.size(),
+                                            .overlap = state_->options.overlap,
+                                            .bucket_bytes = state_->options.bucket_bytes,
+                                            .first_bucket_bytes = state_->options.first_bucket_bytes});
   entry->times.build_ms = milliseconds_since(built);
   entry->program->set_profiler(state_->profiler);
   entry->output_types = entry->program->output_types();

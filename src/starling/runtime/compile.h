@@ -22,6 +22,10 @@ struct CompileOptions {
   int branches = 1;  // lanes that independent branches may run on side by side, sharing the threads
   std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
   std::size_t cache = 16;                        // programs kept, by signature of the arguments
+  bool overlap = true;                           // off: collectives are not hidden behind compute
+  // Of small gradients that ranks reduce by one exchange; the first is smaller, so that it leaves early.
+  std::size_t bucket_bytes = std::size_t{25} << 20;
+  std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };
 
 struct CompileTimes {
