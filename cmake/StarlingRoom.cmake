@@ -108,6 +108,9 @@ function(starling_generate_registry name dir out)
   elseif(name STREQUAL "dist")
     starling_registry_file(dist_kernels "register_dist_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "dist" gen)
+    starling_registry_file(dist_strategies "register_strategies" "StrategyKinds" "starling/dist/strategy/strategy_kinds.h"
+      "${dir}/strategy/kinds/*.cpp" "strategy" g)
+    list(APPEND gen ${g})
   elseif(name STREQUAL "train")
     starling_registry_file(train_kernels "register_train_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)

@@ -75,28 +75,28 @@ void Collectives::post(const Call& call, const Fingerprint& print) {
 }
 
 // What is small is copied even from an arena: the buffer may be overwritten in place before all have read it.
-Where Collectives::place_source(const Call& call, Arrival& arrival, SharedPost& post) {
+BufferPlace Collectives::place_source(const Call& call, Arrival& arrival, SharedPost& post) {
   const std::size_t bytes = Pieces::source_bytes(call, rank_, size_);
-  if (bytes == 0) return Where::nowhere;
+  if (bytes == 0) return BufferPlace::nowhere;
   if (bytes <= arrival.tiny.size()) {
     std::memcpy(arrival.tiny.data(), call.send, bytes);
-    return Where::tiny;
+    return BufferPlace::tiny;
   }
   if (bytes <= kInlineBytes) {
     std::memcpy(block_.in_slot(call.sequence, rank_), call.send, bytes);
-    return Where::in_slot;
+    return BufferPlace::in_slot;
   }
-  if (!world_.arena()->holds(call.send, bytes)) return Where::outside;
+  if (!world_.arena()->holds(call.send, bytes)) return BufferPlace::outside;
   post.send = world_.offset_of(call.send);
-  return Where::in_arena;
+  return BufferPlace::in_arena;
 }
 
-Where Collectives::place_target(const Call& call, SharedPost& post) const {
+BufferPlace Collectives::place_target(const Call& call, SharedPost& post) const {
   const std::size_t bytes = Pieces::target_bytes(call, rank_, size_);
-  if (bytes == 0) return Where::nowhere;
-  if (!world_.arena()->holds(call.recv, bytes)) return Where::outside;
+  if (bytes == 0) return BufferPlace::nowhere;
+  if (!world_.arena()->holds(call.recv, bytes)) return BufferPlace::outside;
   post.recv = world_.offset_of(call.recv);
-  return Where::in_arena;
+  return BufferPlace::in_arena;
 }
 
 void Collectives::ring_others() {
@@ -173,11 +173,11 @@ void Collectives::find_sources(Operation& op) {
     op.shards[at(r)] = arrival.shards;
     Pieces::Source& source = op.sources[at(r)];
     switch (arrival.source) {
-      case Where::tiny: source = {arrival.tiny.data(), false}; break;
-      case Where::in_slot: source = {block_.in_slot(op.call.sequence, r), false}; break;
-      case Where::in_arena: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
-      case Where::outside: source = {nullptr, true}; break;
-      case Where::nowhere: source = {nullptr, false}; break;
+      case BufferPlace::tiny: source = {arrival.tiny.data(), false}; break;
+      case BufferPlace::in_slot: source = {block_.in_slot(op.call.sequence, r), false}; break;
+      case BufferPlace::in_arena: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
+      case BufferPlace::outside: source = {nullptr, true}; break;
+      case BufferPlace::nowhere: source = {nullptr, false}; break;
     }
   }
 }
@@ -186,8 +186,8 @@ Collectives::Way Collectives::way_of(const Operation& op) const {
   bool small = true, direct = true;
   for (int r = 0; r < size_; ++r) {
     const Arrival& arrival = block_.arrival(op.call.sequence, r);
-    small = small && arrival.source != Where::in_arena && arrival.source != Where::outside;
-    direct = direct && arrival.source != Where::outside && arrival.target != Where::outside;
+    small = small && arrival.source != BufferPlace::in_arena && arrival.source != BufferPlace::outside;
+    direct = direct && arrival.source != BufferPlace::outside && arrival.target != BufferPlace::outside;
   }
   if (small || size_ == 1) return Way::small;
   return direct ? Way::direct : Way::staged;

@@ -44,8 +44,8 @@ class Collectives {
     std::vector<Pieces::Source> sources;
     std::unique_ptr<Pieces> pieces;
     Way way = Way::over;
-    Where source = Where::nowhere;  // own
-    int arrived = 0;                // ranks below this have
+    BufferPlace source = BufferPlace::nowhere;  // own
+    int arrived = 0;                            // ranks below this have
     std::uint64_t first_chunk = 0;
     std::int64_t parts = 0, staged = 0, reduced = 0, taken = 0;
     std::vector<Post> posts;  // of all ranks, as pointers here
@@ -54,8 +54,8 @@ class Collectives {
 
   Operation& operation(std::uint64_t sequence) { return operations_[sequence % kSharedSlots]; }
   const Operation& operation(std::uint64_t sequence) const { return operations_[sequence % kSharedSlots]; }
-  Where place_source(const Call& call, Arrival& arrival, SharedPost& post);
-  Where place_target(const Call& call, SharedPost& post) const;
+  BufferPlace place_source(const Call& call, Arrival& arrival, SharedPost& post);
+  BufferPlace place_target(const Call& call, SharedPost& post) const;
 
   bool advance(Operation& op);
   bool arrived(Operation& op);

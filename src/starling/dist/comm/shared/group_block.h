@@ -24,13 +24,13 @@ inline constexpr std::size_t kMessageChunkBytes = 64 << 10;
 inline constexpr std::uint64_t kMessageChunks = 4;
 
 // Where what a rank sends can be read, where what it receives can be written.
-enum class Where : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
+enum class BufferPlace : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
 
 // A rank's arrival at a collective: all that the others need of a small one, in one cache line.
 struct alignas(64) Arrival {
   std::atomic<std::uint64_t> sequence{0};  // stored last
   std::uint64_t digest = 0;                // of what all ranks must agree on
-  Where source = Where::nowhere, target = Where::nowhere;
+  BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
   std::uint32_t shards = 0;
   std::array<std::byte, 40> tiny = {};
 };
@@ -67,7 +67,7 @@ struct RankFlags {
 
 struct MessagePost {
   Fingerprint fingerprint;
-  Where where = Where::nowhere;
+  BufferPlace where = BufferPlace::nowhere;
   std::uint64_t offset = 0;
 };
 

@@ -27,7 +27,7 @@ class Messages {
   struct Pending {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
-    Where where = Where::nowhere;  // of the sender's buffer
+    BufferPlace where = BufferPlace::nowhere;  // of the sender's buffer
   };
   // The messages from or to one other rank.
   struct Line {
