@@ -151,6 +151,21 @@ void Crew::leave(std::uint32_t group) {
   groups_.erase(group);
 }
 
+void Crew::open_board(std::uint32_t group, const std::vector<int>& ranks, int own) {
+  std::scoped_lock progress(progress_);
+  boards_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStandingChannel);
+}
+
+void Crew::tell_standing(std::uint32_t group, const starling::Standing& standing) {
+  std::scoped_lock progress(progress_);
+  if (!broken()) boards_.at(group).tell(*transport_, standing);
+}
+
+starling::Standing Crew::heard_standing(std::uint32_t group, int rank) {
+  std::scoped_lock progress(progress_);
+  return broken() ? starling::Standing{} : boards_.at(group).heard(*transport_, rank);
+}
+
 Crew::Standing Crew::standing_in(std::uint32_t group) const {
   std::scoped_lock lock(state_);
   const auto found = groups_.find(group);
