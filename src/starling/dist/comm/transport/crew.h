@@ -66,6 +66,7 @@ class Crew {
     bool answered = false;
   };
 
+  std::unique_lock<std::mutex> take_over();
   void pump();
   void rest(CommTime until);
   void listen();
@@ -73,6 +74,7 @@ class Crew {
   Standing standing_in(std::uint32_t group) const;
 
   std::atomic<bool> broken_{false};
+  std::atomic<int> wanted_{0};  // threads that must have progress_, which one that waits in a loop would keep
   std::atomic<std::uint32_t> next_group_{2};
   mutable std::mutex state_;  // of what is below
   std::condition_variable bell_;
