@@ -3,8 +3,10 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/resources.h"
+#include "starling/ops/comm_world.h"
 #include "starling/runtime/lane_thread.h"
 #include "starling/runtime/rendezvous.h"
+#include "starling/tensor/allocator.h"
 #include "starling/tensor/device_memory.h"
 
 namespace starling {
@@ -17,6 +19,16 @@ struct Instance::Step {
   const Instruction* instruction;
 };
 
+namespace {
+
+Ref<Storage> make_arena(Device device, std::size_t bytes, const std::shared_ptr<Allocator>& from) {
+  if (!from) return new Storage(device, bytes);
+  const auto give_back = [from, bytes](void* data) { from->deallocate(data, bytes); };
+  return new Storage(device, from->allocate(bytes), bytes, give_back, false);
+}
+
+}  // namespace
+
 Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container,
                    const InstanceOptions& options)
     : executable_(std::move(executable)),
@@ -24,7 +36,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
       steps_(static_cast<std::size_t>(executable_->lanes())),
       done_(static_cast<std::size_t>(executable_->lanes())) {
   const Executable& exe = *executable_;
-  arena_ = new Storage(exe.device(), exe.arena_bytes());
+  arena_ = make_arena(exe.device(), exe.arena_bytes(), options_.arena_allocator);
   variables_ = container.bind(exe.graph());
   check_variables();
   for (const auto& constant : exe.graph().constants) {
@@ -153,6 +165,7 @@ class Instance::BumpVersions {
 
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
+  comm_ = options_.comm ? options_.comm : current_world().comm;
   const BumpVersions written(*this);  // also when a run fails half-way
   if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);
@@ -237,7 +250,7 @@ void Instance::wait_for(const Wait& wait) {
 }
 
 void Instance::run_step(const Step& step, void* stream) {
-  RunContext context{stream, options_.comm};
+  RunContext context{stream, comm_};
   const Launch launch{step.in, step.out, step.scratch, context};
   if (!profiler_) {
     step.plan->run(launch);

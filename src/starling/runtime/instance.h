@@ -12,16 +12,20 @@
 
 namespace starling {
 
+class Allocator;
 class LaneThread;
 struct Resources;
 
 struct InstanceOptions {
-  Comm* comm = nullptr;
+  Comm* comm = nullptr;  // none: that of the caller of run (ops/comm_world.h)
   int rank = 0;
   const Resources* resources = nullptr;  // what ops use by name; outlives the instance
   // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
   // name the device and the op, and instructions that wait for other devices are launched one by one.
   bool part = false;
+  // Where the arena is to lie (memory that other ranks reach, pinned memory); null: the device's own allocator. It must
+  // give memory of that device.
+  std::shared_ptr<Allocator> arena_allocator = nullptr;
 };
 
 // The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
@@ -67,6 +71,7 @@ class Instance {
 
   std::shared_ptr<const Executable> executable_;
   InstanceOptions options_;
+  Comm* comm_ = nullptr;  // of this run
   Ref<Storage> arena_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;

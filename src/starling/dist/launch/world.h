@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/launch/place.h"
@@ -20,18 +21,17 @@ struct WorldOptions {
   bool checking = true;                              // fingerprints of all ranks' calls are compared
 };
 
-class StoreServer;
-class TcpStore;
-
 // The ranks that this process runs among, joined. When nobody told it of others: a world of one, whose communicator
-// works like any other.
+// works like any other. Of members that stand on each other the later goes first.
 struct World {
-  Place place{};            // local_rank and local_world counted among the ranks that really share the host
+  WorldPlace place{};       // local_rank and local_world counted among the ranks that really share the host
   std::uint64_t epoch = 0;  // how many times the starter has started all ranks anew
   std::string backend{};    // what carries the bytes: threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
   std::string host{};       // name of this host
+  struct Ties;              // rendezvous server and connection, where there are such
+  std::shared_ptr<Ties> ties{};
   std::shared_ptr<Store> store{};
-  std::shared_ptr<Comm> comm{};  // the order of members matters: it goes before the store that it came from
+  std::shared_ptr<Comm> comm{};
 
   bool alone() const { return place.world == 1; }
   bool leads() const { return place.rank == 0; }  // writes files, prints
@@ -40,8 +40,9 @@ struct World {
   // most calls only note the number. Without a launcher it does nothing.
   void report_step(std::int64_t step) const;
 
-  struct Ties;  // rendezvous server and connection, where there are such
-  std::shared_ptr<Ties> ties{};
+  // Tells it that this rank has failed, before the others can fail because of it: so it knows whom to name. Call it
+  // with an error in hand, before the communicator is aborted or gone.
+  void report_failure(std::string_view why) const;
 };
 
 // The one call by which a process becomes a rank: finds its place (find_place), meets the others at the rendezvous and
