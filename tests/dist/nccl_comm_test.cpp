@@ -132,6 +132,27 @@ TEST(Nccl, PiecesOfUnequalSizeAreReductionsAndBroadcastsOfEachOwner) {
   EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
 }
 
+TEST(Nccl, GathersToAndScattersFromItsRoot) {
+  FakeNccl fake(3);
+  run_ranks(nccl_comms(fake, 3), [&](Comm& comm) {
+    const std::vector<std::int64_t> counts{2, 0, 3};
+    const auto own = counts[static_cast<std::size_t>(comm.rank())];
+    Buffer piece(fake, comm.rank(), 3), all(fake, comm.rank(), 5);
+    piece.fill(static_cast<float>(comm.rank() + 1));
+    all.fill(0);
+    comm.gather(piece.data(), all.data(), counts, DType::f32, 2).wait();
+    if (comm.rank() == 2) {
+      EXPECT_EQ(all.read(), (std::vector<float>{1, 1, 3, 3, 3}));
+    }
+    piece.fill(0);
+    comm.scatter(all.data(), piece.data(), counts, DType::f32, 2).wait();
+    for (std::int64_t i = 0; i < own; ++i) {
+      EXPECT_EQ(piece.read()[static_cast<std::size_t>(i)], static_cast<float>(comm.rank() + 1));
+    }
+  });
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
 TEST(Nccl, PartsHaveCommunicatorsOfTheirOwn) {
   FakeNccl fake(4);
   run_ranks(nccl_comms(fake, 4), [&](Comm& comm) {

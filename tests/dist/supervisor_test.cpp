@@ -249,6 +249,14 @@ TEST_F(Supervisor, AProgramThatIsNotThereIsNamed) {
   EXPECT_TRUE(contains(error_of([&] { launch(options); }), "could not start '/no/such/program': No such file"));
 }
 
+TEST_F(Supervisor, AnAddressThatRanksCannotBeToldIsRefused) {
+  LaunchOptions options{.argv = {"/bin/true"}, .seats = seats(1)};
+  for (const char* address : {"0.0.0.0", "0.0.0.0:0", "a:b:c", "localhost:port"}) {
+    options.address = address;
+    EXPECT_TRUE(contains(error_of([&] { launch(options); }), "[launch] expected an address")) << address;
+  }
+}
+
 TEST_F(Supervisor, MuchOutputComesThroughWholeAndInOrder) {
   const auto launched =
       run("i=0; while [ $i -lt 3000 ]; do echo line $i of $STARLING_RANK with some more text; i=$((i+1)); done", 2);
@@ -330,7 +338,7 @@ TEST_F(RemoteRanks, ThatFailAreNamedWithTheirHost) {
   const auto launched = run(remote(kNotePid + "if [ $STARLING_RANK = 1 ]; then echo no disk >&2; exit 4; fi; sleep 60",
                                    {{"near.example", 1}, {"far.example", 1}}));
   EXPECT_EQ(launched.end.code, 1);
-  EXPECT_TRUE(contains(launched.err, "on far.example) exited with code 4"));
+  EXPECT_TRUE(contains(launched.err, "rank 1 (on far.example) exited with code 4"));
   EXPECT_TRUE(launched.err.ends_with("[1] no disk\n"));
   EXPECT_TRUE(all_gone());
 }
@@ -339,9 +347,14 @@ TEST_F(RemoteRanks, ThatDieOfASignalAreNamedWithIt) {
   const auto launched = run(remote(
       kNotePid + "if [ $STARLING_RANK = 1 ]; then kill -SEGV $$; fi; trap '' TERM; while true; do sleep 0.05; done",
       {{"near.example", 1}, {"far.example", 1}}));
-  EXPECT_TRUE(contains(launched.err, "on far.example) was killed by SIGSEGV"));
+  EXPECT_TRUE(contains(launched.err, "rank 1 (on far.example) was killed by SIGSEGV"));
   EXPECT_LT(launched.seconds, 5);
   EXPECT_TRUE(all_gone());
+}
+
+TEST_F(RemoteRanks, WhoseConnectionFailsAreToldApart) {
+  const auto launched = run(remote("exit 255", {{"far.example", 1}}));
+  EXPECT_TRUE(contains(launched.err, "rank 0 (on far.example) lost its connection"));
 }
 
 TEST_F(RemoteRanks, HearStopsThroughTheConnection) {

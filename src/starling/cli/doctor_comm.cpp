@@ -79,7 +79,7 @@ int check_processes(const std::string& backend, int ranks) {
 
 int check_comm(const CommCheck& wanted) {
   if (wanted.ranks < 2) throw UsageError(fmt::format("[doctor] expected -n 2 or more, got {}", wanted.ranks));
-  const Place place = as_usage([] { return find_place({}).value(); });
+  const WorldPlace place = as_usage([] { return find_place({}).value(); });
   if (place.world > 1) {
     check_world(join_world({}, {.backend = wanted.backend, .checking = false}));
     return kOk;

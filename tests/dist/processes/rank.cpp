@@ -70,17 +70,27 @@ class World {
   std::shared_ptr<Store> store_;
 };
 
-void transports(World& world) {
-  const auto transport = world.transport(0);
+void run_all(Transport& transport) {
   for (const Check& one : all_checks()) {
     try {
-      one.run(*transport);
+      one.run(transport);
     } catch (const Error& error) {
       fail("{}: {}", one.name, error.what());
     }
   }
+}
+
+void transports(World& world) {
+  const auto transport = world.transport(0);
+  run_all(*transport);
   large_messages_cross(*transport);
 }
+
+// Nearly every message is longer than MPI is given at once.
+void messages_in_parts(World&) { run_all(*make_mpi_transport({.longest = 1000})); }
+
+// 256 MB, both ways.
+void huge_messages(World& world) { large_messages_cross(*world.transport(0), std::size_t{256} << 20); }
 
 void communicators(World& world) {
   auto comm = world.comm(0);
@@ -160,11 +170,11 @@ void abort_and_go_on(World& world) {
 }
 
 int run(const Arguments& arguments) {
-  const std::map<std::string, std::function<void(World&)>> modes{{"transports", transports},
-                                                                 {"communicators", communicators},
-                                                                 {"lost_rank", lost_rank},
-                                                                 {"lost_in_a_collective", lost_in_a_collective},
-                                                                 {"abort", abort_and_go_on}};
+  const std::map<std::string, std::function<void(World&)>> modes{
+      {"transports", transports},       {"messages_in_parts", messages_in_parts},
+      {"huge_messages", huge_messages}, {"communicators", communicators},
+      {"lost_rank", lost_rank},         {"lost_in_a_collective", lost_in_a_collective},
+      {"abort", abort_and_go_on}};
   World world(arguments);
   if (!world.there()) return kSkipped;
   modes.at(arguments.text("mode", "transports"))(world);

@@ -22,7 +22,7 @@ std::unique_ptr<Comm> shared_memory(Store& store, int rank, int size, const std:
                            .join_deadline = options.join_deadline});
 }
 
-std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const Place& place, const Options& options) {
+std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const WorldPlace& place, const Options& options) {
   const CommGroup group{.rank = place.rank,
                         .size = place.world,
                         .epoch = options.epoch,
@@ -41,8 +41,8 @@ WorldBackend parse_world_backend(const std::string& text) {
   fail("[connect] expected a backend for processes, one of (auto, shared, gloo, mpi), got '{}'", text);
 }
 
-ConnectedWorld connect_world(const Place& place, const std::shared_ptr<Store>& store, const ConnectOptions& options,
-                             std::unique_ptr<Comm> mpi) {
+ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
+                             const ConnectOptions& options, std::unique_ptr<Comm> mpi) {
   const std::string identity = options.host.empty() ? host_identity() : options.host;
   ConnectedWorld world{.hosts = exchange_hosts(place, *store, identity, options.join_deadline)};
   const HostMap& hosts = world.hosts;

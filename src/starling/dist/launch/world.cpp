@@ -32,7 +32,7 @@ std::uint64_t read_epoch(const Variables& variables) {
 }
 
 // Whether MPI started this process and this build can speak to it. srun does so only where it brings PMIx along.
-bool started_by_mpi(const Place& place, const Variables& variables) {
+bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
   if (!has_mpi()) return false;
   return place.starter == "open_mpi" || (place.starter == "slurm" && variables("PMIX_RANK"));
 }
@@ -61,7 +61,7 @@ struct Joining {
 };
 
 void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
-  const Place& place = world.place;
+  const WorldPlace& place = world.place;
   world.ties = std::make_shared<World::Ties>();
   if (serve) {
     const HostPort where = parse_host_port(address).value();
@@ -81,7 +81,7 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
 
 // MPI brings everyone together; the rendezvous of rank 0 is made known through it, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
-  const Place& place = world.place;
+  const WorldPlace& place = world.place;
   auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline});
   check(comm->rank() == place.rank && comm->size() == place.world,
         "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@ struct MpiOptions {
   std::string label = "world";
   std::chrono::milliseconds deadline{300'000};  // of calls that give none
   std::chrono::milliseconds join{60'000};       // allowed until all ranks have come
+  std::size_t longest = std::size_t{1} << 30;   // bytes that MPI is given at once; longer messages travel in parts
 };
 
 // Whether this build has MPI (libopenmpi-dev). Without it the functions below throw.

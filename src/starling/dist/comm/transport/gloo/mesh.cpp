@@ -181,7 +181,6 @@ class Meeting {
       fail("[gloo] rank {} of group '{}' cannot connect to rank {} at {}: {}", group_.rank, group_.label, peer,
            card.address, error.what());
     }
-    mesh_.data->pair(peer).watch_silence();
     mesh_.control->pair(peer).watch_silence();
     return card;
   }

@@ -82,6 +82,7 @@ void Notices::look_at(int rank) {
 }
 
 std::string Notices::lost(int rank, std::string_view why) const {
+  if (why.starts_with('[')) why.remove_prefix(std::min(why.size(), why.find("] ") + 2));  // Gloo's file and line
   return fmt::format("[gloo] rank {} of group '{}' is lost: {}", rank, group_, why);
 }
 

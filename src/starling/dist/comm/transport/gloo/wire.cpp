@@ -60,7 +60,6 @@ void Pair::watch_silence() {
   set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, kSeconds);
   set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, kSeconds);
   set_option(fd_, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * kSeconds * (kProbes + 1));
 }
 
 void Pair::handleEvents(int events) {

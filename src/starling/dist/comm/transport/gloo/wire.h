@@ -31,7 +31,8 @@ class Pair final : public tcp::Pair {
 
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
-  // A host that no longer answers counts as lost.
+  // A host that no longer answers closes the connection after some seconds, as long as nothing is on its way there. A
+  // stopped process is not silent: its kernel answers.
   void watch_silence();
 
   void handleEvents(int events) override;

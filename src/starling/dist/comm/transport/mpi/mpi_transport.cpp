@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -18,13 +18,16 @@ namespace {
 using mpi::check_mpi;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLargestPart = std::size_t{1} << 30;  // MPI counts in int
-constexpr milliseconds kGrace{300};                         // for messages that are on their way
+constexpr milliseconds kGrace{300};  // for messages that are on their way
+constexpr std::chrono::microseconds kSpin{50}, kNap{50};
 
 class MpiTransport final : public Transport {
  public:
   MpiTransport(mpi::Session& session, const MpiOptions& options)
-      : session_(session), label_(options.label), left_(static_cast<std::size_t>(session.size())) {
+      : session_(session),
+        label_(options.label),
+        longest_(options.longest),
+        left_(static_cast<std::size_t>(session.size())) {
     const CommTime until = CommClock::now() + options.join;
     for (MPI_Comm& world : data_) world = session_.new_world(until);
     control_ = session_.new_world(until);
@@ -76,17 +79,14 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  // MPI has nothing to sleep on: it moves on when asked. First often, then seldom.
+  // MPI has nothing to sleep on: it moves on when asked. At first without pause, then with naps: those who yield
+  // instead come last on a busy machine.
   void wait(CommTime until) override {
     const CommTime begin = CommClock::now();
     while (!woken_.exchange(false) && !moved()) {
       const CommTime now = CommClock::now();
       if (now >= until) return;
-      if (now - begin < std::chrono::microseconds(300)) {
-        sched_yield();
-      } else {
-        std::this_thread::sleep_for(std::min<CommClock::duration>(std::chrono::microseconds(50), until - now));
-      }
+      if (now - begin > kSpin) std::this_thread::sleep_for(std::min<CommClock::duration>(kNap, until - now));
     }
   }
 
@@ -120,14 +120,14 @@ class MpiTransport final : public Transport {
       transfers_.emplace_back();
     }
     One& one = transfers_[free_.back()];
-    one.parts.assign(std::max<std::size_t>(1, (bytes + kLargestPart - 1) / kLargestPart), MPI_REQUEST_NULL);
+    one.parts.assign(std::max<std::size_t>(1, (bytes + longest_ - 1) / longest_), MPI_REQUEST_NULL);
     one.done = 0;
     one.peer = peer;
     one.sends = sends;
     one.used = true;
     for (std::size_t part = 0; part < one.parts.size(); ++part) {
-      const std::size_t at = part * kLargestPart;
-      const auto count = static_cast<int>(std::min(kLargestPart, bytes - at));
+      const std::size_t at = part * longest_;
+      const auto count = static_cast<int>(std::min(longest_, bytes - at));
       const int code = start_part(at, count, tag, data_[channel >> 31], &one.parts[part]);
       if (code != MPI_SUCCESS) lost(peer, code);
     }
@@ -224,7 +224,9 @@ class MpiTransport final : public Transport {
       }
       return false;
     };
-    while (std::any_of(transfers_.begin(), transfers_.end(), under_way) && CommClock::now() < until) sched_yield();
+    while (std::any_of(transfers_.begin(), transfers_.end(), under_way) && CommClock::now() < until) {
+      std::this_thread::sleep_for(kNap);
+    }
     for (One& one : transfers_) {
       if (under_way(one) && !one.sends) session_.tear(fmt::format("a message from rank {} was cut short", one.peer));
     }
@@ -234,6 +236,7 @@ class MpiTransport final : public Transport {
 
   mpi::Session& session_;
   const std::string label_;
+  const std::size_t longest_;
   std::array<MPI_Comm, 2> data_{};  // channels are numbers of 32 bits, tags of 31
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Request hearing_ = MPI_REQUEST_NULL;
@@ -251,6 +254,9 @@ class MpiTransport final : public Transport {
 bool has_mpi() { return true; }
 
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
+  // MPI counts in int.
+  check(options.longest >= 1 && options.longest <= std::numeric_limits<int>::max(),
+        "[mpi] expected parts of 1 to {} bytes, got {}", std::numeric_limits<int>::max(), options.longest);
   return std::make_shared<MpiTransport>(mpi::Session::get(), options);
 }
 
