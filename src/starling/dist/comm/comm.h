@@ -153,7 +153,7 @@ class Comm {
   Work submit(Call call, const CallOptions& options);
   bool finish(const Work& work, CommTime deadline);
   bool test(const Work& work);
-  Call prepare(Call call, const CallOptions& options);
+  Call prepare(Call call, const CallOptions& options, CommTime now);
 
   CommGroup group_;
   std::shared_ptr<Journal> journal_;
