@@ -1,5 +1,7 @@
 #include "starling/dist/strategy/allreduce.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/dist/strategy/rank_program.h"
 
@@ -39,7 +41,10 @@ Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
   return {setting("deterministic", &O::deterministic,
                   "the same bits for any number of workers: gradients of logical shards are added in shard order"),
-          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096})};
+          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
+          setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
+          setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
+                  {.min = 0, .max = 4096})};
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
@@ -52,7 +57,12 @@ std::string AllReduce::name() const {
   return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
 }
 
-std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container, const BuildOptions& build) {
+std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container,
+                                          const BuildOptions& options) {
+  BuildOptions build = options;
+  build.overlap = options.overlap && options_.overlap;
+  build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
+  build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
   return std::make_unique<AllReduceProgram>(
       shared_comm(), global, container, build,
       RankProgramOptions{.comm = &comm(),
