@@ -77,11 +77,16 @@ void AllReduce::after_update(std::int64_t /*step*/, double weight) {
 }
 
 std::vector<LawCounter> AllReduce::counters() const {
-  const OpCounters reduced = comm().journal().counters(CommOp::all_reduce);
+  std::uint64_t calls = 0, bytes = 0;
+  for (const CommOp op : {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather}) {
+    const OpCounters one = comm().journal().counters(op);
+    calls += one.calls;
+    bytes += one.bytes_sent;
+  }
   return {{"steps", static_cast<double>(steps_)},
           {"samples", samples_},
-          {"reductions", static_cast<double>(reduced.calls)},
-          {"reduced_bytes_sent", static_cast<double>(reduced.bytes_sent)}};
+          {"reductions", static_cast<double>(calls)},
+          {"reduced_bytes_sent", static_cast<double>(bytes)}};
 }
 
 }  // namespace starling
