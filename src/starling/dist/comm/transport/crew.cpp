@@ -49,14 +49,22 @@ void Crew::pump() {
     inbox_.clear();
   }
   bool some_ended = false;
-  try {
-    std::erase_if(active_, [&](Operation* operation) {
-      const bool ended = !broken() && operation->advance(*transport_, pool_);
+  std::string failure;
+  std::vector<std::string> failed;  // what the failure hits here: all of it, for the user knows some of it by name
+  std::erase_if(active_, [&](Operation* operation) {
+    if (broken()) return false;
+    try {
+      const bool ended = operation->advance(*transport_, pool_);
       some_ended = some_ended || ended;
       return ended;
-    });
-  } catch (const Error& error) {
-    break_with(words_of(error));
+    } catch (const Error& error) {
+      if (failed.empty()) failure = words_of(error);
+      failed.push_back(describe(operation->print()));
+      return false;
+    }
+  });
+  if (!failed.empty()) {
+    break_with(fmt::format("rank {} in {}: {}", transport_->rank(), fmt::join(failed, ", "), failure));
   }
   if (!some_ended) return;
   { std::scoped_lock lock(state_); }  // a waiter is either before its test or asleep
