@@ -34,6 +34,27 @@ TEST(Predict, IsTheFormulaOfTheLaw) {
   EXPECT_NEAR(doubling, 3 * kSerial.latency + 3 * n * kSerial.per_byte, 0.01 * doubling);
 }
 
+TEST(Predict, LooksAtEnoughRanksOfALargeWorld) {
+  const CostModel some{.far = kSerial, .near = kSerial};
+  const std::vector<int> apart = [] {  // every rank a host of its own: all are looked at, and the links are the same
+    std::vector<int> hosts;
+    for (int r = 0; r < 45; ++r) hosts.push_back(r);
+    return hosts;
+  }();
+  const CostModel all{.far = kSerial, .near = kSerial, .hosts = apart};
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.needs_hosts || algorithm.needs_chain) continue;
+    for (const auto& [op, make] : algorithm.makers) {
+      ScheduleRequest request = all_reduce_of(10'000, 45);
+      request.op = op;
+      request.root = 20;
+      EXPECT_NEAR(predict(algorithm, request, some), predict(algorithm, request, all),
+                  0.02 * predict(algorithm, request, all))
+          << algorithm.name << " " << name(op);
+    }
+  }
+}
+
 TEST(Choose, FlipsFromRecursiveDoublingToHalvingDoublingWhereTheModelSays) {
   // 3 steps of n against 6 steps of 14/8 n in all: even at latency 3 = 1.25 n per_byte, n = 24 kB.
   const double even = 3 * kSerial.latency / (1.25 * kSerial.per_byte);

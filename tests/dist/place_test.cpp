@@ -23,7 +23,7 @@ Variables fake(Environment environment) {
 struct Told {
   std::string name;
   Environment environment;
-  Place place;
+  WorldPlace place;
 };
 
 class PlaceTold : public ::testing::TestWithParam<Told> {};
@@ -31,7 +31,7 @@ class PlaceTold : public ::testing::TestWithParam<Told> {};
 TEST_P(PlaceTold, IsFound) {
   const auto found = find_place({}, fake(GetParam().environment));
   ASSERT_TRUE(found.ok()) << found.error();
-  const Place& expected = GetParam().place;
+  const WorldPlace& expected = GetParam().place;
   EXPECT_EQ(found->rank, expected.rank);
   EXPECT_EQ(found->world, expected.world);
   EXPECT_EQ(found->local_rank, expected.local_rank);

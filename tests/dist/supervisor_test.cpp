@@ -123,11 +123,12 @@ TEST_F(Supervisor, ARankThatDiesOfASignalIsNamedWithIt) {
 
 // The victim is named even when another rank's exit, which it caused, is seen in the same look.
 TEST_F(Supervisor, TheSignalIsTheCauseAndTheExitCodesOfOthersAreNot) {
-  const auto launched =
-      run("if [ $STARLING_RANK = 0 ]; then while [ ! -e $DIR/go ]; do sleep 0.01; done; echo rank 1 was lost >&2; exit "
-          "1; fi\n"
-          "touch $DIR/go; kill -KILL $$",
-          2);
+  const auto launched = run(kNotePid +
+                                "if [ $STARLING_RANK = 1 ]; then sleep 0.05; kill -KILL $$; fi\n"
+                                "until [ -s $DIR/pid.1 ]; do sleep 0.01; done; read -r other < $DIR/pid.1\n"
+                                "until [ ! -e /proc/$other ] || grep -q ') Z' /proc/$other/stat; do :; done\n"
+                                "echo rank 1 was lost >&2; exit 1",
+                            2);
   ASSERT_TRUE(launched.end.failed);
   EXPECT_EQ(launched.end.failed->seat.rank, 1);
 }
@@ -246,6 +247,14 @@ TEST_F(Supervisor, ARankThatWasToldToLeaveBySomeoneElseEndsTheRunAsInterrupted) 
 TEST_F(Supervisor, AProgramThatIsNotThereIsNamed) {
   LaunchOptions options{.argv = {"/no/such/program"}, .seats = seats(2)};
   EXPECT_TRUE(contains(error_of([&] { launch(options); }), "could not start '/no/such/program': No such file"));
+}
+
+TEST_F(Supervisor, AnAddressThatRanksCannotBeToldIsRefused) {
+  LaunchOptions options{.argv = {"/bin/true"}, .seats = seats(1)};
+  for (const char* address : {"0.0.0.0", "0.0.0.0:0", "a:b:c", "localhost:port"}) {
+    options.address = address;
+    EXPECT_TRUE(contains(error_of([&] { launch(options); }), "[launch] expected an address")) << address;
+  }
 }
 
 TEST_F(Supervisor, MuchOutputComesThroughWholeAndInOrder) {

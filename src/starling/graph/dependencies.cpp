@@ -11,8 +11,9 @@ namespace {
 
 class Dependencies {
  public:
-  explicit Dependencies(const Graph& graph)
+  Dependencies(const Graph& graph, CommOrder order)
       : graph_(graph),
+        order_(order),
         before_(graph.nodes().size()),
         variable_(graph.values().size(), -1),
         state_(graph.variables.size()) {}
@@ -22,7 +23,7 @@ class Dependencies {
       const Node& node = graph_.node(id);
       for (ValueId in : node.in) need(id, graph_.value(in).node);
       for (NodeId other : node.after) need(id, other);
-      if (node.op->comm) need(id, std::exchange(last_comm_, id));
+      if (node.op->comm && order_ == CommOrder::kept) need(id, std::exchange(last_comm_, id));
       if (acts_outside(graph_, node)) need(id, std::exchange(last_effect_, id));
       note_reads(id);
       if (is_op(node, "assign")) assign(id);
@@ -71,6 +72,7 @@ class Dependencies {
   }
 
   const Graph& graph_;
+  CommOrder order_;
   std::vector<std::vector<NodeId>> before_;
   std::vector<int> variable_;  // whose memory a value lies in, -1: its own
   std::vector<State> state_;
@@ -80,7 +82,9 @@ class Dependencies {
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> dependencies(const Graph& graph) { return Dependencies(graph).run(); }
+std::vector<std::vector<NodeId>> dependencies(const Graph& graph, CommOrder order) {
+  return Dependencies(graph, order).run();
+}
 
 std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before, const std::vector<NodeId>& place) {
   std::vector<std::vector<NodeId>> next(place.size());

@@ -1,5 +1,8 @@
 #include "starling/graph/partitioner.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "starling/base/error.h"
 #include "starling/graph/splice.h"
 #include "starling/ops/comm.h"
@@ -53,6 +56,7 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> 
   placed_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
   whole_.resize(global_.values().size());
+  givers_.resize(global_.values().size(), mesh_.parts);
 }
 
 Graph Partitioner::run() {
@@ -155,11 +159,17 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule) {
   for (int k = 0; k < copies; ++k) {
     SmallVector<ValueId, 4> operands;
     for (const auto& operand : in) operands.push_back(operand[operand.size() == 1 ? 0 : static_cast<std::size_t>(k)]);
-    const NodeId made =
-        rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
-    rewriter_.stands_for(id, made);
+    SmallVector<ValueId, 2> results;
+    if (is_without_rows(node, rule, mesh_.first + k)) {
+      results = stand_ins(id, rule, {operands.data(), operands.size()}, mesh_.first + k);
+    } else {
+      const NodeId made =
+          rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
+      rewriter_.stands_for(id, made);
+      results = rewriter_.to().node(made).out;
+    }
     for (std::size_t i = 0; i < node.out.size(); ++i) {
-      const ValueId value = rewriter_.to().node(made).out[i];
+      const ValueId value = results[i];
       rewriter_.to().value(value).spec = {rule.out[i]};
       pieces(node.out[i]).push_back(value);
       const Shape expected = local_shape(global_.value(node.out[i]).type.shape, rule.out[i], mesh_.first + k);
@@ -167,7 +177,56 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule) {
             node.op->name, to_string(expected), to_string(rewriter_.to().value(value).type.shape));
     }
   }
-  for (std::size_t i = 0; i < node.out.size(); ++i) placed(node.out[i]) = rule.out[i];
+  for (std::size_t i = 0; i < node.out.size(); ++i) {
+    placed(node.out[i]) = rule.out[i];
+    givers_[static_cast<std::size_t>(node.out[i])] = givers_of(node, rule);
+  }
+}
+
+// How many pieces an average is made of: those that have rows, or those of the average it was made from.
+int Partitioner::givers_of(const Node& node, const ShardRule& rule) const {
+  int givers = mesh_.parts;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    const auto at = static_cast<std::size_t>(node.in[i]);
+    if (rule.in[i].is_partial()) givers = std::min(givers, givers_[at]);
+    if (!rule.in[i].is_split()) continue;
+    const std::int64_t rows = global_.value(node.in[i]).type.shape[rule.in[i].dim];
+    givers = static_cast<int>(std::min<std::int64_t>(givers, std::max<std::int64_t>(rows, 1)));
+  }
+  return givers;
+}
+
+// Ops that refuse a piece without elements, where other ops make nothing, or zeros, of it.
+bool Partitioner::is_without_rows(const Node& node, const ShardRule& rule, int part) const {
+  constexpr std::string_view kRefuse[] = {"batch_norm_train", "batch_norm_train_backward", "max", "min"};
+  if (std::find(std::begin(kRefuse), std::end(kRefuse), node.op->name) == std::end(kRefuse)) return false;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    if (!rule.in[i].is_split()) continue;
+    const std::int64_t size = global_.value(node.in[i]).type.shape[rule.in[i].dim];
+    if (size > 0 && piece_of(size, part, mesh_.parts).size == 0) return true;
+  }
+  return false;
+}
+
+// What a piece without rows adds to the others: nothing. Control edges keep the place among the collectives that the
+// node has on other ranks.
+SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands,
+                                               int part) {
+  SmallVector<ValueId, 2> results;
+  const Node& node = global_.node(id);
+  for (std::size_t i = 0; i < node.out.size(); ++i) {
+    const TensorType& type = global_.value(node.out[i]).type;
+    FullAttrs nothing{.shape = local_shape(type.shape, rule.out[i], part), .value = 0, .dtype = type.dtype};
+    const bool extreme = rule.out[i].is_partial() && rule.out[i].reduce != ReduceOp::sum &&
+                         rule.out[i].reduce != ReduceOp::mean && is_float(type.dtype);
+    const double infinity = std::numeric_limits<double>::infinity();
+    if (extreme) nothing.value = rule.out[i].reduce == ReduceOp::max ? -infinity : infinity;
+    const NodeId made = rewriter_.emit(find_op("full"), {}, nothing, id);
+    for (ValueId operand : operands) rewriter_.to().node(made).after.push_back(rewriter_.to().value(operand).node);
+    rewriter_.stands_for(id, made);
+    results.push_back(rewriter_.to().node(made).out[0]);
+  }
+  return results;
 }
 
 Partitioner::Pieces Partitioner::as(ValueId value, Placement wanted) {
@@ -194,17 +253,28 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
   return out;
 }
 
-Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& label) {
+// The mean over the pieces that have rows.
+Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, int givers) {
+  const DType dtype = rewriter_.to().value(terms[0]).type.dtype;
+  const auto times = [&](ValueId value, double factor) {
+    const FullAttrs share{.value = factor, .dtype = dtype};
+    const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
+    return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
+  };
+  if (givers == mesh_.parts)
+    return {times(reduced(std::move(terms), ReduceOp::sum, like, label, givers)[0], 1.0 / mesh_.parts)};
+  for (int k = 0; k < static_cast<int>(terms.size()); ++k) {
+    const bool gives = mesh_.first + k < givers;  // pieces are shared out from the first on
+    terms[static_cast<std::size_t>(k)] = times(terms[static_cast<std::size_t>(k)], gives ? 1.0 / givers : 0.0);
+  }
+  return reduced(std::move(terms), ReduceOp::sum, like, label, givers);
+}
+
+Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& label,
+                                         int givers) {
   static const OpDef& ordered = find_op("ordered_sum");
   static const OpDef& all = find_op("all_reduce");
-  if (reduce == ReduceOp::mean) {
-    const ValueId total = reduced(std::move(terms), ReduceOp::sum, like, label)[0];
-    const DType dtype = rewriter_.to().value(total).type.dtype;
-    const FullAttrs share{.value = 1.0 / mesh_.parts, .dtype = dtype};
-    const ValueId factor = rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0];
-    const ValueId both[] = {total, factor};
-    return {rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0]};
-  }
+  if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, givers);
   if (mesh_.ordered) {
     check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
     const OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};
@@ -214,7 +284,8 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 
-// Terms are reduced; slices are laid into zeros at their place and added up.
+// Terms are reduced; rows are gathered; other slices, and those of logical shards, are laid into zeros at their place
+// and added up.
 Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces& known = whole_[static_cast<std::size_t>(value)];
   if (!known.empty()) return known;
@@ -223,11 +294,17 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   const std::string label =
       fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
   if (now.is_partial()) {
-    known = reduced(pieces(value), now.reduce, like, label);
+    known = reduced(pieces(value), now.reduce, like, label, givers_[static_cast<std::size_t>(value)]);
     return known;
   }
   static const OpDef& lay = find_op("slice_backward");
   const Shape& shape = global_.value(value).type.shape;
+  if (now.dim == 0 && !mesh_.ordered) {
+    const PiecesAttrs attrs{.rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label)};
+    const ValueId own = pieces(value)[0];
+    known = {rewriter_.to().node(rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like)).out[0]};
+    return known;
+  }
   Pieces laid;
   for (int k = 0; k < mesh_.count; ++k) {
     const Piece piece = piece_of(shape[now.dim], mesh_.first + k, mesh_.parts);
@@ -235,7 +312,7 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
     const ValueId own = pieces(value)[static_cast<std::size_t>(k)];
     laid.push_back(rewriter_.to().node(rewriter_.emit(lay, {&own, 1}, attrs, like)).out[0]);
   }
-  known = reduced(laid, ReduceOp::sum, like, label);
+  known = reduced(laid, ReduceOp::sum, like, label, mesh_.parts);
   return known;
 }
 

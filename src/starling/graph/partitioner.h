@@ -31,11 +31,15 @@ class Partitioner {
   void source(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule);
+  bool is_without_rows(const Node& node, const ShardRule& rule, int part) const;
+  SmallVector<ValueId, 2> stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands, int part);
+  int givers_of(const Node& node, const ShardRule& rule) const;
   Attrs local_attrs(const Node& node, const ShardRule& rule, int part) const;
   Shape local_shape(const Shape& global, Placement placement, int part) const;
   Pieces as(ValueId value, Placement wanted);
   Pieces replicate(ValueId value, NodeId like);
-  Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name);
+  Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, int givers);
+  Pieces averaged(Pieces terms, NodeId like, const std::string& name, int givers);
   Pieces cut(ValueId whole, const Shape& shape, int dim, NodeId like);
   void outputs();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
@@ -47,6 +51,7 @@ class Partitioner {
   Rewriter rewriter_;
   std::vector<Placement> placed_;
   std::vector<Pieces> pieces_;
+  std::vector<int> givers_;    // of averages: how many pieces have rows, the first ones
   std::vector<Pieces> whole_;  // values made replicated on the way, so that each is reduced once
 };
 

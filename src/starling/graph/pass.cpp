@@ -15,6 +15,7 @@ const std::vector<Pass>& all_passes() {
        passes::logical_shards},
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
+      {"buckets", "reduce small gradients together, in the order in which they become ready", passes::buckets},
       {"fold", "compute what depends on constants only", passes::fold},
       {"simplify", "drop identities, join views, casts and scales", passes::simplify},
       {"cse", "merge equal nodes", passes::cse},

@@ -25,6 +25,10 @@ struct PassContext {
   std::size_t memory_budget = 0;        // > 0: bytes that values may take at once, else they are computed again
   std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
   std::span<const Pass> passes = {};    // that are being run, by run_passes
+  bool overlap = true;                  // off: collectives stand in the compute lane, where nothing hides them
+  // How many bytes of small gradients are reduced by one exchange; the first bucket is smaller, so that it leaves early.
+  std::size_t bucket_bytes = std::size_t{25} << 20;
+  std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };
 
 // A rewrite of the graph with one subject. Each can be printed, timed, switched off and tested alone.
@@ -39,6 +43,7 @@ namespace passes {
 Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
 Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
+Graph buckets(const Graph& graph, const PassContext& context);          // small reductions together, as they get ready
 Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
 Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
 Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one

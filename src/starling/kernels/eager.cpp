@@ -8,6 +8,7 @@
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/apply.h"
+#include "starling/ops/comm_world.h"
 #include "starling/tensor/allocator.h"
 
 namespace starling {
@@ -167,7 +168,7 @@ void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Ten
   }
   for (const auto& output : outputs) out.push_back(output.impl()->address());
   const Scratch scratch(entry.device, entry.planned.plan->scratch_bytes);
-  RunContext context;
+  RunContext context{nullptr, current_world().comm};
   entry.planned.plan->run({in.data(), out.data(), scratch.data(), context});
 }
 

@@ -79,6 +79,17 @@ void BatchNorm::move_statistics(const Tensor& x, const Tensor& mean, const Tenso
   assign(*running_var_, add(mul(*running_var_, keep), unbiased));
 }
 
+int use_global_statistics(Module& net, bool on) {
+  int count = 0;
+  for (const auto& [name, module] : net.named_modules()) {
+    auto* norm = dynamic_cast<BatchNorm*>(module);
+    if (!norm) continue;
+    norm->use_global_statistics(on);
+    ++count;
+  }
+  return count;
+}
+
 LayerNorm::LayerNorm(const LayerNormOptions& o) : eps_(o.eps) {
   const Shape shape = normalised(o.width, "LayerNorm");
   dims_ = shape.rank();

@@ -21,6 +21,10 @@ using BatchNorm2dOptions = BatchNormOptions;
 // the buffers running_mean and running_var (unbiased), which every forward pass in train mode moves once. Without
 // global statistics each rank of a data-parallel run normalises its own rows, and the buffers move by the averages.
 class BatchNorm : public Module {
+ public:
+  // As the option says, of a layer that somebody else has made. Programs traced before keep what they were traced with.
+  void use_global_statistics(bool on) { options_.global_statistics = on; }
+
  protected:
   BatchNorm(int axes, const BatchNormOptions& options);
   Tensor forward(const Tensor& x) override;
@@ -47,6 +51,10 @@ class BatchNorm3d : public BatchNorm {
  public:
   explicit BatchNorm3d(const BatchNormOptions& options) : BatchNorm(3, options) {}
 };
+
+// Every batch norm of a network on statistics of the whole batch, or back on those of each rank's rows; how many there
+// are.
+int use_global_statistics(Module& net, bool on = true);
 
 struct LayerNormOptions {
   Sizes width = 0;  // the sizes of the last axes, which are normalised together: 64 or {3, 64}

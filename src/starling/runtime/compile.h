@@ -22,6 +22,10 @@ struct CompileOptions {
   int branches = 1;  // lanes that independent branches may run on side by side, sharing the threads
   std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
   std::size_t cache = 16;                        // programs kept, by signature of the arguments
+  bool overlap = true;                           // off: collectives are not hidden behind compute
+  // Of small gradients that ranks reduce by one exchange; the first is smaller, so that it leaves early.
+  std::size_t bucket_bytes = std::size_t{25} << 20;
+  std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };
 
 struct CompileTimes {
@@ -29,6 +33,11 @@ struct CompileTimes {
   double build_ms = 0;                  // passes, lowering, planning, memory
   std::vector<PassReport> passes = {};  // and lowering, as far as the strategy tells
   std::string print() const;
+};
+
+// Rows of the whole batch, of which a call is given one rank's.
+struct GlobalRows {
+  std::int64_t rows = 0;
 };
 
 // A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and
@@ -44,6 +53,12 @@ class CompiledFunction {
   TensorList call(std::span<const Tensor> arguments);
   void prepare(std::span<const Tensor> arguments);  // compiles as a call would, and runs nothing
 
+  // The call of one rank of several, all of which make it, with a strategy of one rank over a global program: arguments
+  // of rank > 0 hold this rank's rows (also none) of `all.rows` rows, the function is traced as if it had all of them,
+  // and results that are split by rows are this rank's.
+  TensorList call(std::span<const Tensor> arguments, GlobalRows all);
+  void prepare(std::span<const Tensor> arguments, GlobalRows all);
+
   // Of the program used last; throw before the first call.
   const Graph& traced_graph() const;  // as traced, before any pass
   const Graph& graph() const;         // as it runs
@@ -57,7 +72,8 @@ class CompiledFunction {
  private:
   struct Entry;
   struct State;
-  Entry& entry_for(std::span<const Tensor> arguments);
+  Entry& entry_for(std::span<const Tensor> arguments, std::int64_t rows);
+  TensorList run(std::span<const Tensor> arguments, std::int64_t rows);
   std::unique_ptr<State> state_;
 };
 

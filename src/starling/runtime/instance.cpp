@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/resources.h"
+#include "starling/ops/comm_world.h"
 #include "starling/runtime/lane_thread.h"
 #include "starling/runtime/rendezvous.h"
 #include "starling/tensor/allocator.h"
@@ -164,6 +165,7 @@ class Instance::BumpVersions {
 
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
+  comm_ = options_.comm ? options_.comm : current_world().comm;
   const BumpVersions written(*this);  // also when a run fails half-way
   if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);
@@ -248,7 +250,7 @@ void Instance::wait_for(const Wait& wait) {
 }
 
 void Instance::run_step(const Step& step, void* stream) {
-  RunContext context{stream, options_.comm};
+  RunContext context{stream, comm_};
   const Launch launch{step.in, step.out, step.scratch, context};
   if (!profiler_) {
     step.plan->run(launch);

@@ -17,7 +17,7 @@ class LaneThread;
 struct Resources;
 
 struct InstanceOptions {
-  Comm* comm = nullptr;
+  Comm* comm = nullptr;  // none: that of the caller of run (ops/comm_world.h)
   int rank = 0;
   const Resources* resources = nullptr;  // what ops use by name; outlives the instance
   // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
@@ -71,6 +71,7 @@ class Instance {
 
   std::shared_ptr<const Executable> executable_;
   InstanceOptions options_;
+  Comm* comm_ = nullptr;  // of this run
   Ref<Storage> arena_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;

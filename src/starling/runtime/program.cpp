@@ -72,6 +72,9 @@ BuiltProgram build_program(const Graph& global, PassContext context, int threads
   check(options.branches >= 1 && options.branches <= kMostBranches, "[compile] expected 1 to {} branches, got {}",
         kMostBranches, options.branches);
   context.branches = options.branches;
+  context.overlap = options.overlap;
+  context.bucket_bytes = options.bucket_bytes;
+  context.first_bucket_bytes = options.first_bucket_bytes;
   context.threads = std::max(1, threads / options.branches);
   BuiltProgram built = build_once(global, context, options);
   const std::size_t budget = options.memory_budget;

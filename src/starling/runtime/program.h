@@ -22,6 +22,10 @@ struct BuildOptions {
   std::size_t memory_budget = 0;  // bytes of arena; 0: as many as it takes to be fast
   int branches = 1;               // compute lanes, which share the threads
   std::size_t arguments = 0;      // how many of the graph's inputs are arguments; the rest are captured tensors
+  bool overlap = true;            // off: collectives take their turn among the compute, nothing hides them
+  // Of small gradients that are reduced together (PassContext).
+  std::size_t bucket_bytes = PassContext{}.bucket_bytes;
+  std::size_t first_bucket_bytes = PassContext{}.first_bucket_bytes;
 };
 
 // A step that can be run: one executable and its instance, or one per rank.
@@ -35,6 +39,9 @@ class Program {
   virtual void set_profiler(Profiler* profiler) = 0;
   virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all ranks here
   virtual std::vector<PassReport> reports() const { return {}; }  // of the passes and of lowering (of rank 0)
+  // Of the outputs, where they are not those of the graph it was built from: one rank's rows of what is split. Empty:
+  // they are.
+  virtual std::vector<TensorType> output_types() const { return {}; }
 };
 
 // Where, when, what and by which route ranks exchange: it makes a program of a traced, global graph.

@@ -1,14 +1,19 @@
 // One rank of a world of processes: runs what tests/dist has for transports and communicators, over a backend that is
 // named. Started by run.py, once a rank or through mpirun. Ends with 0 when all is well, 77 when the build lacks the
 // backend.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
 
+#include "dist/comm_conformance.h"
 #include "dist/transport_conformance.h"
+#include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 
@@ -46,6 +51,12 @@ class World {
 
   bool there() const { return backend_ == "mpi" ? has_mpi() : has_gloo(); }
 
+  std::unique_ptr<Comm> comm(std::uint64_t epoch) {
+    if (backend_ == "mpi") return make_mpi_comm({.epoch = epoch});
+    group_.epoch = epoch;
+    return make_gloo_comm(store_, group_, options_);
+  }
+
   std::shared_ptr<Transport> transport(std::uint64_t epoch) {
     if (backend_ == "mpi") return make_mpi_transport({.epoch = epoch});
     group_.epoch = epoch;
@@ -59,26 +70,64 @@ class World {
   std::shared_ptr<Store> store_;
 };
 
-void transports(World& world) {
-  const auto transport = world.transport(0);
+void run_all(Transport& transport) {
   for (const Check& one : all_checks()) {
     try {
-      one.run(*transport);
+      one.run(transport);
     } catch (const Error& error) {
       fail("{}: {}", one.name, error.what());
     }
   }
+}
+
+void transports(World& world) {
+  const auto transport = world.transport(0);
+  run_all(*transport);
   large_messages_cross(*transport);
+}
+
+// Nearly every message is longer than MPI is given at once.
+void messages_in_parts(World&) { run_all(*make_mpi_transport({.longest = 1000})); }
+
+// 256 MB, both ways.
+void huge_messages(World& world) { large_messages_cross(*world.transport(0), std::size_t{256} << 20); }
+
+void communicators(World& world) {
+  auto comm = world.comm(0);
+  set_thread_rank(comm->rank());
+  check(conformance::run_conformance(*comm), "the conformance suite fails");
+  check(conformance::run_conformance(*make_checking(std::move(comm))), "the conformance suite fails when checked");
+}
+
+// The last rank is killed in the middle of a collective: every other one names it, soon.
+void lost_in_a_collective(World& world) {
+  const auto comm = world.comm(0);
+  const int victim = comm->size() - 1;
+  std::vector<float> data(1 << 16, 1.0f);
+  CommTime start = CommClock::now();
+  try {
+    for (int step = 0;; ++step) {
+      if (step == 5 && comm->rank() == victim) ::kill(::getpid(), SIGKILL);
+      start = CommClock::now();
+      const auto count = static_cast<std::int64_t>(data.size());
+      comm->all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::mean).wait();
+    }
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const double seconds = std::chrono::duration<double>(CommClock::now() - start).count();
+    check(text.find(fmt::format("rank {} of group 'world' is lost", victim)) != std::string::npos, "{}", text);
+    check(seconds < 1.5, "expected rank {} named within a second, got {:.2f} s", victim, seconds);
+  }
 }
 
 // The last rank is killed in the middle of its work; all others name it within a second, whomever they wait for.
 void lost_rank(World& world) {
   const auto transport = world.transport(0);
   const int victim = transport->size() - 1;
-  exchange_all(*transport, 1000, 1);
   Bytes data(std::size_t{1} << 20);
   const CommTime start = CommClock::now();
   try {
+    exchange_all(*transport, 1000, 1);
     const int next = (transport->rank() + 1) % transport->size();
     const auto received = transport->recv(next, 2, data.data(), data.size());
     if (transport->rank() == victim) ::kill(::getpid(), SIGKILL);
@@ -104,7 +153,7 @@ void abort_and_go_on(World& world) {
     transport->send(next, 2, unwanted.data(), unwanted.size());  // nobody will receive it
     if (transport->rank() == 0) {
       std::this_thread::sleep_for(milliseconds(20));
-      transport->abort("out of paper");
+      transport->abort("rank 0 is out of paper");
     } else {
       const auto received = transport->recv(next, 1, data.data(), data.size());
       try {
@@ -112,7 +161,7 @@ void abort_and_go_on(World& world) {
         fail("expected an error after the abort, got none");
       } catch (const Error& error) {
         const std::string text = error.what();
-        check(text.find("rank 0 of group 'world' aborted: out of paper") != std::string::npos, "{}", text);
+        check(text.find("rank 0 is out of paper") != std::string::npos, "{}", text);
       }
     }
   }
@@ -122,7 +171,10 @@ void abort_and_go_on(World& world) {
 
 int run(const Arguments& arguments) {
   const std::map<std::string, std::function<void(World&)>> modes{
-      {"transports", transports}, {"lost_rank", lost_rank}, {"abort", abort_and_go_on}};
+      {"transports", transports},       {"messages_in_parts", messages_in_parts},
+      {"huge_messages", huge_messages}, {"communicators", communicators},
+      {"lost_rank", lost_rank},         {"lost_in_a_collective", lost_in_a_collective},
+      {"abort", abort_and_go_on}};
   World world(arguments);
   if (!world.there()) return kSkipped;
   modes.at(arguments.text("mode", "transports"))(world);
@@ -133,6 +185,7 @@ int run(const Arguments& arguments) {
 }  // namespace starling
 
 int main(int count, char** words) {
+  ::testing::InitGoogleTest(&count, words);  // its expectations are used here, outside of tests of its own
   try {
     return starling::run(starling::Arguments(count, words));
   } catch (const std::exception& error) {

@@ -4,9 +4,12 @@
   run.py PROGRAM --world 3 --backend gloo --mode transports
 
 gloo: one process a rank, meeting in a temporary folder. mpi: through mpirun; skipped (77) where there is none.
+namespaces: gloo with two ranks that only a virtual link joins; skipped where that is not allowed.
 """
 
 import argparse
+import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -44,7 +47,7 @@ def run_gloo(options):
             processes.append(subprocess.Popen(words))
         codes = wait_for_all(processes, DEADLINE)
     expected = [0] * options.world
-    if options.mode == "lost_rank":
+    if options.mode.startswith("lost"):
         expected[-1] = -signal.SIGKILL
     if SKIPPED in codes:
         print("skipped: this build has no Gloo")
@@ -79,14 +82,36 @@ def run_mpi(options):
     return 0 if process.returncode == 0 else 1
 
 
+def can_make_namespaces():
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return False
+    name = f"starling{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False).returncode == 0
+    if made:
+        subprocess.run(["ip", "netns", "del", name], check=False)
+    return made
+
+
+def run_namespaces(options):
+    if not can_make_namespaces():
+        print("skipped: network namespaces need root and iproute2")
+        return SKIPPED
+    netns = pathlib.Path(__file__).resolve().parents[3] / "bench" / "netns.sh"
+    with tempfile.TemporaryDirectory(prefix="starling-ranks-") as folder:
+        rank = f'"{options.program}" --backend gloo --rank "$RANK" --world 2 --address "$ADDRESS"'
+        words = [netns, "--rate", "none", "--", "sh", "-c", f'{rank} --store "{folder}" --mode {options.mode}']
+        return subprocess.run(words, timeout=DEADLINE, check=False).returncode
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--world", type=int, default=2)
-    parser.add_argument("--backend", choices=["gloo", "mpi"], default="gloo")
+    parser.add_argument("--backend", choices=["gloo", "mpi", "namespaces"], default="gloo")
     parser.add_argument("--mode", default="transports")
     options = parser.parse_args()
-    return run_mpi(options) if options.backend == "mpi" else run_gloo(options)
+    run = {"gloo": run_gloo, "mpi": run_mpi, "namespaces": run_namespaces}
+    return run[options.backend](options)
 
 
 if __name__ == "__main__":

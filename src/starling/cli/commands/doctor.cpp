@@ -9,6 +9,7 @@
 
 #include "starling/base/parallel.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/doctor_comm.h"
 #include "starling/data/fashion_mnist.h"
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
@@ -78,8 +79,6 @@ void tell_data() {
                          folder.string()));
 }
 
-struct NoOptions {};
-
 void tell_formats() {
   const auto part = [](const char* what, bool there, const char* package) {
     return there ? std::string(what) : fmt::format("no {} (apt install {}, then build again)", what, package);
@@ -95,7 +94,8 @@ void tell_comm() {
                    has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
 }
 
-int run(const NoOptions&) {
+int run(const CommCheck& comm) {
+  if (comm.wanted) return check_comm(comm);
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
   line("CPU", model.empty() ? "unknown" : model);
@@ -122,8 +122,14 @@ int run(const NoOptions&) {
 namespace starling {
 
 void register_command_doctor(cli::Commands& into) {
-  into.add<cli::NoOptions>("doctor", "Tells what it found on this machine, and how to get what is missing",
-                           {{"doctor", "a line for each thing found or missing"}}, cli::run);
+  auto [app, o] = into.add<cli::CommCheck>(
+      "doctor", "Tells what it found on this machine, and how to get what is missing",
+      {{"doctor", "a line for each thing found or missing"},
+       {"doctor --comm -n 4", "latency and bandwidth between 4 ranks: threads, and processes over each backend"}},
+      cli::run);
+  app.add_flag("--comm", o.wanted, "Measures what ranks need to reach each other");
+  app.add_option("-n,--ranks", o.ranks, "Number of ranks for --comm")->capture_default_str();
+  app.add_option("--backend", o.backend, "threads, shared, gloo or mpi alone, for --comm");
 }
 
 }  // namespace starling

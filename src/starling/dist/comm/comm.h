@@ -7,6 +7,7 @@
 
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/standing.h"
 #include "starling/dist/comm/work.h"
 
 namespace starling {
@@ -20,6 +21,8 @@ struct CommCapabilities {
   bool rank_ordered = false;   // reductions combine in rank order, rounding once: the bits of the serial loop
   bool deterministic = false;  // equal inputs give equal bits, whatever the order of arrival
   bool survives_loss = false;  // a lost peer is an error, not the end of the process
+  bool device_memory = false;  // buffers lie in the memory of this rank's GPU
+  bool checks_calls = false;   // calls that meet and disagree are an error that names both sides
 };
 
 // Who this rank is in which group.
@@ -111,6 +114,12 @@ class Comm {
   // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason. Any thread.
   virtual void abort(std::string_view reason) = 0;
 
+  // What this rank lets the others know of itself, and the last that has arrived of what another has told. Neither
+  // waits for anybody; the latest replaces what was told before. Any thread. A backend that cannot carry it hears
+  // nothing.
+  virtual void tell([[maybe_unused]] const Standing& standing) {}
+  virtual Standing heard([[maybe_unused]] int rank) { return {}; }
+
  protected:
   Comm(CommGroup group, std::shared_ptr<Journal> journal) : group_(std::move(group)), journal_(std::move(journal)) {}
 
@@ -123,12 +132,15 @@ class Comm {
   virtual bool await(const Ticket& ticket, CommTime deadline) = 0;
   virtual void expire(const Ticket& ticket) = 0;
   virtual std::unique_ptr<Comm> make_part(const Call& call) = 0;
+  // Collective. A group of the same ranks for what decorators send around, of host memory always.
+  virtual std::unique_ptr<Comm> make_side(std::string_view name) { return split(0, rank(), {.name = name}); }
 
   static Ticket start(Comm& inner, const Call& call) { return inner.start(call); }
   static bool poll(Comm& inner, const Ticket& ticket) { return inner.poll(ticket); }
   static bool await(Comm& inner, const Ticket& ticket, CommTime deadline) { return inner.await(ticket, deadline); }
   static void expire(Comm& inner, const Ticket& ticket) { inner.expire(ticket); }
   static std::unique_ptr<Comm> make_part(Comm& inner, const Call& call) { return inner.make_part(call); }
+  static std::unique_ptr<Comm> make_side(Comm& inner, std::string_view name) { return inner.make_side(name); }
 
   // A decorator of inner belongs to the same group and shares its journal.
   explicit Comm(const Comm* inner) : group_(inner->group_), journal_(inner->journal_) {}

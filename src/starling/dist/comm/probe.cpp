@@ -7,43 +7,52 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kMoved = 64 << 20;  // bytes that one figure may cost
+constexpr double kSeconds = 0.05;  // that one figure may cost
+constexpr int kWarmUp = 3;         // pages touched, connections warm
 
-// Both sides of a measurement count alike.
-int rounds_for(std::int64_t bytes) {
-  return static_cast<int>(std::clamp<std::int64_t>(kMoved / std::max<std::int64_t>(bytes, 1), 5, 200));
+double seconds_of(const std::function<void()>& body) {
+  const auto began = CommClock::now();
+  body();
+  return std::chrono::duration<double>(CommClock::now() - began).count();
 }
 
-double median_seconds(int rounds, const std::function<void()>& body) {
-  body();  // pages touched, connections warm
+// As many as there is time for, by what one of them took.
+std::int64_t rounds_in_time(double seconds) {
+  return std::clamp(static_cast<std::int64_t>(kSeconds / std::max(seconds, 1e-9)), std::int64_t{3}, std::int64_t{200});
+}
+
+double median_seconds(std::int64_t rounds, const std::function<void()>& body) {
   std::vector<double> times;
-  for (int i = 0; i < rounds; ++i) {
-    const auto began = CommClock::now();
-    body();
-    times.push_back(std::chrono::duration<double>(CommClock::now() - began).count());
-  }
+  for (std::int64_t i = 0; i < rounds; ++i) times.push_back(seconds_of(body));
   std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
   return times[static_cast<std::size_t>(rounds / 2)];
 }
 
-// One way: half of there and back.
+// One way: half of there and back. The first of the two says how often.
 double time_pair(Comm& comm, int first, int second, std::int64_t bytes) {
   std::vector<std::byte> data(static_cast<std::size_t>(bytes));
-  const auto send = [&](int to) { comm.send(data.data(), bytes, DType::u8, to).wait(); };
-  const auto recv = [&](int from) { comm.recv(data.data(), bytes, DType::u8, from).wait(); };
   const bool leads = comm.rank() == first;
-  return 0.5 * median_seconds(rounds_for(bytes), [&] {
-           if (leads) send(second);
-           recv(leads ? second : first);
-           if (!leads) send(first);
-         });
+  const int other = leads ? second : first;
+  const auto there_and_back = [&] {
+    if (leads) comm.send(data.data(), bytes, DType::u8, other).wait();
+    comm.recv(data.data(), bytes, DType::u8, other).wait();
+    if (!leads) comm.send(data.data(), bytes, DType::u8, other).wait();
+  };
+  for (int i = 1; i < kWarmUp; ++i) there_and_back();
+  std::int64_t rounds = rounds_in_time(seconds_of(there_and_back));
+  if (leads) comm.send(&rounds, 1, DType::i64, other).wait();
+  if (!leads) comm.recv(&rounds, 1, DType::i64, other).wait();
+  return 0.5 * median_seconds(rounds, there_and_back);
 }
 
 double time_reduce(Comm& comm, std::int64_t bytes) {
   const std::int64_t count = std::max<std::int64_t>(1, bytes / 4);
   std::vector<float> data(static_cast<std::size_t>(count), 0.0F);
-  return median_seconds(rounds_for(bytes),
-                        [&] { comm.all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::sum).wait(); });
+  const auto reduce = [&] { comm.all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::sum).wait(); };
+  for (int i = 1; i < kWarmUp; ++i) reduce();
+  std::int64_t rounds = rounds_in_time(seconds_of(reduce));
+  comm.all_reduce(&rounds, &rounds, 1, DType::i64, CommReduce::min).wait();
+  return median_seconds(rounds, reduce);
 }
 
 std::vector<std::pair<int, int>> pairs_of(int size, int most) {

@@ -1,71 +1,129 @@
-#include <cstring>
+#include <numeric>
 
-#include "starling/base/error.h"
 #include "starling/dist/comm/ordered_sum.h"
 #include "starling/dist/comm/reduce.h"
+#include "starling/dist/families/collective_kernels.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/comm.h"
 
+// Kernels of whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may wait there. Without a
+// communicator the world is this rank alone.
 namespace starling {
 namespace {
 
-CommReduce reduce_of(const std::string& name) {
-  if (name == "sum") return CommReduce::sum;
-  if (name == "max") return CommReduce::max;
-  if (name == "min") return CommReduce::min;
-  check(name == "product", "[all_reduce] expected sum, max, min or product, got '{}'", name);
-  return CommReduce::product;
-}
-
-// Runs on the comm lane, so it may wait there. Without a communicator the world is this rank alone.
 std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
   const auto a = request.attrs.as<AllReduceAttrs>();
-  const CommReduce reduce = reduce_of(a.reduce.str());
+  const CommReduce reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   return make_plan([=](const Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, reduce, {.name = a.name.str()}).wait();
-    } else if (launch.in[0] != launch.out[0]) {
-      std::memcpy(launch.out[0], launch.in[0], static_cast<std::size_t>(n) * size_of(dtype));
+    } else {
+      copy_bytes(launch.out[0], launch.in[0], static_cast<std::size_t>(n) * size_of(dtype));
     }
   });
 }
 
+// Several tensors that are sent as one array.
+struct Packed {
+  std::vector<std::size_t> bytes;
+  std::size_t total = 0;
+
+  explicit Packed(std::span<const ArgDesc> tensors) {
+    for (const auto& tensor : tensors) {
+      bytes.push_back(static_cast<std::size_t>(tensor.shape.numel()) * size_of(tensor.dtype));
+      total += bytes.back();
+    }
+  }
+
+  // Whether they lie one right after another, so that nothing has to be packed.
+  bool adjacent(void* const* tensors) const {
+    for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
+      if (static_cast<std::byte*>(tensors[i]) + bytes[i] != tensors[i + 1]) return false;
+    }
+    return true;
+  }
+
+  void pack(void* const* tensors, void* array) const {
+    auto* to = static_cast<std::byte*>(array);
+    for (std::size_t i = 0; i < bytes.size(); to += bytes[i++]) copy_bytes(to, tensors[i], bytes[i]);
+  }
+  void unpack(const void* array, void* const* tensors) const {
+    const auto* from = static_cast<const std::byte*>(array);
+    for (std::size_t i = 0; i < bytes.size(); from += bytes[i++]) copy_bytes(tensors[i], from, bytes[i]);
+  }
+};
+
+std::unique_ptr<Plan> plan_all_reduce_many(const PlanRequest& request) {
+  const auto a = request.attrs.as<AllReduceAttrs>();
+  const CommReduce reduce = reduce_named(a.reduce.str());
+  const DType dtype = request.in[0].dtype;
+  const Packed packed(request.in);
+  const auto n = static_cast<std::int64_t>(packed.total / size_of(dtype));
+  return make_plan(packed.total, [=](const Launch& launch) {
+    Comm* comm = launch.context.comm;
+    if (!comm) {
+      for (std::size_t i = 0; i < packed.bytes.size(); ++i) copy_bytes(launch.out[i], launch.in[i], packed.bytes[i]);
+    } else if (packed.adjacent(launch.in) && packed.adjacent(launch.out)) {
+      comm->all_reduce(launch.in[0], launch.out[0], n, dtype, reduce, {.name = a.name.str()}).wait();
+    } else {
+      packed.pack(launch.in, launch.scratch);
+      comm->all_reduce(launch.scratch, launch.scratch, n, dtype, reduce, {.name = a.name.str()}).wait();
+      packed.unpack(launch.scratch, launch.out);
+    }
+  });
+}
+
+// The shards that this rank holds of one or several tensors, all terms of the first first.
 struct Shards {
-  std::size_t count;
-  std::int64_t elements;
+  std::size_t count;  // of each tensor
+  std::vector<std::int64_t> elements;
   DType dtype;
-  std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
+
+  std::size_t bytes(std::size_t tensor) const { return static_cast<std::size_t>(elements[tensor]) * size_of(dtype); }
+  std::int64_t total() const { return std::accumulate(elements.begin(), elements.end(), std::int64_t{0}); }
 };
 
 void sum_alone(const Shards& shards, const Launch& launch) {
-  for (std::int64_t at = 0; at < shards.elements; at += kReduceBlock) {
-    const std::int64_t n = std::min(kReduceBlock, shards.elements - at);
-    reduce_block(shards.dtype, CommReduce::sum, {launch.in, shards.count}, at, n,
-                 static_cast<std::byte*>(launch.out[0]) + at * static_cast<std::int64_t>(size_of(shards.dtype)));
+  for (std::size_t t = 0; t < shards.elements.size(); ++t) {
+    for (std::int64_t at = 0; at < shards.elements[t]; at += kReduceBlock) {
+      const std::int64_t n = std::min(kReduceBlock, shards.elements[t] - at);
+      reduce_block(shards.dtype, CommReduce::sum, {launch.in + t * shards.count, shards.count}, at, n,
+                   static_cast<std::byte*>(launch.out[t]) + at * static_cast<std::int64_t>(size_of(shards.dtype)));
+    }
   }
 }
 
-// Shards come as tensors of their own and are sent as one array, laid out in scratch.
+// As one array in scratch: shard after shard, each with its part of every tensor.
+void lay_out(const Shards& shards, const Launch& launch) {
+  auto* to = static_cast<std::byte*>(launch.scratch);
+  for (std::size_t k = 0; k < shards.count; ++k) {
+    for (std::size_t t = 0; t < shards.elements.size(); to += shards.bytes(t++))
+      copy_bytes(to, launch.in[t * shards.count + k], shards.bytes(t));
+  }
+}
+
 std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
   const auto a = request.attrs.as<OrderedSumAttrs>();
-  check(a.order.str() == "shard" || a.order.str() == "tree", "[ordered_sum] expected the order shard or tree, got '{}'",
-        a.order.str());
   const SumOrder order = a.order.str() == "tree" ? SumOrder::by_rank_tree : SumOrder::by_shard;
-  const Shards shards{request.in.size(), request.in[0].shape.numel(), request.in[0].dtype};
-  return make_plan(shards.count > 1 ? shards.count * shards.bytes() : 0, [=](const Launch& launch) {
+  const auto tensors = static_cast<std::size_t>(a.tensors);
+  Shards shards{request.in.size() / tensors, {}, request.in[0].dtype};
+  for (std::size_t t = 0; t < tensors; ++t) shards.elements.push_back(request.in[t * shards.count].shape.numel());
+  const std::int64_t total = shards.total();
+  const bool plain = shards.count == 1 && tensors == 1;
+  const std::size_t scratch = plain ? 0 : shards.count * static_cast<std::size_t>(total) * size_of(shards.dtype);
+  return make_plan(scratch, [=](const Launch& launch) {
     Comm* comm = launch.context.comm;
     if (!comm) return sum_alone(shards, launch);
-    const void* all = launch.in[0];
-    if (shards.count > 1) {
-      all = launch.scratch;
-      for (std::size_t i = 0; i < shards.count; ++i) {
-        std::memcpy(static_cast<std::byte*>(launch.scratch) + i * shards.bytes(), launch.in[i], shards.bytes());
-      }
-    }
-    ordered_sum(*comm, all, static_cast<std::int64_t>(shards.count), launch.out[0], shards.elements, shards.dtype,
-                order, {.name = a.name.str()});
+    if (!plain) lay_out(shards, launch);
+    const void* all = plain ? launch.in[0] : launch.scratch;
+    void* result = tensors == 1 ? launch.out[0] : launch.scratch;  // which may be the first shard
+    ordered_sum(*comm, all, static_cast<std::int64_t>(shards.count), result, total, shards.dtype, order,
+                {.name = a.name.str()});
+    if (tensors == 1) return;
+    const auto* from = static_cast<const std::byte*>(launch.scratch);
+    for (std::size_t t = 0; t < tensors; from += shards.bytes(t++)) copy_bytes(launch.out[t], from, shards.bytes(t));
   });
 }
 
@@ -73,6 +131,7 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
 
 void register_dist_collectives(KernelTable& table) {
   table.add("all_reduce", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_reduce});
+  table.add("all_reduce_many", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_reduce_many});
   table.add("ordered_sum", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_ordered_sum});
 }
 

@@ -41,18 +41,18 @@ struct HostMap {
 };
 HostMap map_hosts(const std::vector<std::string>& identities);
 // Collective: every rank writes its own into the store and learns all.
-HostMap exchange_hosts(const Place& place, Store& store, const std::string& identity,
+HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string& identity,
                        std::chrono::milliseconds deadline);
 
 struct ConnectedWorld {
-  std::unique_ptr<Comm> comm;
-  std::string backend;  // shared, gloo, mpi, shared+gloo, shared+mpi
-  HostMap hosts;
+  std::unique_ptr<Comm> comm{};
+  std::string backend{};  // shared, gloo, mpi, shared+gloo, shared+mpi
+  HostMap hosts{};
 };
 
 // Collective, for all ranks of the place's world. The store is used by nothing else (with_prefix). mpi: a communicator
 // over MPI that is there already; null: none, and WorldBackend::mpi makes one.
-ConnectedWorld connect_world(const Place& place, const std::shared_ptr<Store>& store, const ConnectOptions& options,
-                             std::unique_ptr<Comm> mpi = nullptr);
+ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
+                             const ConnectOptions& options, std::unique_ptr<Comm> mpi = nullptr);
 
 }  // namespace starling

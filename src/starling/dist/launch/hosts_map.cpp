@@ -51,7 +51,7 @@ HostMap map_hosts(const std::vector<std::string>& identities) {
   return map;
 }
 
-HostMap exchange_hosts(const Place& place, Store& store, const std::string& identity,
+HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string& identity,
                        std::chrono::milliseconds deadline) {
   store.set(fmt::format("host/{}", place.rank), identity);
   const auto end = std::chrono::steady_clock::now() + deadline;

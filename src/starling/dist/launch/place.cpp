@@ -173,7 +173,7 @@ Names missing_of(const Names& names, const Variables& variables) {
   return missing;
 }
 
-Result<void> read_locals(Place& place, const Starter& starter, const Variables& variables) {
+Result<void> read_locals(WorldPlace& place, const Starter& starter, const Variables& variables) {
   if (!starter.local_world.empty() && variables(starter.local_world)) {
     const auto local_world = number_in(variables, starter.local_world, 1, place.world);
     if (!local_world) return local_world.failure();
@@ -200,16 +200,16 @@ Result<std::string> find_address(const Starter& starter, const Variables& variab
   return starter.find_address(variables);
 }
 
-Result<Place> read(const Starter& starter, const Variables& variables, const std::optional<std::string>& said) {
+Result<WorldPlace> read(const Starter& starter, const Variables& variables, const std::optional<std::string>& said) {
   if (const Names missing = missing_of({starter.rank, starter.world}, variables); !missing.empty())
     return partial(starter, missing, variables);
   const auto world = number_in(variables, starter.world, 1, kMostRanks);
   if (!world) return failure("[place] {}", world.error());
   // An indexed job of Kubernetes may as well be a heap of runs that have nothing to do with each other.
-  if (starter.name == "kubernetes" && *world == 1) return Place{.starter = starter.name};
+  if (starter.name == "kubernetes" && *world == 1) return WorldPlace{.starter = starter.name};
   const auto rank = number_in(variables, starter.rank, 0, *world - 1);
   if (!rank) return failure("[place] {} ({} is {})", rank.error(), starter.world, *world);
-  Place place{.rank = *rank, .world = *world, .starter = starter.name};
+  WorldPlace place{.rank = *rank, .world = *world, .starter = starter.name};
   if (const auto read = read_locals(place, starter, variables); !read) return failure("[place] {}", read.error());
   if (place.world == 1) return place;
   auto address = find_address(starter, variables, said);
@@ -219,7 +219,7 @@ Result<Place> read(const Starter& starter, const Variables& variables, const std
   return place;
 }
 
-Result<Place> read_flags(const PlaceFlags& flags, const Variables& variables) {
+Result<WorldPlace> read_flags(const PlaceFlags& flags, const Variables& variables) {
   if (!flags.rank || !flags.world)
     return failure("[place] expected --rank and --world together, got only {}", flags.rank ? "--rank" : "--world");
   if (*flags.world < 1 || *flags.world > kMostRanks)
@@ -227,7 +227,7 @@ Result<Place> read_flags(const PlaceFlags& flags, const Variables& variables) {
   if (*flags.rank < 0 || *flags.rank >= *flags.world)
     return failure("[place] expected --rank from 0 to {} (--world is {}), got {}", *flags.world - 1, *flags.world,
                    *flags.rank);
-  Place place{.rank = *flags.rank, .world = *flags.world, .starter = "flags"};
+  WorldPlace place{.rank = *flags.rank, .world = *flags.world, .starter = "flags"};
   if (place.world == 1) return place;
   place.address = flags.address.value_or(variables("STARLING_ADDRESS").value_or(""));
   if (place.address.empty())
@@ -236,7 +236,7 @@ Result<Place> read_flags(const PlaceFlags& flags, const Variables& variables) {
 }
 
 // Whatever told it, an address is host:port.
-Result<Place> checked(Result<Place> place) {
+Result<WorldPlace> checked(Result<WorldPlace> place) {
   if (!place || place->address.empty()) return place;
   if (const auto parsed = parse_host_port(place->address); !parsed)
     return failure("[place] {} (the rendezvous that {} told)", parsed.error(), place->starter);
@@ -253,14 +253,14 @@ Variables process_environment() {
   };
 }
 
-Result<Place> find_place(const PlaceFlags& flags, const Variables& variables) {
+Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables) {
   if (flags.rank || flags.world) return checked(read_flags(flags, variables));
   for (const Starter& starter : starters()) {
     if (!any_set(variables, starter.signs)) continue;
     if (!starter.unless.empty() && variables(starter.unless) && !variables(starter.rank)) continue;
     return checked(read(starter, variables, flags.address));
   }
-  return Place{.starter = "alone"};
+  return WorldPlace{.starter = "alone"};
 }
 
 }  // namespace starling

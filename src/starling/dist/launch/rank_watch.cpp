@@ -182,29 +182,35 @@ void RankWatch::judge() {
   const Rank* first = first_failure();
   if (first == nullptr) return;
   failed_ = static_cast<int>(first - ranks_.data());
-  end_all(options_.kill_after);
+  end_others(options_.kill_after);
 }
 
 // Of those that have failed by now: one that a signal killed, since no rank's failure sends another a signal; else the
-// one that was the first to tell of its failure; else any.
+// one that was the first to tell of its failure, though it may still be about to end; else any.
 RankWatch::Rank* RankWatch::first_failure() {
   Rank* first = nullptr;
   std::uint64_t first_order = 0;
+  bool any = false;
   for (Rank& rank : ranks_) {
-    if (!rank.ended || rank.child.exit()->good()) continue;
-    const Exit& exit = *rank.child.exit();
-    if (interrupted_ && (exit.code == kInterrupted || exit.signal == SIGINT || exit.signal == SIGTERM ||
-                         (rank.seat.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM))))
-      continue;
-    if (exit.signal != 0) return &rank;
+    const bool bad = rank.ended && !left_well(rank);
+    if (bad && rank.child.exit()->signal != 0) return &rank;
+    any |= bad;
     const auto told = server_->note(fmt::format("failed/{}", rank.seat.rank));
+    if (!bad && !told) continue;
     const std::uint64_t order = told ? told->order : UINT64_MAX;
-    if (first == nullptr || order < first_order) {
-      first = &rank;
-      first_order = order;
-    }
+    if (first != nullptr && order >= first_order) continue;
+    first = &rank;
+    first_order = order;
   }
-  return first;
+  return any ? first : nullptr;
+}
+
+// With success, or because it was asked to leave.
+bool RankWatch::left_well(const Rank& rank) const {
+  const Exit& exit = *rank.child.exit();
+  if (exit.good()) return true;
+  return interrupted_ && (exit.code == kInterrupted || exit.signal == SIGINT || exit.signal == SIGTERM ||
+                          (rank.seat.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM)));
 }
 
 void RankWatch::pass_on_stop() {
@@ -220,9 +226,11 @@ void RankWatch::pass_on_stop() {
   stops_passed_on_ = times;
 }
 
-void RankWatch::end_all(milliseconds kill_after) {
-  ending_ = true;
-  signal_all(SIGTERM);
+void RankWatch::end_others(milliseconds kill_after) {
+  for (Rank& rank : ranks_) {
+    // The first may still be telling why.
+    if (!rank.ended && &rank - ranks_.data() != *failed_) signal(rank, SIGTERM);
+  }
   kill_at_ = Clock::now() + kill_after;
 }
 

@@ -27,7 +27,6 @@ class RankWatch {
     std::optional<Time> ended{};
   };
 
-  std::vector<std::string> environment(const Seat& seat, const std::string& secret, int epoch) const;
   void wait_for_something();
   void relay();
   bool reap();
@@ -35,9 +34,10 @@ class RankWatch {
   void pass_on_stop();
   void signal(Rank& rank, int signal);
   void signal_all(int signal);
-  void end_all(std::chrono::milliseconds kill_after);
+  void end_others(std::chrono::milliseconds kill_after);
   bool all_ended() const;
   Rank* first_failure();
+  bool left_well(const Rank& rank) const;
   RankEnd describe(const Rank& rank) const;
 
   const LaunchOptions& options_;
@@ -46,7 +46,6 @@ class RankWatch {
   const StoreServer* server_ = nullptr;
   std::vector<Rank> ranks_;
   std::optional<int> failed_;  // index of the first
-  bool ending_ = false;        // signals were sent: what ends badly now does so because of us
   bool interrupted_ = false;
   int stops_passed_on_ = 0;
   std::optional<Time> kill_at_;

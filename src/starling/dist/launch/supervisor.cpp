@@ -15,10 +15,13 @@ HostPort rendezvous(const LaunchOptions& options) {
   bool remote = false;
   for (const Seat& seat : options.seats) remote |= seat.remote;
   if (!options.address.empty()) {
-    if (auto place = parse_host_port(options.address)) return *place;
-    check(options.address.find(':') == std::string::npos, "[launch] expected an address host or host:port, got '{}'",
-          options.address);
-    return {options.address, 0};
+    HostPort place{options.address, 0};
+    if (auto whole = parse_host_port(options.address)) place = std::move(*whole);
+    check(place.host.find(':') == std::string::npos || place.host != options.address,
+          "[launch] expected an address host or host:port, got '{}'", options.address);
+    check(place.host != "0.0.0.0" && place.host != "::",
+          "[launch] expected an address that ranks can be told, got {}, which stands for any", place.host);
+    return place;
   }
   if (!remote) return {"127.0.0.1", 0};
   const HostPort own{host_name(), 0};
@@ -30,8 +33,10 @@ HostPort rendezvous(const LaunchOptions& options) {
 }
 
 void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
-  error.line(fmt::format("starling: {}{}", failed.text(),
-                         ranks > 1 ? fmt::format("; the other {} of {} ranks were ended", ranks - 1, ranks) : ""));
+  std::string others;
+  if (ranks == 2) others = "; the other rank was ended";
+  if (ranks > 2) others = fmt::format("; the other {} ranks were ended", ranks - 1);
+  error.line(fmt::format("starling: {}{}", failed.text(), others));
   if (failed.last_words.empty()) error.line("starling: it had written nothing to stderr");
   for (const auto& line : failed.last_words) error.line(fmt::format("[{}] {}", failed.seat.rank, line));
 }

@@ -24,7 +24,7 @@ struct WorldOptions {
 // The ranks that this process runs among, joined. When nobody told it of others: a world of one, whose communicator
 // works like any other. Of members that stand on each other the later goes first.
 struct World {
-  Place place{};            // local_rank and local_world counted among the ranks that really share the host
+  WorldPlace place{};       // local_rank and local_world counted among the ranks that really share the host
   std::uint64_t epoch = 0;  // how many times the starter has started all ranks anew
   std::string backend{};    // what carries the bytes: threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
   std::string host{};       // name of this host

@@ -117,13 +117,29 @@ bool independent(const Graph& graph, NodeId id, const Group& group) {
   return !depends_on(graph, {id}, Group(group.begin(), middle)) && !depends_on(graph, Group(middle, group.end()), {id});
 }
 
+// The last bucket of reduced gradients that each node waits for, -1 for none: an update must not wait for more of them
+// than its own.
+std::vector<NodeId> last_buckets(const Graph& graph) {
+  std::vector<NodeId> last(graph.nodes().size(), -1);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    auto& own = last[static_cast<std::size_t>(id)];
+    for (ValueId in : node.in) own = std::max(own, last[static_cast<std::size_t>(graph.value(in).node)]);
+    if (node.op->comm && node.out.size() > 1) own = id;
+  }
+  return last;
+}
+
 std::vector<Group> candidates(const Graph& graph) {
+  const std::vector<NodeId> buckets = last_buckets(graph);
+  const auto bucket = [&](NodeId id) { return buckets[static_cast<std::size_t>(id)]; };
   std::vector<Group> groups;
   for (NodeId id : updates(graph)) {
     const Node& node = graph.node(id);
     const auto fits = [&](const Group& group) {
       const auto shares = [&](NodeId other) { return share_state(graph, graph.node(other), node); };
-      return alike(graph, graph.node(group.front()), node) && std::none_of(group.begin(), group.end(), shares) &&
+      return alike(graph, graph.node(group.front()), node) && bucket(group.front()) == bucket(id) &&
+             std::none_of(group.begin(), group.end(), shares) &&
              gradient_bytes(graph, group) + gradient_bytes(graph, id) <= kMostBytes && independent(graph, id, group);
     };
     // The youngest group first: older ones hold earlier gradients.

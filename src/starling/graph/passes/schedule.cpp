@@ -85,7 +85,7 @@ Graph schedule(const Graph& graph, const PassContext& context) {
   for (NodeId id : made.order) {
     Node& node = rewriter.to().node(rewriter.copy(id));
     node.lane = made.lane.empty() ? Lane::compute : made.lane[static_cast<std::size_t>(id)];
-    if (node.op->comm) node.lane = Lane::comm;
+    if (node.op->comm) node.lane = context.overlap ? Lane::comm : Lane::compute;
   }
   return rewriter.finish();
 }

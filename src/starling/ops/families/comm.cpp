@@ -2,70 +2,157 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/comm_world.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/reduce.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
+#include "starling/ops/select.h"
+#include "starling/ops/shape_ops.h"
 
 namespace starling {
 
-Tensor all_reduce(const Tensor& x, const AllReduceAttrs& attrs) {
-  static const OpDef& op = find_op("all_reduce");
-  return apply1(op, {x}, attrs);
+Tensor all_reduce(const Tensor& x, AllReduceAttrs attrs) {
+  // Sums and means need no rank, and stay the same op on every rank.
+  if (attrs.reduce.str() != "sum" && attrs.reduce.str() != "mean") {
+    attrs.rank = current_world().rank;
+    attrs.ranks = current_world().ranks;
+  }
+  return apply1(named_op<"all_reduce">(), {x}, attrs);
 }
+
+namespace {
+
+void check_reduction(const InferCall& call, const std::string& reduce) {
+  check(reduce == "sum" || reduce == "mean" || reduce == "max" || reduce == "min" || reduce == "product",
+        "[{}] expected sum, mean, max, min or product, got '{}'", call.op.name, reduce);
+  const DType dtype = call.in[0].dtype;
+  check(reduce != "mean" || is_float(dtype), "[{}] expected floats for a mean, got {}", call.op.name, name(dtype));
+  check(dtype != DType::boolean || reduce == "max" || reduce == "min",
+        "[{}] expected max (or) or min (and) for bool, got {}", call.op.name, reduce);
+}
+
+Types infer_all_reduce(const InferCall& call) {
+  const auto& a = call.attrs.as<AllReduceAttrs>();
+  check_reduction(call, a.reduce.str());
+  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[all_reduce] expected a rank in [0, {}), got {}", a.ranks,
+        a.rank);
+  return Types{call.in[0]};
+}
+
+Types infer_many(const InferCall& call) {
+  check(!call.in.empty(), "[all_reduce_many] expected at least one tensor, got none");
+  check_reduction(call, call.attrs.as<AllReduceAttrs>().reduce.str());
+  Types out;
+  for (const auto& type : call.in) {
+    check(type.dtype == call.in[0].dtype, "[all_reduce_many] expected tensors of one dtype, got {} and {}",
+          name(call.in[0].dtype), name(type.dtype));
+    out.push_back(type);
+  }
+  return out;
+}
+
+// To the lowest of the ranks that hold the extreme value, as max() gives it to the first of equal elements.
+Tensor extreme_gradient(const GradCall& c, const Tensor& total, const AllReduceAttrs& a) {
+  const Tensor holder = where(equal(c.in[0], c.out[0]), scalar(static_cast<double>(a.rank), DType::i64),
+                              scalar(static_cast<double>(a.ranks), DType::i64));
+  AllReduceAttrs lowest = a;
+  lowest.reduce = Symbol("min");
+  const Tensor own = equal(apply1(c.op, {holder}, lowest), static_cast<double>(a.rank));
+  return mul(total, cast(own, total.dtype()));
+}
+
+// The product of the other ranks' factors, made of their values rather than by a division, so that zeros are right.
+Tensor product_gradient(const GradCall& c, const Tensor& total, const AllReduceAttrs& a) {
+  Shape row = c.in[0].shape();
+  row.insert(0, 1);
+  const PiecesAttrs pieces{.rank = a.rank, .ranks = a.ranks, .name = a.name};
+  const Tensor all = apply1(named_op<"all_gather">(), {reshape(c.in[0], row)}, pieces);
+  std::vector<Tensor> factors;
+  if (a.rank > 0) factors.push_back(slice(all, {.axis = 0, .begin = 0, .end = a.rank}));
+  factors.push_back(full(row, 1.0, all.dtype()));
+  if (a.rank + 1 < a.ranks) factors.push_back(slice(all, {.axis = 0, .begin = a.rank + 1, .end = a.ranks}));
+  return mul(total, prod(concat(factors), {.axes = {0}}));
+}
+
+TensorList grad_all_reduce(const GradCall& c) {
+  const auto& a = c.attrs.as<AllReduceAttrs>();
+  AllReduceAttrs back{Symbol(a.reduce.str() == "mean" ? "mean" : "sum"), a.name};
+  const Tensor total = apply1(c.op, {c.grads[0]}, back);
+  if (a.reduce.str() == "max" || a.reduce.str() == "min") return {extreme_gradient(c, total, a)};
+  if (a.reduce.str() == "product") return {product_gradient(c, total, a)};
+  return {total};
+}
+
+std::vector<OpCase> all_reduce_cases() {
+  std::vector<OpCase> cases;
+  for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}, {1, 17}})
+    cases.push_back({{{.shape = shape}}, AllReduceAttrs{}});
+  cases.push_back({{{.shape = {3}}}, AllReduceAttrs{Symbol("sum"), Symbol("gradient")}});
+  cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, AllReduceAttrs{Symbol("max"), Symbol()}});
+  for (const char* reduce : {"mean", "max", "min", "product"})
+    cases.push_back({{{.shape = {2, 4}, .distinct = true}}, AllReduceAttrs{Symbol(reduce), Symbol()}});
+  cases.push_back({{{.shape = {6}, .distinct = true}}, AllReduceAttrs{Symbol("max"), Symbol(), 1, 3}});
+  return cases;
+}
+
+Types infer_ordered_sum(const InferCall& call) {
+  const auto& a = call.attrs.as<OrderedSumAttrs>();
+  check(!call.in.empty(), "[ordered_sum] expected at least one shard, got none");
+  check(a.order.str() == "shard" || a.order.str() == "tree", "[ordered_sum] expected the order shard or tree, got '{}'",
+        a.order.str());
+  check(a.tensors >= 1 && call.in.size() % static_cast<std::size_t>(a.tensors) == 0,
+        "[ordered_sum] expected as many shards of each of {} tensors, got {} operands", a.tensors, call.in.size());
+  const std::size_t shards = call.in.size() / static_cast<std::size_t>(a.tensors);
+  Types out;
+  for (std::size_t i = 0; i < call.in.size(); ++i) {
+    if (i % shards == 0) out.push_back(call.in[i]);
+    check(call.in[i] == out.back() && call.in[i].dtype == out[0].dtype,
+          "[ordered_sum] expected shards alike, got {} and {}", to_string(out.back()), to_string(call.in[i]));
+  }
+  return out;
+}
+
+}  // namespace
 
 void register_ops_comm(OpRegistry& ops) {
   ops.add({.name = "all_reduce",
            .doc = "The reduction of every rank's x, on every rank.",
            .inputs = {"x"},
            .attrs = &attr_type<AllReduceAttrs>(),
-           .infer =
-               [](const InferCall& call) {
-                 const auto& reduce = call.attrs.as<AllReduceAttrs>().reduce.str();
-                 check(reduce == "sum" || reduce == "max" || reduce == "min" || reduce == "product",
-                       "[all_reduce] expected sum, max, min or product, got '{}'", reduce);
-                 return Types{call.in[0]};
-               },
-           .gradient =
-               [](const GradCall& c) {
-                 const auto& a = c.attrs.as<AllReduceAttrs>();
-                 check(a.reduce.str() == "sum", "[all_reduce] expected a sum to differentiate, got '{}'",
-                       a.reduce.str());
-                 return TensorList{all_reduce(c.grads[0], a)};
-               },
+           .infer = infer_all_reduce,
+           .gradient = grad_all_reduce,
+           .cases = all_reduce_cases,
+           .comm = true,
+           .inplace = 0});
+  ops.add({.name = "all_reduce_many",
+           .doc = "The reductions of several tensors of one dtype, by one exchange.",
+           .inputs = {"xs..."},
+           .outputs = {"ys"},
+           .attrs = &attr_type<AllReduceAttrs>(),
+           .infer = infer_many,
            .cases =
                [] {
-                 std::vector<OpCase> cases;
-                 for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}, {1, 17}})
-                   cases.push_back({{{.shape = shape}}, AllReduceAttrs{}});
-                 cases.push_back({{{.shape = {3}}}, AllReduceAttrs{Symbol("sum"), Symbol("gradient")}});
-                 // Integers, since only sums have gradients.
-                 cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, AllReduceAttrs{Symbol("max"), Symbol()}});
-                 return cases;
+                 return std::vector<OpCase>{
+                     {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {}}}, AllReduceAttrs{}},
+                     {{{.shape = {0}}, {.shape = {5}}}, AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}}};
                },
-           .saves = kSavesNothing,
            .comm = true,
            .inplace = 0});
   ops.add({.name = "ordered_sum",
            .doc = "The sum of all ranks' shards, one after another in global order.",
            .inputs = {"xs..."},
            .attrs = &attr_type<OrderedSumAttrs>(),
-           .infer =
-               [](const InferCall& call) {
-                 check(!call.in.empty(), "[ordered_sum] expected at least one shard, got none");
-                 const auto& order = call.attrs.as<OrderedSumAttrs>().order.str();
-                 check(order == "shard" || order == "tree", "[ordered_sum] expected the order shard or tree, got '{}'",
-                       order);
-                 for (const auto& type : call.in) {
-                   check(type == call.in[0], "[ordered_sum] expected shards alike, got {} and {}",
-                         to_string(call.in[0]), to_string(type));
-                 }
-                 return Types{call.in[0]};
-               },
+           .infer = infer_ordered_sum,
            .cases =
                [] {
+                 const CaseInput a{.shape = {7}}, b{.shape = {3, 2}};
                  return std::vector<OpCase>{
-                     {{{.shape = {7}}, {.shape = {7}}, {.shape = {7}}}, OrderedSumAttrs{3}},
+                     {{a, a, a}, OrderedSumAttrs{3}},
                      {{{.shape = {2, 3}}}, OrderedSumAttrs{1}},
                      {{{.shape = {0}}, {.shape = {0}}}, OrderedSumAttrs{2}},
+                     {{a, a, b, b}, OrderedSumAttrs{2, Symbol("shard"), Symbol(), 2}},
                      {{{.shape = {19}}, {.shape = {19}}}, OrderedSumAttrs{2, Symbol("tree"), Symbol("gradient")}}};
                },
            .comm = true});

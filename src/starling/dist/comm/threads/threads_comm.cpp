@@ -22,12 +22,15 @@ class ThreadsComm final : public Comm {
             .sum_shards = true,
             .rank_ordered = true,
             .deterministic = true,
-            .survives_loss = true};
+            .survives_loss = true,
+            .checks_calls = true};
   }
 
   void abort(std::string_view reason) override {
     hub_->family().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
+  void tell(const Standing& standing) override { hub_->tell(rank(), standing); }
+  Standing heard(int rank) override { return hub_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

@@ -16,10 +16,19 @@ constexpr milliseconds kSlice{1};
 // How long those who wait themselves may take to answer a roll call.
 constexpr milliseconds kRollCall{200};
 
+// Without this rank's own name, which every error carries and which the next error will carry again.
+std::string words_of(const Error& error) {
+  const std::string text = error.what(), own = fmt::format("[rank {}] ", thread_rank());
+  return text.starts_with(own) ? text.substr(own.size()) : text;
+}
+
 }  // namespace
 
 Crew::Crew(std::shared_ptr<Transport> transport)
-    : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {}
+    : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {
+  inbox_.reserve(kCollectivePlaces);
+  active_.reserve(kCollectivePlaces);
+}
 
 void Crew::submit(Operation& operation) {
   {
@@ -47,7 +56,7 @@ void Crew::pump() {
       return ended;
     });
   } catch (const Error& error) {
-    break_with(error.what());
+    break_with(words_of(error));
   }
   if (!some_ended) return;
   { std::scoped_lock lock(state_); }  // a waiter is either before its test or asleep
@@ -59,7 +68,7 @@ void Crew::rest(CommTime until) {
   try {
     transport_->wait(std::min(until, CommClock::now() + kSlice));
   } catch (const Error& error) {
-    break_with(error.what());
+    break_with(words_of(error));
   }
 }
 
@@ -71,7 +80,6 @@ bool Crew::poll(const Operation& operation, std::uint64_t sequence) {
 }
 
 Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, CommTime deadline) {
-  const CommTime attentive = CommClock::now() + 20 * kSlice;
   while (!operation.ended(sequence)) {
     if (broken()) {
       drain();
@@ -89,7 +97,8 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
     if (operation.ended(sequence) || broken()) continue;
     const CommTime now = CommClock::now();
     if (now >= deadline) return Outcome::late;
-    if (now >= attentive) listen();  // others may have lost patience already
+    // Not before: to hear a rank that has rightly left since is an error.
+    if (now >= operation.half_time()) listen();
     rest(deadline);
   }
   return Outcome::ended;
@@ -154,7 +163,7 @@ void Crew::listen() {
     }
     listening_ = true;
   } catch (const Error& error) {
-    break_with(error.what());
+    break_with(words_of(error));
   }
 }
 
@@ -176,7 +185,7 @@ std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<in
     try {
       tell(group);
     } catch (const Error& error) {
-      break_with(error.what());
+      break_with(words_of(error));
     }
   }
   while (!broken() && CommClock::now() < until && !std::all_of(ranks.begin(), ranks.end(), answered)) {

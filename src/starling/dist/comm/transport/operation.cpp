@@ -42,6 +42,8 @@ void Operation::begin(const Call& call, const Fingerprint& print, std::shared_pt
   outstanding_.clear();
   round_ = 0;
   begun_ = false;
+  const CommTime now = CommClock::now();
+  half_time_.store(now + (call.deadline - now) / 2, std::memory_order_relaxed);
 }
 
 bool Operation::advance(Transport& transport, ScratchPool& pool) {

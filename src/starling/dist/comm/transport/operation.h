@@ -46,6 +46,9 @@ class Operation {
   bool ended(std::uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
   const Fingerprint& print() const { return print_; }
 
+  // Half of the time that the call allows is over then: high time to hear whether others have lost patience.
+  CommTime half_time() const { return half_time_.load(std::memory_order_relaxed); }
+
   // Ranks of the group from which something is outstanding in this round, in order.
   std::vector<int> waits_for() const;
   std::size_t round() const { return round_; }
@@ -73,6 +76,7 @@ class Operation {
   std::vector<Outstanding> outstanding_;
   std::size_t round_ = 0;
   bool begun_ = false;
+  std::atomic<CommTime> half_time_{CommTime{}};
   std::atomic<std::uint64_t> completed_{0};
 };
 

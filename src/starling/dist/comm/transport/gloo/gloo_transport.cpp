@@ -36,6 +36,7 @@ class GlooTransport final : public Transport {
   std::string_view name() const override { return "gloo"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  bool survives_loss() const override { return true; }
 
   Transfer send(int to, std::uint32_t channel, const void* data, std::size_t bytes) override {
     // Gloo takes what it only reads by the same pointer as what it writes.
@@ -77,10 +78,13 @@ class GlooTransport final : public Transport {
     heard_ = bell_->rings();
   }
 
+  void wake() override { bell_->ring(); }
+
   void abort(std::string_view reason) override {
     std::scoped_lock lock(mutex_);
-    notices_.give_up(reason);
-    if (failure_.empty()) stop(fmt::format("rank {} aborted: {}", rank_, reason));
+    const Notice notice(Notice::Kind::gives_up, reason);
+    notices_.tell_all(notice);
+    if (failure_.empty()) stop(std::string(notice.reason()));
   }
 
  private:
@@ -112,7 +116,7 @@ class GlooTransport final : public Transport {
   }
 
   void throw_if_broken() const {
-    if (!failure_.empty()) fail("[gloo] {}", failure_);
+    if (!failure_.empty()) fail("{}", failure_);
   }
 
   [[noreturn]] void break_off(const std::string& why) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/dist/comm/transport/gloo/local_address.h"
 
 namespace starling::wire {
 namespace {
@@ -126,7 +127,7 @@ class Meeting {
  public:
   Meeting(Store& store, const CommGroup& group, const GlooOptions& options)
       : store_(store), group_(group), until_(CommClock::now() + options.join) {
-    const auto device = make_device(options.address, options.interface);
+    const auto device = make_device(local_address(options));
     mesh_.bell = std::make_shared<Bell>();
     for (auto* context : {&mesh_.data, &mesh_.control}) {
       *context = std::make_shared<Context>(device, group.rank, group.size, mesh_.bell);
@@ -180,7 +181,6 @@ class Meeting {
       fail("[gloo] rank {} of group '{}' cannot connect to rank {} at {}: {}", group_.rank, group_.label, peer,
            card.address, error.what());
     }
-    mesh_.data->pair(peer).watch_silence();
     mesh_.control->pair(peer).watch_silence();
     return card;
   }

@@ -34,8 +34,6 @@ Notices::Notices(std::shared_ptr<Context> control, std::shared_ptr<Bell> bell, s
 
 Notices::~Notices() { control_->release(); }
 
-void Notices::give_up(std::string_view reason) { tell_all({Notice::Kind::gives_up, reason}); }
-
 void Notices::tell_all(const Notice& notice) {
   if (told_) return;
   told_ = true;
@@ -77,10 +75,15 @@ void Notices::look_at(int rank) {
   if (received && peer.in.kind == Notice::Kind::leaves) {
     peer.left = true;
   } else if (received) {
-    broken_ = fmt::format("rank {} of group '{}' aborted: {}", rank, group_, peer.in.reason());
+    broken_ = peer.in.reason();
   } else if (closed) {
-    broken_ = fmt::format("rank {} of group '{}' is lost: {}", rank, group_, why);
+    broken_ = lost(rank, why);
   }
+}
+
+std::string Notices::lost(int rank, std::string_view why) const {
+  if (why.starts_with('[')) why.remove_prefix(std::min(why.size(), why.find("] ") + 2));  // Gloo's file and line
+  return fmt::format("[gloo] rank {} of group '{}' is lost: {}", rank, group_, why);
 }
 
 std::string Notices::explain(int rank, std::string_view gloo_says) {
@@ -89,9 +92,9 @@ std::string Notices::explain(int rank, std::string_view gloo_says) {
     const std::uint64_t heard = bell_->rings();
     if (broken()) return *broken_;
     if (peers_[static_cast<std::size_t>(rank)].left) {
-      return fmt::format("rank {} has left the group '{}'", rank, group_);
+      return fmt::format("[gloo] rank {} has left the group '{}'", rank, group_);
     }
-    if (CommClock::now() >= until) return fmt::format("rank {} of group '{}' is lost: {}", rank, group_, gloo_says);
+    if (CommClock::now() >= until) return lost(rank, gloo_says);
     bell_->wait(heard, until);
   }
 }

@@ -18,8 +18,8 @@ class Notices {
   Notices(std::shared_ptr<Context> control, std::shared_ptr<Bell> bell, std::string group);
   ~Notices();
 
-  // To all others, without waiting for them.
-  void give_up(std::string_view reason);
+  // To all others, without waiting for them; the first only. A reason to give up breaks the group there, in its words.
+  void tell_all(const Notice& notice);
 
   // What has broken the group, once something has: a rank that gave up or was lost. Cheap while nothing rings.
   const std::optional<std::string>& broken();
@@ -38,8 +38,8 @@ class Notices {
     bool left = false;
   };
 
-  void tell_all(const Notice& notice);
   void look_at(int peer);
+  std::string lost(int peer, std::string_view why) const;
 
   std::shared_ptr<Context> control_;
   std::shared_ptr<Bell> bell_;

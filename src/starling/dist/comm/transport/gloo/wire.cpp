@@ -60,7 +60,6 @@ void Pair::watch_silence() {
   set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, kSeconds);
   set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, kSeconds);
   set_option(fd_, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * kSeconds * (kProbes + 1));
 }
 
 void Pair::handleEvents(int events) {
@@ -116,15 +115,13 @@ bool Buffer::received() {
   return false;
 }
 
-std::shared_ptr<tcp::Device> make_device(const std::string& address, const std::string& interface) {
+std::shared_ptr<tcp::Device> make_device(const std::string& address) {
   tcp::attr where;
   where.hostname = address;
-  where.iface = interface;
   try {
     return std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(where));
   } catch (const std::exception& error) {
-    fail("[gloo] expected {} '{}' to be one of this host's to listen at: {}",
-         interface.empty() ? "address" : "interface", interface.empty() ? address : interface, error.what());
+    fail("[gloo] expected to listen at {}: {}", address, error.what());
   }
 }
 

@@ -31,7 +31,8 @@ class Pair final : public tcp::Pair {
 
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
-  // A host that no longer answers counts as lost.
+  // A host that no longer answers closes the connection after some seconds, as long as nothing is on its way there. A
+  // stopped process is not silent: its kernel answers.
   void watch_silence();
 
   void handleEvents(int events) override;
@@ -79,6 +80,6 @@ class Buffer final : public tcp::UnboundBuffer {
 };
 
 // Listens at one address, on a thread of its own.
-std::shared_ptr<tcp::Device> make_device(const std::string& address, const std::string& interface);
+std::shared_ptr<tcp::Device> make_device(const std::string& address);
 
 }  // namespace starling::wire

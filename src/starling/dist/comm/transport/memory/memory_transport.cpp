@@ -47,7 +47,14 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
         nodes_(at(size)),
         waiting_(at(size * size)),
         bytes_(at(size * size)),
-        free_at_(at(size * size)) {}
+        free_at_(at(size * size)) {
+    constexpr std::size_t kUsual = 64;  // more are fine, but allocate
+    for (auto& lane : waiting_) lane.reserve(kUsual);
+    for (Node& node : nodes_) {
+      node.started.reserve(kUsual);
+      node.free.reserve(kUsual);
+    }
+  }
 
   std::shared_ptr<Transport> endpoint(int rank) override;
   std::uint64_t link_bytes(int from, int to) const override {
@@ -174,6 +181,11 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     ring(node);
   }
 
+  const MemoryLink& link_of(int from, int to) const {
+    const auto found = links_.special.find({from, to});
+    return found == links_.special.end() ? links_.usual : found->second;
+  }
+
   // Counts the bytes on every link of the way and says when the last of them is there.
   CommTime pass(int from, int to, std::size_t bytes) {
     const CommTime now = CommClock::now();
@@ -181,13 +193,14 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     const int step = !links_.chain ? to - from : to > from ? 1 : -1;
     for (int hop = from; hop != to; hop += step) {
       const std::size_t link = pair(hop, hop + step);
+      const MemoryLink& way = links_.special.empty() ? links_.usual : link_of(hop, hop + step);
       bytes_[link] += bytes;
-      if (links_.bytes_per_second > 0) {
-        const std::chrono::duration<double> busy(static_cast<double>(bytes) / links_.bytes_per_second);
+      if (way.bytes_per_second > 0) {
+        const std::chrono::duration<double> busy(static_cast<double>(bytes) / way.bytes_per_second);
         time = std::max(time, free_at_[link]) + std::chrono::duration_cast<CommClock::duration>(busy);
         free_at_[link] = time;
       }
-      time += links_.latency;
+      time += way.latency;
     }
     return time == now ? CommTime{} : time;
   }

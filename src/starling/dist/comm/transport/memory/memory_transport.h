@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "starling/dist/comm/transport/transport.h"
@@ -9,9 +11,14 @@
 namespace starling {
 
 // What lies between two ranks. 0 bytes per second: no limit.
-struct MemoryLinks {
+struct MemoryLink {
   std::chrono::nanoseconds latency{0};
   double bytes_per_second = 0;
+};
+
+struct MemoryLinks {
+  MemoryLink usual = {};
+  std::map<std::pair<int, int>, MemoryLink> special = {};  // of a rank to another
   bool chain = false;  // links only between neighbours: a message passes all of them on its way, one after another
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -17,13 +19,15 @@ namespace {
 using mpi::check_mpi;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLargestPart = std::size_t{1} << 30;  // MPI counts in int
-constexpr milliseconds kGrace{300};                         // for messages that are on their way
+constexpr milliseconds kGrace{300};  // for messages that are on their way
 
 class MpiTransport final : public Transport {
  public:
   MpiTransport(mpi::Session& session, const MpiOptions& options)
-      : session_(session), label_(options.label), left_(static_cast<std::size_t>(session.size())) {
+      : session_(session),
+        label_(options.label),
+        longest_(options.longest),
+        left_(static_cast<std::size_t>(session.size())) {
     const CommTime until = CommClock::now() + options.join;
     for (MPI_Comm& world : data_) world = session_.new_world(until);
     control_ = session_.new_world(until);
@@ -68,7 +72,7 @@ class MpiTransport final : public Transport {
       hear();
       const CommTime left = left_[static_cast<std::size_t>(one.peer)];
       if (left == CommTime{} || CommClock::now() < left + kGrace) return false;
-      break_off(fmt::format("rank {} has left the group '{}'", one.peer, label_));
+      break_off(fmt::format("[mpi] rank {} has left the group '{}'", one.peer, label_));
     }
     one.used = false;
     free_.push_back(index);
@@ -78,8 +82,7 @@ class MpiTransport final : public Transport {
   // MPI has nothing to sleep on: it moves on when asked. First often, then seldom.
   void wait(CommTime until) override {
     const CommTime begin = CommClock::now();
-    for (;;) {
-      if (moved()) return;
+    while (!woken_.exchange(false) && !moved()) {
       const CommTime now = CommClock::now();
       if (now >= until) return;
       if (now - begin < std::chrono::microseconds(300)) {
@@ -90,10 +93,13 @@ class MpiTransport final : public Transport {
     }
   }
 
+  void wake() override { woken_ = true; }
+
   void abort(std::string_view reason) override {
     std::scoped_lock lock(session_.mutex());
-    tell_all({Notice::Kind::gives_up, reason});
-    if (failure_.empty()) stop(fmt::format("rank {} aborted: {}", rank(), reason));
+    const Notice notice(Notice::Kind::gives_up, reason);
+    tell_all(notice);
+    if (failure_.empty()) stop(std::string(notice.reason()));
   }
 
  private:
@@ -117,14 +123,14 @@ class MpiTransport final : public Transport {
       transfers_.emplace_back();
     }
     One& one = transfers_[free_.back()];
-    one.parts.assign(std::max<std::size_t>(1, (bytes + kLargestPart - 1) / kLargestPart), MPI_REQUEST_NULL);
+    one.parts.assign(std::max<std::size_t>(1, (bytes + longest_ - 1) / longest_), MPI_REQUEST_NULL);
     one.done = 0;
     one.peer = peer;
     one.sends = sends;
     one.used = true;
     for (std::size_t part = 0; part < one.parts.size(); ++part) {
-      const std::size_t at = part * kLargestPart;
-      const auto count = static_cast<int>(std::min(kLargestPart, bytes - at));
+      const std::size_t at = part * longest_;
+      const auto count = static_cast<int>(std::min(longest_, bytes - at));
       const int code = start_part(at, count, tag, data_[channel >> 31], &one.parts[part]);
       if (code != MPI_SUCCESS) lost(peer, code);
     }
@@ -168,7 +174,7 @@ class MpiTransport final : public Transport {
     if (flag == 0) return false;
     const int from = status.MPI_SOURCE;
     if (heard_.kind == Notice::Kind::gives_up) {
-      break_off(fmt::format("rank {} of group '{}' aborted: {}", from, label_, heard_.reason()));
+      break_off(std::string(heard_.reason()));
     }
     left_[static_cast<std::size_t>(from)] = CommClock::now();
     listen();
@@ -188,11 +194,11 @@ class MpiTransport final : public Transport {
   }
 
   void throw_if_broken() const {
-    if (!failure_.empty()) fail("[mpi] {}", failure_);
+    if (!failure_.empty()) fail("{}", failure_);
   }
 
   [[noreturn]] void lost(int peer, int code) {
-    break_off(fmt::format("rank {} of group '{}' is lost: {}", peer, label_, mpi::words_of(code)));
+    break_off(fmt::format("[mpi] rank {} of group '{}' is lost: {}", peer, label_, mpi::words_of(code)));
   }
 
   [[noreturn]] void break_off(const std::string& why) {
@@ -231,11 +237,13 @@ class MpiTransport final : public Transport {
 
   mpi::Session& session_;
   const std::string label_;
+  const std::size_t longest_;
   std::array<MPI_Comm, 2> data_{};  // channels are numbers of 32 bits, tags of 31
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Request hearing_ = MPI_REQUEST_NULL;
   Notice heard_;
   bool told_ = false;
+  std::atomic<bool> woken_{false};
   std::vector<CommTime> left_;  // when each rank said that it leaves
   std::vector<One> transfers_;
   std::vector<std::size_t> free_;
@@ -247,6 +255,9 @@ class MpiTransport final : public Transport {
 bool has_mpi() { return true; }
 
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
+  // MPI counts in int.
+  check(options.longest >= 1 && options.longest <= std::numeric_limits<int>::max(),
+        "[mpi] expected parts of 1 to {} bytes, got {}", std::numeric_limits<int>::max(), options.longest);
   return std::make_shared<MpiTransport>(mpi::Session::get(), options);
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/call.h"
+
+// What the kernels of collectives share. Empty tensors may have no address.
+namespace starling {
+
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  if (to != from && bytes > 0) std::memcpy(to, from, bytes);
+}
+
+inline void zero_bytes(void* to, std::size_t bytes) {
+  if (bytes > 0) std::memset(to, 0, bytes);
+}
+
+inline CommReduce reduce_named(const std::string& name) {
+  if (name == "sum") return CommReduce::sum;
+  if (name == "mean") return CommReduce::mean;
+  if (name == "max") return CommReduce::max;
+  if (name == "min") return CommReduce::min;
+  check(name == "product", "[comm] expected sum, mean, max, min or product, got '{}'", name);
+  return CommReduce::product;
+}
+
+}  // namespace starling

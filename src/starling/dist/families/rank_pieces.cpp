@@ -1,0 +1,131 @@
+#include "starling/base/error.h"
+#include "starling/dist/comm/comm.h"
+#include "starling/dist/families/collective_kernels.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/comm.h"
+
+// Kernels of what differs from rank to rank (ops/families/rank_pieces.cpp). Without a communicator the other ranks give
+// nothing: zeros stand where their rows would.
+namespace starling {
+namespace {
+
+void check_place(const char* op, const Comm& comm, std::int64_t rank, std::int64_t ranks) {
+  if (comm.rank() == rank && comm.size() == ranks) return;
+  fail("[{}] expected a communicator in which this is rank {} of {}, got one where it is {} of {}", op, rank, ranks,
+       comm.rank(), comm.size());
+}
+
+std::unique_ptr<Plan> plan_broadcast(const PlanRequest& request) {
+  const auto a = request.attrs.as<RootAttrs>();
+  const DType dtype = request.in[0].dtype;
+  const auto n = request.in[0].shape.numel();
+  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
+  return make_plan([=](const Launch& launch) {
+    Comm* comm = launch.context.comm;
+    if (comm || a.root == a.rank)
+      copy_bytes(launch.out[0], launch.in[0], bytes);
+    else
+      zero_bytes(launch.out[0], bytes);
+    if (!comm) return;
+    check_place("broadcast", *comm, a.rank, comm->size());
+    comm->broadcast(launch.out[0], n, dtype, static_cast<int>(a.root), {.name = a.name.str()}).wait();
+  });
+}
+
+// A sum for all of which the root alone keeps the result.
+std::unique_ptr<Plan> plan_reduce_to_root(const PlanRequest& request) {
+  const auto a = request.attrs.as<RootAttrs>();
+  const DType dtype = request.in[0].dtype;
+  const auto n = request.in[0].shape.numel();
+  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
+  return make_plan([=](const Launch& launch) {
+    if (Comm* comm = launch.context.comm) {
+      check_place("reduce_to_root", *comm, a.rank, comm->size());
+      comm->all_reduce(launch.in[0], launch.out[0], n, dtype, CommReduce::sum, {.name = a.name.str()}).wait();
+    } else {
+      copy_bytes(launch.out[0], launch.in[0], bytes);
+    }
+    if (a.root != a.rank) zero_bytes(launch.out[0], bytes);
+  });
+}
+
+// How the rows of a whole tensor fall to ranks, in elements.
+struct Pieces {
+  std::vector<std::int64_t> counts;
+  std::int64_t before = 0;  // those of lower ranks
+  std::int64_t own = 0;
+  std::int64_t total = 0;
+
+  Pieces(const Shape& whole, const PiecesAttrs& a) {
+    const std::int64_t row = whole[0] > 0 ? whole.numel() / whole[0] : 0;
+    for (std::int64_t r = 0; r < a.ranks; ++r) {
+      counts.push_back(row * piece_of(whole[0], static_cast<int>(r), static_cast<int>(a.ranks)).size);
+      if (r < a.rank) before += counts.back();
+      total += counts.back();
+    }
+    own = counts[static_cast<std::size_t>(a.rank)];
+  }
+};
+
+std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
+  const auto a = request.attrs.as<PiecesAttrs>();
+  const Pieces pieces(request.out[0].shape, a);
+  const DType dtype = request.in[0].dtype;
+  const std::size_t size = size_of(dtype);
+  return make_plan([=](const Launch& launch) {
+    if (Comm* comm = launch.context.comm) {
+      check_place("all_gather", *comm, a.rank, a.ranks);
+      comm->all_gather(launch.in[0], launch.out[0], pieces.counts, dtype, {.name = a.name.str()}).wait();
+      return;
+    }
+    zero_bytes(launch.out[0], static_cast<std::size_t>(pieces.total) * size);
+    copy_bytes(static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size, launch.in[0],
+               static_cast<std::size_t>(pieces.own) * size);
+  });
+}
+
+std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
+  const auto a = request.attrs.as<PiecesAttrs>();
+  const Pieces pieces(request.in[0].shape, a);
+  const DType dtype = request.in[0].dtype;
+  const CommReduce reduce = reduce_named(a.reduce.str());
+  return make_plan([=](const Launch& launch) {
+    if (Comm* comm = launch.context.comm) {
+      check_place("reduce_scatter", *comm, a.rank, a.ranks);
+      comm->reduce_scatter(launch.in[0], launch.out[0], pieces.counts, dtype, reduce, {.name = a.name.str()}).wait();
+      return;
+    }
+    copy_bytes(launch.out[0],
+               static_cast<const std::byte*>(launch.in[0]) + static_cast<std::size_t>(pieces.before) * size_of(dtype),
+               static_cast<std::size_t>(pieces.own) * size_of(dtype));
+  });
+}
+
+std::unique_ptr<Plan> plan_all_to_all(const PlanRequest& request) {
+  const auto a = request.attrs.as<PiecesAttrs>();
+  const DType dtype = request.in[0].dtype;
+  const std::int64_t n = request.in[0].shape.numel(), each = n / a.ranks;
+  return make_plan([=](const Launch& launch) {
+    if (Comm* comm = launch.context.comm) {
+      check_place("all_to_all", *comm, a.rank, a.ranks);
+      comm->all_to_all(launch.in[0], launch.out[0], each, dtype, {.name = a.name.str()}).wait();
+      return;
+    }
+    const std::size_t at = static_cast<std::size_t>(a.rank * each) * size_of(dtype);
+    zero_bytes(launch.out[0], static_cast<std::size_t>(n) * size_of(dtype));
+    copy_bytes(static_cast<std::byte*>(launch.out[0]) + at, static_cast<const std::byte*>(launch.in[0]) + at,
+               static_cast<std::size_t>(each) * size_of(dtype));
+  });
+}
+
+}  // namespace
+
+void register_dist_rank_pieces(KernelTable& table) {
+  table.add("broadcast", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_broadcast});
+  table.add("reduce_to_root", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_reduce_to_root});
+  table.add("all_gather", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_gather});
+  table.add("reduce_scatter", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_reduce_scatter});
+  table.add("all_to_all", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_to_all});
+}
+
+}  // namespace starling

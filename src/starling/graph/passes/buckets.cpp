@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <numeric>
+#include <queue>
+
+#include "starling/graph/dependencies.h"
+#include "starling/graph/pass.h"
+#include "starling/graph/rewriter.h"
+#include "starling/ops/comm.h"
+#include "starling/ops/registry.h"
+
+// Reductions that become ready one after another go by one exchange. The pass runs before any that looks at the shapes
+// of this rank's pieces, and looks at the shapes of reduced values only, which all ranks share: so every rank makes the
+// same buckets in the same order, whatever rows it holds.
+namespace starling::passes {
+namespace {
+
+// Copying what is larger into a bucket costs more than an exchange of its own.
+constexpr std::size_t kAlone = 1 << 20;
+
+struct Bucket {
+  std::vector<NodeId> members{};
+  std::size_t bytes = 0;
+  NodeId ready = -1;     // the node after which all operands are there
+  bool waited = false;   // another collective needs a result
+  bool is_open = false;  // more may join
+};
+
+std::size_t bytes_of(const Graph& graph, NodeId id) {
+  const TensorType& type = graph.value(graph.node(id).out[0]).type;
+  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+}
+
+Attrs nameless(const Node& node) {
+  Attrs attrs = node.attrs;
+  if (const auto* field = attrs.find("name")) attrs.get<Symbol>(*field) = Symbol();
+  return attrs;
+}
+
+bool alike(const Graph& graph, NodeId a, NodeId b) {
+  const Node &first = graph.node(a), &second = graph.node(b);
+  return first.op == second.op && first.device == second.device && first.in.size() == second.in.size() &&
+         graph.value(first.out[0]).type.dtype == graph.value(second.out[0]).type.dtype &&
+         nameless(first) == nameless(second);
+}
+
+bool may_be_joined(const Node& node) {
+  if (is_op(node, "ordered_sum")) return node.after.empty() && node.out.size() == 1;
+  return is_op(node, "all_reduce") && node.after.empty();
+}
+
+class Grouping {
+ public:
+  Grouping(const Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), before_(dependencies(graph, CommOrder::free)) {
+    waited_.assign(graph.nodes().size(), false);
+    for (NodeId id = graph.size() - 1; id >= 0; --id) {
+      const bool needed = graph.node(id).op->comm || waited_[at(id)];
+      for (NodeId first : before_[at(id)]) waited_[at(first)] = waited_[at(first)] || needed;
+    }
+  }
+
+  std::vector<Bucket> run() {
+    for (NodeId id : in_order_of_readiness()) add(id);
+    std::stable_sort(buckets_.begin(), buckets_.end(), [](const auto& a, const auto& b) { return a.ready < b.ready; });
+    return std::move(buckets_);
+  }
+
+  const std::vector<std::vector<NodeId>>& before() const { return before_; }
+
+ private:
+  static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
+
+  NodeId ready(NodeId id) const {
+    const auto& before = before_[at(id)];
+    return before.empty() ? -1 : *std::max_element(before.begin(), before.end());
+  }
+
+  std::vector<NodeId> in_order_of_readiness() const {
+    std::vector<NodeId> found;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op->comm) found.push_back(id);
+    }
+    std::stable_sort(found.begin(), found.end(), [&](NodeId a, NodeId b) { return ready(a) < ready(b); });
+    return found;
+  }
+
+  void add(NodeId id) {
+    const std::size_t bytes = bytes_of(graph_, id);
+    const bool waited = waited_[at(id)];
+    Bucket* bucket = nullptr;
+    if (may_be_joined(graph_.node(id)) && bytes < kAlone) bucket = waited ? last_if_independent(id) : open(id, bytes);
+    if (!bucket) {
+      buckets_.push_back({.waited = waited, .is_open = may_be_joined(graph_.node(id)) && bytes < kAlone});
+      bucket = &buckets_.back();
+    }
+    bucket->members.push_back(id);
+    bucket->bytes += bytes;
+    bucket->ready = std::max(bucket->ready, ready(id));
+  }
+
+  // What no collective waits for may be kept back until a bucket is full: the first soon, so that the exchange begins
+  // while there is much left to compute.
+  Bucket* open(NodeId id, std::size_t bytes) {
+    int earlier = 0;
+    for (Bucket& bucket : buckets_) {
+      if (bucket.waited || !alike(graph_, bucket.members[0], id)) continue;
+      const std::size_t cap = earlier++ == 0 ? context_.first_bucket_bytes : context_.bucket_bytes;
+      if (!bucket.is_open) continue;
+      if (bucket.bytes + bytes <= cap) return &bucket;
+      bucket.is_open = false;
+    }
+    return nullptr;
+  }
+
+  // What a collective waits for goes at once; only its neighbour that does not need it comes along.
+  Bucket* last_if_independent(NodeId id) {
+    if (buckets_.empty()) return nullptr;
+    Bucket& last = buckets_.back();
+    const bool fits = last.waited && last.is_open && alike(graph_, last.members[0], id) && !depends_on(id, last);
+    return fits ? &last : nullptr;
+  }
+
+  bool depends_on(NodeId id, const Bucket& bucket) const {
+    const NodeId oldest = *std::min_element(bucket.members.begin(), bucket.members.end());
+    std::vector<bool> seen(at(id) + 1);
+    std::vector<NodeId> open{id};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (NodeId first : before_[at(node)]) {
+        if (first < oldest || seen[at(first)]) continue;
+        if (std::find(bucket.members.begin(), bucket.members.end(), first) != bucket.members.end()) return true;
+        seen[at(first)] = true;
+        open.push_back(first);
+      }
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  std::vector<std::vector<NodeId>> before_;
+  std::vector<bool> waited_;
+  std::vector<Bucket> buckets_;
+};
+
+// The graph with every bucket as one node, right behind the last of its operands, and the collectives in the order of
+// the buckets.
+class Joining {
+ public:
+  Joining(const Graph& graph, const std::vector<Bucket>& buckets, const std::vector<std::vector<NodeId>>& before)
+      : graph_(graph), buckets_(buckets), rewriter_(graph), unit_(graph.nodes().size()) {
+    std::iota(unit_.begin(), unit_.end(), 0);
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      for (NodeId member : buckets[b].members) unit_[at(member)] = graph.size() + static_cast<int>(b);
+    }
+    then_.resize(graph.nodes().size() + buckets.size());
+    missing_.resize(then_.size());
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      for (NodeId first : before[at(id)]) edge(unit_[at(first)], unit_[at(id)]);
+    }
+    for (int b = 0; b + 1 < static_cast<int>(buckets.size()); ++b) edge(graph.size() + b, graph.size() + b + 1);
+  }
+
+  Graph run() {
+    const std::vector<int> order = sorted();
+    if (order.size() < units()) return graph_;  // no order has these groups: leave everything as it was
+    for (int unit : order) {
+      if (unit < graph_.size())
+        rewriter_.copy(unit);
+      else
+        emit(buckets_[static_cast<std::size_t>(unit - graph_.size())]);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  std::size_t units() const {
+    std::size_t joined = 0;
+    for (const auto& bucket : buckets_) joined += bucket.members.size();
+    return graph_.nodes().size() - joined + buckets_.size();
+  }
+
+  void edge(int from, int to) {
+    if (from == to) return;
+    then_[at(from)].push_back(to);
+    ++missing_[at(to)];
+  }
+
+  std::vector<int> sorted() {
+    using Key = std::pair<int, int>;  // twice the place in the old order, and the unit
+    std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
+    const auto push = [&](int unit) {
+      const int place =
+          unit < graph_.size() ? 2 * unit : 2 * buckets_[static_cast<std::size_t>(unit - graph_.size())].ready + 1;
+      ready.emplace(place, unit);
+    };
+    const auto is_unit = [&](int i) { return i >= graph_.size() || unit_[at(i)] == i; };
+    for (int i = 0; i < static_cast<int>(then_.size()); ++i) {
+      if (is_unit(i) && missing_[at(i)] == 0) push(i);
+    }
+    std::vector<int> order;
+    while (!ready.empty()) {
+      order.push_back(ready.top().second);
+      ready.pop();
+      for (int next : then_[at(order.back())]) {
+        if (--missing_[at(next)] == 0) push(next);
+      }
+    }
+    return order;
+  }
+
+  void emit(const Bucket& bucket) {
+    const NodeId first = bucket.members[0];
+    if (bucket.members.size() == 1) {
+      rewriter_.copy(first);
+      return;
+    }
+    std::vector<ValueId> in;
+    for (NodeId member : bucket.members) {
+      for (ValueId value : graph_.node(member).in) in.push_back(rewriter_.map(value));
+    }
+    const Node& like = graph_.node(first);
+    const OpDef& op = is_op(like, "ordered_sum") ? *like.op : named_op<"all_reduce_many">();
+    const NodeId made = rewriter_.emit(op, in, joined_attrs(like, bucket.members.size()), first);
+    for (std::size_t i = 0; i < bucket.members.size(); ++i) {
+      const ValueId old = graph_.node(bucket.members[i]).out[0];
+      const ValueId fresh = rewriter_.to().node(made).out[i];
+      rewriter_.set(old, fresh);
+      rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+      rewriter_.to().value(fresh).name = graph_.value(old).name;
+    }
+  }
+
+  static Attrs joined_attrs(const Node& like, std::size_t members) {
+    Attrs attrs = like.attrs;
+    Symbol& name = attrs.get<Symbol>(*attrs.find("name"));
+    name = Symbol(fmt::format("{} and {} more", name.str(), members - 1));
+    if (const auto* tensors = attrs.find("tensors"))
+      attrs.get<std::int64_t>(*tensors) = static_cast<std::int64_t>(members);
+    return attrs;
+  }
+
+  const Graph& graph_;
+  const std::vector<Bucket>& buckets_;
+  Rewriter rewriter_;
+  std::vector<int> unit_;  // the node itself, or the bucket it is in, numbered from the number of nodes on
+  std::vector<std::vector<int>> then_;
+  std::vector<int> missing_;
+};
+
+}  // namespace
+
+Graph buckets(const Graph& graph, const PassContext& context) {
+  Grouping grouping(graph, context);
+  const std::vector<Bucket> made = grouping.run();
+  if (made.empty()) return graph;
+  return Joining(graph, made, grouping.before()).run();
+}
+
+}  // namespace starling::passes

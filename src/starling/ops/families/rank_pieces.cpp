@@ -1,0 +1,176 @@
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/comm.h"
+#include "starling/ops/comm_world.h"
+#include "starling/ops/registry.h"
+
+namespace starling {
+namespace {
+
+RootAttrs here(RootAttrs attrs) {
+  attrs.rank = current_world().rank;
+  return attrs;
+}
+
+PiecesAttrs here(PiecesAttrs attrs) {
+  attrs.rank = current_world().rank;
+  attrs.ranks = current_world().ranks;
+  return attrs;
+}
+
+Types infer_root(const InferCall& call) {
+  const auto& a = call.attrs.as<RootAttrs>();
+  check(a.root >= 0 && a.rank >= 0, "[{}] expected a root and a rank of at least 0, got {} and {}", call.op.name,
+        a.root, a.rank);
+  return Types{call.in[0]};
+}
+
+const PiecesAttrs& checked_pieces(const InferCall& call) {
+  const auto& a = call.attrs.as<PiecesAttrs>();
+  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name,
+        a.ranks, a.rank);
+  check(call.in[0].shape.rank() > 0, "[{}] expected a tensor with rows, got {}", call.op.name, to_string(call.in[0]));
+  return a;
+}
+
+std::int64_t own_rows(std::int64_t rows, const PiecesAttrs& a) {
+  return piece_of(rows, static_cast<int>(a.rank), static_cast<int>(a.ranks)).size;
+}
+
+Types infer_gather(const InferCall& call) {
+  const PiecesAttrs& a = checked_pieces(call);
+  TensorType type = call.in[0];
+  const std::int64_t rows = a.rows < 0 ? type.shape[0] * a.ranks : a.rows;
+  check(own_rows(rows, a) == type.shape[0], "[all_gather] expected {} of {} rows on rank {} of {}, got {}",
+        own_rows(rows, a), rows, a.rank, a.ranks, type.shape[0]);
+  type.shape[0] = rows;
+  return {type};
+}
+
+Types infer_scatter(const InferCall& call) {
+  const PiecesAttrs& a = checked_pieces(call);
+  const auto& reduce = a.reduce.str();
+  check(reduce == "sum" || reduce == "mean" || reduce == "max" || reduce == "min" || reduce == "product",
+        "[reduce_scatter] expected sum, mean, max, min or product, got '{}'", reduce);
+  TensorType type = call.in[0];
+  check(a.rows < 0 || a.rows == type.shape[0], "[reduce_scatter] expected {} rows, got {}", a.rows, type.shape[0]);
+  check(reduce != "mean" || is_float(type.dtype), "[reduce_scatter] expected floats for a mean, got {}",
+        name(type.dtype));
+  type.shape[0] = own_rows(type.shape[0], a);
+  return {type};
+}
+
+Types infer_to_all(const InferCall& call) {
+  const PiecesAttrs& a = checked_pieces(call);
+  const std::int64_t rows = call.in[0].shape[0];
+  check(rows % a.ranks == 0, "[all_to_all] expected rows in {} equal pieces, got {}", a.ranks, rows);
+  check(a.rows < 0 || a.rows == rows, "[all_to_all] expected {} rows, got {}", a.rows, rows);
+  return {call.in[0]};
+}
+
+TensorList grad_scatter(const GradCall& c) {
+  PiecesAttrs a = c.attrs.as<PiecesAttrs>();
+  check(a.reduce.str() == "sum" || a.reduce.str() == "mean",
+        "[reduce_scatter] expected a sum or a mean to differentiate, got '{}'", a.reduce.str());
+  a.rows = c.in[0].shape()[0];
+  const Tensor all = apply1(named_op<"all_gather">(), {c.grads[0]}, a);
+  return {a.reduce.str() == "mean" ? mul(all, 1.0 / static_cast<double>(a.ranks)) : all};
+}
+
+std::vector<OpCase> root_cases() {
+  std::vector<OpCase> cases;
+  for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}})
+    cases.push_back({{{.shape = shape}}, RootAttrs{}});
+  cases.push_back({{{.shape = {3, 2}}}, RootAttrs{1, 1, Symbol("weights")}});
+  cases.push_back({{{.shape = {3}}}, RootAttrs{0, 1, Symbol()}});
+  return cases;
+}
+
+// Pieces of rank 1 of 3 beside those of one rank alone. `gathers`: the operand is a piece, else the whole.
+std::vector<OpCase> piece_cases(bool gathers, bool even) {
+  std::vector<OpCase> cases;
+  for (const Shape& shape : {Shape{7}, {0, 3}, {1}, {2, 3}, {33}, {4, 1, 5}})
+    cases.push_back({{{.shape = shape}}, PiecesAttrs{}});
+  const auto third = [&](std::int64_t rows, const char* name) {
+    const std::int64_t own = gathers ? piece_of(rows, 1, 3).size : rows;
+    return OpCase{{{.shape = {own, 2}}}, PiecesAttrs{.rows = rows, .rank = 1, .ranks = 3, .name = Symbol(name)}};
+  };
+  cases.push_back(third(6, "rows"));
+  cases.push_back(third(even ? 9 : 8, ""));
+  return cases;
+}
+
+}  // namespace
+
+Tensor broadcast(const Tensor& x, RootAttrs attrs) { return apply1(named_op<"broadcast">(), {x}, here(attrs)); }
+Tensor reduce_to_root(const Tensor& x, RootAttrs attrs) {
+  return apply1(named_op<"reduce_to_root">(), {x}, here(attrs));
+}
+Tensor all_gather(const Tensor& x, PiecesAttrs attrs) { return apply1(named_op<"all_gather">(), {x}, here(attrs)); }
+Tensor reduce_scatter(const Tensor& x, PiecesAttrs attrs) {
+  return apply1(named_op<"reduce_scatter">(), {x}, here(attrs));
+}
+Tensor all_to_all(const Tensor& x, PiecesAttrs attrs) { return apply1(named_op<"all_to_all">(), {x}, here(attrs)); }
+
+void register_ops_rank_pieces(OpRegistry& ops) {
+  const auto rooted = [](const char* name, const char* doc, auto gradient) {
+    return OpDef{.name = name,
+                 .doc = doc,
+                 .inputs = {"x"},
+                 .attrs = &attr_type<RootAttrs>(),
+                 .infer = infer_root,
+                 .gradient = gradient,
+                 .cases = root_cases,
+                 .saves = kSavesNothing,
+                 .comm = true,
+                 .inplace = 0};
+  };
+  ops.add(rooted("broadcast", "The root's x, on every rank.", [](const GradCall& c) {
+    return TensorList{apply1(named_op<"reduce_to_root">(), {c.grads[0]}, c.attrs)};
+  }));
+  ops.add(rooted("reduce_to_root", "The sum of every rank's x on the root, zeros elsewhere.",
+                 [](const GradCall& c) { return TensorList{apply1(named_op<"broadcast">(), {c.grads[0]}, c.attrs)}; }));
+  const auto pieces = [](const char* name, const char* doc) {
+    return OpDef{.name = name,
+                 .doc = doc,
+                 .inputs = {"x"},
+                 .attrs = &attr_type<PiecesAttrs>(),
+                 .saves = kSavesNothing,
+                 .comm = true};
+  };
+  OpDef gather = pieces("all_gather", "The rows of all ranks in rank order, on every rank.");
+  gather.infer = infer_gather;
+  gather.gradient = [](const GradCall& c) {
+    PiecesAttrs a = c.attrs.as<PiecesAttrs>();
+    a.reduce = Symbol("sum");
+    a.rows = -1;
+    return TensorList{apply1(named_op<"reduce_scatter">(), {c.grads[0]}, a)};
+  };
+  gather.cases = [] {
+    auto cases = piece_cases(true, false);
+    cases.push_back({{{.shape = {3}}}, PiecesAttrs{.reduce = Symbol("mean")}});
+    return cases;
+  };
+  ops.add(gather);
+  OpDef scatter = pieces("reduce_scatter", "This rank's rows of the reduction of every rank's x.");
+  scatter.infer = infer_scatter;
+  scatter.gradient = grad_scatter;
+  scatter.cases = [] {
+    auto cases = piece_cases(false, false);
+    cases.push_back({{{.shape = {3}}}, PiecesAttrs{.reduce = Symbol("mean")}});
+    return cases;
+  };
+  ops.add(scatter);
+  OpDef to_all = pieces("all_to_all", "Piece d of the rows to rank d; the result has a piece from every rank.");
+  to_all.infer = infer_to_all;
+  to_all.gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0]}, c.attrs)}; };
+  to_all.cases = [] {
+    auto cases = piece_cases(false, true);
+    cases.push_back({{{.shape = {3}}}, PiecesAttrs{.reduce = Symbol("mean")}});
+    return cases;
+  };
+  ops.add(to_all);
+}
+
+}  // namespace starling

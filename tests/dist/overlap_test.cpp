@@ -1,0 +1,112 @@
+// Reductions hidden behind the backward pass: over a link with latency, with kernels that sleep, so that two busy cores
+// do not disturb the clock.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "runtime/step_testing.h"
+#include "starling/dist/comm/faulty/faulty_comm.h"
+#include "starling/ops/transfer.h"
+
+namespace starling {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kLayers = 5;
+constexpr double kSleep = 20;  // ms that each layer takes to go back, and that each exchange takes
+
+// Layers whose gradients are large enough to go alone; going back through one sleeps.
+class SleepingNet {
+ public:
+  explicit SleepingNet(CompileOptions options) {
+    const auto slow = [](std::unique_ptr<Comm> comm) {
+      return make_faulty(std::move(comm), FaultPlan{.latency = std::chrono::microseconds(20'000)});
+    };
+    options.strategy = data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow});
+    manual_seed(1);
+    for (int i = 0; i < kLayers; ++i) {
+      weights_.push_back(normal({kWidth, kWidth}, {.stddev = 0.04}));
+      weights_.back().set_name("weight" + std::to_string(i)).set_requires_grad();
+    }
+    x_ = normal({2, kWidth});
+    opt_ = std::make_unique<optim::Sgd>(weights_, optim::SgdOptions{.lr = 0.01, .momentum = 0.9});
+    step_ = std::make_unique<CompiledFunction>([this](std::span<const Tensor> in) { return step(in[0]); }, options);
+    step_->set_profiler(&profiler_);
+    step_->call({&x_, 1});
+  }
+
+  double best_ms() {
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      profiler_.clear();
+      const auto start = std::chrono::steady_clock::now();
+      step_->call({&x_, 1});
+      best =
+          std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+    return best;
+  }
+
+  // How long communication ran while this rank slept in its backward pass, over all ranks.
+  double hidden_ms() const {
+    std::int64_t hidden = 0;
+    const auto events = profiler_.events();
+    for (const auto& comm : events) {
+      if (comm.lane != static_cast<int>(Lane::comm)) continue;
+      for (const auto& compute : events) {
+        if (compute.rank != comm.rank || std::string_view(compute.name) != "delay") continue;
+        hidden += std::max<std::int64_t>(
+            0, std::min(comm.end_ns, compute.end_ns) - std::max(comm.begin_ns, compute.begin_ns));
+      }
+    }
+    return static_cast<double>(hidden) * 1e-6;
+  }
+
+ private:
+  static constexpr std::int64_t kWidth = 520;  // 520² floats are more than a megabyte
+
+  TensorList step(const Tensor& x) {
+    Tensor h = x;
+    for (const auto& weight : weights_) {
+      h = tanh(matmul(h, weight));
+      h.register_hook([](const Tensor& g) { return delay(g, kSleep); });
+    }
+    const Tensor loss = sum(mul(h, h));
+    loss.backward();
+    opt_->step();
+    return {loss.detach()};
+  }
+
+  std::vector<Tensor> weights_;
+  Tensor x_;
+  std::unique_ptr<optim::Sgd> opt_;
+  Profiler profiler_;
+  std::unique_ptr<CompiledFunction> step_;
+};
+
+TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
+  SleepingNet hidden({}), plain({.overlap = false});
+  const double compute = kLayers * kSleep, exchanges = kLayers * kSleep;
+  const double with = hidden.best_ms(), without = plain.best_ms();
+  EXPECT_GE(without, compute + exchanges) << "nothing hides anything when it is off";
+  EXPECT_LE(with, compute + exchanges * 0.6) << "off: " << without;
+}
+
+TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
+  SleepingNet hidden({}), plain({.overlap = false});
+  hidden.best_ms();
+  plain.best_ms();
+  // On both ranks all exchanges but the last run beside the sleep of the next layer.
+  EXPECT_GE(hidden.hidden_ms(), 2 * (kLayers - 2) * kSleep * 0.8);
+  EXPECT_EQ(plain.hidden_ms(), 0);
+}
+
+// The control of the order: reduced in the order of the updates, first layers first, nothing could leave early.
+TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
+  SleepingNet hidden({}), disordered({.disable = {"buckets"}});
+  EXPECT_GE(disordered.best_ms(), hidden.best_ms() * 1.25);
+}
+
+}  // namespace
+}  // namespace starling
