@@ -51,7 +51,7 @@ class LaunchKill : public ::testing::TestWithParam<std::string> {
                         << "data: {folder: " << folder_.path().string() << ", batch: 24}\n"
                         << "optimizer: {lr: 0.02, momentum: 0.9}\n"
                         << "train: {folder: " << run_folder(run).string()
-                        << ", epochs: 8, checkpoint_every: 5, export: false}\n"
+                        << ", epochs: 3, checkpoint_every: 5, export: false}\n"
                         << "distribute: {threads: 2, strategy: allreduce, deterministic: true}\n"
                         << "monitor: {tensorboard: false}\n";
     return file.string();
