@@ -69,6 +69,26 @@ TEST(BatchNorm, WithLocalStatisticsTreatsEachRanksRowsAlone) {
   for (const std::size_t i : {3u, 4u, 5u}) EXPECT_LE(relative_l2(got[i], add(a[i], b[i])), 1e-12);
 }
 
+TEST(BatchNorm, WithLocalStatisticsRanksWithoutRowsDoNotCount) {
+  const Net whole(3);
+  auto parallel = compile([&](const Tensor& x, const Tensor& to) { return whole.run(x, to, false); },
+                          {.strategy = data_parallel({.workers = 4})});
+  const TensorList got = parallel(whole.x, whole.aim);
+  TensorList want;
+  for (std::int64_t r = 0; r < 3; ++r) {
+    const auto row = [&](const Tensor& t) { return slice(t, {.axis = 0, .begin = r, .end = r + 1}); };
+    const TensorList one = whole.run(row(whole.x), row(whole.aim), false);
+    for (std::size_t i = 1; i < one.size(); ++i) {
+      const Tensor term = i < 3 ? mul(one[i], 1.0 / 3) : one[i];  // averages of statistics, sums of gradients
+      if (r == 0)
+        want.push_back(term);
+      else
+        want[i - 1] = add(want[i - 1], term);
+    }
+  }
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_l2(got[i + 1], want[i]), 1e-12) << i;
+}
+
 TEST(LayerNorm, OfSplitRowsIsTheSame) {
   const Net s(6);
   const auto f = [](const Tensor& x, const Tensor& w, const Tensor& b) {

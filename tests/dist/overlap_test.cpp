@@ -90,7 +90,7 @@ TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
   const double compute = kLayers * kSleep, exchanges = kLayers * kSleep;
   const double with = hidden.best_ms(), without = plain.best_ms();
   EXPECT_GE(without, compute + exchanges) << "nothing hides anything when it is off";
-  EXPECT_LE(with, compute + exchanges * 0.6) << "off: " << without;
+  EXPECT_LE(with, without * 0.8) << "all but the last exchange are hidden: some 130 ms of 220 if nobody disturbs";
 }
 
 TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {

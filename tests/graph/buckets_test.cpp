@@ -5,7 +5,8 @@
 namespace starling {
 namespace {
 
-std::string after_buckets(const std::string& body, const PassContext& context = {}) {
+std::string after_buckets(const std::string& body, PassContext context = {}) {
+  context.world = 2;
   Graph made = passes::buckets(graph_of(body), context);
   verify(made, "buckets");
   return "\n" + print_short(made);
@@ -44,6 +45,8 @@ TEST(Buckets, JoinSmallReductionsInTheOrderTheyBecomeReady) {
 return %9, %10, %11
 )");
 }
+
+TEST(Buckets, LeaveCollectivesAloneThatNoCutPutIn) { expect_unchanged_by(passes::buckets, kStep); }
 
 TEST(Buckets, LeaveWhenTheyAreFullRightBehindTheirLastGradient) {
   EXPECT_EQ(after_buckets(kStep, {.inputs = {}, .bucket_bytes = 16, .first_bucket_bytes = 32}), R"(

@@ -66,6 +66,16 @@ return %s
       << print_short(local);
 }
 
+TEST(Partition, RefusesCollectivesOfTheUser) {
+  const Graph global = parse_graph(R"(starling-graph 1
+%x = input {index=0, shape=[4, 2]}
+%s = sum(%x)
+%r = all_reduce(%s)
+return %r
+)");
+  EXPECT_THROW(passes::partition(global, context(2, 0)), Error);
+}
+
 TEST(LogicalShards, WhatIsSplitStandsOncePerOwnShardAndIsAddedInOrder) {
   PassContext deterministic = context(2, 0);
   deterministic.shards = 4;

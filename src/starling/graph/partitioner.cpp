@@ -56,7 +56,7 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> 
   placed_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
   whole_.resize(global_.values().size());
-  givers_.resize(global_.values().size(), mesh_.parts);
+  rows_.resize(global_.values().size(), mesh_.parts);
 }
 
 Graph Partitioner::run() {
@@ -70,6 +70,8 @@ void Partitioner::node(NodeId id) {
   const Node& node = global_.node(id);
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
+  check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
+        node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
   Placements now;
@@ -179,21 +181,18 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule) {
   }
   for (std::size_t i = 0; i < node.out.size(); ++i) {
     placed(node.out[i]) = rule.out[i];
-    givers_[static_cast<std::size_t>(node.out[i])] = givers_of(node, rule);
+    rows_[static_cast<std::size_t>(node.out[i])] = averaged_rows(node, rule);
   }
 }
 
-// How many pieces an average is made of: those that have rows, or those of the average it was made from.
-int Partitioner::givers_of(const Node& node, const ShardRule& rule) const {
-  int givers = mesh_.parts;
+// Whose rows an average is made of: its operands', or those of the average it was made from.
+std::int64_t Partitioner::averaged_rows(const Node& node, const ShardRule& rule) const {
+  std::int64_t rows = mesh_.parts;
   for (std::size_t i = 0; i < node.in.size(); ++i) {
-    const auto at = static_cast<std::size_t>(node.in[i]);
-    if (rule.in[i].is_partial()) givers = std::min(givers, givers_[at]);
-    if (!rule.in[i].is_split()) continue;
-    const std::int64_t rows = global_.value(node.in[i]).type.shape[rule.in[i].dim];
-    givers = static_cast<int>(std::min<std::int64_t>(givers, std::max<std::int64_t>(rows, 1)));
+    if (rule.in[i].is_partial()) rows = std::min(rows, rows_[static_cast<std::size_t>(node.in[i])]);
+    if (rule.in[i].is_split()) rows = std::min(rows, global_.value(node.in[i]).type.shape[rule.in[i].dim]);
   }
-  return givers;
+  return rows;
 }
 
 // Ops that refuse a piece without elements, where other ops make nothing, or zeros, of it.
@@ -254,27 +253,28 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
 }
 
 // The mean over the pieces that have rows.
-Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, int givers) {
+Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, std::int64_t rows) {
   const DType dtype = rewriter_.to().value(terms[0]).type.dtype;
   const auto times = [&](ValueId value, double factor) {
     const FullAttrs share{.value = factor, .dtype = dtype};
     const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
     return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
   };
-  if (givers == mesh_.parts)
-    return {times(reduced(std::move(terms), ReduceOp::sum, like, label, givers)[0], 1.0 / mesh_.parts)};
-  for (int k = 0; k < static_cast<int>(terms.size()); ++k) {
-    const bool gives = mesh_.first + k < givers;  // pieces are shared out from the first on
-    terms[static_cast<std::size_t>(k)] = times(terms[static_cast<std::size_t>(k)], gives ? 1.0 / givers : 0.0);
+  if (rows >= mesh_.parts)
+    return {times(reduced(std::move(terms), ReduceOp::sum, like, label, rows)[0], 1.0 / mesh_.parts)};
+  int part = mesh_.first;
+  for (ValueId& term : terms) {
+    const bool gives = piece_of(rows, part++, mesh_.parts).size > 0;
+    term = times(term, gives ? 1.0 / static_cast<double>(rows) : 0.0);
   }
-  return reduced(std::move(terms), ReduceOp::sum, like, label, givers);
+  return reduced(std::move(terms), ReduceOp::sum, like, label, rows);
 }
 
 Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& label,
-                                         int givers) {
+                                         std::int64_t rows) {
   static const OpDef& ordered = find_op("ordered_sum");
   static const OpDef& all = find_op("all_reduce");
-  if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, givers);
+  if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, rows);
   if (mesh_.ordered) {
     check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
     const OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};
@@ -294,7 +294,7 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   const std::string label =
       fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
   if (now.is_partial()) {
-    known = reduced(pieces(value), now.reduce, like, label, givers_[static_cast<std::size_t>(value)]);
+    known = reduced(pieces(value), now.reduce, like, label, rows_[static_cast<std::size_t>(value)]);
     return known;
   }
   static const OpDef& lay = find_op("slice_backward");

@@ -33,13 +33,13 @@ class Partitioner {
   void distribute(NodeId id, const ShardRule& rule);
   bool is_without_rows(const Node& node, const ShardRule& rule, int part) const;
   SmallVector<ValueId, 2> stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands, int part);
-  int givers_of(const Node& node, const ShardRule& rule) const;
+  std::int64_t averaged_rows(const Node& node, const ShardRule& rule) const;
   Attrs local_attrs(const Node& node, const ShardRule& rule, int part) const;
   Shape local_shape(const Shape& global, Placement placement, int part) const;
   Pieces as(ValueId value, Placement wanted);
   Pieces replicate(ValueId value, NodeId like);
-  Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, int givers);
-  Pieces averaged(Pieces terms, NodeId like, const std::string& name, int givers);
+  Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, std::int64_t rows);
+  Pieces averaged(Pieces terms, NodeId like, const std::string& name, std::int64_t rows);
   Pieces cut(ValueId whole, const Shape& shape, int dim, NodeId like);
   void outputs();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
@@ -51,8 +51,8 @@ class Partitioner {
   Rewriter rewriter_;
   std::vector<Placement> placed_;
   std::vector<Pieces> pieces_;
-  std::vector<int> givers_;    // of averages: how many pieces have rows, the first ones
-  std::vector<Pieces> whole_;  // values made replicated on the way, so that each is reduced once
+  std::vector<std::int64_t> rows_;  // of averages: how many rows were shared out; pieces without any do not count
+  std::vector<Pieces> whole_;       // values made replicated on the way, so that each is reduced once
 };
 
 // The rows of a batch dimension that fall to a rank.

@@ -39,7 +39,6 @@ void SymbolicMemory::note(LaneClock& clock, const Access& access) {
 
 std::optional<std::pair<std::int64_t, Content>> SymbolicMemory::differs(std::int64_t begin, std::int64_t end,
                                                                         const Content& content) const {
-  if (begin == end) return std::nullopt;  // a tensor without elements lies anywhere
   auto it = pieces_.upper_bound(begin);
   if (it != pieces_.begin()) --it;
   for (; it != pieces_.end() && it->first < end; ++it) {
