@@ -268,10 +268,11 @@ struct Outcome {
     return std::any_of(side.begin(), side.end(), found);
   }
 
-  // Every rank that failed says what the odd one did, and what it should have done; where that has left, those who did
-  // not wait for it need not know what they missed.
+  // Every rank that failed says what the odd one did, and what it should have done; where that has left or has failed
+  // already, those who did not wait for it need not know what they missed.
   bool named(const Case& c) const {
-    const std::vector<std::string> gone{fmt::format("rank {} has left", c.odd), fmt::format("rank {} (left", c.odd)};
+    const std::vector<std::string> gone{fmt::format("rank {} has left", c.odd), fmt::format("rank {} (left", c.odd),
+                                        fmt::format(": rank {} in ", c.odd)};
     bool both = false;
     for (const std::string& message : messages) {
       if (message.empty()) continue;

@@ -8,6 +8,8 @@
 namespace starling {
 namespace {
 
+constexpr std::int64_t kMostRanks = 1 << 20;  // plans hold a number for each
+
 RootAttrs here(RootAttrs attrs) {
   attrs.rank = current_world().rank;
   return attrs;
@@ -28,8 +30,9 @@ Types infer_root(const InferCall& call) {
 
 const PiecesAttrs& checked_pieces(const InferCall& call) {
   const auto& a = call.attrs.as<PiecesAttrs>();
-  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name,
-        a.ranks, a.rank);
+  check(a.ranks >= 1 && a.ranks <= kMostRanks, "[{}] expected 1 to {} ranks, got {}", call.op.name, kMostRanks,
+        a.ranks);
+  check(a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name, a.ranks, a.rank);
   check(call.in[0].shape.rank() > 0, "[{}] expected a tensor with rows, got {}", call.op.name, to_string(call.in[0]));
   return a;
 }
