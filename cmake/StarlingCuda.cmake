@@ -15,3 +15,14 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
 
 set(STARLING_CUDA_LIBRARIES CUDA::cudart_static CUDA::cublasLt CUDA::nvrtc)
+
+# Optional: GPUs of several ranks.
+find_path(STARLING_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+find_library(STARLING_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+if(STARLING_NCCL_INCLUDE AND STARLING_NCCL_LIBRARY)
+  set(STARLING_NCCL ON)
+  list(APPEND STARLING_CUDA_LIBRARIES ${STARLING_NCCL_LIBRARY})
+else()
+  set(STARLING_NCCL OFF)
+  message(STATUS "NCCL was not found: no communication between GPUs")
+endif()

@@ -1,8 +1,8 @@
 # starling_room(name): an OBJECT library `starling_<name>` of every .cpp below src/starling/<name>.
 #
 # Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
-# is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there; and so for */jpeg/ and
-# */png/. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
+# is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there; and so for */jpeg/,
+# */png/, */gloo/ and */mpi/. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
 # registration functions is generated, so that nothing central is edited when a family is added.
 set_property(GLOBAL PROPERTY STARLING_ROOMS "")
 
@@ -23,7 +23,7 @@ function(starling_room name)
     list(FILTER sources EXCLUDE REGEX "/protobuf/")
     set(protos)
   endif()
-  foreach(part jpeg png)
+  foreach(part jpeg png gloo mpi)
     string(TOUPPER ${part} on)
     if(STARLING_${on})
       list(FILTER sources EXCLUDE REGEX "/no_${part}\\.cpp$")
@@ -31,10 +31,21 @@ function(starling_room name)
       list(FILTER sources EXCLUDE REGEX "/${part}/")
     endif()
   endforeach()
+  if(STARLING_NCCL)
+    list(FILTER sources EXCLUDE REGEX "/no_nccl\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "/nccl/")
+  endif()
   starling_generate_registry(${name} ${dir} generated)
   add_library(starling_${name} OBJECT ${sources} ${generated})
   target_link_libraries(starling_${name} PRIVATE starling_options PUBLIC starling_deps)
   target_include_directories(starling_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  if(STARLING_MPI AND name STREQUAL "dist")
+    target_link_libraries(starling_${name} PRIVATE MPI::MPI_CXX)  # its headers; nobody else sees them
+  endif()
+  if(STARLING_GLOO AND name STREQUAL "dist" AND NOT STARLING_GLOO_MEMORY_HEADER)
+    target_include_directories(starling_${name} PRIVATE ${dir}/comm/transport/gloo/missing)
+  endif()
   set_property(GLOBAL APPEND PROPERTY STARLING_ROOMS ${name})
   if(protos)
     starling_messages(${name} ${protos})
@@ -97,6 +108,9 @@ function(starling_generate_registry name dir out)
   elseif(name STREQUAL "dist")
     starling_registry_file(dist_kernels "register_dist_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "dist" gen)
+    starling_registry_file(dist_strategies "register_strategies" "StrategyKinds" "starling/dist/strategy/strategy_kinds.h"
+      "${dir}/strategy/kinds/*.cpp" "strategy" g)
+    list(APPEND gen ${g})
   elseif(name STREQUAL "train")
     starling_registry_file(train_kernels "register_train_kernels" "KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)
@@ -149,4 +163,10 @@ if(STARLING_JPEG)
 endif()
 if(STARLING_PNG)
   target_link_libraries(starling_deps INTERFACE PNG::PNG)
+endif()
+if(STARLING_GLOO)
+  target_link_libraries(starling_deps INTERFACE $<LINK_ONLY:gloo>)
+endif()
+if(STARLING_MPI)
+  target_link_libraries(starling_deps INTERFACE $<LINK_ONLY:MPI::MPI_CXX>)
 endif()

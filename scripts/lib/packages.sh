@@ -6,6 +6,7 @@ build_packages=(
   libopenblas-openmp-dev
   libprotobuf-dev protobuf-compiler
   libjpeg62-turbo-dev libpng-dev
+  libgloo-dev libopenmpi-dev openmpi-bin
 )
 data_packages=(dataset-fashion-mnist pocketsphinx-en-us fortunes)
 # libomp-dev only for the omp.h that clang-tidy reads; nothing links it.

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "data/stream_testing.h"
+#include "dist/transport_worlds.h"
 #include "runtime/step_testing.h"
 #include "starling/data/loader.h"
 #include "starling/runtime/placed.h"
@@ -181,6 +182,33 @@ TEST(Allocations, AStreamMakesNonePerBatchOnceWarm) {
   }
   EXPECT_EQ(least, 0);
   EXPECT_LE(total, 3 * 34);  // of 28 800 records in 900 batches
+}
+
+// Schedules are looked up, scratch memory is kept, places of operations are used again.
+TEST(Allocations, CollectivesOverATransportMakeNoneOnceWarm) {
+  long made = -1;
+  run_ranks(make_memory_comms(3), [&](Comm& comm) {
+    std::vector<float> data(3'000), all(9'000), small(10);
+    const auto step = [&] {
+      const Work first = comm.all_reduce(data.data(), data.data(), 3'000, DType::f32, CommReduce::mean);
+      comm.all_reduce(small.data(), small.data(), 10, DType::f32, CommReduce::max).wait();
+      first.wait();
+      comm.all_gather(data.data(), all.data(), 3'000, DType::f32).wait();
+      comm.reduce_scatter(all.data(), data.data(), 3'000, DType::f32, CommReduce::sum).wait();
+      comm.broadcast(data.data(), 3'000, DType::f32, 1).wait();
+      if (comm.rank() == 0) comm.send(small.data(), 10, DType::f32, 1).wait();
+      if (comm.rank() == 1) comm.recv(small.data(), 10, DType::f32, 0).wait();
+    };
+    for (int i = 0; i < 70; ++i) step();
+    comm.barrier().wait();
+    const long before = news;
+    comm.barrier().wait();
+    for (int i = 0; i < 100; ++i) step();
+    comm.barrier().wait();
+    if (comm.rank() == 0) made = news - before;
+    comm.barrier().wait();
+  });
+  EXPECT_EQ(made, 0);
 }
 
 TEST(Allocations, TheCountersCount) {

@@ -82,6 +82,23 @@ TEST_P(Laws, BroadcastSendsFromTheRootAlone) {
   }
 }
 
+TEST_P(Laws, GatherAndScatterMoveEachPieceOnce) {
+  for (CommOp op : {CommOp::gather, CommOp::scatter}) {
+    const auto counters = count(op, [&](Comm& comm) {
+      std::vector<std::int32_t> large(static_cast<std::size_t>(100 * comm.size())), small(100);
+      if (op == CommOp::gather) comm.gather(small.data(), large.data(), 100, DType::i32, 0).wait();
+      if (op == CommOp::scatter) comm.scatter(large.data(), small.data(), 100, DType::i32, 0).wait();
+    });
+    for (std::size_t r = 0; r < counters.size(); ++r) {
+      const std::uint64_t at_root = (world() - 1) * 400, elsewhere = 400;
+      const std::uint64_t out = op == CommOp::gather ? counters[r].bytes_sent : counters[r].bytes_received;
+      const std::uint64_t in = op == CommOp::gather ? counters[r].bytes_received : counters[r].bytes_sent;
+      EXPECT_EQ(out, r == 0 ? 0 : elsewhere) << name(op) << " on rank " << r;
+      EXPECT_EQ(in, r == 0 ? at_root : 0) << name(op) << " on rank " << r;
+    }
+  }
+}
+
 TEST_P(Laws, ShardsAreReadOnceByTheOwnersOfTheirPieces) {
   constexpr std::uint64_t kCount = 8 * 3 * 10, kShards = 5;
   const auto counters = count(CommOp::sum_shards, [](Comm& comm) {

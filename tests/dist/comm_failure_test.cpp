@@ -1,10 +1,13 @@
 // Nothing hangs: whatever goes wrong on one rank is an error on all of them, in time, that says where.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <csignal>
 #include <numeric>
 #include <thread>
 
 #include "dist/comm_worlds.h"
+#include "dist/shared_worlds.h"
 
 namespace starling {
 namespace {
@@ -14,6 +17,8 @@ using std::chrono::milliseconds;
 class Failure : public ::testing::TestWithParam<Backend> {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Failure, ::testing::Values(threads_backend(), checking_backend(), faulty_backend()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Shared, Failure, ::testing::Values(shared_backend()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Failure, AHangBecomesAnErrorThatNamesWhoIsMissing) {
@@ -163,6 +168,64 @@ TEST(Faults, ASlowRankShowsInTheWaitingTimeOfTheOthers) {
   EXPECT_GT(comms[0]->journal().counters(CommOp::barrier).wait_ns, 60'000'000u);
   EXPECT_LT(comms[1]->journal().counters(CommOp::barrier).wait_ns,
             comms[0]->journal().counters(CommOp::barrier).wait_ns / 2);
+}
+
+TEST(Faults, ALostOperationIsAHangThatEndsAtTheDeadlineOfTheOthers) {
+  const auto errors = errors_of(with_faults(3, 1, {.drop_at = 2}), [](Comm& comm) {
+    for (int step = 0; step < 3; ++step) comm.barrier({.deadline = milliseconds(150)}).wait();
+  });
+  for (int rank : {0, 2}) {
+    EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "not arrived: rank 1 (last started #1)"));
+  }
+  EXPECT_FALSE(errors[1].empty());
+}
+
+TEST(Faults, CorruptionFlipsOneBitOfWhatOneOperationBringsToOneRank) {
+  std::vector<std::vector<std::uint8_t>> results(3);
+  run_ranks(with_faults(3, 1, {.corrupt_at = 2}), [&](Comm& comm) {
+    std::vector<std::uint8_t> data(30, 1);
+    for (int step = 0; step < 3; ++step) {
+      std::vector<std::uint8_t> sum(30);
+      const Work work = comm.all_reduce(data.data(), sum.data(), 30, DType::u8, CommReduce::sum);
+      work.wait();
+      work.wait();  // the damage is done once
+      if (step == 1) {
+        results[static_cast<std::size_t>(comm.rank())] = sum;
+      } else {
+        EXPECT_EQ(sum, std::vector<std::uint8_t>(30, 3));
+      }
+    }
+  });
+  const std::vector<std::uint8_t> right(30, 3);
+  EXPECT_EQ(results[0], right);
+  EXPECT_EQ(results[2], right);
+  int bits = 0;
+  for (std::size_t i = 0; i < 30; ++i) bits += std::popcount(static_cast<unsigned>(results[1][i] ^ right[i]));
+  EXPECT_EQ(bits, 1);
+}
+
+TEST(Faults, ASlowRankTakesItsTimeInProportionToItsWork) {
+  const Comms comms = with_faults(2, 1, {.slow_factor = 3});
+  const CommTime start = CommClock::now();
+  run_ranks(comms, [](Comm& comm) {
+    comm.barrier().wait();
+    for (int step = 0; step < 4; ++step) {
+      std::this_thread::sleep_for(milliseconds(20));  // its work
+      comm.barrier().wait();
+    }
+  });
+  EXPECT_GE(seconds_since(start), 4 * 3 * 0.020);
+  EXPECT_GT(comms[0]->journal().counters(CommOp::barrier).wait_ns, 4u * 30'000'000u);
+}
+
+TEST(FaultsDeathTest, ARankReallyEndsItsProcessOnOrder) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto run = [](FaultPlan::Death death) {
+    const Comms comms = with_faults(1, 0, {.die_at = 3, .death = death});
+    for (int step = 1; step <= 3; ++step) comms[0]->barrier().wait();
+  };
+  EXPECT_EXIT(run(FaultPlan::Death::exit), ::testing::ExitedWithCode(FaultPlan::kExitCode), "");
+  EXPECT_EXIT(run(FaultPlan::Death::signal), ::testing::KilledBySignal(SIGKILL), "");
 }
 
 TEST(Threads, BuffersAreFreeOnceAnErrorIsThrown) {

@@ -118,13 +118,26 @@ TEST(OrderedSum, RanksMayHoldDifferentNumbersOfShardsOrNone) {
   }
 }
 
+// Four ranks with three shards each: a rank sends its shards' columns to their owners and its own sum to the others.
+TEST(OrderedSum, MovesShardsOnceAndTheSumOnceOverABackendWithoutOne) {
+  const Comms comms = make_plain(4);
+  (void)sums<float>(comms, even_cuts(4), DType::f32, SumOrder::by_shard);
+  std::uint64_t bytes = 0;
+  for (const auto& comm : comms) bytes += comm->journal().total().bytes_sent;
+  const double per_rank = static_cast<double>(bytes) / 4;
+  EXPECT_NEAR(per_rank, (3 + 1) * 0.75 * kCount * 4, 0.001 * per_rank);
+  EXPECT_LT(per_rank, 0.5 * 3 * 3 * kCount * 4) << "what gathering all shards everywhere would take";
+}
+
 TEST(OrderedSum, TheFirstShardMayBeTheResult) {
-  run_ranks(make_thread_comms(2), [](Comm& comm) {
-    auto own = shards_between<float>(comm.rank() * 6, comm.rank() * 6 + 6);
-    ordered_sum(comm, own.data(), 6, own.data(), kCount, DType::f32);
-    own.resize(kCount);
-    EXPECT_TRUE(same(own, serial_sum<float>()));
-  });
+  for (auto make : {+[] { return make_thread_comms(2); }, +[] { return make_plain(2); }}) {
+    run_ranks(make(), [](Comm& comm) {
+      auto own = shards_between<float>(comm.rank() * 6, comm.rank() * 6 + 6);
+      ordered_sum(comm, own.data(), 6, own.data(), kCount, DType::f32);
+      own.resize(kCount);
+      EXPECT_TRUE(same(own, serial_sum<float>()));
+    });
+  }
 }
 
 TEST(ReduceBlock, NanWinsAndIntegersWrap) {

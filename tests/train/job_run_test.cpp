@@ -94,8 +94,7 @@ TEST_F(JobRunTest, ResumesToTheSameBitsWithOneThread) {
 }
 
 TEST_F(JobRunTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
-  Job whole = job("whole");
-  whole.distribute = {.workers = 1, .deterministic = true, .shards = 6};
+  const Job whole = job("whole", {"distribute={workers: 1, deterministic: true, shards: 6, threads: 1}"});
   const std::string straight = hash_after(whole);
   Job broken = whole;
   broken.train.folder = runs_.path() / "broken";
@@ -107,8 +106,7 @@ TEST_F(JobRunTest, ResumesToTheSameBitsWithAnyWorkersInDeterministicMode) {
 
 TEST_F(JobRunTest, TwoWorkersLearnWhatOneDoes) {
   const TrainResult one = run(job("one"));
-  Job job = this->job("two");
-  job.distribute = {.workers = 2, .threads = 2};
+  const Job job = this->job("two", {"distribute={workers: 2, threads: 2}"});
   const TrainResult two = run(job);
   EXPECT_NEAR(one.summary.loss, two.summary.loss, 1e-3);
   EXPECT_EQ(one.summary.metrics, two.summary.metrics);

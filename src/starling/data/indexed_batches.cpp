@@ -32,7 +32,33 @@ std::int64_t IndexedBatches::samples_per_epoch() const {
 
 std::int64_t IndexedBatches::largest_batch() const {
   const std::int64_t batch = std::min(options_.batch, size_);
-  return (batch + options_.ranks - 1) / options_.ranks;
+  if (options_.deal) return batch;
+  const std::int64_t members = options_.ranks / options_.groups;
+  const std::int64_t group = (batch + options_.groups - 1) / options_.groups;
+  if (options_.shards == 0) return (group + members - 1) / members;
+  const std::int64_t shards = (options_.shards + members - 1) / members;
+  return std::min(group, (group * shards + options_.shards - 1) / options_.shards);
+}
+
+namespace {
+
+// Where the part of member `member` of `members` begins in `total` rows.
+std::int64_t first_of(std::int64_t total, std::int64_t member, std::int64_t members, std::int64_t shards) {
+  if (shards == 0) return total * member / members;
+  return total * (shards * member / members) / shards;
+}
+
+}  // namespace
+
+// The first row of this rank's part of a batch of `total`, and the rows of that part.
+IndexedBatches::Part IndexedBatches::part_of(std::int64_t total) const {
+  if (options_.deal) return {0, total};
+  const std::int64_t members = options_.ranks / options_.groups;
+  const std::int64_t group = options_.rank / members, member = options_.rank % members;
+  const std::int64_t begin = total * group / options_.groups;
+  const std::int64_t size = total * (group + 1) / options_.groups - begin;
+  const std::int64_t from = first_of(size, member, members, options_.shards);
+  return {begin + from, first_of(size, member + 1, members, options_.shards) - from};
 }
 
 std::unique_ptr<BatchPlan> IndexedBatches::new_plan() const { return std::make_unique<IndexedPlan>(); }
@@ -53,13 +79,17 @@ const EpochOrder& IndexedBatches::order(std::int64_t epoch) {
 
 void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& /*stop*/) {
   auto& to = static_cast<IndexedPlan&>(plan);
-  const std::int64_t total = batch_size_at(position_.sample);
-  const std::int64_t from = total * options_.rank / options_.ranks;
+  std::int64_t total = batch_size_at(position_.sample);
+  while (options_.deal && total > 0 && position_.sample / options_.batch % options_.ranks != options_.rank) {
+    position_.sample += total;
+    total = batch_size_at(position_.sample);
+  }
+  const Part part = part_of(total);
   to.begin = position_;
   to.total = total;
   to.ends_epoch = total == 0;
-  to.size = total * (options_.rank + 1) / options_.ranks - from;
-  to.first = position_.sample + from;
+  to.size = part.size;
+  to.first = position_.sample + part.begin;
   to.after = total > 0 ? DataPosition{position_.epoch, position_.sample + total} : DataPosition{position_.epoch + 1, 0};
   to.order = order(position_.epoch);
   position_ = to.after;

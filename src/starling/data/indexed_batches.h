@@ -21,6 +21,9 @@ class IndexedBatches final : public BatchSource {
     bool drop_last = false;
     int rank = 0;
     int ranks = 1;
+    int groups = 1;  // that share a batch before their members do
+    int shards = 0;  // > 0: members take whole ones of so many slices
+    bool deal = false;  // whole batches in turn instead: rank r makes those numbered r, r + ranks, …
   };
   IndexedBatches(std::shared_ptr<const Dataset> dataset, const Options& options);
 
@@ -41,6 +44,10 @@ class IndexedBatches final : public BatchSource {
   DataPosition restore(const nlohmann::json& state) override;
 
  private:
+  struct Part {
+    std::int64_t begin, size;
+  };
+  Part part_of(std::int64_t total) const;
   std::int64_t batch_size_at(std::int64_t sample) const;  // 0 at the end of the epoch
   const EpochOrder& order(std::int64_t epoch);
 

@@ -27,6 +27,11 @@ void check_options(const LoaderOptions& options) {
         options.prefetch);
   check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks,
         "[loader] expected a rank below the number of ranks, got {} of {}", options.rank, options.ranks);
+  check(options.groups >= 1 && options.ranks % options.groups == 0,
+        "[loader] expected ranks in groups of equal size, got {} ranks in {} groups", options.ranks, options.groups);
+  check(options.shards == 0 || options.shards >= options.ranks / options.groups,
+        "[loader] expected at least as many logical shards as ranks of a group, got {} for {}", options.shards,
+        options.ranks / options.groups);
 }
 
 std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
@@ -36,7 +41,10 @@ std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, con
                                                                                       .shuffle = options.shuffle,
                                                                                       .drop_last = options.drop_last,
                                                                                       .rank = options.rank,
-                                                                                      .ranks = options.ranks});
+                                                                                      .ranks = options.ranks,
+                                                                                      .groups = options.groups,
+                                                                                      .shards = options.shards,
+                                                                                      .deal = options.deal});
 }
 
 std::unique_ptr<BatchSource> streamed(RecordShards shards, StreamOptions stream, const LoaderOptions& options) {
@@ -72,7 +80,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
 }
 
 Loader::Loader(RecordShards shards, const StreamOptions& stream, const LoaderOptions& options)
-    : options_(options), source_(streamed(std::move(shards), stream, options)) {
+    : options_(options), source_(streamed(std::move(shards), stream, options)), streams_(true) {
   prepare();
 }
 

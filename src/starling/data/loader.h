@@ -33,6 +33,11 @@ struct LoaderOptions {
   std::vector<TransformStep> transforms{};
   int rank = 0;  // which part of every batch is made here
   int ranks = 1;
+  // How batches are cut; not of streams. Ranks lie in so many groups of equal size one after another: groups share a
+  // batch first, then their members what falls to them, shards > 0: in whole ones of so many slices of it.
+  int groups = 1;
+  int shards = 0;
+  bool deal = false;  // or ranks make whole batches in turn
   DataPosition start{};
 };
 
@@ -76,6 +81,7 @@ class Loader {
   void restore(const nlohmann::json& state);
 
   const std::vector<TensorType>& fields() const { return pipeline_.fields(); }  // of one sample of a batch
+  bool streams() const { return streams_; }  // of shards without an index
   std::int64_t batches_per_epoch() const;  // of a whole epoch; -1 of a stream whose length is not known yet
   std::int64_t samples_per_epoch() const;  // less than the data set's size when the last batch is dropped; -1 likewise
   LoaderStats stats() const;
@@ -108,6 +114,7 @@ class Loader {
 
   LoaderOptions options_;
   std::unique_ptr<BatchSource> source_;
+  bool streams_ = false;
   TransformPipeline pipeline_;
   DataPosition position_;
   std::vector<std::unique_ptr<BatchSlot>> slots_;

@@ -22,6 +22,8 @@ class Sgd : public Optimizer {
   Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
   Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options = {});
 
+  const SgdAttrs& attrs() const { return attrs_; }
+
  private:
   void update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
               const UpdateScalars& scalars) override;

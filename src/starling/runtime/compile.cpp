@@ -18,11 +18,25 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+constexpr std::int64_t kOwnRows = -1;  // the arguments are whole
+
+// A type and a device without memory, to trace with: the argument as it would be with all rows.
+Tensor with_rows(const Tensor& argument, std::int64_t rows) {
+  Ref<TensorImpl> impl = new TensorImpl;
+  impl->dtype = argument.dtype();
+  impl->shape = argument.shape();
+  if (impl->shape.rank() > 0) impl->shape[0] = rows;
+  impl->strides = contiguous_strides(impl->shape);
+  impl->device = argument.device();
+  return Tensor(std::move(impl));
+}
+
 }  // namespace
 
 struct CompiledFunction::Entry {
   std::vector<TensorType> types;
   std::vector<Device> devices;
+  std::int64_t rows = kOwnRows;  // of the whole batch, where the arguments hold one rank's
   int threads = 0;
   Trace traced;
   std::unique_ptr<Program> program;
@@ -31,6 +45,7 @@ struct CompiledFunction::Entry {
   std::vector<Tensor> used;     // and those it uses up, beside traced.consuming
   std::vector<Tensor> inputs;   // of the call being made
   std::vector<Tensor> outputs;  // handed out; reused once the caller has let go
+  std::vector<TensorType> output_types;
   std::vector<std::pair<Tensor, bool>>
       filled;  // variables, and whether their slots held gradients when this was traced
 
@@ -79,11 +94,12 @@ CompiledFunction::~CompiledFunction() = default;
 CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
 CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
 
-CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arguments) {
+CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arguments, std::int64_t rows) {
   auto& entries = state_->entries;
   const int threads = state_->options.threads > 0 ? state_->options.threads : num_threads();
   const auto fits = [&](const std::unique_ptr<Entry>& entry) {
-    if (entry->types.size() != arguments.size() || entry->threads != threads || !entry->holds()) return false;
+    if (entry->types.size() != arguments.size() || entry->rows != rows || entry->threads != threads || !entry->holds())
+      return false;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const Tensor& a = arguments[i];
       if (a.dtype() != entry->types[i].dtype || !(a.shape() == entry->types[i].shape) ||
@@ -102,9 +118,16 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     entry->types.push_back(a.type());
     entry->devices.push_back(a.device());
   }
+  entry->rows = rows;
   entry->threads = threads;
   const auto start = Clock::now();
-  entry->traced = trace(state_->f, arguments);
+  if (rows == kOwnRows) {
+    entry->traced = trace(state_->f, arguments);
+  } else {
+    std::vector<Tensor> whole;
+    for (const auto& a : arguments) whole.push_back(with_rows(a, rows));
+    entry->traced = trace(state_->f, whole);
+  }
   entry->times.trace_ms = milliseconds_since(start);
   for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
   for (const auto& variable : entry->traced.consuming) entry->used.push_back(variable.grad());
@@ -134,7 +157,11 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
                                             .first_bucket_bytes = state_->options.first_bucket_bytes});
   entry->times.build_ms = milliseconds_since(built);
   entry->program->set_profiler(state_->profiler);
-  entry->outputs.resize(entry->traced.graph.outputs.size());
+  entry->output_types = entry->program->output_types();
+  if (entry->output_types.empty()) {
+    for (ValueId out : entry->traced.graph.outputs) entry->output_types.push_back(entry->traced.graph.value(out).type);
+  }
+  entry->outputs.resize(entry->output_types.size());
   if (entries.size() == state_->options.cache) entries.pop_back();
   entries.insert(entries.begin(), std::move(entry));
   return *entries.front();
@@ -152,16 +179,32 @@ void reattach(const Tensor& variable, const Tensor& slot) {
 
 }  // namespace
 
-void CompiledFunction::prepare(std::span<const Tensor> arguments) { entry_for(arguments); }
+namespace {
 
-TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
+std::int64_t checked(GlobalRows all) {
+  check(all.rows >= 0, "[compile] expected a number of rows, got {}", all.rows);
+  return all.rows;
+}
+
+}  // namespace
+
+void CompiledFunction::prepare(std::span<const Tensor> arguments) { entry_for(arguments, kOwnRows); }
+void CompiledFunction::prepare(std::span<const Tensor> arguments, GlobalRows all) {
+  entry_for(arguments, checked(all));
+}
+TensorList CompiledFunction::call(std::span<const Tensor> arguments) { return run(arguments, kOwnRows); }
+TensorList CompiledFunction::call(std::span<const Tensor> arguments, GlobalRows all) {
+  return run(arguments, checked(all));
+}
+
+TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t rows) {
   for (const auto& a : arguments) {
     check(a.defined() && !a.traced(), "[compile] expected tensors with data as arguments, got {}",
           a.defined() ? "a traced value (compiled functions do not nest)" : "an empty handle");
     if (a.impl()->row_sparse) [[unlikely]]
       a.raw();  // programs read memory
   }
-  Entry& entry = entry_for(arguments);
+  Entry& entry = entry_for(arguments, rows);
   entry.inputs.clear();
   for (const auto& a : arguments) {
     entry.inputs.push_back(a.contiguous() ? a : densify(a));
@@ -171,14 +214,13 @@ TensorList CompiledFunction::call(std::span<const Tensor> arguments) {
   for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(densify(hidden));
   for (std::size_t i = 0; i < entry.slots.size(); ++i) reattach(entry.traced.accumulating[i], entry.slots[i]);
   for (std::size_t i = 0; i < entry.used.size(); ++i) reattach(entry.traced.consuming[i], entry.used[i]);
-  const Graph& graph = entry.traced.graph;
   for (std::size_t i = 0; i < entry.outputs.size(); ++i) {
     Tensor& out = entry.outputs[i];
     if (out.defined() && out.impl()->use_count() == 1 && out.impl()->storage->use_count() == 1) {
       out.impl()->extra.reset();
       continue;
     }
-    const TensorType& type = graph.value(graph.outputs[i]).type;
+    const TensorType& type = entry.output_types[i];
     out = empty(type.shape, type.dtype, entry.device);
   }
   try {

@@ -35,6 +35,11 @@ struct CompileTimes {
   std::string print() const;
 };
 
+// Rows of the whole batch, of which a call is given one rank's.
+struct GlobalRows {
+  std::int64_t rows = 0;
+};
+
 // A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and
 // run as one program from then on. Tensors it captures are read at every call, variables are updated, results are fresh
 // tensors unless the caller has let go of the last ones.
@@ -47,6 +52,12 @@ class CompiledFunction {
 
   TensorList call(std::span<const Tensor> arguments);
   void prepare(std::span<const Tensor> arguments);  // compiles as a call would, and runs nothing
+
+  // The call of one rank of several, all of which make it, with a strategy of one rank over a global program: arguments
+  // of rank > 0 hold this rank's rows (also none) of `all.rows` rows, the function is traced as if it had all of them,
+  // and results that are split by rows are this rank's.
+  TensorList call(std::span<const Tensor> arguments, GlobalRows all);
+  void prepare(std::span<const Tensor> arguments, GlobalRows all);
 
   // Of the program used last; throw before the first call.
   const Graph& traced_graph() const;  // as traced, before any pass
@@ -61,7 +72,8 @@ class CompiledFunction {
  private:
   struct Entry;
   struct State;
-  Entry& entry_for(std::span<const Tensor> arguments);
+  Entry& entry_for(std::span<const Tensor> arguments, std::int64_t rows);
+  TensorList run(std::span<const Tensor> arguments, std::int64_t rows);
   std::unique_ptr<State> state_;
 };
 

@@ -6,6 +6,7 @@
 #include "starling/ops/comm_world.h"
 #include "starling/runtime/lane_thread.h"
 #include "starling/runtime/rendezvous.h"
+#include "starling/tensor/allocator.h"
 #include "starling/tensor/device_memory.h"
 
 namespace starling {
@@ -18,6 +19,16 @@ struct Instance::Step {
   const Instruction* instruction;
 };
 
+namespace {
+
+Ref<Storage> make_arena(Device device, std::size_t bytes, const std::shared_ptr<Allocator>& from) {
+  if (!from) return new Storage(device, bytes);
+  const auto give_back = [from, bytes](void* data) { from->deallocate(data, bytes); };
+  return new Storage(device, from->allocate(bytes), bytes, give_back, false);
+}
+
+}  // namespace
+
 Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container,
                    const InstanceOptions& options)
     : executable_(std::move(executable)),
@@ -25,7 +36,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
       steps_(static_cast<std::size_t>(executable_->lanes())),
       done_(static_cast<std::size_t>(executable_->lanes())) {
   const Executable& exe = *executable_;
-  arena_ = new Storage(exe.device(), exe.arena_bytes());
+  arena_ = make_arena(exe.device(), exe.arena_bytes(), options_.arena_allocator);
   variables_ = container.bind(exe.graph());
   check_variables();
   for (const auto& constant : exe.graph().constants) {

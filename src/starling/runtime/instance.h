@@ -12,6 +12,7 @@
 
 namespace starling {
 
+class Allocator;
 class LaneThread;
 struct Resources;
 
@@ -22,6 +23,9 @@ struct InstanceOptions {
   // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
   // name the device and the op, and instructions that wait for other devices are launched one by one.
   bool part = false;
+  // Where the arena is to lie (memory that other ranks reach, pinned memory); null: the device's own allocator. It must
+  // give memory of that device.
+  std::shared_ptr<Allocator> arena_allocator = nullptr;
 };
 
 // The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and

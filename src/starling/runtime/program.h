@@ -39,6 +39,9 @@ class Program {
   virtual void set_profiler(Profiler* profiler) = 0;
   virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all ranks here
   virtual std::vector<PassReport> reports() const { return {}; }  // of the passes and of lowering (of rank 0)
+  // Of the outputs, where they are not those of the graph it was built from: one rank's rows of what is split. Empty:
+  // they are.
+  virtual std::vector<TensorType> output_types() const { return {}; }
 };
 
 // Where, when, what and by which route ranks exchange: it makes a program of a traced, global graph.

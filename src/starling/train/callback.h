@@ -16,6 +16,7 @@
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/evaluation.h"
 #include "starling/train/objective.h"
+#include "starling/train/ranks/step_note.h"
 #include "starling/train/run_state.h"
 
 namespace starling {
@@ -58,6 +59,8 @@ struct RunPlan {
   std::int64_t seed = 0;
   std::filesystem::path folder{};  // of the run; empty: it leaves no files
   std::vector<std::string> class_names{};
+  int rank = 0;  // of `ranks` that train together; rank 0 alone writes files and tells the user
+  int ranks = 1;
   struct PlannedMetric {
     std::string name;
     bool higher_is_better = true;
@@ -67,7 +70,10 @@ struct RunPlan {
   bool higher_is_better(const std::string& metric) const;
 };
 
-// A run as callbacks see it.
+class RankLink;
+
+// A run as callbacks see it. Where several ranks train together, each has one, with the same callbacks: what they decide
+// must follow from what is the same on all ranks, such as steps, metrics and clock().
 class Run {
  public:
   virtual ~Run() = default;
@@ -88,8 +94,16 @@ class Run {
 
   // Everything that resuming needs: parameters, buffers, optimizer, random state, data position, schedule, the state of
   // every callback. The tensors are those of the run, not copies. restore() puts one back, from resume() only.
-  virtual Checkpoint checkpoint() const = 0;
+  // With several ranks both are collective, and rank 0's is the whole one.
+  virtual Checkpoint checkpoint() = 0;
   virtual void restore(const Checkpoint& checkpoint) = 0;
+  // Whether the ranks have just met, so that a checkpoint is of one model; see RankStrategy::settled.
+  virtual bool settled() const { return true; }
+
+  virtual RankLink* link() { return nullptr; }  // to the other ranks; null: there are none
+  virtual double clock() const = 0;             // seconds, the same on all ranks; for rhythms
+  // Of every rank, as last told by it; empty: there are no others.
+  virtual std::span<const RankStats> ranks() const { return {}; }
 };
 
 // Something that happens beside the training. All functions are called on the training thread, callbacks in the order

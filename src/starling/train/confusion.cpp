@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "starling/base/error.h"
@@ -22,6 +23,17 @@ void Confusion::add(const Judged& batch, const char* who) {
     if (label >= classes_) fail("[{}] expected labels below {}, got {}", who, classes_, label);
     ++counts_[static_cast<std::size_t>(label * classes_ + largest(logits, classes_))];
   });
+}
+
+void Confusion::join(std::span<const double> sums) {
+  if (sums.empty()) return;
+  if (counts_.empty()) {
+    classes_ = std::llround(std::sqrt(static_cast<double>(sums.size())));
+    counts_.assign(sums.size(), 0);
+  }
+  check(counts_.size() == sums.size(), "[confusion] expected {} classes as in earlier batches, got other ones",
+        classes_);
+  for (std::size_t i = 0; i < sums.size(); ++i) counts_[i] += static_cast<std::int64_t>(sums[i]);
 }
 
 std::int64_t Confusion::total() const { return std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0}); }

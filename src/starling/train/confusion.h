@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ class Confusion {
  public:
   void add(const Judged& batch, const char* who);
   void reset() { counts_.clear(), classes_ = 0; }
+
+  std::vector<double> sums() const { return {counts_.begin(), counts_.end()}; }
+  void join(std::span<const double> sums);
 
   std::int64_t classes() const { return classes_; }
   std::int64_t at(std::int64_t label, std::int64_t predicted) const {

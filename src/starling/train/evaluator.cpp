@@ -1,5 +1,7 @@
 #include "starling/train/evaluator.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -7,6 +9,7 @@
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
 #include "starling/train/autocast.h"
+#include "starling/train/ranks/link.h"
 
 namespace starling {
 namespace {
@@ -86,36 +89,131 @@ Judged Evaluator::judged(const Batch& batch) {
 }
 
 // At the first sample. Threads and buffers of a data set that was evaluated before are used again.
-std::unique_ptr<Loader>& Evaluator::loader_of(const EvaluationData& data) {
+std::unique_ptr<Loader>& Evaluator::loader_of(const EvaluationData& data, const RankLink* shared) {
   if (!data.set) {
     check(data.shards.has_value(), "[evaluate] expected data, got none");
     stream_ = std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, options_.loader);
     return stream_;
   }
-  if (data_ != data.set || !loader_) {
+  const bool shares = shared != nullptr;
+  if (data_ != data.set || !loader_ || loader_shares_ != shares) {
     loader_.reset();
     data_ = data.set;
-    loader_ = std::make_unique<Loader>(data.set, options_.loader);
+    loader_shares_ = shares;
+    LoaderOptions options = options_.loader;
+    if (shares) {
+      options.rank = shared->rank();
+      options.ranks = shared->size();
+      options.deal = true;
+    }
+    loader_ = std::make_unique<Loader>(data.set, options);
   } else {
     loader_->seek({});
   }
   return loader_;
 }
 
+void Evaluator::reset_metrics() const {
+  for (const auto& [name, metric] : options_.metrics) metric->reset();
+}
+
 Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names) {
   const EvalMode eval(net_);
-  for (const auto& [name, metric] : options_.metrics) metric->reset();
-  Evaluation evaluation;
+  reset_metrics();
+  std::int64_t samples = 0;
   Loader& loader = *loader_of(data);
   while (const Batch* batch = loader.next()) {
     const Judged one = judged(*batch);
     for (const auto& [name, metric] : options_.metrics) metric->add(one);
-    evaluation.samples += batch->size;
+    samples += batch->size;
   }
+  return told(samples, class_names);
+}
+
+Evaluation Evaluator::told(std::int64_t samples, const std::vector<std::string>& class_names) const {
+  Evaluation evaluation{.samples = samples};
   for (const auto& [name, metric] : options_.metrics) {
     evaluation.metrics[name] = metric->value();
     if (auto table = metric->table(class_names); !table.empty()) evaluation.tables[name] = std::move(table);
   }
+  return evaluation;
+}
+
+namespace {
+
+std::string bytes_of(const std::vector<double>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
+}
+std::vector<double> numbers_in(const std::string& bytes) {
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+}  // namespace
+
+// What each own batch came to: its samples, then for every metric how many numbers it has, and those.
+std::vector<double> Evaluator::judge_share(const EvaluationData& data, const RankLink& link) {
+  std::vector<double> all;
+  Loader& loader = *loader_of(data, &link);
+  while (const Batch* batch = loader.next()) {
+    const Judged one = judged(*batch);
+    all.push_back(static_cast<double>(batch->size));
+    for (const auto& [name, metric] : options_.metrics) {
+      metric->reset();
+      metric->add(one);
+      const std::vector<double> sums = *metric->sums();
+      all.push_back(static_cast<double>(sums.size()));
+      all.insert(all.end(), sums.begin(), sums.end());
+    }
+  }
+  return all;
+}
+
+// Batch after batch, as one judge would have gone through them.
+std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
+  std::vector<std::vector<double>> numbers;
+  for (const auto& share : shares) numbers.push_back(numbers_in(share));
+  std::vector<std::size_t> next(shares.size(), 0);
+  std::int64_t samples = 0;
+  reset_metrics();
+  for (std::size_t rank = 0; next[rank] < numbers[rank].size(); rank = (rank + 1) % shares.size()) {
+    const std::span<const double> share = numbers[rank];
+    std::size_t& at = next[rank];
+    samples += static_cast<std::int64_t>(share[at++]);
+    for (const auto& [name, metric] : options_.metrics) {
+      const auto count = static_cast<std::size_t>(share[at++]);
+      metric->join(share.subspan(at, count));
+      at += count;
+    }
+  }
+  return samples;
+}
+
+Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
+                               bool equal) {
+  if (link.size() == 1) return evaluate(data, class_names);
+  const auto can_be_shared = [](const NamedMetric& one) { return one.metric->sums().has_value(); };
+  reset_metrics();
+  if (equal && data.set && std::all_of(options_.metrics.begin(), options_.metrics.end(), can_be_shared)) {
+    const EvalMode eval(net_);
+    const auto shares = link.gather(bytes_of(judge_share(data, link)));
+    Evaluation evaluation = told(join_shares(shares), class_names);
+    if (!link.leads()) evaluation.tables.clear();
+    return evaluation;
+  }
+  Evaluation evaluation;
+  std::vector<double> numbers;
+  if (link.leads()) {
+    evaluation = evaluate(data, class_names);
+    numbers.push_back(static_cast<double>(evaluation.samples));
+    for (const auto& [name, value] : evaluation.metrics) numbers.push_back(value);
+  }
+  numbers = numbers_in(link.broadcast(bytes_of(numbers)));
+  evaluation.samples = static_cast<std::int64_t>(numbers[0]);
+  for (const auto& [name, metric] : options_.metrics) evaluation.metrics[name] = 0;
+  std::size_t next = 1;
+  for (auto& [name, value] : evaluation.metrics) value = numbers[next++];
   return evaluation;
 }
 

@@ -15,6 +15,8 @@
 
 namespace starling {
 
+class RankLink;
+
 // A data set, or shards that are read one after another.
 struct EvaluationData {
   std::shared_ptr<const Dataset> set{};
@@ -37,6 +39,11 @@ class Evaluator {
   Evaluator(nn::Module& net, ObjectivePtr objective, EvaluatorOptions options);
 
   Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names = {});
+  // The same for all ranks of a run. Where their weights are `equal`, each judges some of the batches, and all come to
+  // the result of one; otherwise, and where data or metrics cannot be shared out, rank 0 judges for all. Tables are on
+  // rank 0.
+  Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
+                      bool equal);
   Tensor predict(std::span<const Tensor> fields);  // f32, on the CPU
   void predict(const EvaluationData& data,
                const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
@@ -46,7 +53,11 @@ class Evaluator {
  private:
   TensorList judge(std::span<const Tensor> in);
   Judged judged(const Batch& batch);
-  std::unique_ptr<Loader>& loader_of(const EvaluationData& data);
+  std::unique_ptr<Loader>& loader_of(const EvaluationData& data, const RankLink* shared = nullptr);
+  void reset_metrics() const;
+  std::vector<double> judge_share(const EvaluationData& data, const RankLink& link);
+  std::int64_t join_shares(const std::vector<std::string>& shares);
+  Evaluation told(std::int64_t samples, const std::vector<std::string>& class_names) const;
   std::vector<Tensor> on_device(std::span<const Tensor> fields) const;
 
   nn::Module& net_;
@@ -64,6 +75,7 @@ class Evaluator {
   CompiledFunction predict_;
   std::shared_ptr<const Dataset> data_;  // of the loader, which is kept for the next time
   std::unique_ptr<Loader> loader_;
+  bool loader_shares_ = false;  // it makes this rank's batches only
   std::unique_ptr<Loader> stream_;
 };
 

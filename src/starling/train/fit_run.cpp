@@ -21,19 +21,27 @@ constexpr double kLossMemory = 0.98;  // of the loss that the progress line show
 
 constexpr double kLowestScale = 1.0 / 16384;  // of f16 losses: below, the network itself overflows
 
+double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-RunPlan make_plan(const TrainerOptions& options, const Loader& loader, std::vector<std::string> class_names) {
+RunPlan make_plan(const TrainerOptions& options, const Loader& loader, const RankLink* link,
+                  std::vector<std::string> class_names) {
   RunPlan plan{.epochs = options.epochs,
                .batch = options.batch,
                .seed = options.seed,
                .folder = options.folder,
                .class_names = std::move(class_names)};
-  if (loader.samples_per_epoch() > 0) {
+  if (link != nullptr) {
+    plan.rank = link->rank();
+    plan.ranks = link->size();
+  }
+  const bool told = !loader.streams() || plan.ranks == 1;  // a rank knows no more than its own shards
+  if (told && loader.samples_per_epoch() > 0) {
     plan.samples_per_epoch = loader.samples_per_epoch();
     plan.steps_per_epoch = ceil_div(loader.batches_per_epoch(), options.accumulate);
     plan.steps = plan.steps_per_epoch * options.epochs;
@@ -46,9 +54,9 @@ RunPlan make_plan(const TrainerOptions& options, const Loader& loader, std::vect
 
 FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names)
     : parts_(parts),
-      loader_(loader),
+      feed_(loader, parts.link),
       test_(std::move(test)),
-      plan_(make_plan(parts.options, loader, std::move(class_names))),
+      plan_(make_plan(parts.options, loader, parts.link, std::move(class_names))),
       progress_(parts.options.progress) {
   for (const auto& [name, metric] : parts.evaluator.metrics())
     plan_.metrics.push_back({name, metric->higher_is_better()});
@@ -60,6 +68,7 @@ void FitRun::each(void (Callback::*event)(Run&)) {
 
 // The steps count from 0, wherever the generator stood.
 void FitRun::begin() {
+  began_ = steady_seconds();
   manual_seed(parts_.options.seed);
   state_.base_lr = rate_ = parts_.optimizer.lr();
   parts_.net.train();
@@ -74,6 +83,7 @@ void FitRun::begin() {
   shown_loss_ = state_.mean_loss();
   rate_ = parts_.optimizer.lr();
   each(&Callback::begin);
+  begin_ranks();
 }
 
 bool FitRun::finished() const {
@@ -82,18 +92,41 @@ bool FitRun::finished() const {
 }
 
 bool FitRun::stopping() {
-  interrupted_ = interrupted_ || (parts_.options.stop && parts_.options.stop());
+  // Ranks leave together: they ask when they tell each other.
+  if (!parts_.link) interrupted_ = interrupted_ || (parts_.options.stop && parts_.options.stop());
   return interrupted_;
 }
 
 void FitRun::stop(std::string reason) {
-  if (ended_by_.empty()) ended_by_ = reason.empty() ? "a callback" : std::move(reason);
+  std::string& ended = parts_.link ? end_wanted_ : ended_by_;
+  if (ended.empty()) ended = reason.empty() ? "a callback" : std::move(reason);
 }
 
+// A rank that fails takes the others with it: they would wait for it in vain.
 FitResult FitRun::run() {
+  if (!parts_.link) return run_all();
+  const auto tell = [&](std::string_view why) {
+    if (parts_.options.failed) parts_.options.failed(why);
+    parts_.link->abort(why);
+  };
+  try {
+    return run_all();
+  } catch (const std::exception& error) {
+    tell(error.what());
+    throw;
+  } catch (...) {
+    tell("an exception that is no std::exception");
+    throw;
+  }
+}
+
+double FitRun::clock() const { return parts_.link ? clock_ : steady_seconds(); }
+
+FitResult FitRun::run_all() {
   allocator(kCpu).reset_peak();
   begin();
   while (!finished() && !stopping()) run_epoch();
+  settle();
   const bool within_epoch = state_.position.sample != 0;
   if (interrupted_) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && within_epoch && state_.evaluated_step != state_.step) evaluate_now();
@@ -102,7 +135,7 @@ FitResult FitRun::run() {
   each(&Callback::end);
   FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
   each(&Callback::finished);
-  if (!plan_.folder.empty()) {
+  if (!plan_.folder.empty() && plan_.rank == 0) {
     if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
   }
   return result;
@@ -116,13 +149,13 @@ void FitRun::run_epoch() {
     if (!epoch_over_ && (finished() || stopping())) return;
   }
   const DataPosition ended = state_.position;
-  state_.position = loader_.position();
+  state_.position = feed_.position();
   end_epoch(ended);
 }
 
 const Batch* FitRun::next_batch() {
   const auto asked = Clock::now();
-  const Batch* batch = loader_.next();
+  const Batch* batch = feed_.next();
   report_.wait_seconds += seconds_between(asked, Clock::now());
   return batch;
 }
@@ -142,14 +175,17 @@ bool FitRun::run_step() {
     }
     if (batches == 0) begin_step(*batch);
     parts_.programs.add(*batch);
-    report_.samples += batch->size;
+    report_.samples += parts_.link ? batch->total : batch->size;
+    note_.stats.samples += batch->size;
     report_.fields = {batch->fields.data(), batch->fields.size()};
-    state_.position = loader_.position();
+    state_.position = feed_.position();
   }
   take(parts_.programs.end());
   report_.seconds = seconds_between(start, Clock::now());
   state_.seconds += report_.seconds;
   state_.wait_seconds += report_.wait_seconds;
+  note_.stats.seconds += report_.seconds;
+  note_.stats.data_wait += report_.wait_seconds;
   return true;
 }
 
@@ -163,7 +199,7 @@ void FitRun::begin_step(const Batch& first) {
     wants.activations |= more.activations;
     wants.prediction |= more.prediction;
   }
-  parts_.programs.begin(wants);
+  parts_.programs.begin(wants, state_.step);
 }
 
 // Written only when it changes: compiled steps on several ranks hand every change round.
@@ -189,15 +225,27 @@ void FitRun::take(StepPrograms::Result result) {
     check(parts_.programs.loss_scale() >= kLowestScale,
           "[train] expected gradients that fit into f16 at some loss scale, got overflows down to {} at step {}",
           parts_.programs.loss_scale(), state_.step + 1);
-  } else {
+  } else if (global_loss()) {
     check_loss();
-    state_.epoch_loss += result.loss * result.weight;
-    state_.epoch_weight += result.weight;
-    shown_loss_ =
-        state_.step == first_step_ ? result.loss : kLossMemory * shown_loss_ + (1 - kLossMemory) * result.loss;
+    add_loss(result.loss, result.weight);
+  } else {
+    const int sharing =
+        strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks tell of these rows
+    note_.weight = result.weight / sharing;
+    note_.loss = result.loss * note_.weight;
+    note_.not_finite = std::isfinite(result.loss) ? 0 : 1;
+    if (loss_shown_) report_.loss = last_loss_;  // of all ranks, as far as it is known
   }
   state_.samples += report_.samples;
   ++state_.step;
+}
+
+void FitRun::add_loss(double loss, double weight) {
+  state_.epoch_loss += loss * weight;
+  state_.epoch_weight += weight;
+  shown_loss_ = loss_shown_ ? kLossMemory * shown_loss_ + (1 - kLossMemory) * loss : loss;
+  last_loss_ = loss;
+  loss_shown_ = true;
 }
 
 void FitRun::check_loss() const {
@@ -211,19 +259,23 @@ void FitRun::after_step() {
   each(&Callback::step);
   const std::int64_t every = parts_.options.evaluate_every;
   if (every > 0 && state_.step % every == 0) evaluate_now();
+  agree(false);
   // Where the epoch is over, the state belongs to its end, which comes now.
   if (!epoch_over_) each(&Callback::settled);
 }
 
 void FitRun::end_epoch(DataPosition ended) {
+  agree(true);  // the losses that are still on their way are of this epoch
   if (state_.evaluated_step != state_.step) evaluate_now();
   progress_.finish(progress_state(ended));
   each(&Callback::epoch);
+  agree(true);
   each(&Callback::settled);
 }
 
 void FitRun::evaluate_now() {
   state_.evaluated_step = state_.step;
+  if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
   evaluation_ = evaluate();
   state_.metrics = evaluation_.metrics;
   if (evaluation_.samples == 0) return;
@@ -236,7 +288,11 @@ void FitRun::evaluate_now() {
 
 Evaluation FitRun::evaluate() {
   if (test_.empty()) return {};
-  return parts_.evaluator.evaluate(test_, plan_.class_names);
+  if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
+  const bool equal = strategy().settled() || strategy().settles_to_evaluate();  // it has settled just now
+  // Statistics that each rank keeps of its own rows: rank 0's are the model's.
+  if (equal) parts_.link->broadcast(trained_state().buffers);
+  return parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
 }
 
 void FitRun::report(const std::string& name, double value) { evaluation_.metrics[name] = state_.metrics[name] = value; }
@@ -271,14 +327,18 @@ Summary FitRun::summary() const {
           .peak_bytes = allocator(kCpu).stats().peak_bytes,
           .weights_hash = weights_hash(weights),
           .wait_share = state_.wait_share(),
-          .skipped = state_.skipped};
+          .skipped = state_.skipped,
+          .strategy = parts_.link ? strategy().name() : std::string(),
+          .ranks = ranks_summary_};
 }
 
-Checkpoint FitRun::checkpoint() const {
+Checkpoint FitRun::checkpoint() {
   nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
   if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();
-  extra["data"] = loader_.state();
-  return run_checkpoint(state_.step, run_parts(), std::move(extra));
+  extra["data"] = feed_.state();
+  Checkpoint made = run_checkpoint(state_.step, run_parts(), std::move(extra));
+  if (parts_.link) add_ranks(made);
+  return made;
 }
 
 void FitRun::restore(const Checkpoint& checkpoint) {
@@ -292,7 +352,10 @@ void FitRun::restore(const Checkpoint& checkpoint) {
   }
   for (const auto& text : restore_run(checkpoint, run_parts())) note(text);
   evaluation_.metrics = state_.metrics;
-  loader_.restore(checkpoint.extra.value("data", nlohmann::json()));
+  const std::string told = feed_.restore(checkpoint.extra.value("data", nlohmann::json()), state_.position);
+  state_.position = feed_.position();
+  if (!told.empty()) note(told);
+  if (parts_.link) keep_ranks(checkpoint);
 }
 
 RunParts FitRun::run_parts() const { return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks}; }

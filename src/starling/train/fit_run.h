@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "starling/train/evaluator.h"
+#include "starling/train/ranks/feed.h"
+#include "starling/train/ranks/link.h"
 #include "starling/train/run_checkpoint.h"
 #include "starling/train/step_programs.h"
 #include "starling/train/trainer.h"
@@ -23,6 +25,7 @@ class FitRun final : public Run {
     const std::vector<CallbackPtr>& callbacks;
     StepPrograms& programs;
     Evaluator& evaluator;
+    RankLink* link = nullptr;  // to the other ranks; null: there are none
   };
   FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names);
 
@@ -37,14 +40,38 @@ class FitRun final : public Run {
   const Evaluation& evaluation() const override { return evaluation_; }
   CompiledFunction& program() override { return parts_.programs.main_program(); }
   void stop(std::string reason) override;
-  void note(std::string_view text) override { progress_.note(text); }
+  void note(std::string_view text) override {
+    if (plan_.rank == 0) progress_.note(text);
+  }
   Evaluation evaluate() override;
   void report(const std::string& name, double value) override;
-  Checkpoint checkpoint() const override;
+  Checkpoint checkpoint() override;
   void restore(const Checkpoint& checkpoint) override;
+  bool settled() const override {
+    return !parts_.link || strategy().settled() || strategy().meets_after(state_.step - 1);
+  }
+  RankLink* link() override { return parts_.link; }
+  double clock() const override;
+  std::span<const RankStats> ranks() const override { return stats_; }
 
  private:
+  FitResult run_all();
   void begin();
+  void begin_ranks();
+  void restore_rank();
+  RankStrategy& strategy() const { return parts_.link->strategy(); }
+  // The program's loss is that of all rows.
+  bool global_loss() const { return !parts_.link || (strategy().global_program() && strategy().groups() == 1); }
+  TrainedState trained_state() const;
+  StepNote note_of_step();
+  void agree(bool all);
+  void consume(const std::vector<StepNote>& notes);
+  void compare_replicas();
+  void add_ranks(Checkpoint& checkpoint);
+  void keep_ranks(const Checkpoint& checkpoint);
+  void sum_up_ranks();
+  void add_loss(double loss, double weight);
+  void settle();
   bool finished() const;
   bool stopping();
   void run_epoch();
@@ -64,7 +91,7 @@ class FitRun final : public Run {
   RunParts run_parts() const;
 
   Parts parts_;
-  Loader& loader_;
+  RankFeed feed_;
   EvaluationData test_;
   RunPlan plan_;
   Progress progress_;
@@ -74,12 +101,22 @@ class FitRun final : public Run {
   std::vector<ProgressMetric> shown_metrics_;
   std::int64_t first_step_ = 0;
   double shown_loss_ = 0;
+  double last_loss_ = 0;
+  bool loss_shown_ = false;
   double rate_ = 0;          // the learning rate now
   bool epoch_over_ = false;  // the loader has said so
   bool explained_ = false;
   bool resuming_ = false;
   bool interrupted_ = false;
   std::string ended_by_;
+  std::string end_wanted_;  // by a callback here, until all ranks have heard of it
+  double began_ = 0;        // by the clock of this rank
+  double clock_ = 0;        // of rank 0, as last told
+  std::int64_t compared_step_ = 0;  // when replicas were last compared
+  StepNote note_{};         // what this rank will tell of the step that was made
+  std::vector<RankStats> stats_;
+  std::vector<RankSummary> ranks_summary_;
+  std::vector<NamedTensor> saved_;  // what a checkpoint holds of this rank alone, until its strategy has begun
 };
 
 }  // namespace starling

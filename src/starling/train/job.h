@@ -13,6 +13,8 @@
 #include "starling/data/source.h"
 #include "starling/data/stream.h"
 #include "starling/data/transform.h"
+#include "starling/dist/strategy/strategy_kinds.h"
+#include "starling/dist/strategy/topology.h"
 #include "starling/optim/groups.h"
 #include "starling/optim/optimizer_kinds.h"
 #include "starling/optim/schedule_kinds.h"
@@ -111,10 +113,15 @@ struct TrainJob {
 
 struct DistributeJob {
   std::int64_t workers = 1;
-  bool deterministic = false;
-  std::int64_t shards = 12;
+  std::string backend = "auto";
   std::int64_t threads = 0;
+  enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
+  std::optional<Topology> topology{};  // none: one group of all workers
+  bool check = true;
+  std::int64_t hash_every = 100;
   static Settings settings();
+
+  Chosen<StrategyMaker> strategy = strategy_kinds().by_name("allreduce");
 };
 
 // What `starling train` is asked to do.

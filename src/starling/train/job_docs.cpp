@@ -98,7 +98,12 @@ std::string job_docs() {
                                         row("metrics", "list", "what evaluations tell"));
   out += "`early_stop`:\n\n" + table<EarlyStopJob>() + "`average`:\n\n" + table<AverageJob>();
   out += "Objectives:\n\n" + kinds_table(objective_kinds()) + "Metrics:\n\n" + kinds_table(metric_kinds());
-  out += "## distribute\n" + table<DistributeJob>();
+  out += "## distribute\n" + table<DistributeJob>() + "`topology`:\n\n" + table<Topology>();
+  out += fmt::format(
+             "A strategy by `{}` ({} when none is given), with options of its own ([training on several workers]"
+             "(distributed.md)):\n\n",
+             kStrategyKey, kDefaultStrategy) +
+         kinds_table(strategy_kinds());
   out += "## monitor\n" + table<MonitorOptions>();
   return out;
 }

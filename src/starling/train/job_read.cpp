@@ -91,17 +91,42 @@ TrainJob read_train(const ConfigNode& node) {
   return job;
 }
 
-DistributeJob read_distribute(const ConfigNode& node) { return read_settings<DistributeJob>(node); }
+DistributeJob read_distribute(const ConfigNode& node) {
+  DistributeJob job;
+  const JobSection own = distribute_section();
+  const auto given = node.find(kStrategyKey);
+  job.strategy = strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node,
+                                               node, joined(keys_of(own.settings), own.lists));
+  read_settings(own.settings, node, &job, joined(keys_of(job.strategy.kind->settings), own.lists));
+  return job;
+}
+
+// Workers may be told by their groups alone.
+void check_topology(DistributeJob& job, const ConfigNode& node) {
+  if (!job.topology) return;
+  const ConfigNode given = node.at("topology");
+  const Topology& t = *job.topology;
+  if (t.servers() != 0 || t.server_groups != 0)
+    given.refuse(fmt::format("no servers with {}, which has none", job.strategy.name), t.describe());
+  if (!node.find("workers")) job.workers = t.workers();
+  if (t.workers() != job.workers)
+    given.refuse(fmt::format("groups that come to {} workers", job.workers), t.describe());
+  if (t.worker_groups > 1 && job.strategy.name == kDefaultStrategy)
+    given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
+}
 
 // What two sections must agree on.
 void check_pieces(const Job& job, const ConfigNode& node) {
   const DistributeJob& d = job.distribute;
-  if (d.deterministic && d.shards < d.workers)
-    node.refuse(fmt::format("at least {} shards, one a worker", d.workers), std::to_string(d.shards));
-  const std::int64_t pieces = d.deterministic ? d.shards : d.workers;
+  const nlohmann::json options = d.strategy.json();
+  const bool deterministic = options.value("deterministic", false);
+  const std::int64_t shards = options.value("shards", std::int64_t{0});
+  if (deterministic && shards < d.workers)
+    node.refuse(fmt::format("at least {} shards, one a worker", d.workers), std::to_string(shards));
+  const std::int64_t pieces = deterministic ? shards : d.workers;
   if (job.data.load.batch < pieces) {
     node.refuse(fmt::format("at most {} {}, one a sample of data.batch", job.data.load.batch,
-                            d.deterministic ? "shards" : "workers"),
+                            deterministic ? "shards" : "workers"),
                 std::to_string(pieces));
   }
 }
@@ -119,7 +144,11 @@ const std::vector<Reader>& readers() {
       [](const ConfigNode& top, Job& job) { job.schedule = read_schedule(top.find("schedule")); },
       [](const ConfigNode& top, Job& job) { job.pretrain = read_pretrain(top.find("pretrain")); },
       [](const ConfigNode& top, Job& job) { job.train = read_train(top.at("train")); },
-      [](const ConfigNode& top, Job& job) { job.distribute = read_distribute(section(top, "distribute")); },
+      [](const ConfigNode& top, Job& job) {
+        const ConfigNode node = section(top, "distribute");
+        job.distribute = read_distribute(node);
+        check_topology(job.distribute, node);
+      },
       [](const ConfigNode& top, Job& job) { job.monitor = read_settings<MonitorOptions>(section(top, "monitor")); },
   };
   return all;
@@ -135,6 +164,7 @@ std::vector<std::string> keys_of(const Settings& settings) {
 
 JobSection data_section() { return {LoadJob::settings(), {"augment", "transforms"}}; }
 JobSection optimizer_section() { return {{}, {"groups"}}; }
+JobSection distribute_section() { return {DistributeJob::settings(), {kStrategyKey}}; }
 
 Job read_job(const ConfigNode& top) {
   Job job;

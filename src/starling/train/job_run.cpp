@@ -4,10 +4,11 @@
 
 #include "starling/base/file.h"
 #include "starling/data/transformed_dataset.h"
-#include "starling/dist/strategy/data_parallel.h"
+#include "starling/nn/normalize.h"
 #include "starling/ops/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/job_ranks.h"
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/prepared_job.h"
 #include "starling/train/trainer.h"
@@ -16,13 +17,6 @@ namespace starling {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::shared_ptr<Strategy> make_strategy(const DistributeJob& job) {
-  if (job.workers == 1 && !job.deterministic) return nullptr;
-  return data_parallel({.workers = static_cast<int>(job.workers),
-                        .deterministic = job.deterministic,
-                        .shards = static_cast<int>(job.shards)});
-}
 
 LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> steps) {
   LoaderOptions made;
@@ -34,7 +28,7 @@ LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> step
   return made;
 }
 
-TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options) {
+TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options, const RankPlace& place) {
   const Job& job = prepared.job;
   TrainerOptions made;
   made.epochs = job.train.epochs;
@@ -51,8 +45,10 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.evaluate_every = job.train.evaluate_every;
   made.evaluate_batch = job.data.load.eval_batch;
   made.metrics = prepared.metrics;
-  made.threads = static_cast<int>(job.distribute.threads);
-  made.strategy = make_strategy(job.distribute);
+  made.threads = place.threads;
+  made.strategy = place.strategy;
+  made.hash_every = job.distribute.hash_every;
+  made.failed = place.failed;
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
   made.test_loader.drop_last = false;
@@ -87,6 +83,7 @@ class JobFile final : public Callback {
   explicit JobFile(const Job& job) : job_(job) {}
   std::string name() const override { return "job_file"; }
   void begin(Run& run) override {
+    if (run.plan().rank != 0) return;
     if (auto written = write_job(job_); !written) run.note("warning: " + written.error());
   }
 
@@ -100,7 +97,7 @@ class Pretrain final : public Callback {
   explicit Pretrain(const PreparedJob& prepared) : prepared_(prepared) {}
   std::string name() const override { return "pretrain"; }
   void begin(Run& run) override {
-    if (done_ || run.state().step > 0) return;
+    if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // the others get rank 0's weights
     check(prepared_.data.unlabelled != nullptr,
           "[pretrain] expected data that can be asked by number, got shards without an index");
     const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
@@ -156,25 +153,42 @@ nlohmann::json about(const Summary& summary) {
   return {{"step", summary.steps}, {"metrics", summary.metrics}, {"weights_hash", summary.weights_hash}};
 }
 
+// What the network must do, or the job leave, because there are other ranks.
+void fit_strategy(const PreparedJob& prepared, const RankStrategy& strategy) {
+  if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
+    check(strategy.global_program(),
+          "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
+          "global",
+          strategy.name());
+    nn::use_global_statistics(*prepared.net);
+  }
+  check(!prepared.job.train.average || !strategy.settles_to_evaluate(),
+        "[train] expected no train.average with {}, under which workers hold different weights, got one",
+        strategy.name());
+}
+
 }  // namespace
 
-TrainResult train(const Job& job, const TrainOptions& options) {
-  const PreparedJob prepared = prepare_job(job);
-  expect_folder(job.train.folder);
+TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place) {
+  const PreparedJob prepared = prepare_job(job, std::move(data));
+  const bool leads = place.rank() == 0;
+  if (leads) expect_folder(job.train.folder);
+  if (place.strategy) fit_strategy(prepared, *place.strategy);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),
                                   .best = told_name(prepared, job.train.best),
                                   .resume = job.train.resume});
-  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options));
+  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options, place));
   add_callbacks(trainer, prepared, options);
+  if (place.stepped) trainer.add(after_step([&](Run& run) { place.stepped(run.state().step); }));
   trainer.add(saver);
   FitResult fitted = trainer.fit(prepared.data.splits);
-  TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted};
+  TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted, .leads = leads};
   result.ended_by = std::move(fitted.ended_by);
   result.saved = saver->saved_step() == result.summary.steps;
-  if (!result.stopped && job.train.export_model) {
+  if (leads && !result.stopped && job.train.export_model) {
     const fs::path folder = job.train.folder / "model";
     // A network that cannot be saved as a graph has been trained all the same.
     const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });

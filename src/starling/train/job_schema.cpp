@@ -12,17 +12,18 @@ Json list_of(const Json& items, const char* doc) {
 
 // A map for each kind: its name, its options, and what the section has beside them.
 template <class Product>
-Json one_of(const Kinds<Product>& kinds, const Json& beside, const std::string& fallback = "") {
+Json one_of(const Kinds<Product>& kinds, const Json& beside, const std::string& fallback = "",
+            const char* key_of_name = "name") {
   Json alternatives = Json::array();
   for (const auto& [name, kind] : kinds.all()) {
     const nlohmann::json own = settings_schema(kind.settings, kind.defaults.get());
-    Json properties = {{"name", {{"const", name}}}};
+    Json properties = {{key_of_name, {{"const", name}}}};
     for (const auto& setting : kind.settings) properties[setting.key] = own.at("properties").at(setting.key);
     for (const auto& [key, value] : beside.items()) properties[key] = value;
     Json one = {{"type", "object"}, {"description", kind.doc}, {"properties", properties}};
     one["additionalProperties"] = false;
     Json required = Json::array();
-    if (name != fallback) required.push_back("name");
+    if (name != fallback) required.push_back(key_of_name);
     if (own.contains("required")) {
       for (const auto& key : own.at("required")) required.push_back(key.get<std::string>());
     }
@@ -109,7 +110,8 @@ Json job_schema() {
             {"schedule", or_null(item_of(optim::schedule_kinds()))},
             {"pretrain", or_null(item_of(zoo::pretrain_kinds()))},
             {"train", train_schema()},
-            {"distribute", ordered_schema<DistributeJob>()},
+            {"distribute",
+             one_of(strategy_kinds(), ordered_schema<DistributeJob>()["properties"], kDefaultStrategy, kStrategyKey)},
             {"monitor", ordered_schema<MonitorOptions>()}}},
           {"additionalProperties", false},
           {"required", Json::array({"model", "train"})},

@@ -16,16 +16,19 @@ struct JobSection {
 };
 JobSection data_section();
 JobSection optimizer_section();
+JobSection distribute_section();
 
 inline constexpr const char* kDefaultSource = "fashion_mnist";
 inline constexpr const char* kDefaultOptimizer = "sgd";
+inline constexpr const char* kDefaultStrategy = "allreduce";
+inline constexpr const char* kStrategyKey = "strategy";  // names the kind there, beside its options
 
 std::vector<std::string> keys_of(const Settings& settings);
 
 // A chosen kind and its options as JSON: {name: adam, lr: 0.001}.
 template <class Product>
-Json chosen_json(const Chosen<Product>& chosen) {
-  Json json = {{"name", chosen.name}};
+Json chosen_json(const Chosen<Product>& chosen, const char* key = "name") {
+  Json json = {{key, chosen.name}};
   for (const auto& setting : chosen.kind->settings) json[setting.key] = setting.value(chosen.options.get());
   return json;
 }

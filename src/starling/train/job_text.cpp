@@ -73,6 +73,13 @@ Json train_json(const TrainJob& job) {
   return json;
 }
 
+Json distribute_json(const DistributeJob& job) {
+  Json json = {{"workers", job.workers}};
+  add_all(json, chosen_json(job.strategy, kStrategyKey));
+  add_all(json, settings_ordered(DistributeJob::settings(), &job));
+  return json;
+}
+
 bool is_plain_key(const std::string& key) {
   return !key.empty() &&
          std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
@@ -124,13 +131,26 @@ Entries flat(const Json& job) {
 // What says only where files lie, how long to train, how often to save and what to look at. Everything else decides the
 // weights.
 bool is_free(const std::string& path, const Job& job) {
-  static const std::set<std::string_view> always = {
-      "data.folder",        "data.path",         "data.test",
-      "data.test_limit",    "data.eval_batch",   "data.workers",
-      "data.prefetch",      "train.folder",      "train.early_stop",
-      "train.keep",         "train.best",        "train.checkpoint_every",
-      "train.resume",       "train.export",      "train.checkpoint_seconds",
-      "distribute.workers", "distribute.threads"};
+  static const std::set<std::string_view> always = {"data.folder",
+                                                    "data.path",
+                                                    "data.test",
+                                                    "data.test_limit",
+                                                    "data.eval_batch",
+                                                    "data.workers",
+                                                    "data.prefetch",
+                                                    "train.folder",
+                                                    "train.early_stop",
+                                                    "train.keep",
+                                                    "train.best",
+                                                    "train.checkpoint_every",
+                                                    "train.resume",
+                                                    "train.export",
+                                                    "train.checkpoint_seconds",
+                                                    "distribute.workers",
+                                                    "distribute.threads",
+                                                    "distribute.backend",
+                                                    "distribute.check",
+                                                    "distribute.hash_every"};
   static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
   static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",
                                                       "data.evaluate"};
@@ -181,7 +201,7 @@ Json job_json(const Job& job) {
           {"schedule", job.schedule.kind ? chosen_json(*job.schedule.kind) : Json()},
           {"pretrain", job.pretrain.kind ? chosen_json(*job.pretrain.kind) : Json()},
           {"train", train_json(job.train)},
-          {"distribute", settings_ordered(DistributeJob::settings(), &job.distribute)},
+          {"distribute", distribute_json(job.distribute)},
           {"monitor", settings_ordered(MonitorOptions::settings(), &job.monitor)}};
 }
 

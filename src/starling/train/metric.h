@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,11 @@ class Metric {
   virtual double value() const = 0;  // NaN while nothing was added
   virtual void reset() = 0;
   virtual bool higher_is_better() const { return true; }
+  // For judges that share the batches: all that was added since reset() as numbers, and such numbers of another judge
+  // added to what is here. One batch apiece, joined in their order, comes to what add() makes of them. Not set: it
+  // wants to see every batch itself.
+  virtual std::optional<std::vector<double>> sums() const { return std::nullopt; }
+  virtual void join([[maybe_unused]] std::span<const double> sums) {}
   // More than the number: lines of columns, such as a confusion matrix. Names may be empty.
   virtual std::string table([[maybe_unused]] const std::vector<std::string>& class_names) const { return {}; }
 };

@@ -36,4 +36,17 @@ void for_each_label(const Judged& batch, const char* who, F f) {
 // sum / count; NaN of nothing.
 double ratio(double sum, double count);
 
+// Hits among so many: what most metrics of labels keep.
+struct Share {
+  std::int64_t hits = 0;
+  std::int64_t count = 0;
+
+  double value() const { return ratio(static_cast<double>(hits), static_cast<double>(count)); }
+  std::vector<double> sums() const { return {static_cast<double>(hits), static_cast<double>(count)}; }
+  void join(std::span<const double> sums) {
+    hits += static_cast<std::int64_t>(sums[0]);
+    count += static_cast<std::int64_t>(sums[1]);
+  }
+};
+
 }  // namespace starling

@@ -91,10 +91,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Modul
   return job.optimizer.kind.make()(optim::make_groups(net.named_parameters(), job.optimizer.groups));
 }
 
-PreparedJob prepare_job(const Job& job) {
+PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job.data)); }
+
+PreparedJob prepare_job(const Job& job, JobData data) {
   PreparedJob made;
   made.job = job;
-  made.data = load_job_data(job.data);
+  made.data = std::move(data);
   made.recipe = fit_model(made.job, made.data);
   if (made.job.model.net && !made.recipe.fields.empty()) {
     const Shape& wanted = made.recipe.fields[0].sample;

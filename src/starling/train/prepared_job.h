@@ -25,6 +25,8 @@ struct PreparedJob {
 // Throws when the files are not there, and when network, data and objective do not fit each other, saying what was
 // expected and what was given. Leaves the default generator as the seed makes it.
 PreparedJob prepare_job(const Job& job);
+// The same with data that was read before, which ranks of one process share.
+PreparedJob prepare_job(const Job& job, JobData data);
 
 // Metrics by these names, told as test_<name> or valid_<name>.
 std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<Metric>>>& chosen,

@@ -55,10 +55,16 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       optimizer_(optimizer),
       objective_(std::move(objective)),
       options_(options),
-      split_(options.accumulate > 1),
+      ranks_(std::dynamic_pointer_cast<RankStrategy>(options.strategy)),
+      global_(ranks_ && ranks_->global_program()),
+      exchanges_(ranks_ && ranks_->exchanges_gradients()),
+      split_(options.accumulate > 1 || exchanges_),
       device_(device_of(net)),
       inverse_(named_scalar("trainer.gradient_factor", 1, device_)) {
   if (options.precision == Precision::f16) scaler_.emplace();
+  check(!exchanges_ || !ranks_->updates() || (!scaler_ && options.clip_norm == 0 && options.clip_value == 0),
+        "[train] expected neither clipping nor f16 with {}, which makes the updates itself, got one of them",
+        ranks_ ? ranks_->name() : "");
 }
 
 std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
@@ -71,7 +77,8 @@ TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& want
   layout = {};
   const auto [made, activations] = run_forward(*objective_, net_, in, options_.precision, wants.activations);
   Tensor loss = made.loss;
-  if (kind == Kind::backward) {
+  // Gradients to be exchanged are means over this rank's rows; those of several batches are summed first.
+  if (kind == Kind::backward && !(exchanges_ && options_.accumulate == 1)) {
     const double share = 1 / static_cast<double>(options_.batch);  // keeps gradients about as large as those of a mean
     const auto samples = static_cast<double>(in[0].size(0));
     loss = made.weight.defined() ? mul(loss, mul(made.weight.detach(), share)) : mul(loss, samples * share);
@@ -128,13 +135,15 @@ StepPrograms::Program& StepPrograms::find(const StepWants& wants, Kind kind) {
   return program;
 }
 
-void StepPrograms::begin(const StepWants& wants) {
+void StepPrograms::begin(const StepWants& wants, std::int64_t step) {
   wants_ = wants;
+  step_ = step;
   result_ = {};
   loss_sum_ = 0;
 }
 
 void StepPrograms::add(const Batch& batch) {
+  if (ranks_ && !global_ && (batch.size == 0 || (exchanges_ && ranks_->closed(step_)))) return;
   Program& program = find(wants_, split_ ? Kind::backward : Kind::whole);
   std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());
   if (device_ != kCpu) {
@@ -142,11 +151,12 @@ void StepPrograms::add(const Batch& batch) {
     for (const auto& field : fields) moved_.push_back(to(field, device_));
     fields = moved_;
   }
-  const TensorList out = program.function->call(fields);
+  const std::int64_t rows = global_ ? ranks_->program_rows(batch.total) : batch.size;
+  const TensorList out = global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields);
   const Layout& layout = *program.layout;
   std::size_t next = 0;
   const double loss = out[next++].item();
-  const double weight = layout.weight ? out[next++].item() : static_cast<double>(batch.size);
+  const double weight = layout.weight ? out[next++].item() : static_cast<double>(rows);
   loss_sum_ += loss * weight;
   result_.weight += weight;
   if (layout.prediction) result_.values.prediction = out[next++];
@@ -164,13 +174,54 @@ void StepPrograms::take(const TensorList& out, const Layout& layout, std::size_t
 
 StepPrograms::Result StepPrograms::end() {
   result_.loss = result_.weight > 0 ? loss_sum_ / result_.weight : 0;
-  if (split_) update();
+  double weight = result_.weight;
+  if (exchanges_) {
+    weight = exchange();
+  } else if (split_ && (weight > 0 || !ranks_)) {
+    update();
+  }
+  if (ranks_) ranks_->after_update(step_, weight);
   return std::move(result_);
+}
+
+void StepPrograms::drop_gradients() const {
+  for (const auto& parameter : net_.parameters()) parameter.set_grad(Tensor());
+}
+
+// All ranks give as many gradients in the same order, whether they had rows or not. Returns the weight of the update
+// that was made, 0: none.
+double StepPrograms::exchange() {
+  const NoGrad no_grad;
+  const double weight = result_.weight;
+  const double factor =
+      options_.accumulate > 1 && weight > 0 ? static_cast<double>(options_.batch) / weight : 1;  // of sums to means
+  gradients_.clear();
+  for (const auto& [name, parameter] : net_.named_parameters()) {
+    Tensor gradient = parameter.grad();
+    if (!gradient.defined()) {
+      gradient = zeros(parameter.shape(), parameter.dtype(), parameter.device());
+    } else if (factor != 1 || gradient.impl()->row_sparse || !gradient.contiguous()) {
+      gradient = mul(dense(gradient), factor);
+    }
+    if (parameter.requires_grad()) parameter.set_grad(gradient);
+    gradients_.push_back({name, gradient});
+  }
+  GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
+  ranks_->exchange(step);
+  if (step.weight > 0 && !ranks_->updates()) {
+    update();
+  } else {
+    drop_gradients();
+  }
+  gradients_.clear();
+  return step.weight;
 }
 
 // The gradients that have been added, divided by their weight, make one update.
 void StepPrograms::update() {
-  const double factor = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
+  // What was exchanged is a mean already.
+  const double summed = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
+  const double factor = exchanges_ ? 1 : summed;
   copy_into(inverse_, to(from_doubles({&factor, 1}, {}), device_));
   Program& program = updates_[wants_.gradients ? 1 : 0];
   if (!program.function) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/data/loader.h"
+#include "starling/dist/strategy/rank_strategy.h"
 #include "starling/optim/loss_scaler.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/callback.h"
@@ -25,18 +26,19 @@ struct StepOptions {
 
 // The compiled programs of one training step. Normally one program does everything: forward, backward, clipping,
 // update. With several batches a step one program adds the gradients of a batch and another makes the update. Whatever
-// callbacks ask for is done by further programs, compiled when they first ask.
+// callbacks ask for is done by further programs, compiled when they first ask. With a strategy of one rank a batch holds
+// the rows of this rank; strategies that exchange gradients do so between the two programs.
 class StepPrograms {
  public:
   // The network and the optimizer must live as long.
   StepPrograms(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, const StepOptions& options);
 
   // A step is begin, add once or more, end. The report gets loss, weight, norm and values.
-  void begin(const StepWants& wants);
+  void begin(const StepWants& wants, std::int64_t step);  // number of the update, from 0
   void add(const Batch& batch);
   struct Result {
     double loss = 0;
-    double weight = 0;
+    double weight = 0;  // of the rows that the loss is the mean of: all, or this rank's where programs are its own
     double gradient_norm = 0;
     bool skipped = false;
     StepValues values{};
@@ -69,13 +71,18 @@ class StepPrograms {
   TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout);
   void finish(TensorList& out, Layout& layout);
   void update();
+  double exchange();
+  void drop_gradients() const;
   void take(const TensorList& out, const Layout& layout, std::size_t next);
 
   nn::Module& net_;
   optim::Optimizer& optimizer_;
   ObjectivePtr objective_;
   StepOptions options_;
-  bool split_;  // backward and update are two programs
+  std::shared_ptr<RankStrategy> ranks_;  // the strategy, where it is one of a rank
+  bool global_;                          // its programs are traced with the rows of all ranks
+  bool exchanges_;                       // gradients, between backward and update
+  bool split_;                           // backward and update are two programs
   Device device_;
   Tensor inverse_;  // a variable: what summed gradients are multiplied with before the update
   std::map<int, Program> programs_;
@@ -84,6 +91,8 @@ class StepPrograms {
   StepWants wants_{};
   Result result_{};
   double loss_sum_ = 0;
+  std::int64_t step_ = 0;
+  std::vector<NamedTensor> gradients_;  // of the step being exchanged
   std::vector<Tensor> moved_;  // fields on the device of the network
 };
 

@@ -3,11 +3,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "starling/base/result.h"
+#include "starling/train/ranks/step_note.h"
 
 namespace starling {
+
+// One of several ranks that trained together, and what its strategy counted.
+struct RankSummary {
+  RankStats stats{};
+  nlohmann::json counters = nlohmann::json::object();
+};
 
 // What a run came to. A number that is not finite is written as null.
 struct Summary {
@@ -19,6 +28,8 @@ struct Summary {
   std::string weights_hash{};
   double wait_share = 0;     // of the training time that went by waiting for data
   std::int64_t skipped = 0;  // updates, because gradients overflowed in f16
+  std::string strategy{};    // by which ranks trained together; empty: there was one worker
+  std::vector<RankSummary> ranks{};
 };
 
 std::string to_json(const Summary& summary);

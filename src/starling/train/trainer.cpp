@@ -33,6 +33,35 @@ TrainerOptions checked(TrainerOptions o) {
   return o;
 }
 
+std::shared_ptr<RankStrategy> rank_strategy(const TrainerOptions& o) {
+  return std::dynamic_pointer_cast<RankStrategy>(o.strategy);
+}
+
+// Other ranks train with the same options, but one writes and tells.
+TrainerOptions of_rank(TrainerOptions o) {
+  const auto strategy = rank_strategy(o);
+  if (!strategy) return o;
+  if (strategy->shards() > 0) o.threads = 1;  // the order of sums must not depend on the machine
+  if (strategy->rank() == 0) return o;
+  o.progress.mode = ProgressMode::off;
+  o.explain = nullptr;
+  return o;
+}
+
+// This rank's part of the data: rows of every batch, or shards of its own.
+void cut_for_rank(LoaderOptions& loader, const RankStrategy& strategy, bool stream) {
+  loader.rank = strategy.rank();
+  loader.ranks = strategy.world();
+  if (!stream) {
+    loader.groups = strategy.groups();
+    loader.shards = strategy.shards();
+    return;
+  }
+  check(loader.batch >= loader.ranks, "[Trainer] expected a batch of at least one sample a rank, got {} for {} ranks",
+        loader.batch, loader.ranks);
+  loader.batch = strategy.rows(loader.batch).size;
+}
+
 EvaluatorOptions evaluator_options(const TrainerOptions& o) {
   LoaderOptions loader = o.test_loader;
   loader.batch = o.evaluate_batch;
@@ -46,7 +75,8 @@ struct Trainer::Parts {
       : net(net_),
         optimizer(optimizer_),
         objective(std::move(objective_)),
-        options(checked(std::move(options_))),
+        options(checked(of_rank(std::move(options_)))),
+        link(rank_strategy(options) ? std::make_unique<RankLink>(rank_strategy(options)) : nullptr),
         programs(net, optimizer, objective,
                  {.batch = options.batch,
                   .accumulate = options.accumulate,
@@ -58,8 +88,8 @@ struct Trainer::Parts {
         evaluator(net, objective, evaluator_options(options)) {}
 
   FitResult fit(Loader& loader, EvaluationData test, std::vector<std::string> class_names) {
-    FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator}, loader, std::move(test),
-               std::move(class_names));
+    FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader,
+               std::move(test), std::move(class_names));
     return run.run();
   }
 
@@ -67,6 +97,7 @@ struct Trainer::Parts {
   optim::Optimizer& optimizer;
   ObjectivePtr objective;
   TrainerOptions options;
+  std::unique_ptr<RankLink> link;  // to the other ranks; null: there are none
   std::vector<CallbackPtr> callbacks;
   StepPrograms programs;
   Evaluator evaluator;
@@ -91,6 +122,7 @@ FitResult Trainer::fit(const DataSplits& data) {
   LoaderOptions options = o.loader;
   options.batch = o.batch;
   options.seed = static_cast<std::uint64_t>(o.seed);
+  if (parts_->link) cut_for_rank(options, parts_->link->strategy(), !data.train);
   const bool valid = data.valid || data.valid_shards;
   EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};
   if (data.train) {
@@ -113,6 +145,8 @@ FitResult Trainer::fit(Loader& train, std::shared_ptr<const Dataset> test) {
 }
 
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
+  if (parts_->link && parts_->link->strategy().settled())
+    return parts_->evaluator.evaluate({.set = data}, {}, *parts_->link, true);
   return parts_->evaluator.evaluate({.set = data});
 }
 

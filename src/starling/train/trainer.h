@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "starling/data/loader.h"
@@ -40,14 +41,18 @@ struct TrainerOptions {
   std::int64_t evaluate_batch = 500;
   std::vector<NamedMetric> metrics{};  // empty: those of the objective
 
-  int threads = 0;                       // of all workers together; 0: as many as there are cores
-  std::shared_ptr<Strategy> strategy{};  // data_parallel({.workers = 2}), …; null: one worker
+  int threads = 0;  // of all workers together; of this rank where the strategy is one of a rank; 0: all cores
+  // data_parallel({.workers = 2}), …; null: one worker. With one of a rank (RankStrategy) every rank makes a trainer,
+  // a network and an optimizer of its own, with the same options, and all call the same functions.
+  std::shared_ptr<Strategy> strategy{};
+  std::int64_t hash_every = 100;  // steps between two comparisons of the weights of all ranks; 0: none
   StreamOptions stream{};                // of data that is shards without an index
   LoaderOptions test_loader{};           // of evaluations; order and batch are set likewise
   LoaderOptions loader{};                // batch, seed and start are set by the trainer
 
   ProgressOptions progress{};
   std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
+  std::function<void(std::string_view why)> failed{};  // of ranks: told what this one throws before the others hear it
   std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
   // What must be the same for a checkpoint to be gone on with, and how it is called: {"optimizer.lr", "0.05"}.
   std::map<std::string, std::string> identity{};

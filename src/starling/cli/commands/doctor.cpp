@@ -9,9 +9,12 @@
 
 #include "starling/base/parallel.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/doctor_comm.h"
 #include "starling/data/fashion_mnist.h"
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
+#include "starling/dist/comm/transport/gloo_comm.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/registry.h"
 #include "starling/tensor/device_memory.h"
@@ -76,8 +79,6 @@ void tell_data() {
                          folder.string()));
 }
 
-struct NoOptions {};
-
 void tell_formats() {
   const auto part = [](const char* what, bool there, const char* package) {
     return there ? std::string(what) : fmt::format("no {} (apt install {}, then build again)", what, package);
@@ -87,7 +88,14 @@ void tell_formats() {
                    part("TFRecord examples", has_example(), "libprotobuf-dev protobuf-compiler")));
 }
 
-int run(const NoOptions&) {
+void tell_comm() {
+  line("ranks",
+       fmt::format("threads, {}, {}", has_gloo() ? "Gloo (TCP)" : "no Gloo (apt install libgloo-dev, then build again)",
+                   has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
+}
+
+int run(const CommCheck& comm) {
+  if (comm.wanted) return check_comm(comm);
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
   line("CPU", model.empty() ? "unknown" : model);
@@ -103,6 +111,7 @@ int run(const NoOptions&) {
   tell_cuda();
   tell_tensorboard();
   tell_formats();
+  tell_comm();
   tell_data();
   return kOk;
 }
@@ -113,8 +122,14 @@ int run(const NoOptions&) {
 namespace starling {
 
 void register_command_doctor(cli::Commands& into) {
-  into.add<cli::NoOptions>("doctor", "Tells what it found on this machine, and how to get what is missing",
-                           {{"doctor", "a line for each thing found or missing"}}, cli::run);
+  auto [app, o] = into.add<cli::CommCheck>(
+      "doctor", "Tells what it found on this machine, and how to get what is missing",
+      {{"doctor", "a line for each thing found or missing"},
+       {"doctor --comm -n 4", "latency and bandwidth between 4 ranks: threads, and processes over each backend"}},
+      cli::run);
+  app.add_flag("--comm", o.wanted, "Measures what ranks need to reach each other");
+  app.add_option("-n,--ranks", o.ranks, "Number of ranks for --comm")->capture_default_str();
+  app.add_option("--backend", o.backend, "threads, shared, gloo or mpi alone, for --comm");
 }
 
 }  // namespace starling

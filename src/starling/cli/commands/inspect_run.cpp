@@ -19,6 +19,23 @@ struct Options {
   std::string run;
 };
 
+// A line for each rank, its waits by operation and what its strategy counted.
+void print_ranks(const nlohmann::ordered_json& ranks) {
+  for (const auto& rank : ranks) {
+    std::string more;
+    for (const auto& [op, seconds] : rank.at("wait").items())
+      more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
+    fmt::print(
+        "{:<12} {:.0f} samples/s, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
+        "{:.2f} MB\n",
+        fmt::format("rank {}", rank.at("rank").get<int>()), rank.at("samples_per_s").get<double>(),
+        100 * rank.at("data_wait").get<double>(), 100 * rank.at("comm_wait").get<double>(),
+        more.empty() ? "none" : more.substr(2), rank.at("sent").get<double>() / 1e6,
+        rank.at("received").get<double>() / 1e6);
+    if (!rank.at("counters").empty()) fmt::print("{:<12} {}\n", "", rank.at("counters").dump());
+  }
+}
+
 void print_summary(const fs::path& run) {
   const auto text = read_file(run / "summary.json", 1 << 20);
   if (!text) {
@@ -28,6 +45,8 @@ void print_summary(const fs::path& run) {
   const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
   check(summary.is_object(), "[inspect] {}: expected a summary, got something else", (run / "summary.json").string());
   for (const auto& [key, value] : summary.items()) {
+    if (key == "ranks") print_ranks(value);
+    if (value.is_array()) continue;
     if (!value.is_object()) fmt::print("{:<12} {}\n", key, value.dump());
     if (!value.is_object()) continue;
     for (const auto& [name, number] : value.items()) fmt::print("{:<12} {}\n", name, number.dump());

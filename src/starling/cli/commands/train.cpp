@@ -18,6 +18,7 @@ struct Options : JobFile {
   std::string resume;
   std::string trace;
   bool explain = false;
+  ProcessFlags processes;
 };
 
 volatile std::sig_atomic_t stop_signal = 0;  // a signal handler can reach nothing else
@@ -49,9 +50,11 @@ int run(const Options& options) {
   train_options.stop = [] { return stop_signal != 0; };
   train_options.trace = options.trace;
   if (options.explain) train_options.explain = &std::cout;
+  train_options.processes = options.processes;
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
   const TrainResult result = train(job, train_options);
+  if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 tells
   if (result.stopped) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps,
                result.saved ? "the same command goes on from there" : "the state could not be saved");
@@ -75,6 +78,7 @@ void register_command_train(cli::Commands& into) {
       "train", "Trains the network of a job file",
       {{"train examples/fashion_lenet.yaml", "trains to the end of the job, or goes on where an earlier run stopped"},
        {"train job.yaml --set optimizer.lr=0.1 --set train.folder=runs/b", "the same with two values changed"},
+       {"train job.yaml --set distribute.workers=4", "with four workers, threads of this process"},
        {"train job.yaml --resume none --progress plain", "starts over; whole lines instead of a bar"}},
       cli::run);
   cli::add_job_options(app, o);
@@ -82,6 +86,9 @@ void register_command_train(cli::Commands& into) {
   app.add_option("--resume", o.resume, "auto: from the newest checkpoint; none: from the beginning");
   app.add_option("--trace", o.trace, "Writes a Chrome trace of some steps to this file");
   app.add_flag("--explain", o.explain, "Prints the compiled step");
+  app.add_option("--rank", o.processes.rank, "Number of this process among those of the run, unless its starter tells");
+  app.add_option("--world", o.processes.world, "How many processes there are");
+  app.add_option("--address", o.processes.address, "host:port where they meet");
 }
 
 }  // namespace starling

@@ -16,21 +16,25 @@ enum class CommOp : std::uint8_t {
   reduce_scatter,
   all_gather,
   all_to_all,
+  gather,
+  scatter,
   sum_shards,
   barrier,
   split,
   send,
   recv
 };
-inline constexpr int kCommOpCount = 10;
+inline constexpr int kCommOpCount = 12;
 
-// How elements combine, always in rank order. mean is for floating point only; booleans take max (or) and min (and)
-// only. f16 and bf16 accumulate in f32; integers wrap; NaN wins over any number in max and min.
+// How elements combine: in rank order where the backend is rank_ordered, else in a fixed order of its own. mean is for
+// floating point only; booleans take max (or) and min (and) only. f16 and bf16 accumulate in f32; integers wrap; NaN
+// wins over any number in max and min.
 enum class CommReduce : std::uint8_t { sum, mean, max, min, product };
 
 std::string_view name(CommOp op);
 std::string_view name(CommReduce reduce);
 constexpr bool is_point_to_point(CommOp op) { return op == CommOp::send || op == CommOp::recv; }
+constexpr bool has_root(CommOp op) { return op == CommOp::broadcast || op == CommOp::gather || op == CommOp::scatter; }
 
 using CommClock = std::chrono::steady_clock;
 using CommTime = CommClock::time_point;
@@ -45,7 +49,7 @@ struct Call {
   CommOp op = CommOp::barrier;
   DType dtype = DType::u8;
   CommReduce reduce = CommReduce::sum;
-  int peer = -1;                              // root of a broadcast, partner of a send or recv
+  int peer = -1;                              // root of a broadcast, gather or scatter; partner of a send or recv
   std::int64_t count = 0;                     // elements of a buffer; per rank for gather, scatter and all_to_all
   std::span<const std::int64_t> counts = {};  // per rank, when they differ; count is then their sum
   std::int64_t shards = 1;                    // sum_shards: vectors this rank holds

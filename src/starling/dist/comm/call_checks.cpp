@@ -30,13 +30,24 @@ void check_overlap(const Call& call, Range send, Range recv, bool in_place, std:
        send.bytes, send.begin, recv.bytes, recv.begin);
 }
 
+void check_on_root(const Call& call, const void* buffer, Range range, std::string_view which) {
+  if (buffer == nullptr && range.bytes > 0)
+    fail("[{}] expected a {} buffer of {} bytes on the root, got null", name(call.op), which, range.bytes);
+}
+
+// Ops with a buffer made of one piece for each rank.
+bool in_pieces(CommOp op) {
+  return op == CommOp::reduce_scatter || op == CommOp::all_gather || op == CommOp::all_to_all || op == CommOp::gather ||
+         op == CommOp::scatter;
+}
+
 void check_buffers(const Call& call, const CommGroup& group) {
   const auto size = static_cast<std::int64_t>(size_of(call.dtype));
-  const bool pieces = call.op == CommOp::reduce_scatter || call.op == CommOp::all_gather;
+  const bool pieces = in_pieces(call.op) && call.op != CommOp::all_to_all;
   const std::int64_t whole = whole_length(call, group.size) * size;
   const std::int64_t piece = pieces ? piece_length(call, group.rank) * size : whole;
   const auto offset = static_cast<std::uintptr_t>(pieces ? piece_offset(call, group.rank) * size : 0);
-  const bool gathers = call.op == CommOp::all_gather;
+  const bool gathers = call.op == CommOp::all_gather || call.op == CommOp::gather;
   const Range send = range(call.send, gathers ? piece : whole * call.shards);
   const Range recv = range(call.recv, gathers ? whole : piece);
   switch (call.op) {
@@ -47,6 +58,14 @@ void check_buffers(const Call& call, const CommGroup& group) {
       return check_overlap(call, send, recv, recv.begin == send.begin + offset, " or recv this rank's piece of send");
     case CommOp::all_gather:
       return check_overlap(call, send, recv, send.begin == recv.begin + offset, " or send this rank's piece of recv");
+    case CommOp::gather:
+      if (call.peer != group.rank) return;
+      check_on_root(call, call.recv, recv, "recv");
+      return check_overlap(call, send, recv, send.begin == recv.begin + offset, " or send the root's piece of recv");
+    case CommOp::scatter:
+      if (call.peer != group.rank) return;
+      check_on_root(call, call.send, send, "send");
+      return check_overlap(call, send, recv, recv.begin == send.begin + offset, " or recv the root's piece of send");
     case CommOp::all_to_all: return check_overlap(call, send, recv, false, "");
     default: return;
   }
@@ -63,12 +82,12 @@ void check_reduction(const Call& call) {
 }
 
 void check_peer(const Call& call, const CommGroup& group) {
-  if (call.op != CommOp::broadcast && !is_point_to_point(call.op)) return;
-  const std::string_view what = call.op == CommOp::broadcast ? "root" : "peer";
+  if (!has_root(call.op) && !is_point_to_point(call.op)) return;
+  const std::string_view what = has_root(call.op) ? "root" : "peer";
   check(call.peer >= 0 && call.peer < group.size, "[{}] expected a {} in [0, {}), got {}", name(call.op), what,
         group.size, call.peer);
-  check(call.op == CommOp::broadcast || call.peer != group.rank, "[{}] expected another rank, got this rank {}",
-        name(call.op), call.peer);
+  check(has_root(call.op) || call.peer != group.rank, "[{}] expected another rank, got this rank {}", name(call.op),
+        call.peer);
 }
 
 }  // namespace
@@ -83,9 +102,7 @@ std::int64_t piece_length(const Call& call, int rank) {
 }
 
 std::int64_t whole_length(const Call& call, int world) {
-  const bool pieces =
-      call.op == CommOp::reduce_scatter || call.op == CommOp::all_gather || call.op == CommOp::all_to_all;
-  return pieces && call.counts.empty() ? call.count * world : call.count;
+  return in_pieces(call.op) && call.counts.empty() ? call.count * world : call.count;
 }
 
 void check_counts(CommOp op, std::span<const std::int64_t> counts, int world) {

@@ -70,6 +70,43 @@ Work Comm::all_to_all(const void* send, void* recv, std::int64_t count, DType dt
   return submit({.op = CommOp::all_to_all, .dtype = dtype, .count = count, .send = send, .recv = recv}, options);
 }
 
+Work Comm::gather(const void* send, void* recv, std::int64_t count, DType dtype, int root, const CallOptions& options) {
+  return submit({.op = CommOp::gather, .dtype = dtype, .peer = root, .count = count, .send = send, .recv = recv},
+                options);
+}
+
+Work Comm::gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
+                  const CallOptions& options) {
+  check_counts(CommOp::gather, counts, size());
+  return submit({.op = CommOp::gather,
+                 .dtype = dtype,
+                 .peer = root,
+                 .count = total(counts),
+                 .counts = counts,
+                 .send = send,
+                 .recv = recv},
+                options);
+}
+
+Work Comm::scatter(const void* send, void* recv, std::int64_t count, DType dtype, int root,
+                   const CallOptions& options) {
+  return submit({.op = CommOp::scatter, .dtype = dtype, .peer = root, .count = count, .send = send, .recv = recv},
+                options);
+}
+
+Work Comm::scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
+                   const CallOptions& options) {
+  check_counts(CommOp::scatter, counts, size());
+  return submit({.op = CommOp::scatter,
+                 .dtype = dtype,
+                 .peer = root,
+                 .count = total(counts),
+                 .counts = counts,
+                 .send = send,
+                 .recv = recv},
+                options);
+}
+
 Work Comm::send(const void* data, std::int64_t count, DType dtype, int to, const CallOptions& options) {
   return submit({.op = CommOp::send, .dtype = dtype, .peer = to, .count = count, .send = data}, options);
 }

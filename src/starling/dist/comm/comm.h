@@ -7,16 +7,22 @@
 
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/standing.h"
 #include "starling/dist/comm/work.h"
 
 namespace starling {
+
+class Allocator;
 
 struct CommCapabilities {
   std::string_view backend;
   bool direct_memory = false;  // ranks read each other's buffers: nothing is copied on the way
   bool sum_shards = false;     // Comm::sum_shards is native; the free function ordered_sum works either way
+  bool rank_ordered = false;   // reductions combine in rank order, rounding once: the bits of the serial loop
   bool deterministic = false;  // equal inputs give equal bits, whatever the order of arrival
   bool survives_loss = false;  // a lost peer is an error, not the end of the process
+  bool device_memory = false;  // buffers lie in the memory of this rank's GPU
+  bool checks_calls = false;   // calls that meet and disagree are an error that names both sides
 };
 
 // Who this rank is in which group.
@@ -50,6 +56,10 @@ class Comm {
   const Journal& journal() const { return *journal_; }  // counters and flight recorder
   virtual CommCapabilities capabilities() const = 0;
 
+  // Memory of this rank that the others can reach: collectives whose buffers all lie in it copy nothing on the way. Null
+  // where a backend has none. What it gives outlives the communicator.
+  virtual std::shared_ptr<Allocator> arena() const { return nullptr; }
+
   Work broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options = {});
 
   // In place: send == recv. All ranks end with the same bits.
@@ -72,6 +82,20 @@ class Comm {
   Work all_to_all(const void* send, void* recv, std::int64_t count_per_pair, DType dtype,
                   const CallOptions& options = {});
 
+  // recv: on the root, the pieces of all ranks in rank order; elsewhere ignored, null will do. In place on the root:
+  // send is its piece in recv.
+  Work gather(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, int root,
+              const CallOptions& options = {});
+  Work gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
+              const CallOptions& options = {});
+
+  // send: on the root, the pieces for all ranks in rank order; elsewhere ignored, null will do. recv: this rank's
+  // piece. In place on the root: recv is its piece in send.
+  Work scatter(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, int root,
+               const CallOptions& options = {});
+  Work scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
+               const CallOptions& options = {});
+
   Work send(const void* data, std::int64_t count, DType dtype, int to, const CallOptions& options = {});
   Work recv(void* data, std::int64_t count, DType dtype, int from, const CallOptions& options = {});
   Work barrier(const CallOptions& options = {});
@@ -90,6 +114,12 @@ class Comm {
   // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason. Any thread.
   virtual void abort(std::string_view reason) = 0;
 
+  // What this rank lets the others know of itself, and the last that has arrived of what another has told. Neither
+  // waits for anybody; the latest replaces what was told before. Any thread. A backend that cannot carry it hears
+  // nothing.
+  virtual void tell([[maybe_unused]] const Standing& standing) {}
+  virtual Standing heard([[maybe_unused]] int rank) { return {}; }
+
  protected:
   Comm(CommGroup group, std::shared_ptr<Journal> journal) : group_(std::move(group)), journal_(std::move(journal)) {}
 
@@ -102,12 +132,15 @@ class Comm {
   virtual bool await(const Ticket& ticket, CommTime deadline) = 0;
   virtual void expire(const Ticket& ticket) = 0;
   virtual std::unique_ptr<Comm> make_part(const Call& call) = 0;
+  // Collective. A group of the same ranks for what decorators send around, of host memory always.
+  virtual std::unique_ptr<Comm> make_side(std::string_view name) { return split(0, rank(), {.name = name}); }
 
   static Ticket start(Comm& inner, const Call& call) { return inner.start(call); }
   static bool poll(Comm& inner, const Ticket& ticket) { return inner.poll(ticket); }
   static bool await(Comm& inner, const Ticket& ticket, CommTime deadline) { return inner.await(ticket, deadline); }
   static void expire(Comm& inner, const Ticket& ticket) { inner.expire(ticket); }
   static std::unique_ptr<Comm> make_part(Comm& inner, const Call& call) { return inner.make_part(call); }
+  static std::unique_ptr<Comm> make_side(Comm& inner, std::string_view name) { return inner.make_side(name); }
 
   // A decorator of inner belongs to the same group and shares its journal.
   explicit Comm(const Comm* inner) : group_(inner->group_), journal_(inner->journal_) {}

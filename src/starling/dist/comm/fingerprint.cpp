@@ -56,7 +56,7 @@ std::string describe(const Fingerprint& f) {
   if (reduces(f.op)) text += fmt::format("({})", name(f.reduce));
   if (f.op != CommOp::barrier && f.op != CommOp::split) text += fmt::format(" {} x {}", name(f.dtype), f.count);
   if (f.name[0] != '\0') text += fmt::format(" '{}'", f.name.data());
-  if (f.op == CommOp::broadcast) text += fmt::format(" root {}", f.root);
+  if (has_root(f.op)) text += fmt::format(" root {}", f.root);
   if (is_point_to_point(f.op)) text += fmt::format(" from rank {}", f.root);
   return text + fmt::format(" #{}", f.sequence);
 }

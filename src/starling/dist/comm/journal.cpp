@@ -79,18 +79,29 @@ std::uint64_t Journal::last_finished() const {
   return last_finished_;
 }
 
-std::string Journal::dump() const {
+template <class Line>
+std::string Journal::lines(Line line) const {
   std::scoped_lock lock(mutex_);
   const std::uint64_t first = records_made_ > kRecords ? records_made_ - kRecords : 0;
   const CommTime now = CommClock::now();
   std::string text;
-  for (std::uint64_t i = first; i < records_made_; ++i) {
-    const Record& r = records_[i % kRecords];
-    text +=
-        fmt::format("  {} {:.1f} ms ago: {}\n", describe(r.fingerprint), milliseconds(now - r.start),
-                    r.ended ? fmt::format("finished after {:.3f} ms", milliseconds(r.end - r.start)) : "not finished");
-  }
+  for (std::uint64_t i = first; i < records_made_; ++i) text += line(records_[i % kRecords], now);
   return text;
+}
+
+std::string Journal::dump() const {
+  return lines([](const Record& r, CommTime now) {
+    return fmt::format(
+        "  {} {:.1f} ms ago: {}\n", describe(r.fingerprint), milliseconds(now - r.start),
+        r.ended ? fmt::format("finished after {:.3f} ms", milliseconds(r.end - r.start)) : "not finished");
+  });
+}
+
+std::string Journal::waiting() const {
+  return lines([](const Record& r, CommTime now) {
+    if (r.ended) return std::string();
+    return fmt::format("  {} since {:.3f} s\n", describe(r.fingerprint), milliseconds(now - r.start) * 1e-3);
+  });
 }
 
 }  // namespace starling

@@ -55,6 +55,8 @@ class Journal {
 
   // One line per operation, oldest first.
   std::string dump() const;
+  // The same of those that were started and not seen to end, with how long ago that was.
+  std::string waiting() const;
 
  private:
   struct Record {
@@ -63,6 +65,9 @@ class Journal {
     CommTime end = {};
     bool ended = false;
   };
+
+  template <class Line>
+  std::string lines(Line line) const;  // line(record, now), of each record, oldest first
 
   mutable std::mutex mutex_;
   std::uint64_t collectives_ = 0;

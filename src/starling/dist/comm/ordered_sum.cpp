@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -28,29 +27,69 @@ void sum_blocks(DType dtype, const std::vector<const void*>& sources, std::int64
   }
 }
 
-// Gathers all ranks' shards a stripe of columns at a time, so that the extra memory is bounded, and adds them in order.
-void sum_by_gathering(Comm& comm, const void* shards, std::int64_t shard_count, void* result, std::int64_t count,
-                      DType dtype, const CallOptions& options) {
-  constexpr std::int64_t kStripe = 64 * 1024;
-  const auto size = static_cast<std::int64_t>(size_of(dtype));
-  std::vector<std::int64_t> held(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(&shard_count, held.data(), 1, DType::i64, options).wait();
-  const std::int64_t total = std::accumulate(held.begin(), held.end(), std::int64_t{0});
-  const std::int64_t widest = std::min(kStripe, count);
-  std::vector<std::byte> own(static_cast<std::size_t>(shard_count * widest * size));
-  std::vector<std::byte> all(static_cast<std::size_t>(total * widest * size));
-  std::vector<std::int64_t> counts(held.size());
-  for (std::int64_t b = 0; b < count; b += kStripe) {
-    const std::int64_t n = std::min(kStripe, count - b);
-    for (std::int64_t k = 0; k < shard_count; ++k) {
-      std::memcpy(own.data() + k * n * size, static_cast<const std::byte*>(shards) + (k * count + b) * size,
-                  static_cast<std::size_t>(n * size));
-    }
-    std::transform(held.begin(), held.end(), counts.begin(), [&](std::int64_t k) { return k * n; });
-    comm.all_gather(own.data(), all.data(), counts, dtype, options).wait();
-    sum_blocks(dtype, rows_of(all.data(), total, n * size), n, static_cast<std::byte*>(result) + b * size);
+// A stripe of columns at a time, so that the extra memory is bounded, each rank owns a piece of the columns: it gets
+// all shards' values of it, adds them in order and gives the sum to the others. With s shards a rank that is
+// (s+1)(P-1)/P bytes a byte of the result, instead of s(P-1) if everyone gathered everything.
+class SumByOwners {
+ public:
+  SumByOwners(Comm& comm, const void* shards, std::int64_t shard_count, std::int64_t count, DType dtype,
+              const CallOptions& options)
+      : comm_(comm),
+        shards_(static_cast<const std::byte*>(shards)),
+        shard_count_(shard_count),
+        count_(count),
+        dtype_(dtype),
+        size_(static_cast<std::int64_t>(size_of(dtype))),
+        options_(options),
+        held_(static_cast<std::size_t>(comm.size())),
+        counts_(held_.size()) {
+    comm_.all_gather(&shard_count_, held_.data(), 1, DType::i64, options_).wait();
+    most_ = *std::max_element(held_.begin(), held_.end());
   }
-}
+
+  void run(void* result) {
+    constexpr std::int64_t kStripe = 64 * 1024;
+    for (std::int64_t b = 0; b < count_; b += kStripe)
+      sum(b, std::min(kStripe, count_ - b), static_cast<std::byte*>(result) + b * size_);
+  }
+
+ private:
+  // Columns [begin, begin + columns) of all shards into result.
+  void sum(std::int64_t begin, std::int64_t columns, std::byte* result) {
+    const auto world = static_cast<std::int64_t>(held_.size());
+    const std::int64_t width = (columns + world - 1) / world, row = width * size_;
+    out_.resize(static_cast<std::size_t>(world * most_ * row));
+    in_.resize(out_.size());
+    for (std::int64_t d = 0; d < world; ++d) {
+      const std::int64_t first = std::min(columns, d * width), length = std::min(width, columns - first);
+      counts_[static_cast<std::size_t>(d)] = length;
+      for (std::int64_t k = 0; k < shard_count_ && length > 0; ++k) {
+        std::memcpy(out_.data() + (d * most_ + k) * row, shards_ + (k * count_ + begin + first) * size_,
+                    static_cast<std::size_t>(length * size_));
+      }
+    }
+    comm_.all_to_all(out_.data(), in_.data(), most_ * width, dtype_, options_).wait();
+    std::vector<const void*> sources;
+    for (std::int64_t r = 0; r < world; ++r) {
+      const auto rows = rows_of(in_.data() + r * most_ * row, held_[static_cast<std::size_t>(r)], row);
+      sources.insert(sources.end(), rows.begin(), rows.end());
+    }
+    const std::int64_t own = counts_[static_cast<std::size_t>(comm_.rank())];
+    std::byte* piece = result + std::min(columns, comm_.rank() * width) * size_;
+    sum_blocks(dtype_, sources, own, piece);
+    comm_.all_gather(piece, result, counts_, dtype_, options_).wait();
+  }
+
+  Comm& comm_;
+  const std::byte* shards_;
+  std::int64_t shard_count_, count_;
+  DType dtype_;
+  std::int64_t size_;
+  const CallOptions& options_;
+  std::vector<std::int64_t> held_, counts_;
+  std::int64_t most_ = 0;  // shards of the rank that has most: what each sends, some of it unused
+  std::vector<std::byte> out_, in_;
+};
 
 }  // namespace
 
@@ -64,7 +103,7 @@ void ordered_sum(Comm& comm, const void* shards, std::int64_t shard_count, void*
     return comm.all_reduce(result, result, count, dtype, CommReduce::sum, options).wait();
   }
   if (comm.capabilities().sum_shards) return comm.sum_shards(shards, shard_count, result, count, dtype, options).wait();
-  sum_by_gathering(comm, shards, shard_count, result, count, dtype, options);
+  SumByOwners(comm, shards, shard_count, count, dtype, options).run(result);
 }
 
 }  // namespace starling

@@ -126,7 +126,22 @@ void reduce_as(CommReduce reduce, std::span<const void* const> sources, std::int
   }
 }
 
+template <class T>
+void divide_as(T* data, std::int64_t count, int divisor) {
+  if constexpr (kIsHalf<T>) {
+    for (std::int64_t i = 0; i < count; ++i)
+      data[i] = T::from_float(static_cast<float>(data[i]) / static_cast<float>(divisor));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    divide<T>(data, count, static_cast<std::size_t>(divisor));
+  }
+}
+
 }  // namespace
+
+void divide_block(DType dtype, void* data, std::int64_t count, int divisor) {
+  check(is_float(dtype), "[comm] expected a floating-point dtype to divide, got {}", name(dtype));
+  dispatch(dtype, [&]<class T>() { divide_as<T>(static_cast<T*>(data), count, divisor); });
+}
 
 void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> sources, std::int64_t offset,
                   std::int64_t count, void* out) {

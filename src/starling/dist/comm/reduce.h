@@ -17,4 +17,7 @@ inline constexpr std::int64_t kReduceBlock = 2048;
 void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> sources, std::int64_t offset,
                   std::int64_t count, void* out);
 
+// Divides in place, f16 and bf16 through f32; for the means of sums that were made in steps. Floating point only.
+void divide_block(DType dtype, void* data, std::int64_t count, int divisor);
+
 }  // namespace starling

@@ -9,7 +9,7 @@
 namespace starling {
 
 // A process's place among those of its run, and who told it.
-struct Place {
+struct WorldPlace {
   int rank = 0;
   int world = 1;
   int local_rank = 0;  // among the processes of this host
@@ -31,6 +31,6 @@ Variables process_environment();
 // The one reader of ranks: flags, our variables (STARLING_RANK, STARLING_WORLD, STARLING_ADDRESS, …), then those of
 // Open MPI, MPICH, Slurm, torchrun and Kubernetes, the first that is there. A set of which some are missing is a
 // failure that names them. Without any: alone.
-Result<Place> find_place(const PlaceFlags& flags, const Variables& variables = process_environment());
+Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables = process_environment());
 
 }  // namespace starling

@@ -1,15 +1,12 @@
 #include "starling/dist/strategy/data_parallel.h"
 
-#include <algorithm>
 #include <map>
 #include <thread>
 
 #include "starling/base/error.h"
-#include "starling/base/parallel.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/graph/partitioner.h"
-#include "starling/runtime/instance.h"
+#include "starling/dist/strategy/rank_program.h"
 #include "starling/runtime/lane_thread.h"
 
 namespace starling {
@@ -58,7 +55,7 @@ namespace {
 
 struct Rank {
   std::unique_ptr<Comm> comm;
-  std::unique_ptr<Instance> instance;
+  std::unique_ptr<RankProgram> program;
   std::unique_ptr<LaneThread> thread;  // none for rank 0
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
@@ -70,20 +67,13 @@ Tensor rows(const Tensor& tensor, const Piece& piece) {
   return view_of(tensor, shape, tensor.strides(), piece.begin * tensor.strides()[0]);
 }
 
-}  // namespace
-
+// The programs of all ranks, each on a thread, over global tensors.
 class DataParallelProgram final : public Program {
  public:
   using Refresh = std::function<void()>;
 
-  DataParallelProgram(std::vector<Rank> ranks, std::vector<PassContext> contexts, std::vector<bool> split_outputs,
-                      std::vector<PassReport> reports, Refresh before, Refresh after)
-      : ranks_(std::move(ranks)),
-        contexts_(std::move(contexts)),
-        split_outputs_(std::move(split_outputs)),
-        reports_(std::move(reports)),
-        before_(std::move(before)),
-        after_(std::move(after)) {
+  DataParallelProgram(std::vector<Rank> ranks, Refresh before, Refresh after)
+      : ranks_(std::move(ranks)), before_(std::move(before)), after_(std::move(after)) {
     for (std::size_t r = 1; r < ranks_.size(); ++r)
       ranks_[r].thread = std::make_unique<LaneThread>([this, r] { run_rank(r); });
   }
@@ -106,57 +96,42 @@ class DataParallelProgram final : public Program {
     after_();
   }
 
-  const Graph& graph() const override { return ranks_[0].instance->executable().graph(); }
+  const Graph& graph() const override { return first().graph(); }
 
   std::string explain() const override {
-    std::string text = fmt::format(
-        "data parallel over {} thread ranks{}\n", ranks_.size(),
-        contexts_[0].shards > 0 ? fmt::format(", deterministic with {} logical shards", contexts_[0].shards) : "");
-    return text + describe(reports_) + ranks_[0].instance->executable().explain();
+    const std::string shards =
+        first().shards() > 0 ? fmt::format(", deterministic with {} logical shards", first().shards()) : "";
+    return fmt::format("data parallel over {} thread ranks{}\n", ranks_.size(), shards) + describe(first().reports()) +
+           first().executable().explain();
   }
 
-  std::vector<PassReport> reports() const override { return reports_; }
+  std::vector<PassReport> reports() const override { return first().reports(); }
 
   void set_profiler(Profiler* profiler) override {
-    for (auto& rank : ranks_) rank.instance->set_profiler(profiler);
+    for (auto& rank : ranks_) rank.program->instance().set_profiler(profiler);
   }
 
   std::size_t memory_bytes() const override {
     std::size_t bytes = 0;
-    for (const auto& rank : ranks_) bytes += rank.instance->memory_bytes();
+    for (const auto& rank : ranks_) bytes += rank.program->instance().memory_bytes();
     return bytes;
   }
 
  private:
-  void run_rank(std::size_t r) {
-    const int before = thread_rank();
-    set_thread_rank(static_cast<int>(r));
-    try {
-      ranks_[r].instance->run(ranks_[r].inputs, ranks_[r].outputs);
-    } catch (const std::exception& e) {
-      ranks_[r].comm->abort(e.what());
-      set_thread_rank(before);
-      throw;
-    } catch (...) {
-      ranks_[r].comm->abort("an exception of unknown type");
-      set_thread_rank(before);
-      throw;
-    }
-    set_thread_rank(before);
-  }
+  const RankProgram& first() const { return *ranks_[0].program; }
+  void run_rank(std::size_t r) { ranks_[r].program->run(ranks_[r].inputs, ranks_[r].outputs); }
 
   // Views of the global tensors: nothing is copied.
   void share_out(std::size_t r, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     Rank& rank = ranks_[r];
+    const RankProgram& program = *rank.program;
     rank.inputs.clear();
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const bool split = i < contexts_[r].inputs.size() && contexts_[r].inputs[i].is_split();
-      rank.inputs.push_back(split ? rows(inputs[i], rows_of(inputs[i].shape()[0], contexts_[r])) : inputs[i]);
-    }
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      rank.inputs.push_back(program.splits_input(i) ? rows(inputs[i], program.rows(inputs[i].shape()[0])) : inputs[i]);
     if (rank.outputs.empty()) rank.outputs.resize(outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (split_outputs_[i]) {
-        rank.outputs[i] = rows(outputs[i], rows_of(outputs[i].shape()[0], contexts_[r]));
+      if (program.splits_output(i)) {
+        rank.outputs[i] = rows(outputs[i], program.rows(outputs[i].shape()[0]));
       } else if (r == 0) {
         rank.outputs[i] = outputs[i];
       } else if (!rank.outputs[i].defined()) {
@@ -166,29 +141,8 @@ class DataParallelProgram final : public Program {
   }
 
   std::vector<Rank> ranks_;
-  std::vector<PassContext> contexts_;
-  std::vector<bool> split_outputs_;
-  std::vector<PassReport> reports_;
   Refresh before_, after_;
 };
-
-DataParallel::DataParallel(DataParallelOptions options)
-    : options_(std::move(options)), replicas_(std::make_shared<Replicas>()) {
-  check(options_.workers >= 1 && options_.workers <= 256, "[data_parallel] expected 1 to 256 workers, got {}",
-        options_.workers);
-  check(!options_.deterministic || options_.shards >= options_.workers,
-        "[data_parallel] expected at least as many logical shards as workers, got {} for {}", options_.shards,
-        options_.workers);
-}
-
-DataParallel::~DataParallel() = default;
-
-std::string DataParallel::name() const {
-  return fmt::format("data_parallel({} thread ranks{})", options_.workers,
-                     options_.deterministic ? ", deterministic" : "");
-}
-
-namespace {
 
 std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options) {
   auto comms = make_thread_comms(options.workers);
@@ -213,55 +167,42 @@ std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options
   return wrapped;
 }
 
-// Arguments are split by rows; numbers are for everyone.
-std::vector<Placement> split_arguments(const Graph& global, std::size_t arguments) {
-  std::vector<Placement> placements;
-  for (std::size_t i = 0; i < arguments; ++i) {
-    const bool rows = global.value(global.inputs[i]).type.shape.rank() > 0;
-    placements.push_back(rows ? Placement::split(0) : Placement::replicate());
-  }
-  return placements;
-}
-
-int threads_each(const DataParallelOptions& options, const BuildOptions& build) {
-  if (options.deterministic) return 1;
-  if (options.threads_per_worker > 0) return options.threads_per_worker;
-  const int all = build.threads > 0 ? build.threads : num_threads();
-  return std::max(1, all / options.workers);
-}
-
 }  // namespace
+
+DataParallel::DataParallel(DataParallelOptions options)
+    : options_(std::move(options)), replicas_(std::make_shared<Replicas>()) {
+  check(options_.workers >= 1 && options_.workers <= 256, "[data_parallel] expected 1 to 256 workers, got {}",
+        options_.workers);
+  check(!options_.deterministic || options_.shards >= options_.workers,
+        "[data_parallel] expected at least as many logical shards as workers, got {} for {}", options_.shards,
+        options_.workers);
+}
+
+DataParallel::~DataParallel() = default;
+
+std::string DataParallel::name() const {
+  return fmt::format("data_parallel({} thread ranks{})", options_.workers,
+                     options_.deterministic ? ", deterministic" : "");
+}
 
 std::unique_ptr<Program> DataParallel::build(const Graph& global, const Container& container,
                                              const BuildOptions& build) {
-  auto comms = make_comms(options_);
+  const int threads = options_.deterministic ? 1 : threads_each(options_.threads_per_worker, options_.workers, build);
   std::vector<Rank> ranks;
-  std::vector<PassContext> contexts;
-  std::vector<PassReport> reports;
-  const int threads = threads_each(options_, build);
-  for (int r = 0; r < options_.workers; ++r) {
-    PassContext context{.world = options_.workers,
-                        .rank = r,
-                        .inputs = split_arguments(global, build.arguments),
-                        .shards = options_.deterministic ? options_.shards : 0,
-                        .shard_order = options_.shard_order,
-                        .threads = threads};
-    BuiltProgram built = build_program(global, context, threads, build);
-    if (r == 0) reports = std::move(built.reports);
-    Rank rank;
-    rank.comm = std::move(comms[static_cast<std::size_t>(r)]);
+  for (auto& comm : make_comms(options_)) {
+    const int r = comm->rank();
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
-    rank.instance = std::make_unique<Instance>(std::move(built.executable), own, InstanceOptions{rank.comm.get(), r});
+    const RankProgramOptions part{.comm = comm.get(),
+                                  .threads = threads,
+                                  .shards = options_.deterministic ? options_.shards : 0,
+                                  .shard_order = options_.shard_order};
+    Rank rank;
+    rank.program = std::make_unique<RankProgram>(global, own, build, part);
+    rank.comm = std::move(comm);
     ranks.push_back(std::move(rank));
-    contexts.push_back(std::move(context));
   }
-  std::vector<bool> split;
-  const Graph& local = ranks[0].instance->executable().graph();
-  for (ValueId out : local.outputs)
-    split.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
   return std::make_unique<DataParallelProgram>(
-      std::move(ranks), std::move(contexts), std::move(split), std::move(reports),
-      [replicas = replicas_] { replicas->refresh(); }, [replicas = replicas_] { replicas->agree(); });
+      std::move(ranks), [replicas = replicas_] { replicas->refresh(); }, [replicas = replicas_] { replicas->agree(); });
 }
 
 }  // namespace starling

@@ -2,21 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <system_error>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/train/ranks/link.h"
 
 namespace starling {
 namespace {
 
 namespace fs = std::filesystem;
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+constexpr std::int64_t kPatience = 64;  // steps that a checkpoint waits for ranks to meet
 
 fs::path beside(const fs::path& folder, const std::string& suffix) {
   return folder.parent_path() / (folder.filename().string() + suffix);
@@ -31,29 +29,39 @@ Checkpoints::Checkpoints(CheckpointsOptions options) : options_(std::move(option
 }
 
 void Checkpoints::attach(Run& run) {
+  writes_ = run.plan().rank == 0;
+  lowest_ = options_.lowest.value_or(!run.plan().higher_is_better(options_.best));
+  saved_step_ = tried_step_ = best_step_ = -1;
+  best_.reset();
+  tried_at_ = run.clock();
+  due_step_ = -1;
+  if (!writes_) return;
   check(!options_.folder.empty() || !run.plan().folder.empty(),
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
   saver_ = options_.background ? std::make_unique<BackgroundSaver>(*checkpoints_) : nullptr;
-  lowest_ = options_.lowest.value_or(!run.plan().higher_is_better(options_.best));
-  saved_step_ = tried_step_ = best_step_ = -1;
-  best_.reset();
-  tried_at_ = steady_seconds();
 }
 
 bool Checkpoints::resume(Run& run) {
-  if (checkpoints_->steps().empty()) return false;
-  if (options_.resume == Resume::none) {
-    step_aside(run);
-    return false;
-  }
-  auto loaded = checkpoints_->load_latest();
-  for (const auto& reason : loaded.value().skipped) run.note("warning: skipped a checkpoint: " + reason);
-  run.restore(loaded.value().checkpoint);
+  std::optional<Checkpoint> found = writes_ ? newest(run) : std::nullopt;
+  if (run.link() != nullptr) found = run.link()->share(std::move(found));  // one reads, all get it
+  if (!found) return false;
+  run.restore(*found);
   saved_step_ = tried_step_ = run.state().step;
   run.note(fmt::format("resuming {} at step {}", folder_.string(), run.state().step));
   return true;
+}
+
+std::optional<Checkpoint> Checkpoints::newest(Run& run) {
+  if (checkpoints_->steps().empty()) return std::nullopt;
+  if (options_.resume == Resume::none) {
+    step_aside(run);
+    return std::nullopt;
+  }
+  auto loaded = checkpoints_->load_latest();
+  for (const auto& reason : loaded.value().skipped) run.note("warning: skipped a checkpoint: " + reason);
+  return std::move(loaded.value().checkpoint);
 }
 
 // A later resume must not find steps of the old run, and nothing of it is to be lost either.
@@ -86,10 +94,15 @@ void Checkpoints::evaluated(Run& run) {
 
 void Checkpoints::epoch(Run&) { epoch_ended_ = true; }
 
-bool Checkpoints::due(const Run& run) const {
+// The same on all ranks. Where a strategy lets them meet now and then, the next meeting is waited for, unless that
+// takes long; the end of an epoch is not waited with.
+bool Checkpoints::due(Run& run) {
   if (epoch_ended_) return true;
-  if (options_.every_steps > 0 && run.state().step % options_.every_steps == 0) return true;
-  return options_.every_seconds > 0 && steady_seconds() - tried_at_ >= options_.every_seconds;
+  const std::int64_t step = run.state().step;
+  const bool now = (options_.every_steps > 0 && step % options_.every_steps == 0) ||
+                   (options_.every_seconds > 0 && run.clock() - tried_at_ >= options_.every_seconds);
+  if (now && due_step_ < 0) due_step_ = step;
+  return due_step_ >= 0 && (run.settled() || step - due_step_ >= kPatience);
 }
 
 void Checkpoints::settled(Run& run) {
@@ -103,15 +116,22 @@ void Checkpoints::settled(Run& run) {
 void Checkpoints::end(Run& run) {
   if (best_now_) save_best(run);
   best_now_ = false;
-  if (tried_step_ != run.state().step) save(run);
+  if (tried_step_ != run.state().step || due_step_ >= 0) save(run);
   if (saver_) tell(run, saver_->wait());
 }
 
+// All ranks take part in making it; one writes it.
 void Checkpoints::save(Run& run) {
   tried_step_ = run.state().step;
-  tried_at_ = steady_seconds();
-  if (saver_) return tell(run, saver_->save(run.checkpoint()));
-  tell(run, BackgroundSaver::Outcome{tried_step_, checkpoints_->save(run.checkpoint())});
+  tried_at_ = run.clock();
+  due_step_ = -1;
+  const Checkpoint made = run.checkpoint();
+  if (!writes_) {
+    saved_step_ = tried_step_;
+    return;
+  }
+  if (saver_) return tell(run, saver_->save(made));
+  tell(run, BackgroundSaver::Outcome{tried_step_, checkpoints_->save(made)});
 }
 
 void Checkpoints::tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome) {
@@ -126,7 +146,9 @@ void Checkpoints::tell(Run& run, const std::optional<BackgroundSaver::Outcome>& 
 
 // The folder of the best keeps two, so that one is whole while the next is written.
 void Checkpoints::save_best(Run& run) {
-  const auto saved = CheckpointFolder(beside(folder_, "-best"), 2).save(run.checkpoint());
+  const Checkpoint made = run.checkpoint();
+  if (!writes_) return;
+  const auto saved = CheckpointFolder(beside(folder_, "-best"), 2).save(made);
   if (!saved)
     run.note(fmt::format("warning: no checkpoint of the best {} at step {}, training goes on: {}", options_.best,
                          run.state().step, saved.error()));

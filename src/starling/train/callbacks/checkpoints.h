@@ -47,7 +47,8 @@ class Checkpoints final : public Callback {
   void tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
   void save_best(Run& run);
   void step_aside(Run& run);
-  bool due(const Run& run) const;
+  bool due(Run& run);
+  std::optional<Checkpoint> newest(Run& run);
 
   CheckpointsOptions options_;
   std::filesystem::path folder_;
@@ -56,7 +57,9 @@ class Checkpoints final : public Callback {
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
   std::int64_t tried_step_ = -1;  // to save; it may have failed
-  double tried_at_ = 0;           // seconds of a steady clock
+  double tried_at_ = 0;           // by the run's clock
+  bool writes_ = true;            // this rank does; the others only follow
+  std::int64_t due_step_ = -1;    // when one fell due that waits for the ranks to meet; -1: none does
   bool epoch_ended_ = false;
   bool best_now_ = false;
   std::optional<double> best_;

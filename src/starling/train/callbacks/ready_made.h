@@ -19,7 +19,7 @@ struct EarlyStopOptions {
 CallbackPtr early_stop(const EarlyStopOptions& options = {});
 
 struct TraceOptions {
-  std::filesystem::path file{};  // gets a Chrome trace
+  std::filesystem::path file{};  // gets a Chrome trace, with all ranks where there are several
   std::int64_t from = 3;         // steps of this sitting that go before; they compile and warm caches
   std::int64_t steps = 8;
 };

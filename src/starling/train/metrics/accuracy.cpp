@@ -9,16 +9,17 @@ class Accuracy final : public Metric {
   void add(const Judged& batch) override {
     const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
     for_each_label(batch, "accuracy", [&](const float* logits, std::int64_t label) {
-      hits_ += largest(logits, classes) == label ? 1 : 0;
-      ++count_;
+      share_.hits += largest(logits, classes) == label ? 1 : 0;
+      ++share_.count;
     });
   }
-  double value() const override { return ratio(static_cast<double>(hits_), static_cast<double>(count_)); }
-  void reset() override { hits_ = count_ = 0; }
+  double value() const override { return share_.value(); }
+  void reset() override { share_ = {}; }
+  std::optional<std::vector<double>> sums() const override { return share_.sums(); }
+  void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
-  std::int64_t hits_ = 0;
-  std::int64_t count_ = 0;
+  Share share_;
 };
 
 struct TopKOptions {
@@ -35,21 +36,22 @@ class TopK final : public Metric {
   void add(const Judged& batch) override {
     const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
     for_each_label(batch, "top_k", [&](const float* logits, std::int64_t label) {
-      ++count_;
+      ++share_.count;
       if (label >= classes) return;
       std::int64_t before = 0;
       for (std::int64_t c = 0; c < classes; ++c)
         before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label) ? 1 : 0;
-      hits_ += before < k_ ? 1 : 0;
+      share_.hits += before < k_ ? 1 : 0;
     });
   }
-  double value() const override { return ratio(static_cast<double>(hits_), static_cast<double>(count_)); }
-  void reset() override { hits_ = count_ = 0; }
+  double value() const override { return share_.value(); }
+  void reset() override { share_ = {}; }
+  std::optional<std::vector<double>> sums() const override { return share_.sums(); }
+  void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
   std::int64_t k_;
-  std::int64_t hits_ = 0;
-  std::int64_t count_ = 0;
+  Share share_;
 };
 
 // Of sequences: how many are right in every place that counts.
@@ -69,16 +71,17 @@ class SequenceAccuracy final : public Metric {
         counts = true;
         right = right && largest(logits + p * classes, classes) == labels[p];
       }
-      right_ += right && counts ? 1 : 0;
-      count_ += counts ? 1 : 0;
+      share_.hits += right && counts ? 1 : 0;
+      share_.count += counts ? 1 : 0;
     }
   }
-  double value() const override { return ratio(static_cast<double>(right_), static_cast<double>(count_)); }
-  void reset() override { right_ = count_ = 0; }
+  double value() const override { return share_.value(); }
+  void reset() override { share_ = {}; }
+  std::optional<std::vector<double>> sums() const override { return share_.sums(); }
+  void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
-  std::int64_t right_ = 0;
-  std::int64_t count_ = 0;
+  Share share_;
 };
 
 // Of labels that may all hold: how many are told right, at a logit of 0.
@@ -90,16 +93,17 @@ class LabelAccuracy final : public Metric {
     const auto* logits = batch.prediction.data<float>();
     for (std::size_t i = 0; i < targets.size(); ++i) {
       if (targets[i] < 0) continue;
-      right_ += (logits[i] > 0) == (targets[i] > 0.5) ? 1 : 0;
-      ++count_;
+      share_.hits += (logits[i] > 0) == (targets[i] > 0.5) ? 1 : 0;
+      ++share_.count;
     }
   }
-  double value() const override { return ratio(static_cast<double>(right_), static_cast<double>(count_)); }
-  void reset() override { right_ = count_ = 0; }
+  double value() const override { return share_.value(); }
+  void reset() override { share_ = {}; }
+  std::optional<std::vector<double>> sums() const override { return share_.sums(); }
+  void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
-  std::int64_t right_ = 0;
-  std::int64_t count_ = 0;
+  Share share_;
 };
 
 }  // namespace

@@ -68,6 +68,23 @@ class Auc final : public Metric {
     for (auto& counts : counts_) counts.assign(static_cast<std::size_t>(options_.bins), 0);
   }
 
+  // Whether a score was no number, then the counts of both classes, or the scores with their labels.
+  std::optional<std::vector<double>> sums() const override {
+    std::vector<double> all = {undefined_ ? 1.0 : 0.0};
+    for (const auto& counts : counts_) all.insert(all.end(), counts.begin(), counts.end());
+    for (const auto& [score, positive] : scores_) all.insert(all.end(), {score, positive ? 1.0 : 0.0});
+    return all;
+  }
+  void join(std::span<const double> sums) override {
+    undefined_ = undefined_ || sums[0] != 0;
+    sums = sums.subspan(1);
+    for (auto& counts : counts_) {
+      for (std::size_t bin = 0; bin < counts.size(); ++bin) counts[bin] += static_cast<std::int64_t>(sums[bin]);
+      sums = sums.subspan(counts.size());
+    }
+    for (std::size_t i = 0; i + 1 < sums.size(); i += 2) scores_.emplace_back(sums[i], sums[i + 1] != 0);
+  }
+
  private:
   // Of the positive class against all others together; monotone in its probability.
   double log_odds(const float* logits, std::int64_t classes) const {

@@ -26,6 +26,8 @@ class ConfusionMatrix final : public Metric {
     return ratio(static_cast<double>(right), static_cast<double>(confusion_.total()));
   }
   void reset() override { confusion_.reset(); }
+  std::optional<std::vector<double>> sums() const override { return confusion_.sums(); }
+  void join(std::span<const double> sums) override { confusion_.join(sums); }
   std::string table(const std::vector<std::string>& class_names) const override {
     return confusion_.table(class_names);
   }
@@ -40,6 +42,8 @@ class PrecisionRecall final : public Metric {
   PrecisionRecall(Part part, Average average) : part_(part), average_(average) {}
   void add(const Judged& batch) override { confusion_.add(batch, "precision, recall or f1"); }
   void reset() override { confusion_.reset(); }
+  std::optional<std::vector<double>> sums() const override { return confusion_.sums(); }
+  void join(std::span<const double> sums) override { confusion_.join(sums); }
 
   double value() const override {
     double sum = 0, hits = 0, labels = 0, predicted = 0;

@@ -14,6 +14,11 @@ class MeanLoss : public Metric {
   double value() const override { return ratio(sum_, weight_); }
   void reset() override { sum_ = weight_ = 0; }
   bool higher_is_better() const override { return false; }
+  std::optional<std::vector<double>> sums() const override { return std::vector{sum_, weight_}; }
+  void join(std::span<const double> sums) override {
+    sum_ += sums[0];
+    weight_ += sums[1];
+  }
 
  private:
   double sum_ = 0;

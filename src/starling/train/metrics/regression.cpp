@@ -14,12 +14,19 @@ class MeanError final : public Metric {
     expect_numbers(batch, "error");
     const auto targets = numbers_of(batch.target);
     const auto* predictions = batch.prediction.data<float>();
-    for (std::size_t i = 0; i < targets.size(); ++i) sum_ += Cost(static_cast<double>(predictions[i]) - targets[i]);
+    double sum = 0;  // of the batch first, as judges that share the batches do
+    for (std::size_t i = 0; i < targets.size(); ++i) sum += Cost(static_cast<double>(predictions[i]) - targets[i]);
+    sum_ += sum;
     count_ += static_cast<double>(targets.size());
   }
   double value() const override { return ratio(sum_, count_); }
   void reset() override { sum_ = count_ = 0; }
   bool higher_is_better() const override { return false; }
+  std::optional<std::vector<double>> sums() const override { return std::vector{sum_, count_}; }
+  void join(std::span<const double> sums) override {
+    sum_ += sums[0];
+    count_ += sums[1];
+  }
 
  private:
   double sum_ = 0;
@@ -51,6 +58,18 @@ class R2 final : public Metric {
     return spread > 0 ? 1 - errors_ / spread : std::numeric_limits<double>::quiet_NaN();
   }
   void reset() override { count_ = sum_ = squares_ = errors_ = 0; }
+  std::optional<std::vector<double>> sums() const override {
+    return std::vector{origin_, count_, sum_, squares_, errors_};
+  }
+  void join(std::span<const double> sums) override {
+    if (sums[1] == 0) return;
+    if (count_ == 0) origin_ = sums[0];
+    const double shift = sums[0] - origin_;  // their deviations are from an origin of their own
+    squares_ += sums[3] + 2 * shift * sums[2] + sums[1] * shift * shift;
+    sum_ += sums[2] + sums[1] * shift;
+    count_ += sums[1];
+    errors_ += sums[4];
+  }
 
  private:
   double origin_ = 0;

@@ -10,6 +10,7 @@
 #include "starling/tensor/allocator.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/step_details.h"
+#include "starling/train/ranks/report.h"
 
 namespace starling {
 namespace {
@@ -103,12 +104,13 @@ class Monitor final : public Callback {
   void introduce(Run& run);
   void show_first_step(Run& run);
   void write_window(Run& run);
+  void add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& scalars);
   void write_event(Run* run, const char* kind, const ordered_json& values);
   void write_scalars(Run& run, const std::vector<Scalar>& scalars);
   void end_files(Run* run, SessionEnd end);
   void tell(Run* run, const Result<void>& result);
   bool details_due(std::int64_t step) const {
-    return events_ && options_.histograms_every > 0 && step % options_.histograms_every == 0;
+    return asks_ && options_.histograms_every > 0 && step % options_.histograms_every == 0;
   }
 
   MonitorOptions options_;
@@ -117,9 +119,11 @@ class Monitor final : public Callback {
   std::optional<JsonLog> log_;
   std::optional<StepDetails> details_;
   Window window_;
-  ordered_json when_;        // of the last event: step, epoch, seconds
-  bool running_ = false;     // files are open
-  bool first_step_ = false;  // of a run that begins is still to come
+  ordered_json when_;             // of the last event: step, epoch, seconds
+  bool running_ = false;          // files are open
+  bool asks_ = false;             // steps for details: on all ranks or on none, since they all run the same program
+  std::vector<RankStats> ranks_;  // when the last record was written
+  bool first_step_ = false;       // of a run that begins is still to come
   bool graph_shown_ = false;
   bool told_ = false;  // that something cannot be written
 };
@@ -131,7 +135,9 @@ void Monitor::begin(Run& run) {
   told_ = false;
   first_step_ = fresh;
   graph_shown_ = !fresh;
-  if (folder.empty()) return;
+  asks_ = !folder.empty() && options_.tensorboard && has_event_writer();
+  ranks_.clear();
+  if (folder.empty() || run.plan().rank != 0) return;
   open(run, folder);
   running_ = events_ || log_;
   write_event(&run, "begin", {{"resumed", !fresh}, {"starling", kVersion}});
@@ -181,7 +187,7 @@ void Monitor::introduce(Run& run) {
 
 StepWants Monitor::before(Run& run) {
   if (!details_due(run.state().step + 1)) return {};
-  details_.emplace(run.net());
+  if (events_) details_.emplace(run.net());
   return {.gradients = true, .activations = !options_.activations.empty()};
 }
 
@@ -230,9 +236,32 @@ void Monitor::write_window(Run& run) {
     scalars.push_back({"train/gradient_norm", window_.gradient_norm});
   }
   if (window_.skipped > 0) values["skipped"] = window_.skipped;
+  add_ranks(run, values, scalars);
   write_event(&run, "train", values);
   write_scalars(run, scalars);
   window_ = {};
+}
+
+// What each rank did since the last record, and whom the others waited for.
+void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& scalars) {
+  if (run.ranks().size() < 2) return;
+  const auto since = between(ranks_, run.ranks());
+  ranks_.assign(run.ranks().begin(), run.ranks().end());
+  ordered_json& all = values["ranks"] = ordered_json::array();
+  for (std::size_t rank = 0; rank < since.size(); ++rank) {
+    all.push_back(to_json(static_cast<int>(rank), since[rank]));
+    const auto add = [&](const char* what, double value) {
+      scalars.push_back({fmt::format("ranks/{}/{}", rank, what), value});
+    };
+    for (const char* what : {"samples_per_s", "data_wait", "comm_wait"}) add(what, all.back().at(what).get<double>());
+    add("sent_megabytes", static_cast<double>(since[rank].sent) / kMegabyte);
+    add("received_megabytes", static_cast<double>(since[rank].received) / kMegabyte);
+    for (const auto& [op, seconds] : all.back().at("wait").items())
+      scalars.push_back({fmt::format("ranks/{}/wait_{}", rank, op), seconds.get<double>()});
+  }
+  const auto slow = straggler(since);
+  values["straggler"] = slow ? ordered_json(*slow) : ordered_json();
+  scalars.push_back({"ranks/straggler", slow ? *slow : -1.0});
 }
 
 void Monitor::evaluated(Run& run) {

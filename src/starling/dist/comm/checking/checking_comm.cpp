@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/dist/comm/checking/watch.h"
 #include "starling/dist/comm/in_flight.h"
 
 namespace starling {
@@ -16,19 +17,30 @@ struct Checked {
   Ticket exchange;
   Fingerprint own;
   std::vector<Fingerprint> all;
+  CommTime start = {};
+  CommTime deadline = {};
 };
 
 class CheckingComm final : public Comm {
  public:
-  CheckingComm(std::unique_ptr<Comm> inner, std::unique_ptr<Comm> side)
-      : Comm(inner.get()), inner_(std::move(inner)), side_(std::move(side)) {
-    for (std::uint64_t i = 0; i < InFlight<Checked>::kPlaces; ++i) {
+  CheckingComm(std::unique_ptr<Comm> inner, const CheckingOptions& options)
+      : Comm(inner.get()), options_(options), inner_(std::move(inner)), watch_(*inner_) {
+    if (options.exchange_always || !inner_->capabilities().checks_calls)
+      side_ = Comm::make_side(*inner_, "fingerprints");
+    for (std::uint64_t i = 0; side_ && i < InFlight<Checked>::kPlaces; ++i) {
       checks_.place(i).all.resize(static_cast<std::size_t>(size()));
     }
   }
 
-  CommCapabilities capabilities() const override { return inner_->capabilities(); }
+  CommCapabilities capabilities() const override {
+    CommCapabilities c = inner_->capabilities();
+    c.checks_calls = true;
+    return c;
+  }
+  std::shared_ptr<Allocator> arena() const override { return inner_->arena(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
+  void tell(const Standing& standing) override { inner_->tell(standing); }
+  Standing heard(int rank) override { return inner_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {
@@ -39,60 +51,79 @@ class CheckingComm final : public Comm {
   }
 
   bool poll(const Ticket& ticket) override {
-    Ticket operation, exchange;
-    if (!find(ticket.cookie, operation, exchange)) return true;
-    if (!Comm::poll(*side_, exchange)) return false;
+    Look check;
+    if (!find(ticket.cookie, check)) return true;
+    if (side_ && !look(check, *side_, check.exchange)) return false;
     verify(ticket.cookie);
-    return Comm::poll(*inner_, operation);
+    return look(check, *inner_, check.operation);
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
-    Ticket operation, exchange;
-    if (!find(ticket.cookie, operation, exchange)) return true;
-    if (!await_exchange(operation, exchange, deadline)) return false;
+    Look check;
+    if (!find(ticket.cookie, check)) return true;
+    if (!await_exchange(check, deadline)) return false;
     verify(ticket.cookie);
-    return Comm::await(*inner_, operation, deadline);
+    const auto operation = [&](CommTime until) { return Comm::await(*inner_, check.operation, until); };
+    return watch_.wait(subject(check, deadline), deadline, operation, GiveUp{*this, check.own});
   }
 
   void expire(const Ticket& ticket) override {
-    Ticket operation, exchange;
-    if (find(ticket.cookie, operation, exchange)) Comm::expire(*inner_, operation);
+    Look check;
+    if (find(ticket.cookie, check)) Comm::expire(*inner_, check.operation);
   }
 
   // The parts are made after the check, as nothing else can go on before they are there.
   std::unique_ptr<Comm> make_part(const Call& call) override {
     const std::uint64_t number = begin_check(call);
-    const Ticket exchange = checks_.place(number).exchange;
-    if (!Comm::await(*side_, exchange, call.deadline)) Comm::expire(*side_, exchange);
-    verify(number);
-    auto part = Comm::make_part(*inner_, call);
     checks_.place(number).operation = {.op = call.op, .sequence = call.sequence};
-    return part ? make_checking(std::move(part)) : nullptr;
+    Look check;
+    find(number, check);
+    if (!await_exchange(check, call.deadline)) Comm::expire(*side_, check.exchange);
+    verify(number);
+    watch_.tell_waiting({check.own});
+    auto part = Comm::make_part(*inner_, call);
+    watch_.tell_busy();
+    return part ? make_checking_with(std::move(part), options_) : nullptr;
   }
 
  private:
-  bool find(std::uint64_t number, Ticket& operation, Ticket& exchange) {
+  struct Look {
+    Ticket operation, exchange;
+    Fingerprint own;
+    CommTime start, deadline;
+  };
+
+  struct GiveUp {
+    CheckingComm& comm;
+    const Fingerprint& call;
+    void operator()(const std::string& why) const { comm.break_over(call, fmt::format("ranks wait in vain: {}", why)); }
+  };
+
+  bool find(std::uint64_t number, Look& look) {
     return checks_.find(number, [&](const Checked& check) {
-      operation = check.operation;
-      exchange = check.exchange;
+      look = {check.operation, check.exchange, check.own, check.start, check.deadline};
     });
   }
 
   std::uint64_t begin_check(const Call& call) {
+    watch_.calling();
     settle_oldest(call.deadline);
     const std::uint64_t number = checks_.add();
     Checked& check = checks_.place(number);
     check.own = fingerprint_of(call, rank(), epoch());
-    check.exchange = exchange(check, call).ticket();
+    check.start = CommClock::now();
+    check.deadline = call.deadline;
+    if (side_) check.exchange = exchange(check, call).ticket();
     return number;
   }
 
+  // Splits have ended when they return.
   void settle_oldest(CommTime deadline) {
     std::uint64_t number = 0;
     if (!checks_.oldest(number)) return;
     Ticket old = checks_.place(number).operation;
     old.cookie = number;
-    if (!await(old, deadline)) expire(old);
+    if (old.op != CommOp::split && !await(old, deadline)) expire(old);
   }
 
   Work exchange(Checked& check, const Call& call) {
@@ -104,25 +135,45 @@ class CheckingComm final : public Comm {
     }
   }
 
-  // When the group broke, the operation's own error tells more than that of its fingerprint.
-  bool await_exchange(const Ticket& operation, const Ticket& exchange, CommTime deadline) {
+  // A wait with a deadline before the call's own is given up without harm: that thread may still make other calls.
+  Watch::Subject subject(const Look& check, CommTime deadline) const {
+    const int peer = is_point_to_point(check.own.op) ? check.operation.peer : -1;
+    return {check.own, peer, deadline >= check.deadline};
+  }
+
+  bool look(const Look& check, Comm& comm, const Ticket& ticket) {
+    const auto poll = [&] { return Comm::poll(comm, ticket); };
+    return watch_.look(subject(check, check.start), check.start, poll, GiveUp{*this, check.own});
+  }
+
+  [[noreturn]] void break_over(const Fingerprint& call, const std::string& why) {
+    inner_->abort(why);
+    fail_call(describe(call), why);
+  }
+
+  bool await_exchange(const Look& check, CommTime deadline) {
+    if (!side_) return true;
+    const auto exchange = [&](CommTime until) { return Comm::await(*side_, check.exchange, until); };
     try {
-      return Comm::await(*side_, exchange, deadline);
+      return watch_.wait(subject(check, deadline), deadline, exchange, GiveUp{*this, check.own});
     } catch (const Error&) {
-      Comm::await(*inner_, operation, CommClock::now());
+      // The operation's own error tells more than that of its fingerprint; and where only the side group broke, the
+      // operation must let go of its buffers.
+      inner_->abort("the group of its fingerprints broke");
+      if (check.own.op != CommOp::split) Comm::await(*inner_, check.operation, CommClock::now());
       throw;
     }
   }
 
   void verify(std::uint64_t number) {
-    std::string call, mismatch;
+    if (!side_) return;
+    Fingerprint own;
+    std::string mismatch;
     checks_.find(number, [&](const Checked& check) {
       mismatch = mismatch_of(check);
-      if (!mismatch.empty()) call = describe(check.own);
+      own = check.own;
     });
-    if (mismatch.empty()) return;
-    inner_->abort(fmt::format("ranks disagree: {}", mismatch));
-    fail_call(call, fmt::format("ranks disagree: {}", mismatch));
+    if (!mismatch.empty()) break_over(own, fmt::format("ranks disagree: {}", mismatch));
   }
 
   std::string mismatch_of(const Checked& check) const {
@@ -134,17 +185,20 @@ class CheckingComm final : public Comm {
   }
 
   // Members end in reverse order: the side group before the places it writes to.
+  const CheckingOptions options_;
   InFlight<Checked> checks_;
   std::unique_ptr<Comm> inner_;
-  std::unique_ptr<Comm> side_;
+  Watch watch_;
+  std::unique_ptr<Comm> side_;  // null: the backend compares calls itself
 };
 
 }  // namespace
 
-std::unique_ptr<Comm> make_checking(std::unique_ptr<Comm> inner) {
+std::unique_ptr<Comm> make_checking(std::unique_ptr<Comm> inner) { return make_checking_with(std::move(inner), {}); }
+
+std::unique_ptr<Comm> make_checking_with(std::unique_ptr<Comm> inner, const CheckingOptions& options) {
   check(inner != nullptr, "[comm] expected a communicator to check, got null");
-  auto side = inner->split(0, inner->rank(), {.name = "fingerprints"});
-  return std::make_unique<CheckingComm>(std::move(inner), std::move(side));
+  return std::make_unique<CheckingComm>(std::move(inner), options);
 }
 
 }  // namespace starling

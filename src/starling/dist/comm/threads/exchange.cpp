@@ -57,6 +57,8 @@ void Exchange::run(std::int64_t unit) const {
     case CommOp::all_gather:
     case CommOp::all_to_all: return gather(begin, end);
     case CommOp::broadcast: return broadcast(begin, end);
+    case CommOp::gather:
+    case CommOp::scatter: return through_root(begin, end);
     default: return;
   }
 }
@@ -106,6 +108,18 @@ void Exchange::gather(std::int64_t begin, std::int64_t end) const {
       const std::int64_t start = b - offsets_[at(from)] + (personal ? to * f.count : 0);
       copy_bytes(posts_[at(to)].recv + b * size, posts_[at(from)].send + start * size, (e - b) * size);
     }
+  });
+}
+
+void Exchange::through_root(std::int64_t begin, std::int64_t end) const {
+  const Fingerprint& f = posts_[0].fingerprint;
+  const auto size = static_cast<std::int64_t>(size_of(f.dtype));
+  const Post& root = posts_[at(f.root)];
+  for_pieces(begin, end, [&](int rank, std::int64_t b, std::int64_t e) {
+    const Post& post = posts_[at(rank)];
+    const std::int64_t start = b - offsets_[at(rank)];
+    if (f.op == CommOp::gather) return copy_bytes(root.recv + b * size, post.send + start * size, (e - b) * size);
+    copy_bytes(post.recv + start * size, root.send + b * size, (e - b) * size);
   });
 }
 

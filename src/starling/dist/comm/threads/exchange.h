@@ -39,6 +39,7 @@ class Exchange {
   void reduce_to_all(std::int64_t begin, std::int64_t end) const;
   void reduce_to_owner(std::int64_t begin, std::int64_t end) const;
   void gather(std::int64_t begin, std::int64_t end) const;
+  void through_root(std::int64_t begin, std::int64_t end) const;
   void broadcast(std::int64_t begin, std::int64_t end) const;
   template <class Body>
   void for_pieces(std::int64_t begin, std::int64_t end, Body body) const;

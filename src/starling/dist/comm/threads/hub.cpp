@@ -26,7 +26,8 @@ Hub::Hub(std::shared_ptr<Family> family, int world, std::string label)
       label_(std::move(label)),
       pairs_(at(world) * at(world)),
       started_(at(world)),
-      left_(at(world)) {
+      left_(at(world)),
+      standings_(at(world)) {
   slots_.reserve(kSlots);
   for (std::uint64_t i = 0; i < kSlots; ++i) slots_.push_back(std::make_unique<Slot>(world));
 }
@@ -241,6 +242,16 @@ void Hub::make_parts(Slot& s, std::uint64_t sequence) {
 }
 
 Hub::Part Hub::take_part(std::uint64_t sequence, int rank) { return std::exchange(slot(sequence).parts[at(rank)], {}); }
+
+void Hub::tell(int rank, const Standing& standing) {
+  std::scoped_lock lock(standings_mutex_);
+  standings_[at(rank)] = standing;
+}
+
+Standing Hub::heard(int rank) const {
+  std::scoped_lock lock(standings_mutex_);
+  return standings_[at(rank)];
+}
 
 void Hub::leave(int rank, const Journal& journal) {
   const auto unfinished = [&](CommOp op, int peer) {

@@ -48,6 +48,9 @@ class Hub {
   // The rank makes no more calls. What it left unfinished breaks the family; later calls that need it do, too.
   void leave(int rank, const Journal& journal);
 
+  void tell(int rank, const Standing& standing);
+  Standing heard(int rank) const;
+
   Family& family() { return *family_; }
   std::string describe_call(const Ticket& ticket, int rank);
 
@@ -102,6 +105,8 @@ class Hub {
   std::vector<std::atomic<std::uint64_t>> started_;  // by rank: the last collective posted
   std::vector<std::atomic<bool>> left_;
   std::atomic<std::uint64_t> last_completed_{0};
+  mutable std::mutex standings_mutex_;
+  std::vector<Standing> standings_;  // by rank, as told
 };
 
 }  // namespace starling

@@ -17,13 +17,20 @@ class ThreadsComm final : public Comm {
   ~ThreadsComm() override { hub_->leave(rank(), journal()); }
 
   CommCapabilities capabilities() const override {
-    return {
-        .backend = "threads", .direct_memory = true, .sum_shards = true, .deterministic = true, .survives_loss = true};
+    return {.backend = "threads",
+            .direct_memory = true,
+            .sum_shards = true,
+            .rank_ordered = true,
+            .deterministic = true,
+            .survives_loss = true,
+            .checks_calls = true};
   }
 
   void abort(std::string_view reason) override {
     hub_->family().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
+  void tell(const Standing& standing) override { hub_->tell(rank(), standing); }
+  Standing heard(int rank) override { return hub_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

@@ -31,6 +31,16 @@ Traffic traffic_of(const Call& call, int rank, int world) {
       return {.bytes_sent = others * piece, .bytes_received = whole - piece, .steps = 1, .messages = others};
     case CommOp::all_to_all:
       return {.bytes_sent = others * bytes, .bytes_received = others * bytes, .steps = 1, .messages = others};
+    case CommOp::gather:
+      return {.bytes_sent = root ? 0 : piece,
+              .bytes_received = root ? whole - piece : 0,
+              .steps = 1,
+              .messages = root ? 0u : 1u};
+    case CommOp::scatter:
+      return {.bytes_sent = root ? whole - piece : 0,
+              .bytes_received = root ? 0 : piece,
+              .steps = 1,
+              .messages = root ? others : 0};
     case CommOp::broadcast:
       return {.bytes_sent = root ? others * bytes : 0,
               .bytes_received = root ? 0 : bytes,

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "starling/base/file.h"
+#include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
+#include "starling/dist/launch/connect.h"
+#include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/supervisor.h"
+
+namespace starling::cli {
+namespace {
+
+struct Options {
+  int ranks = 0;
+  std::string hosts;
+  std::string backend;
+  std::string address;
+  std::string secret_file;
+  std::string ssh = "ssh";
+  int max_restarts = 0;
+  double grace = 60;
+  std::vector<std::string> command;
+  const CLI::App* app = nullptr;
+};
+
+// A signal handler can reach nothing else.
+volatile std::sig_atomic_t stop_signal = 0;
+volatile std::sig_atomic_t stops = 0;
+
+void on_stop(int signal) {
+  stop_signal = signal;
+  stops = stops + 1;
+}
+
+bool is_program(const Options& options) {
+  return !options.app->remaining().empty();  // the mark "--" was there
+}
+
+// The values that --set replaces, so that a wrong job is told once, here, and not by every rank.
+JobFile job_file(const std::vector<std::string>& command) {
+  JobFile file{.job = command[0], .set = {}};
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (command[i] == "--set" && i + 1 < command.size()) file.set.push_back(command[++i]);
+    if (command[i].starts_with("--set=")) file.set.push_back(command[i].substr(6));
+  }
+  return file;
+}
+
+std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+// A restart goes on from the newest checkpoint, whatever the first start was told.
+std::vector<std::string> resuming(const std::vector<std::string>& argv) {
+  std::vector<std::string> again;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (argv[i] == "--resume") {
+      ++i;
+    } else if (!argv[i].starts_with("--resume=")) {
+      again.push_back(argv[i]);
+    }
+  }
+  again.insert(again.end(), {"--resume", "auto"});
+  return again;
+}
+
+std::vector<Seat> seats_of(const Options& options) {
+  if (options.hosts.empty()) {
+    if (options.ranks < 1)
+      throw UsageError("[launch] expected the number of ranks, -n 1 or more (or --hosts), got none");
+    return seat_ranks(options.ranks, {{"", options.ranks}}).value();
+  }
+  return as_usage([&] {
+    const auto hosts = parse_hosts(read_file(std::filesystem::path(options.hosts), 1 << 20).value(), options.hosts);
+    int slots = 0;
+    for (const auto& host : hosts.value()) slots += host.slots;
+    return seat_ranks(options.ranks > 0 ? options.ranks : slots, *hosts).value();
+  });
+}
+
+int run(const Options& options) {
+  LaunchOptions launch_options{.argv = options.command,
+                               .seats = seats_of(options),
+                               .address = options.address,
+                               .secret = as_usage([&] { return read_secret(options.secret_file); }),
+                               .backend = options.backend,
+                               .ssh = options.ssh,
+                               .max_restarts = options.max_restarts,
+                               .stop_within = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.grace)),
+                               .stop = [] {
+                                 return LaunchOptions::Stop{stop_signal, stops};
+                               }};
+  if (as_usage([&] { return parse_world_backend(options.backend); }) == WorldBackend::mpi)
+    throw UsageError(
+        "[launch] expected a backend of auto, shared or gloo, got mpi: its ranks are started by mpirun or srun");
+  if (!is_program(options)) {
+    auto& argv = launch_options.argv;
+    if (argv[0] == "train") argv.erase(argv.begin());
+    if (argv.empty()) throw UsageError("[launch] expected a job file, got none");
+    load_job(job_file(argv));
+    argv.insert(argv.begin(), {this_program(), "train"});
+    launch_options.again_argv = resuming(argv);
+  }
+  std::signal(SIGINT, on_stop);
+  std::signal(SIGTERM, on_stop);
+  std::signal(SIGPIPE, SIG_IGN);  // a remote shell that is gone is seen otherwise
+  return launch(launch_options).code;
+}
+
+}  // namespace
+}  // namespace starling::cli
+
+namespace starling {
+
+void register_command_launch(cli::Commands& into) {
+  auto [app, o] = into.add<cli::Options>(
+      "launch", "Runs a job as several processes and watches over them",
+      {{"launch -n 4 job.yaml", "trains with 4 ranks on this host; what follows the job goes to `starling train`"},
+       {"launch -n 2 --max-restarts 3 job.yaml --set train.epochs=5",
+        "goes on from the last checkpoint when a rank dies"},
+       {"launch --hosts hosts.txt job.yaml", "ranks on the hosts of a file with lines `host slots=k`, through ssh"},
+       {"launch -n 4 -- ./program --flag", "any program, told its place by STARLING_RANK, STARLING_WORLD, …"}},
+      cli::run);
+  o.app = &app;
+  app.positionals_at_end();
+  app.add_option("-n,--ranks", o.ranks, "Number of processes; with --hosts: at most, and by default, all slots");
+  app.add_option("--hosts", o.hosts, "File with lines `host slots=k`");
+  app.add_option("--backend", o.backend, "auto, shared, gloo or mpi");
+  app.add_option("--address", o.address,
+                 "Where ranks meet, host or host:port; by default loopback, or this host's name");
+  app.add_option("--secret-file", o.secret_file,
+                 "File with the job's secret (else STARLING_SECRET, else a fresh one for each launch)");
+  app.add_option("--ssh", o.ssh, "Command that runs a shell on another host")->capture_default_str();
+  app.add_option("--max-restarts", o.max_restarts, "How often all ranks are started again when one has failed")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--grace", o.grace, "Seconds that ranks get to save their state after Ctrl-C or SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("command", o.command, "Job file and options of `starling train`; or, after --, a program")->required();
+}
+
+}  // namespace starling

@@ -1,0 +1,99 @@
+#include "starling/cli/doctor_comm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "starling/cli/cli.h"
+#include "starling/dist/comm/probe.h"
+#include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/comm/transport/gloo_comm.h"
+#include "starling/dist/launch/connect.h"
+#include "starling/dist/launch/supervisor.h"
+#include "starling/dist/launch/world.h"
+
+namespace starling::cli {
+namespace {
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
+  return bytes >= 1024 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} B", bytes);
+}
+
+std::string time_text(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", 1e6 * seconds) : fmt::format("{:.2f} ms", 1e3 * seconds);
+}
+
+std::string rate_text(double bytes, double seconds) { return fmt::format("{:.2f} GB/s", 1e-9 * bytes / seconds); }
+
+void print(const CommProbe& probe, const ProbeOptions& options, int ranks, const std::string& where) {
+  std::string text = fmt::format("{}, {} ranks\n  {:<12}{:>12}", where, ranks, "pair", "latency");
+  for (const auto bytes : options.pair_bytes) text += fmt::format("{:>16}", size_text(bytes));
+  for (const auto& pair : probe.pairs) {
+    text += fmt::format("\n  {:<12}{:>12}", fmt::format("{} - {}", pair.first, pair.second), time_text(pair.latency));
+    for (std::size_t i = 0; i < pair.transfer.size(); ++i)
+      text += fmt::format("{:>16}", rate_text(static_cast<double>(options.pair_bytes[i]), pair.transfer[i]));
+  }
+  text += fmt::format("\n  {:<12}{:>12}{:>16}", "all_reduce", "time", "bus bandwidth");
+  for (const auto& [bytes, seconds] : probe.reduces) {
+    const double moved = 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes);  // what each rank must send
+    text += fmt::format("\n  {:<12}{:>12}{:>16}", size_text(bytes), time_text(seconds), rate_text(moved, seconds));
+  }
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void check_threads(int ranks) {
+  const ProbeOptions options;
+  const auto comms = make_thread_comms(ranks);
+  CommProbe found;
+  run_ranks(comms, [&](Comm& comm) {
+    CommProbe own = probe(comm, options);
+    if (comm.rank() == 0) found = std::move(own);
+  });
+  print(found, options, ranks, "threads of this process");
+}
+
+void check_world(const World& world) {
+  const ProbeOptions options;
+  const CommProbe found = probe(*world.comm, options);
+  if (world.leads()) print(found, options, world.place.world, fmt::format("processes over {}", world.backend));
+}
+
+int check_processes(const std::string& backend, int ranks) {
+  if (backend == "gloo" && !has_gloo()) {
+    fmt::print("processes over gloo: not built in (apt install libgloo-dev, then build again)\n");
+    return kOk;
+  }
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  return launch({.argv = {self, "doctor", "--comm"},
+                 .seats = seat_ranks(ranks, {{"", ranks}}).value(),
+                 .backend = backend,
+                 .prefix = false})
+      .code;
+}
+
+}  // namespace
+
+int check_comm(const CommCheck& wanted) {
+  if (wanted.ranks < 2) throw UsageError(fmt::format("[doctor] expected -n 2 or more, got {}", wanted.ranks));
+  const WorldPlace place = as_usage([] { return find_place({}).value(); });
+  if (place.world > 1) {
+    check_world(join_world({}, {.backend = wanted.backend, .checking = false}));
+    return kOk;
+  }
+  if (wanted.backend == "mpi")
+    throw UsageError("[doctor] expected mpirun or srun to start ranks over mpi: mpirun -n 2 starling doctor --comm");
+  const bool all = wanted.backend.empty();
+  if (!all && wanted.backend != "threads") as_usage([&] { return parse_world_backend(wanted.backend); });
+  if (all || wanted.backend == "threads") check_threads(wanted.ranks);
+  int code = kOk;
+  for (const std::string backend : {"shared", "gloo"}) {
+    if (all || wanted.backend == backend) code = std::max(code, check_processes(backend, wanted.ranks));
+  }
+  return code;
+}
+
+}  // namespace starling::cli

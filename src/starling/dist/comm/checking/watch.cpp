@@ -1,0 +1,85 @@
+#include "starling/dist/comm/checking/watch.h"
+
+#include <algorithm>
+
+namespace starling {
+
+Watch::~Watch() { comm_.tell(standing_of(comm_.journal(), Standing::State::left, comm_.size())); }
+
+void Watch::calling() {
+  const std::thread::id self = std::this_thread::get_id();
+  const std::thread::id before = caller_.load(std::memory_order_relaxed);
+  if (before == self) return;
+  if (before != std::thread::id()) many_callers_.store(true);
+  caller_.store(self);
+}
+
+bool Watch::wait(const Subject& subject, CommTime deadline, FunctionRef<bool(CommTime)> await,
+                 FunctionRef<void(const std::string&)> hopeless) {
+  const CommTime patience = CommClock::now() + kPatience;
+  if (await(std::min(deadline, patience))) return true;
+  if (deadline <= patience) return false;
+  tell_waiting(subject);
+  while (true) {
+    const CommTime next = CommClock::now() + kPeriod;
+    if (await(std::min(deadline, next))) break;
+    const std::string why = look_around(subject);
+    if (!why.empty()) {
+      // Ranks also leave because the group broke: then this throws, and tells why.
+      if (await(CommClock::now())) break;
+      hopeless(why);
+    }
+    if (deadline <= next) {
+      tell_busy();
+      return false;
+    }
+  }
+  tell_busy();
+  return true;
+}
+
+bool Watch::look(const Subject& subject, CommTime since, FunctionRef<bool()> poll,
+                 FunctionRef<void(const std::string&)> hopeless) {
+  if (poll()) return true;
+  if (CommClock::now() - since < kPatience) return false;
+  const std::string why = look_around(subject);
+  if (why.empty()) return false;
+  if (poll()) return true;
+  hopeless(why);
+  return false;
+}
+
+void Watch::tell_waiting(const Subject& subject) {
+  if (!subject.for_good || many_callers_.load() || caller_.load() != std::this_thread::get_id()) return;
+  comm_.tell(own(subject));
+}
+
+void Watch::tell_busy() { comm_.tell(standing_of(comm_.journal(), Standing::State::busy, comm_.size())); }
+
+Standing Watch::own(const Subject& subject) const {
+  Standing standing = standing_of(comm_.journal(), Standing::State::waiting, comm_.size());
+  standing.call = subject.call;
+  standing.peer = subject.peer;
+  return standing;
+}
+
+// Who waits for what, when this rank is one of those who wait in vain; else empty. For a thread that has a way back, or
+// that may be helped by another thread of its rank, only ranks that have left are beyond hope.
+std::string Watch::look_around(const Subject& subject) {
+  std::vector<Standing> standings;
+  for (int rank = 0; rank < comm_.size(); ++rank) {
+    standings.push_back(rank == comm_.rank() ? own(subject) : comm_.heard(rank));
+  }
+  const bool surely = subject.for_good && !many_callers_.load() && caller_.load() == std::this_thread::get_id();
+  if (!surely) {
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      Standing& other = standings[static_cast<std::size_t>(rank)];
+      if (rank != comm_.rank() && other.state != Standing::State::left) other = {};
+    }
+  }
+  const std::vector<int> ranks = hopeless(standings);
+  if (std::find(ranks.begin(), ranks.end(), comm_.rank()) == ranks.end()) return {};
+  return describe_hopeless(standings);
+}
+
+}  // namespace starling

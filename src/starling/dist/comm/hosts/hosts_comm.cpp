@@ -1,0 +1,302 @@
+#include "starling/dist/comm/hosts/hosts_comm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <mutex>
+#include <numeric>
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/hosts/stages.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What one rank has under way: its stages, of which the first `next` have been started.
+struct Operation {
+  CommOp op = CommOp::barrier;
+  std::string call;
+  Staged staged;
+  std::size_t next = 0;
+  Work work;  // of the last stage started
+  bool ended = false;
+
+  bool running() const { return !ended && next > 0; }
+};
+
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
+class HostsComm final : public Comm {
+ public:
+  HostsComm(HostsLines lines, HostsLayout layout)
+      : Comm(lines.world->group(), std::make_shared<Journal>(lines.world->size())),
+        layout_(std::move(layout)),
+        lines_(std::move(lines)),
+        name_(fmt::format("{}+{}", lines_.local->capabilities().backend, lines_.world->capabilities().backend)) {}
+
+  CommCapabilities capabilities() const override {
+    const CommCapabilities near = lines_.local->capabilities(), far = lines_.world->capabilities();
+    return {.backend = name_,
+            .deterministic = near.deterministic && far.deterministic,
+            .survives_loss = near.survives_loss && far.survives_loss};
+  }
+  std::shared_ptr<Allocator> arena() const override { return lines_.local->arena(); }
+
+  void abort(std::string_view reason) override {
+    break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
+  }
+
+ protected:
+  Ticket start(const Call& call) override {
+    const std::scoped_lock lock(mutex_);
+    const std::string what = describe(fingerprint_of(call, rank(), epoch()));
+    if (!reason_.empty()) fail_call(what, reason_);
+    Operation& op = operations_.emplace_back();
+    op.op = call.op;
+    op.call = what;
+    op.staged = stages_of(call, lines_, layout_, size());
+    const std::uint64_t number = first_ + operations_.size() - 1;
+    for (const Stage& stage : op.staged.stages) {
+      if (stage.line != HostsLines::direct) queues_[stage.line].push_back(number);
+    }
+    move_on();
+    return {.op = call.op, .peer = call.peer, .sequence = call.sequence, .cookie = number};
+  }
+
+  bool poll(const Ticket& ticket) override {
+    const std::scoped_lock lock(mutex_);
+    if (ended(ticket)) return true;
+    move_on();
+    return ended(ticket);
+  }
+
+  bool await(const Ticket& ticket, CommTime deadline) override {
+    for (;;) {
+      Work under_way;
+      milliseconds longest{20};
+      {
+        const std::scoped_lock lock(mutex_);
+        if (ended(ticket)) return true;
+        move_on();
+        if (ended(ticket)) return true;
+        if (operations_.size() > 1) longest = milliseconds(1);  // the others need to be moved on, too
+        under_way = first_work();
+      }
+      const CommTime now = CommClock::now();
+      if (now >= deadline) return false;
+      const auto left = std::chrono::ceil<milliseconds>(deadline - now);
+      wait_for(under_way, std::min(left, longest));
+    }
+  }
+
+  void expire(const Ticket& ticket) override {
+    std::string call = fmt::format("{} #{}", name(ticket.op), ticket.sequence), blame = "it could not begin";
+    Work work;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (ended(ticket)) return;
+      const Operation& op = operation(ticket);
+      call = op.call;
+      if (op.running()) work = op.work;
+    }
+    try {
+      work.wait_until(CommClock::now());
+    } catch (const Error& error) {
+      blame = first_line(error.what());
+    }
+    break_with(
+        fmt::format("rank {} in {} of group '{}': the deadline has passed; {}", rank(), call, group().label, blame));
+    fail_call(call, reason());
+  }
+
+  // Everything under way is finished first: the others may need this rank for it before they come here.
+  std::unique_ptr<Comm> make_part(const Call& call) override {
+    settle(call.deadline);
+    const CallOptions options{.name = call.name, .deadline = remaining(call.deadline)};
+    try {
+      const std::int64_t own[2] = {call.color, call.key};
+      std::vector<std::int64_t> all(static_cast<std::size_t>(size()) * 2);
+      lines_.world->all_gather(own, all.data(), 2, DType::i64, options).wait();
+      const int color = static_cast<int>(call.color), key = static_cast<int>(call.key);
+      auto local = lines_.local->split(color, key, options);
+      auto world = lines_.world->split(color, key, options);
+      if (!world) return nullptr;
+      return make_hosts_comm(std::move(local), std::move(world), hosts_of_part(all, call.color));
+    } catch (const Error& error) {
+      break_with(first_line(error.what()));
+      throw;
+    }
+  }
+
+ private:
+  static milliseconds remaining(CommTime deadline) {
+    return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - CommClock::now()));
+  }
+
+  bool ended(const Ticket& ticket) const { return ticket.cookie < first_ || operation(ticket).ended; }
+  const Operation& operation(const Ticket& ticket) const {
+    return operations_[static_cast<std::size_t>(ticket.cookie - first_)];
+  }
+
+  Work first_work() const {
+    for (const Operation& op : operations_) {
+      if (op.running()) return op.work;
+    }
+    return {};
+  }
+
+  // Starts what may be started and ends what has ended, of all operations. Failures break everything.
+  void move_on() {
+    if (!reason_.empty()) fail_call("a collective", reason_);
+    std::string call;
+    try {
+      for (std::size_t i = 0; i < operations_.size(); ++i) {
+        call = operations_[i].call;
+        advance(operations_[i], first_ + i);
+      }
+    } catch (const Error& error) {
+      const std::string why = first_line(error.what());
+      break_locked(why);
+      fail_call(call, why);
+    }
+    while (!operations_.empty() && operations_.front().ended) {
+      operations_.pop_front();
+      ++first_;
+    }
+  }
+
+  void advance(Operation& op, std::uint64_t number) {
+    const auto& stages = op.staged.stages;
+    while (!op.ended) {
+      if (op.running() && !op.work.done()) return;
+      if (op.next == stages.size()) {
+        if (op.staged.finish) op.staged.finish();
+        op.ended = true;
+        op.staged = {};
+        account(op.op);
+        return;
+      }
+      const Stage& stage = stages[op.next];
+      if (stage.line != HostsLines::direct) {
+        auto& queue = queues_[stage.line];
+        if (queue.front() != number) return;  // an earlier operation has yet to make its call there
+        queue.pop_front();
+      }
+      op.work = stage.start();
+      ++op.next;
+    }
+  }
+
+  // Waiting moves one of the inner communicators; its failure is noticed by the next move_on.
+  static void wait_for(const Work& work, milliseconds time) {
+    try {
+      (void)work.wait_for(time);
+    } catch (const Error&) {
+    }
+  }
+
+  void settle(CommTime deadline) {
+    for (;;) {
+      Work work;
+      {
+        const std::scoped_lock lock(mutex_);
+        move_on();
+        if (operations_.empty()) return;
+        work = first_work();
+      }
+      if (CommClock::now() >= deadline) {
+        break_with(fmt::format("rank {} of group '{}': the deadline has passed before a split", rank(), group().label));
+      }
+      wait_for(work, milliseconds(1));
+    }
+  }
+
+  // Those of the color, by key and then by rank; their hosts, numbered anew in that order.
+  std::vector<int> hosts_of_part(const std::vector<std::int64_t>& colors_and_keys, std::int64_t color) const {
+    const auto at = [&](int r, std::size_t i) { return colors_and_keys[static_cast<std::size_t>(r) * 2 + i]; };
+    std::vector<int> ranks(static_cast<std::size_t>(size())), hosts, numbers;
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::erase_if(ranks, [&](int r) { return at(r, 0) != color; });
+    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return at(a, 1) < at(b, 1); });
+    for (int r : ranks) {
+      auto found = std::find(hosts.begin(), hosts.end(), layout_.host_of(r));
+      if (found == hosts.end()) found = hosts.insert(found, layout_.host_of(r));
+      numbers.push_back(static_cast<int>(found - hosts.begin()));
+    }
+    return numbers;
+  }
+
+  void break_with(const std::string& why) {
+    const std::scoped_lock lock(mutex_);
+    break_locked(why);
+  }
+
+  // The ranks that wait inside the host hear it from the one communicator, those of other hosts from the other.
+  void break_locked(const std::string& why) {
+    if (!reason_.empty()) return;
+    reason_ = why;
+    lines_.local->abort(why);
+    lines_.world->abort(why);
+  }
+
+  std::string reason() {
+    const std::scoped_lock lock(mutex_);
+    return reason_;
+  }
+
+  // What the communicators inside have moved since the last time is this operation's.
+  void account(CommOp op) {
+    Traffic now;
+    for (const Comm* comm :
+         {lines_.local.get(), lines_.world.get(), lines_.before.get(), lines_.after.get(), lines_.cross.get()}) {
+      if (comm == nullptr) continue;
+      const OpCounters total = comm->journal().total();
+      now.bytes_sent += total.bytes_sent;
+      now.bytes_received += total.bytes_received;
+      now.steps += total.steps;
+      now.messages += total.messages;
+    }
+    log().moved(op, {.bytes_sent = now.bytes_sent - counted_.bytes_sent,
+                     .bytes_received = now.bytes_received - counted_.bytes_received,
+                     .steps = now.steps - counted_.steps,
+                     .messages = now.messages - counted_.messages});
+    counted_ = now;
+  }
+
+  HostsLayout layout_;
+  HostsLines lines_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::deque<Operation> operations_;  // not ended, or after one that is not
+  std::uint64_t first_ = 0;           // the number of the first
+  std::array<std::deque<std::uint64_t>, HostsLines::direct>
+      queues_;          // by line: operations that have yet to make their call there
+  std::string reason_;  // not empty: broken
+  Traffic counted_;
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> make_hosts_comm(std::unique_ptr<Comm> local, std::unique_ptr<Comm> world,
+                                      std::vector<int> host_of) {
+  check(local && world, "[hosts] expected communicators of the host and of the world, got null");
+  check(host_of.size() == static_cast<std::size_t>(world->size()), "[hosts] expected the hosts of {} ranks, got {}",
+        world->size(), host_of.size());
+  HostsLayout layout(std::move(host_of), world->rank());
+  check(local->size() == layout.local_size() && local->rank() == layout.local(),
+        "[hosts] expected this rank to be {} of {} on its host, got {} of {}", layout.local(), layout.local_size(),
+        local->rank(), local->size());
+  HostsLines lines{.local = std::move(local), .world = std::move(world), .before = {}, .after = {}, .cross = {}};
+  lines.before = lines.local->split(0, lines.local->rank(), {.name = "before the crossing"});
+  lines.after = lines.local->split(0, lines.local->rank(), {.name = "after the crossing"});
+  const bool crosses = layout.even() || layout.leads();
+  const int color = layout.even() ? layout.local() : 0;
+  lines.cross = lines.world->split(crosses ? color : -1, layout.host(), {.name = "the crossing"});
+  return std::make_unique<HostsComm>(std::move(lines), std::move(layout));
+}
+
+}  // namespace starling

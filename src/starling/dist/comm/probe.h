@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "starling/dist/comm/comm.h"
+
+namespace starling {
+
+struct ProbeOptions {
+  std::vector<std::int64_t> pair_bytes = {1 << 20, 16 << 20};  // for bandwidth
+  std::vector<std::int64_t> reduce_bytes = {4, 4096, 64 << 10, 1 << 20, 16 << 20};
+  int most_pairs = 28;  // more: only neighbours
+};
+
+// What was measured between two ranks, in seconds for one way.
+struct PairProbe {
+  int first = 0, second = 0;
+  double latency = 0;              // of 4 bytes
+  std::vector<double> transfer{};  // by pair_bytes
+};
+
+struct ReduceProbe {
+  std::int64_t bytes = 0;
+  double seconds = 0;  // of one all_reduce (f32, sum), on the slowest rank
+};
+
+struct CommProbe {
+  std::vector<PairProbe> pairs;
+  std::vector<ReduceProbe> reduces;
+};
+
+// Messages there and back between pairs of ranks, one pair after another, then all-reduces of all; medians. Collective;
+// every rank gets the same figures. Takes a second or so for a few ranks.
+CommProbe probe(Comm& comm, const ProbeOptions& options = {});
+
+}  // namespace starling

@@ -1,0 +1,236 @@
+#include "starling/dist/comm/shared/collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace starling {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// Of what all ranks must agree on; see Fingerprint::agrees_with.
+std::uint64_t digest_of(const Fingerprint& f) {
+  const std::uint64_t words[] = {f.sequence, f.epoch, static_cast<std::uint64_t>(f.count), f.hash,
+                                 static_cast<std::uint64_t>(f.root) << 32 | static_cast<std::uint64_t>(f.op) << 16 |
+                                     static_cast<std::uint64_t>(f.dtype) << 8 | static_cast<std::uint64_t>(f.reduce)};
+  std::uint64_t digest = 0x9e3779b97f4a7c15ull;
+  for (std::uint64_t word : words) {
+    digest = (digest ^ word) * 0xff51afd7ed558ccdull;
+    digest ^= digest >> 32;
+  }
+  return digest;
+}
+
+}  // namespace
+
+Collectives::Collectives(SharedWorld& world, GroupBlock block, int rank, int size)
+    : world_(world), block_(block), rank_(rank), size_(size) {
+  for (Operation& op : operations_) {
+    op.shards.resize(at(size));
+    op.sources.resize(at(size));
+  }
+}
+
+bool Collectives::has_room(std::uint64_t sequence) {
+  if (sequence <= kSharedSlots) return true;
+  const std::uint64_t before = sequence - kSharedSlots;
+  return completed(before) && least(&RankFlags::finished, least_finished_, before) >= before;
+}
+
+bool Collectives::completed(std::uint64_t sequence) const {
+  return sequence < oldest_ || operation(sequence).way == Way::over;
+}
+
+void Collectives::post(const Call& call, const Fingerprint& print) {
+  const std::uint64_t sequence = call.sequence;
+  Operation& op = operation(sequence);
+  op.counts.assign(call.counts.begin(), call.counts.end());
+  op.call = call;
+  op.call.counts = op.counts;
+  op.call.name = {};
+  op.way = Way::unknown;
+  op.arrived = 0;
+  op.pieces = std::make_unique<Pieces>(
+      op.call, rank_, size_,
+      call.op == CommOp::sum_shards ? std::span<const std::uint32_t>(op.shards) : std::span<const std::uint32_t>());
+  SharedPost& post = block_.post(sequence, rank_);
+  post.fingerprint = print;
+  post.color = call.color;
+  post.key = call.key;
+  Arrival& arrival = block_.arrival(sequence, rank_);
+  arrival.digest = digest_of(print);
+  arrival.shards = static_cast<std::uint32_t>(call.shards);
+  arrival.source = op.source = place_source(call, arrival, post);
+  arrival.target = place_target(call, post);
+  RankRecord& record = world_.record(world_.rank());
+  record.last_group.store(world_.offset_of(&block_.header()), std::memory_order_relaxed);
+  record.last_post.store(world_.offset_of(&post.fingerprint), std::memory_order_relaxed);
+  block_.flags(rank_).started.store(sequence, std::memory_order_relaxed);
+  next_ = sequence + 1;
+  arrival.sequence.store(sequence);
+  ring_others();
+}
+
+// What is small is copied even from an arena: the buffer may be overwritten in place before all have read it.
+BufferPlace Collectives::place_source(const Call& call, Arrival& arrival, SharedPost& post) {
+  const std::size_t bytes = Pieces::source_bytes(call, rank_, size_);
+  if (bytes == 0) return BufferPlace::nowhere;
+  if (bytes <= arrival.tiny.size()) {
+    std::memcpy(arrival.tiny.data(), call.send, bytes);
+    return BufferPlace::tiny;
+  }
+  if (bytes <= kInlineBytes) {
+    std::memcpy(block_.in_slot(call.sequence, rank_), call.send, bytes);
+    return BufferPlace::in_slot;
+  }
+  if (!world_.arena()->holds(call.send, bytes)) return BufferPlace::outside;
+  post.send = world_.offset_of(call.send);
+  return BufferPlace::in_arena;
+}
+
+BufferPlace Collectives::place_target(const Call& call, SharedPost& post) const {
+  const std::size_t bytes = Pieces::target_bytes(call, rank_, size_);
+  if (bytes == 0) return BufferPlace::nowhere;
+  if (!world_.arena()->holds(call.recv, bytes)) return BufferPlace::outside;
+  post.recv = world_.offset_of(call.recv);
+  return BufferPlace::in_arena;
+}
+
+void Collectives::ring_others() {
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_) world_.ring(static_cast<int>(block_.flags(r).world_rank));
+  }
+}
+
+bool Collectives::step() {
+  bool moved = false;
+  for (std::uint64_t k = oldest_; k < next_; ++k) {
+    Operation& op = operation(k);
+    if (op.way == Way::over) continue;
+    if (op.way == Way::unknown && !arrived(op)) break;  // then the later ones have not arrived either
+    moved = advance(op) || moved;
+    if (world_.broken()) return moved;
+  }
+  finish_prefix();
+  return moved;
+}
+
+void Collectives::finish_prefix() {
+  const std::uint64_t before = oldest_;
+  while (oldest_ < next_ && operation(oldest_).way == Way::over) ++oldest_;
+  if (oldest_ == before) return;
+  block_.flags(rank_).finished.store(oldest_ - 1);
+  ring_others();
+}
+
+bool Collectives::arrived(Operation& op) {
+  while (op.arrived < size_) {
+    const Arrival& arrival = block_.arrival(op.call.sequence, op.arrived);
+    if (arrival.sequence.load(std::memory_order_acquire) != op.call.sequence) return false;
+    ++op.arrived;
+  }
+  return true;
+}
+
+bool Collectives::advance(Operation& op) {
+  if (op.way == Way::unknown && !open(op)) return false;
+  switch (op.way) {
+    case Way::small: return take_small(op);
+    case Way::direct: return run_unit(op);
+    case Way::staged: return stage(op);
+    default: return false;
+  }
+}
+
+bool Collectives::open(Operation& op) {
+  if (!agreed(op)) return false;
+  find_sources(op);
+  const Way way = way_of(op);
+  if (way == Way::direct) open_direct(op);
+  if (way == Way::staged) open_staged(op);
+  op.way = way;
+  return true;
+}
+
+bool Collectives::agreed(const Operation& op) {
+  const std::uint64_t sequence = op.call.sequence, digest = block_.arrival(sequence, rank_).digest;
+  bool same = true;
+  for (int r = 0; r < size_; ++r) same = same && block_.arrival(sequence, r).digest == digest;
+  if (same) return true;
+  std::vector<Fingerprint> prints;
+  for (int r = 0; r < size_; ++r) prints.push_back(block_.post(sequence, r).fingerprint);
+  world_.break_with(
+      fmt::format("ranks of group '{}' disagree: {}", block_.header().label.data(), describe_mismatch(prints)));
+  return false;
+}
+
+void Collectives::find_sources(Operation& op) {
+  for (int r = 0; r < size_; ++r) {
+    Arrival& arrival = block_.arrival(op.call.sequence, r);
+    op.shards[at(r)] = arrival.shards;
+    Pieces::Source& source = op.sources[at(r)];
+    switch (arrival.source) {
+      case BufferPlace::tiny: source = {arrival.tiny.data(), false}; break;
+      case BufferPlace::in_slot: source = {block_.in_slot(op.call.sequence, r), false}; break;
+      case BufferPlace::in_arena: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
+      case BufferPlace::outside: source = {nullptr, true}; break;
+      case BufferPlace::nowhere: source = {nullptr, false}; break;
+    }
+  }
+}
+
+Collectives::Way Collectives::way_of(const Operation& op) const {
+  bool small = true, direct = true;
+  for (int r = 0; r < size_; ++r) {
+    const Arrival& arrival = block_.arrival(op.call.sequence, r);
+    small = small && arrival.source != BufferPlace::in_arena && arrival.source != BufferPlace::outside;
+    direct = direct && arrival.source != BufferPlace::outside && arrival.target != BufferPlace::outside;
+  }
+  if (small || size_ == 1) return Way::small;
+  return direct ? Way::direct : Way::staged;
+}
+
+bool Collectives::take_small(Operation& op) {
+  if (op.call.op == CommOp::split) return false;
+  op.pieces->set_width(std::numeric_limits<std::int64_t>::max() / 16);
+  op.pieces->take(0, op.sources);
+  op.way = Way::over;
+  return true;
+}
+
+void Collectives::end_split(std::uint64_t sequence) {
+  operation(sequence).way = Way::over;
+  finish_prefix();
+}
+
+std::vector<int> Collectives::not_arrived(std::uint64_t sequence) const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size_; ++r) {
+    if (block_.arrival(sequence, r).sequence.load() < sequence) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+std::vector<int> Collectives::not_finished(std::uint64_t sequence) const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size_; ++r) {
+    if (block_.flags(r).finished.load() < sequence) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+std::uint64_t Collectives::least(std::atomic<std::uint64_t> RankFlags::*flag, std::uint64_t& known,
+                                 std::uint64_t wanted) const {
+  if (known >= wanted) return known;
+  std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
+  for (int r = 0; r < size_; ++r) {
+    lowest = std::min(lowest, (block_.flags(r).*flag).load(std::memory_order_acquire));
+    if (lowest < wanted) return lowest;
+  }
+  return known = lowest;
+}
+
+}  // namespace starling

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "starling/dist/comm/shared/group_block.h"
+#include "starling/dist/comm/shared/pieces.h"
+#include "starling/dist/comm/shared/shared_world.h"
+#include "starling/dist/comm/threads/exchange.h"
+
+namespace starling {
+
+// One rank's collectives in one group. Its calls go into the slots of the group's block; when all ranks have arrived at
+// one, it goes one of three ways, which all ranks see alike:
+//   small    everything lies in the slot: each rank takes what it gets, alone
+//   direct   all buffers lie in arenas: whoever waits runs units of the exchange, on any rank's memory
+//   staged   through the staging memory in chunks, by each rank for its own buffers; one such operation at a time
+class Collectives {
+ public:
+  Collectives(SharedWorld& world, GroupBlock block, int rank, int size);
+
+  // Whether the slot of this sequence number is free on all ranks.
+  bool has_room(std::uint64_t sequence);
+  // With the world's mutex held, like step.
+  void post(const Call& call, const Fingerprint& print);
+  bool step();
+  bool completed(std::uint64_t sequence) const;
+
+  // The first that is not over; 0: all are.
+  std::uint64_t unfinished() const { return oldest_ < next_ ? oldest_ : 0; }
+  std::vector<int> not_arrived(std::uint64_t sequence) const;
+  std::vector<int> not_finished(std::uint64_t sequence) const;
+  // A split is over when its caller says so: parts are read from the slot until then.
+  bool opened_split(std::uint64_t sequence) const { return operation(sequence).way == Way::small; }
+  void end_split(std::uint64_t sequence);
+
+ private:
+  enum class Way { unknown, small, direct, staged, over };
+  struct Operation {
+    Call call;
+    std::vector<std::int64_t> counts;
+    std::vector<std::uint32_t> shards;
+    std::vector<Pieces::Source> sources;
+    std::unique_ptr<Pieces> pieces;
+    Way way = Way::over;
+    BufferPlace source = BufferPlace::nowhere;  // own
+    int arrived = 0;                            // ranks below this have
+    std::uint64_t first_chunk = 0;
+    std::int64_t parts = 0, staged = 0, reduced = 0, taken = 0;
+    std::vector<Post> posts;  // of all ranks, as pointers here
+    std::unique_ptr<Exchange> exchange;
+  };
+
+  Operation& operation(std::uint64_t sequence) { return operations_[sequence % kSharedSlots]; }
+  const Operation& operation(std::uint64_t sequence) const { return operations_[sequence % kSharedSlots]; }
+  BufferPlace place_source(const Call& call, Arrival& arrival, SharedPost& post);
+  BufferPlace place_target(const Call& call, SharedPost& post) const;
+
+  bool advance(Operation& op);
+  bool arrived(Operation& op);
+  bool open(Operation& op);
+  bool agreed(const Operation& op);
+  Way way_of(const Operation& op) const;
+  void find_sources(Operation& op);
+  bool take_small(Operation& op);
+  void open_direct(Operation& op);
+  bool run_unit(Operation& op);
+  void open_staged(Operation& op);
+  bool stage(Operation& op);
+  bool stage_in(Operation& op);
+  bool reduce_share(Operation& op);
+  bool take_part(Operation& op);
+  bool sources_at_rest(const Operation& op) const;
+  void set_sources(Operation& op, std::int64_t part);
+  void finish_prefix();
+  void ring_others();
+
+  // The least of a flag over all ranks. Remembered: flags only grow.
+  std::uint64_t least(std::atomic<std::uint64_t> RankFlags::*flag, std::uint64_t& known, std::uint64_t wanted) const;
+
+  SharedWorld& world_;
+  GroupBlock block_;
+  const int rank_, size_;
+  std::array<Operation, kSharedSlots> operations_;
+  std::uint64_t oldest_ = 1, next_ = 1;  // operations that may not be over: [oldest_, next_)
+  std::uint64_t staging_ = 0;            // the sequence number of the one that uses the staging memory; 0: none
+  std::uint64_t next_chunk_ = 0;         // of the group's stream
+  std::uint64_t least_finished_ = 0;
+  mutable std::uint64_t least_staged_ = 0, least_reduced_ = 0, least_drained_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,59 @@
+// Collectives whose buffers all lie in arenas: units of the exchange, run by whoever waits.
+#include "starling/dist/comm/shared/collectives.h"
+
+namespace starling {
+namespace {
+
+std::uint64_t tag(std::uint64_t sequence) { return sequence << 32; }
+
+// One more in the count of this operation; the first starts from zero. Returns the count before.
+std::uint64_t count_one(std::atomic<std::uint64_t>& word, std::uint64_t sequence, std::uint64_t most) {
+  std::uint64_t seen = word.load();
+  for (;;) {
+    const std::uint64_t count = (seen & ~0xffffffffull) == tag(sequence) ? seen & 0xffffffffull : 0;
+    if (count >= most) return count;
+    if (word.compare_exchange_weak(seen, tag(sequence) | (count + 1))) return count;
+  }
+}
+
+}  // namespace
+
+void Collectives::open_direct(Operation& op) {
+  op.posts.resize(static_cast<std::size_t>(size_));
+  for (int r = 0; r < size_; ++r) {
+    const Arrival& arrival = block_.arrival(op.call.sequence, r);
+    const SharedPost& shared = block_.post(op.call.sequence, r);
+    Post& post = op.posts[static_cast<std::size_t>(r)];
+    post.fingerprint = shared.fingerprint;
+    post.send = op.sources[static_cast<std::size_t>(r)].data;
+    post.recv = arrival.target == BufferPlace::in_arena ? world_.at(shared.recv) : nullptr;
+    post.shards = arrival.shards;
+    post.counts = op.counts;
+  }
+  if (!op.exchange) op.exchange = std::make_unique<Exchange>(size_);
+  op.exchange->open(op.posts);
+}
+
+bool Collectives::run_unit(Operation& op) {
+  const std::uint64_t sequence = op.call.sequence;
+  const auto units = static_cast<std::uint64_t>(op.exchange->units());
+  Claims& claims = block_.claims(sequence);
+  bool moved = false;
+  {
+    const SharedWorld::Visit visit(world_);
+    if (visit.refused()) return false;
+    const std::uint64_t unit = count_one(claims.taken, sequence, units);
+    if (unit < units) {
+      op.exchange->run(static_cast<std::int64_t>(unit));
+      moved = true;
+      if (count_one(claims.done, sequence, units) + 1 == units) ring_others();
+    }
+  }
+  if (claims.done.load(std::memory_order_acquire) == (tag(sequence) | units) || units == 0) {
+    op.way = Way::over;
+    return true;
+  }
+  return moved;
+}
+
+}  // namespace starling

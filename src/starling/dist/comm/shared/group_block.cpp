@@ -1,0 +1,95 @@
+#include "starling/dist/comm/shared/group_block.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace starling {
+
+struct GroupBlock::Layout {
+  std::size_t flags, claims, arrivals, posts, pairs, messages, in_slot, staging, results, message_inline,
+      message_chunks, end;
+
+  explicit Layout(int ranks) {
+    const auto size = static_cast<std::size_t>(ranks);
+    std::size_t at = sizeof(GroupHeader);
+    const auto next = [&](std::size_t bytes, std::size_t alignment) {
+      const std::size_t begin = (at + alignment - 1) / alignment * alignment;
+      at = begin + bytes;
+      return begin;
+    };
+    constexpr std::size_t kLine = 64, kPage = 4096;
+    flags = next(size * sizeof(RankFlags), kLine);
+    claims = next(kSharedSlots * sizeof(Claims), kLine);
+    arrivals = next(kSharedSlots * size * sizeof(Arrival), kLine);
+    posts = next(kSharedSlots * size * sizeof(SharedPost), kLine);
+    pairs = next(size * size * sizeof(PairFlags), kLine);
+    // Sparse from here on: pages of it exist once they have been used.
+    messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
+    in_slot = next(kSharedSlots * size * kInlineBytes, kPage);
+    staging = next(size * kChunks * kChunkBytes, kPage);
+    results = next(kChunks * kChunkBytes, kPage);
+    message_inline = next(size * size * kSharedMessages * kMessageInline, kPage);
+    message_chunks = next(size * size * kMessageChunks * kMessageChunkBytes, kPage);
+    end = next(0, kPage);
+  }
+};
+
+namespace {
+
+template <class T>
+void make_all(T* first, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) std::construct_at(first + i);
+}
+
+}  // namespace
+
+std::size_t GroupBlock::bytes(int size) { return Layout(size).end; }
+
+GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
+  auto* header = std::construct_at(reinterpret_cast<GroupHeader*>(data));
+  header->size = static_cast<std::uint32_t>(size);
+  std::copy_n(label.data(), std::min(label.size(), header->label.size() - 1), header->label.data());
+  const GroupBlock block(data);
+  const auto ranks = static_cast<std::size_t>(size);
+  make_all(block.flags_, ranks);
+  make_all(block.claims_, kSharedSlots);
+  make_all(block.arrivals_, kSharedSlots * ranks);
+  make_all(block.posts_, kSharedSlots * ranks);
+  make_all(block.pairs_, ranks * ranks);
+  return block;
+}
+
+GroupBlock::GroupBlock(std::byte* data)
+    : data_(data), size_(static_cast<int>(reinterpret_cast<GroupHeader*>(data)->size)) {
+  const Layout layout(size_);
+  flags_ = reinterpret_cast<RankFlags*>(data + layout.flags);
+  claims_ = reinterpret_cast<Claims*>(data + layout.claims);
+  arrivals_ = reinterpret_cast<Arrival*>(data + layout.arrivals);
+  posts_ = reinterpret_cast<SharedPost*>(data + layout.posts);
+  pairs_ = reinterpret_cast<PairFlags*>(data + layout.pairs);
+  messages_ = reinterpret_cast<MessagePost*>(data + layout.messages);
+  inline_ = data + layout.in_slot;
+  staging_ = data + layout.staging;
+  results_ = data + layout.results;
+  message_inline_ = data + layout.message_inline;
+  message_chunks_ = data + layout.message_chunks;
+}
+
+std::byte* GroupBlock::staging(int rank, std::uint64_t chunk) const {
+  return staging_ + (static_cast<std::size_t>(rank) * kChunks + chunk % kChunks) * kChunkBytes;
+}
+
+MessagePost& GroupBlock::message(int from, int to, int side, std::uint64_t sequence) const {
+  return messages_[(index(from, to) * 2 + static_cast<std::size_t>(side)) * kSharedMessages +
+                   sequence % kSharedMessages];
+}
+
+std::byte* GroupBlock::message_inline(int from, int to, std::uint64_t sequence) const {
+  return message_inline_ + (index(from, to) * kSharedMessages + sequence % kSharedMessages) * kMessageInline;
+}
+
+std::byte* GroupBlock::message_chunk(int from, int to, std::uint64_t chunk) const {
+  return message_chunks_ + (index(from, to) * kMessageChunks + chunk % kMessageChunks) * kMessageChunkBytes;
+}
+
+}  // namespace starling

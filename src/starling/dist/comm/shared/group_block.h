@@ -1,0 +1,129 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "starling/dist/comm/fingerprint.h"
+
+namespace starling {
+
+// The memory in which the ranks of one group meet. Each word has one writer, except for claims, which ranks compete
+// for.
+
+inline constexpr std::uint64_t kSharedSlots = 64;      // outstanding collectives
+inline constexpr std::uint64_t kSharedMessages = 8;    // outstanding messages of an ordered pair
+inline constexpr std::size_t kInlineBytes = 8192;      // what a rank brings to a collective and is kept in its slot
+inline constexpr std::size_t kChunkBytes = 256 << 10;  // staged at once for a collective
+inline constexpr std::uint64_t kChunks = 4;            // of each rank, used in turns
+inline constexpr std::size_t kMessageInline = 1024;
+inline constexpr std::size_t kMessageChunkBytes = 64 << 10;
+inline constexpr std::uint64_t kMessageChunks = 4;
+
+// Where what a rank sends can be read, where what it receives can be written.
+enum class BufferPlace : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
+
+// A rank's arrival at a collective: all that the others need of a small one, in one cache line.
+struct alignas(64) Arrival {
+  std::atomic<std::uint64_t> sequence{0};  // stored last
+  std::uint64_t digest = 0;                // of what all ranks must agree on
+  BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
+  std::uint32_t shards = 0;
+  std::array<std::byte, 40> tiny = {};
+};
+static_assert(sizeof(Arrival) == 64);
+
+// The rest of a call.
+struct SharedPost {
+  Fingerprint fingerprint;
+  std::uint64_t send = 0, recv = 0;  // offsets in the memory, if in an arena
+  std::int64_t color = 0, key = 0;
+  // Of a split, by the first rank of each part: the sequence number, once part_offset is valid.
+  std::atomic<std::uint64_t> part{0};
+  std::uint64_t part_offset = 0;
+};
+
+// Units of an operation on arenas: the low half of the sequence number in the upper half, a count in the lower.
+struct alignas(64) Claims {
+  std::atomic<std::uint64_t> taken{0};
+  alignas(64) std::atomic<std::uint64_t> done{0};
+};
+
+struct RankFlags {
+  // Collectives up to here are over for this rank: it reads nothing of their slots any more.
+  alignas(64) std::atomic<std::uint64_t> finished{0};
+  std::atomic<std::uint64_t> started{0};
+  std::atomic<std::uint32_t> left{0};
+  std::uint32_t world_rank = 0;
+  // Chunks of the group's stream that this rank has staged, reduced its share of, and taken what it wanted of.
+  alignas(64) std::atomic<std::uint64_t> staged{0};
+  alignas(64) std::atomic<std::uint64_t> reduced{0};
+  alignas(64) std::atomic<std::uint64_t> drained{0};
+};
+
+struct MessagePost {
+  Fingerprint fingerprint;
+  BufferPlace where = BufferPlace::nowhere;
+  std::uint64_t offset = 0;
+};
+
+struct PairFlags {
+  struct alignas(64) Side {
+    std::atomic<std::uint64_t> posted{0};
+    std::atomic<std::uint64_t> chunks{0};    // written by the sender, read by the receiver
+    std::atomic<std::uint64_t> received{0};  // the receiver's alone
+  };
+  Side sender, receiver;
+};
+
+struct GroupHeader {
+  std::uint32_t size = 0;
+  std::array<char, 124> label = {};  // cut when longer, ended by zero
+};
+
+// A view of such a block.
+class GroupBlock {
+ public:
+  static std::size_t bytes(int size);
+  // Makes one in memory that may hold anything.
+  static GroupBlock make(std::byte* data, int size, std::string_view label);
+  explicit GroupBlock(std::byte* data);
+
+  GroupHeader& header() const { return *reinterpret_cast<GroupHeader*>(data_); }
+  RankFlags& flags(int rank) const { return flags_[rank]; }
+  Claims& claims(std::uint64_t sequence) const { return claims_[sequence % kSharedSlots]; }
+  Arrival& arrival(std::uint64_t sequence, int rank) const { return arrivals_[place(sequence, rank)]; }
+  SharedPost& post(std::uint64_t sequence, int rank) const { return posts_[place(sequence, rank)]; }
+  std::byte* in_slot(std::uint64_t sequence, int rank) const { return inline_ + place(sequence, rank) * kInlineBytes; }
+  // chunk: its number in the group's stream.
+  std::byte* staging(int rank, std::uint64_t chunk) const;
+  std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
+
+  PairFlags& pair(int from, int to) const { return pairs_[index(from, to)]; }
+  // side 0: of the sender, 1: of the receiver
+  MessagePost& message(int from, int to, int side, std::uint64_t sequence) const;
+  std::byte* message_inline(int from, int to, std::uint64_t sequence) const;
+  std::byte* message_chunk(int from, int to, std::uint64_t chunk) const;
+
+ private:
+  struct Layout;
+  std::size_t index(int from, int to) const { return static_cast<std::size_t>(from * size_ + to); }
+  std::size_t place(std::uint64_t sequence, int rank) const {
+    return static_cast<std::size_t>(sequence % kSharedSlots) * static_cast<std::size_t>(size_) +
+           static_cast<std::size_t>(rank);
+  }
+
+  std::byte* data_;
+  int size_;
+  RankFlags* flags_;
+  Claims* claims_;
+  Arrival* arrivals_;
+  SharedPost* posts_;
+  PairFlags* pairs_;
+  MessagePost* messages_;
+  std::byte *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
+};
+
+}  // namespace starling

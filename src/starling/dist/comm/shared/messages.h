@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "starling/dist/comm/shared/group_block.h"
+#include "starling/dist/comm/shared/shared_world.h"
+
+namespace starling {
+
+// One rank's messages in one group. A message ends on both sides when the receiver has it. Small ones wait in the
+// group's block, those in an arena are read there by the receiver, others pass through a few chunks of the pair.
+class Messages {
+ public:
+  Messages(SharedWorld& world, GroupBlock block, int rank, int size);
+
+  bool has_room(const Call& call) const;
+  void post(const Call& call, const Fingerprint& print);  // with the world's mutex held, like step
+  bool step();
+  bool completed(const Ticket& ticket) const;
+  bool partner_arrived(const Ticket& ticket) const;
+
+  // What this rank has posted as that message.
+  const Fingerprint& fingerprint(const Ticket& ticket) const;
+
+ private:
+  struct Pending {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    BufferPlace where = BufferPlace::nowhere;  // of the sender's buffer
+  };
+  // The messages from or to one other rank.
+  struct Line {
+    std::array<Pending, kSharedMessages> ring;
+    std::uint64_t posted = 0, ended = 0;
+    std::uint64_t chunks = 0;  // that have passed so far
+    std::size_t moved = 0;     // bytes of the message under way
+    bool agreed = false;       // on the message under way
+  };
+
+  Line& line(CommOp op, int peer) { return (op == CommOp::send ? to_ : from_)[static_cast<std::size_t>(peer)]; }
+  const Line& line(CommOp op, int peer) const {
+    return (op == CommOp::send ? to_ : from_)[static_cast<std::size_t>(peer)];
+  }
+  bool send(int peer, Line& line);
+  bool receive(int peer, Line& line);
+  bool agreed(int peer, Line& line);
+  bool take(int peer, Line& line, Pending& message);
+  void end(Line& line);
+
+  SharedWorld& world_;
+  GroupBlock block_;
+  const int rank_, size_;
+  std::vector<Line> to_, from_;  // by peer
+  int outstanding_ = 0;
+};
+
+}  // namespace starling

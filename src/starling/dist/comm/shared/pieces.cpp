@@ -1,0 +1,197 @@
+#include "starling/dist/comm/shared/pieces.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "starling/dist/comm/call_checks.h"
+#include "starling/dist/comm/reduce.h"
+
+namespace starling {
+namespace {
+
+std::size_t bytes_of(const Call& call, std::int64_t elements) {
+  return static_cast<std::size_t>(elements) * size_of(call.dtype);
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+std::size_t Pieces::source_bytes(const Call& call, int rank, int world) {
+  switch (call.op) {
+    case CommOp::all_reduce: return bytes_of(call, call.count);
+    case CommOp::sum_shards: return bytes_of(call, call.count * call.shards);
+    case CommOp::broadcast: return rank == call.peer ? bytes_of(call, call.count) : 0;
+    case CommOp::reduce_scatter:
+    case CommOp::all_to_all: return bytes_of(call, whole_length(call, world));
+    case CommOp::scatter: return rank == call.peer ? bytes_of(call, whole_length(call, world)) : 0;
+    case CommOp::all_gather:
+    case CommOp::gather: return bytes_of(call, piece_length(call, rank));
+    default: return 0;
+  }
+}
+
+std::size_t Pieces::target_bytes(const Call& call, int rank, int world) {
+  switch (call.op) {
+    case CommOp::all_reduce:
+    case CommOp::sum_shards:
+    case CommOp::broadcast: return bytes_of(call, call.count);
+    case CommOp::reduce_scatter:
+    case CommOp::scatter: return bytes_of(call, piece_length(call, rank));
+    case CommOp::all_gather:
+    case CommOp::all_to_all: return bytes_of(call, whole_length(call, world));
+    case CommOp::gather: return rank == call.peer ? bytes_of(call, whole_length(call, world)) : 0;
+    default: return 0;
+  }
+}
+
+Pieces::Pieces(const Call& call, int rank, int world, std::span<const std::uint32_t> shards)
+    : call_(call), rank_(rank), world_(world), shards_(shards), size_(static_cast<std::int64_t>(size_of(call.dtype))) {}
+
+bool Pieces::personal() const {
+  return call_.op == CommOp::reduce_scatter || call_.op == CommOp::all_to_all || call_.op == CommOp::scatter;
+}
+
+// Operations on one buffer that all have alike know one piece.
+std::int64_t Pieces::offset(int rank) const {
+  return two_phases() || call_.op == CommOp::broadcast ? 0 : piece_offset(call_, rank);
+}
+
+std::int64_t Pieces::length(int rank) const {
+  return two_phases() || call_.op == CommOp::broadcast ? call_.count : piece_length(call_, rank);
+}
+
+std::int64_t Pieces::longest() const {
+  std::int64_t most = 0;
+  for (int r = 0; r < world_; ++r) most = std::max(most, length(r));
+  return most;
+}
+
+std::int64_t Pieces::width_within(std::size_t bytes) const {
+  std::int64_t rows = personal() ? world_ : 1;
+  for (std::uint32_t shards : shards_) rows = std::max<std::int64_t>(rows, shards);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes) / size_ / rows);
+}
+
+std::int64_t Pieces::parts() const { return (longest() + width_ - 1) / width_; }
+
+Pieces::Range Pieces::range(std::int64_t part, std::int64_t length) const {
+  return {std::min(part * width_, length), std::min((part + 1) * width_, length)};
+}
+
+// Shares begin at multiples of 64 elements, so that no two ranks write to one cache line.
+Pieces::Range Pieces::share(const Range& whole, int rank) const {
+  const std::int64_t step = (whole.count() + world_ * 64 - 1) / (world_ * 64) * 64;
+  return {std::min(whole.begin + rank * step, whole.end), std::min(whole.begin + (rank + 1) * step, whole.end)};
+}
+
+void Pieces::stage(std::int64_t part, std::byte* image) const {
+  const auto* send = static_cast<const std::byte*>(call_.send);
+  if (two_phases()) {
+    const Range whole = range(part, call_.count), own = share(whole, rank_);
+    for (std::int64_t k = 0; k < call_.shards; ++k) {
+      const std::byte* row = send + k * call_.count * size_;
+      std::byte* to = image + k * width_ * size_;
+      copy_bytes(to, row + whole.begin * size_, (own.begin - whole.begin) * size_);
+      copy_bytes(to + (own.end - whole.begin) * size_, row + own.end * size_, (whole.end - own.end) * size_);
+    }
+    return;
+  }
+  if ((call_.op == CommOp::broadcast || call_.op == CommOp::scatter) && rank_ != call_.peer) return;
+  if (!personal()) {
+    const Range r = range(part, length(rank_));
+    return copy_bytes(image, send + r.begin * size_, r.count() * size_);
+  }
+  for (int to = 0; to < world_; ++to) {
+    const Range r = range(part, length(to));
+    if (to != rank_) {
+      copy_bytes(image + to * width_ * size_, send + (offset(to) + r.begin) * size_, r.count() * size_);
+    }
+  }
+}
+
+// Where this part of what `rank` brings for `to` begins.
+const std::byte* Pieces::from(Sources sources, int rank, std::int64_t part, int to) const {
+  const Source source = rank == rank_ ? Source{static_cast<const std::byte*>(call_.send), false}
+                                      : sources[static_cast<std::size_t>(rank)];
+  const std::int64_t piece = personal() ? to : 0;
+  if (source.image) return source.data + piece * width_ * size_;
+  return source.data + ((personal() ? offset(to) : 0) + part * width_) * size_;
+}
+
+// Reduces a range of what all bring for `to` into one or two places.
+void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, int to, std::byte* first,
+                    std::byte* second) const {
+  operands_.clear();
+  for (int r = 0; r < world_; ++r) {
+    const std::byte* data = from(sources, r, part, to);
+    const bool image = r != rank_ && sources[static_cast<std::size_t>(r)].image;
+    const std::int64_t row = (image ? width_ : call_.count) * size_;
+    const std::uint32_t rows = shards_.empty() ? 1 : shards_[static_cast<std::size_t>(r)];
+    for (std::uint32_t k = 0; k < rows; ++k) operands_.push_back(data + k * row);
+  }
+  if (operands_.size() == 1) {  // nothing at all for one rank in place
+    const std::byte* only = static_cast<const std::byte*>(operands_[0]) + (range.begin - part * width_) * size_;
+    copy_bytes(first, only, range.count() * size_);
+    if (second) copy_bytes(second, only, range.count() * size_);
+    return;
+  }
+  alignas(64) std::byte block[kReduceBlock * 8];
+  for (std::int64_t b = range.begin; b < range.end; b += kReduceBlock) {
+    const std::int64_t n = std::min(kReduceBlock, range.end - b);
+    reduce_block(call_.dtype, call_.reduce, operands_, b - part * width_, n, block);
+    copy_bytes(first + (b - range.begin) * size_, block, n * size_);
+    if (second) copy_bytes(second + (b - range.begin) * size_, block, n * size_);
+  }
+}
+
+void Pieces::copy(std::int64_t to, const std::byte* from, std::int64_t count) const {
+  copy_bytes(static_cast<std::byte*>(call_.recv) + to * size_, from, count * size_);
+}
+
+void Pieces::take(std::int64_t part, Sources sources) const {
+  auto* recv = static_cast<std::byte*>(call_.recv);
+  switch (call_.op) {
+    case CommOp::all_reduce:
+    case CommOp::sum_shards:
+    case CommOp::reduce_scatter: {
+      const Range r = range(part, length(rank_));
+      return reduce(part, sources, r, rank_, recv + r.begin * size_, nullptr);
+    }
+    case CommOp::broadcast: {
+      const Range r = range(part, call_.count);
+      return copy(r.begin, from(sources, call_.peer, part, rank_), r.count());
+    }
+    case CommOp::scatter: {
+      const Range r = range(part, length(rank_));
+      return copy(r.begin, from(sources, call_.peer, part, rank_), r.count());
+    }
+    case CommOp::all_gather:
+    case CommOp::gather:
+    case CommOp::all_to_all: {
+      if (call_.op == CommOp::gather && rank_ != call_.peer) return;
+      for (int s = 0; s < world_; ++s) {
+        const Range r = range(part, length(s));
+        copy(offset(s) + r.begin, from(sources, s, part, rank_), r.count());
+      }
+      return;
+    }
+    default: return;
+  }
+}
+
+void Pieces::reduce_share(std::int64_t part, Sources sources, std::byte* result) const {
+  const Range whole = range(part, call_.count), own = share(whole, rank_);
+  auto* recv = static_cast<std::byte*>(call_.recv);
+  reduce(part, sources, own, rank_, recv + own.begin * size_, result + (own.begin - whole.begin) * size_);
+}
+
+void Pieces::take_shares(std::int64_t part, const std::byte* result) const {
+  const Range whole = range(part, call_.count), own = share(whole, rank_);
+  copy(whole.begin, result, own.begin - whole.begin);
+  copy(own.end, result + (own.end - whole.begin) * size_, whole.end - own.end);
+}
+
+}  // namespace starling

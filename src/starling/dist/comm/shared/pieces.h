@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "starling/dist/comm/call.h"
+
+namespace starling {
+
+// What one rank has to read and write for a collective, part by part: part c is the elements [c W, (c + 1) W) of every
+// piece that ranks exchange, W being the width. A small operation is one part. Sources are given per rank, either whole
+// as the rank brought them, or as the image of one part, which stage() makes.
+//
+// Sums are in two phases when they are cut: each rank reduces its share of the part, then takes the others' shares.
+class Pieces {
+ public:
+  // counts of the call are referred to. shards: of each rank, for sum_shards only.
+  Pieces(const Call& call, int rank, int world, std::span<const std::uint32_t> shards);
+
+  // Bytes that rank brings and gets; 0 where nobody looks at its buffer.
+  static std::size_t source_bytes(const Call& call, int rank, int world);
+  static std::size_t target_bytes(const Call& call, int rank, int world);
+
+  // The widest part whose image has at most so many bytes; at least one element.
+  std::int64_t width_within(std::size_t bytes) const;
+  void set_width(std::int64_t width) { width_ = width; }
+  std::int64_t parts() const;
+  bool two_phases() const { return call_.op == CommOp::all_reduce || call_.op == CommOp::sum_shards; }
+
+  // This rank's image of a part, without what only this rank itself would read.
+  void stage(std::int64_t part, std::byte* image) const;
+
+  struct Source {
+    const std::byte* data = nullptr;
+    bool image = false;  // of the part; else whole
+  };
+  using Sources = std::span<const Source>;  // by rank; this rank's own entry is not looked at
+
+  // Takes what this rank gets of a part, of operations in one phase; of sums the whole part: every rank reduces it all.
+  void take(std::int64_t part, Sources sources) const;
+
+  // First phase: reduces this rank's share into the result (the image of a part) and where this rank gets it.
+  void reduce_share(std::int64_t part, Sources sources, std::byte* result) const;
+  // Second phase: takes the others' shares.
+  void take_shares(std::int64_t part, const std::byte* result) const;
+
+ private:
+  struct Range {
+    std::int64_t begin, end;  // of elements
+    std::int64_t count() const { return end - begin; }
+  };
+  bool personal() const;  // ranks bring a piece for every rank
+  std::int64_t longest() const;
+  std::int64_t offset(int rank) const;
+  std::int64_t length(int rank) const;
+  Range range(std::int64_t part, std::int64_t length) const;
+  Range share(const Range& whole, int rank) const;
+  const std::byte* from(Sources sources, int rank, std::int64_t part, int to) const;
+  void reduce(std::int64_t part, Sources sources, const Range& range, int to, std::byte* first,
+              std::byte* second) const;
+  void copy(std::int64_t to, const std::byte* from, std::int64_t count) const;
+
+  const Call& call_;
+  const int rank_, world_;
+  std::span<const std::uint32_t> shards_;
+  const std::int64_t size_;
+  std::int64_t width_ = 0;
+  mutable std::vector<const void*> operands_;
+};
+
+}  // namespace starling

@@ -1,0 +1,61 @@
+#include "starling/dist/comm/shared/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+namespace starling {
+namespace {
+
+// Field 22 of /proc/<pid>/stat. The second, the name, may hold anything: fields are counted after its bracket.
+std::uint64_t start_of(std::int32_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 1024> text{};
+  const ssize_t length = read(file, text.data(), text.size() - 1);
+  close(file);
+  if (length <= 0) return 0;
+  const std::string stat(text.data(), static_cast<std::size_t>(length));
+  std::size_t at = stat.rfind(')');
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  return at == std::string::npos ? 0 : std::strtoull(stat.c_str() + at, nullptr, 10);
+}
+
+bool gone(const ProcessId& process) {
+  if (kill(process.pid, 0) != 0 && errno == ESRCH) return true;
+  const std::uint64_t start = start_of(process.pid);
+  return process.start != 0 && start != 0 && start != process.start;
+}
+
+}  // namespace
+
+ProcessId this_process() {
+  const auto pid = static_cast<std::int32_t>(getpid());
+  return {pid, start_of(pid)};
+}
+
+// Whoever has the number by now may be another process: asked after the descriptor was opened.
+ProcessWatch::ProcessWatch(const ProcessId& process)
+    : process_(process),
+      descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0))),
+      ended_(gone(process)) {}
+
+ProcessWatch::~ProcessWatch() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool ProcessWatch::ended() const {
+  if (ended_ || descriptor_ < 0) return ended_ || gone(process_);
+  pollfd state{descriptor_, POLLIN, 0};
+  return poll(&state, 1, 0) > 0;
+}
+
+}  // namespace starling

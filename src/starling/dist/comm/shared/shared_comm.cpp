@@ -1,0 +1,124 @@
+#include "starling/dist/comm/shared/shared_comm.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/shared/shared_group.h"
+#include "starling/dist/launch/store.h"
+
+namespace starling {
+namespace {
+
+class SharedComm final : public Comm {
+ public:
+  SharedComm(CommGroup group, std::shared_ptr<SharedGroup> shared)
+      : Comm(group, std::make_shared<Journal>(group.size)), shared_(std::move(shared)) {}
+  ~SharedComm() override { shared_->leave(journal()); }
+
+  CommCapabilities capabilities() const override {
+    return {.backend = "shared",
+            .direct_memory = true,
+            .sum_shards = true,
+            .rank_ordered = true,
+            .deterministic = true,
+            .survives_loss = true};
+  }
+  std::shared_ptr<Allocator> arena() const override { return shared_->world().arena(); }
+
+  void abort(std::string_view reason) override {
+    shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
+  }
+
+ protected:
+  Ticket start(const Call& call) override {
+    const Fingerprint print = fingerprint_of(call, rank(), epoch());
+    if (!shared_->post(call, print)) fail_call(describe(print), shared_->world().reason());
+    log().moved(call.op, traffic_of(call, rank(), size()));
+    return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
+  }
+
+  bool poll(const Ticket& ticket) override {
+    if (shared_->done(ticket)) return true;
+    return shared_->world().broken() && await(ticket, CommClock::now());
+  }
+
+  bool await(const Ticket& ticket, CommTime deadline) override {
+    const SharedGroup::Outcome outcome = shared_->await(ticket, deadline);
+    if (outcome == SharedGroup::Outcome::broken) fail_ticket(ticket);
+    return outcome == SharedGroup::Outcome::ended;
+  }
+
+  void expire(const Ticket& ticket) override {
+    shared_->expire(ticket);
+    fail_ticket(ticket);
+  }
+
+  std::unique_ptr<Comm> make_part(const Call& call) override {
+    const Ticket ticket = start(call);
+    SharedGroup::Part part;
+    const SharedGroup::Outcome outcome = shared_->split(call, part);
+    if (outcome == SharedGroup::Outcome::late) expire(ticket);
+    if (outcome == SharedGroup::Outcome::broken) fail_ticket(ticket);
+    if (!part.group) return nullptr;
+    CommGroup inner = group();
+    inner.rank = part.rank;
+    inner.size = part.size;
+    inner.label = part.label;
+    return std::make_unique<SharedComm>(inner, std::move(part.group));
+  }
+
+ private:
+  [[noreturn]] void fail_ticket(const Ticket& ticket) {
+    fail_call(shared_->describe_call(ticket), shared_->world().reason());
+  }
+
+  std::shared_ptr<SharedGroup> shared_;
+};
+
+// Spinning helps only while every rank has a core to itself.
+int spins_for(int world, int asked) {
+  if (asked >= 0) return asked;
+  return static_cast<unsigned>(world) <= std::thread::hardware_concurrency() ? 400 : 0;
+}
+
+std::unique_ptr<Comm> comm_of(std::shared_ptr<SharedWorld> world, const SharedWorldOptions& options) {
+  const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline};
+  const std::uint64_t block = world->block().group;
+  return std::make_unique<SharedComm>(
+      group, std::make_shared<SharedGroup>(std::move(world), block, group.rank, options.label));
+}
+
+}  // namespace
+
+std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const SharedWorldOptions& options) {
+  check(world >= 1 && rank >= 0 && rank < world, "[shared] expected a rank in [0, {}), got {}", world, rank);
+  constexpr std::string_view kKey = "shared_memory";
+  const CommTime deadline = CommClock::now() + options.join_deadline;
+  std::shared_ptr<Mapping> mapping;
+  if (rank == 0) {
+    mapping = make_world_memory(world, options.label, options.arena_bytes);
+    store.set(kKey, mapping->address());
+  } else {
+    mapping = Mapping::open(store.get(kKey, options.join_deadline));
+    check_world_memory(*mapping, world);
+  }
+  auto shared = std::make_shared<SharedWorld>(mapping, rank, spins_for(world, options.spins));
+  shared->await_all(deadline);
+  mapping->close();
+  return comm_of(std::move(shared), options);
+}
+
+std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorldOptions& options) {
+  check(world >= 1, "[shared] expected a world of at least 1 rank, got {}", world);
+  const auto mapping = make_world_memory(world, options.label, options.arena_bytes);
+  mapping->close();
+  std::vector<std::unique_ptr<Comm>> comms;
+  for (int rank = 0; rank < world; ++rank) {
+    comms.push_back(comm_of(std::make_shared<SharedWorld>(mapping, rank, spins_for(world, options.spins)), options));
+  }
+  return comms;
+}
+
+}  // namespace starling

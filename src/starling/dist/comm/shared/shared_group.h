@@ -1,0 +1,65 @@
+#pragma once
+
+#include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/shared/collectives.h"
+#include "starling/dist/comm/shared/messages.h"
+
+namespace starling {
+
+// One rank's view of one group: its calls, and what is said when they fail.
+class SharedGroup final : public Mover {
+ public:
+  enum class Outcome { ended, late, broken };
+  struct Part {
+    std::shared_ptr<SharedGroup> group;  // null: in no part
+    int rank = 0, size = 0;
+    std::string label;
+  };
+
+  SharedGroup(std::shared_ptr<SharedWorld> world, std::uint64_t block, int rank, std::string label);
+  ~SharedGroup() override;
+  SharedGroup(const SharedGroup&) = delete;
+  SharedGroup& operator=(const SharedGroup&) = delete;
+
+  // Posts a call. Blocks only while its place is taken. Returns false when the world is broken.
+  bool post(const Call& call, const Fingerprint& print);
+  bool done(const Ticket& ticket);
+  Outcome await(const Ticket& ticket, CommTime deadline);
+  // Breaks the world because the operation came too late, naming who is missing.
+  void expire(const Ticket& ticket);
+  // Waits for a posted split and makes this rank's part.
+  Outcome split(const Call& call, Part& part);
+
+  // The rank makes no more calls. What it left unfinished breaks the world; later calls that need it do, too.
+  void leave(const Journal& journal);
+
+  SharedWorld& world() { return *world_; }
+  std::string describe_call(const Ticket& ticket) const;
+
+  bool step() override;
+
+ private:
+  bool completed(const Ticket& ticket) const;
+  std::vector<int> missing(const Ticket& ticket) const;
+  bool deserted(const Ticket& ticket) const;
+  bool fits(const Call& call);
+  bool make_room(const Call& call);
+  void break_over(const Ticket& ticket, std::string_view why);
+  std::string blame(const Ticket& ticket) const;
+  std::string standing(int rank) const;
+  std::uint64_t last_finished() const;
+  std::uint64_t oldest_collective();
+  template <class Done>
+  Outcome wait(const Ticket& ticket, Done done, CommTime deadline);
+  std::vector<int> members(const Call& call) const;
+  void make_block(const Call& call, const std::vector<int>& members, const std::string& label);
+
+  std::shared_ptr<SharedWorld> world_;
+  GroupBlock block_;
+  const int rank_, size_;
+  const std::string label_;
+  Collectives collectives_;
+  Messages messages_;
+};
+
+}  // namespace starling

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "starling/dist/comm/call.h"
+#include "starling/dist/comm/shared/mapping.h"
+#include "starling/dist/comm/shared/shared_arena.h"
+#include "starling/dist/comm/shared/world_block.h"
+
+namespace starling {
+
+// What moves on when this rank waits for anything: the operations of one group.
+class Mover {
+ public:
+  virtual ~Mover() = default;
+  virtual bool step() = 0;  // does a bounded piece of work; false: there is none to do now
+};
+
+// One rank's view of the memory of its world, shared by its group of all ranks and those split from it: one fate, one
+// bell to sleep on, one arena; and the thing that keeps all its operations moving, whichever of them it waits for.
+class SharedWorld {
+ public:
+  // Enters this process as that rank; leaves when destroyed.
+  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins);
+  ~SharedWorld();
+  SharedWorld(const SharedWorld&) = delete;
+  SharedWorld& operator=(const SharedWorld&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(block_.world); }
+  std::byte* at(std::uint64_t offset) const { return mapping_->data() + offset; }
+  std::uint64_t offset_of(const void* data) const;
+  const WorldBlock& block() const { return block_; }
+  RankRecord& record(int rank) const { return records_[rank]; }
+  const std::shared_ptr<SharedArena>& arena() const { return arena_; }
+
+  // Waits until all ranks have entered.
+  void await_all(CommTime deadline);
+
+  // The first reason stays. Wakes everyone.
+  void break_with(const std::string& reason);
+  bool broken() const { return block_.fate.load() != WorldBlock::whole; }
+  std::string reason() const;
+  // After broken(): until nobody touches this rank's buffers any more.
+  void drain();
+
+  // Call after every change that the rank may be sleeping for; the change itself is a sequentially consistent store.
+  void ring(int rank);
+
+  // Guards this rank's operations: held in step(), and whenever a call is added.
+  std::mutex& mutex() { return mutex_; }
+  void add(Mover& mover);
+  void remove(Mover& mover);
+
+  // Moves all operations of this rank on until done(), which is asked with the mutex held, or until the world is
+  // broken; false: not by the deadline. Looks after dead ranks meanwhile; before every sleep calls look().
+  template <class Done, class Look>
+  bool wait(Done done, Look look, CommTime deadline) {
+    CommTime checked = CommClock::now();
+    for (;;) {
+      if (spin(done)) return true;
+      look();
+      const CommTime now = CommClock::now();
+      if (now >= deadline) return false;
+      sleep(done, deadline - now);
+      if (now - checked < kLivenessCheck) continue;
+      check_peers();
+      checked = now;
+    }
+  }
+
+  // Memory for a group of that size, from this rank's arena; reused once all its ranks have left it.
+  std::byte* new_block(int size);
+
+  // One step of everything. Call with the mutex held.
+  bool step();
+
+  // While it lives, this rank may touch other ranks' buffers, unless refused.
+  class Visit {
+   public:
+    explicit Visit(SharedWorld& world) : world_(world) { world.record(world.rank_).visiting.store(1); }
+    ~Visit() { world_.record(world_.rank_).visiting.store(0, std::memory_order_release); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    bool refused() const { return world_.broken(); }
+
+   private:
+    SharedWorld& world_;
+  };
+
+ private:
+  static constexpr std::chrono::milliseconds kLivenessCheck{100}, kLongestSleep{50};
+
+  static void pause();
+  template <class Done>
+  bool spin(Done done) {
+    for (int i = 0; i <= spins_; ++i) {
+      {
+        std::scoped_lock lock(mutex_);
+        if (step()) i = 0;
+        if (done() || broken()) return true;
+      }
+      pause();
+    }
+    return false;
+  }
+
+  // Nothing is missed: whoever changes something after our last look sees that we are about to sleep, and rings.
+  template <class Done>
+  void sleep(Done done, CommClock::duration time) {
+    RankRecord& own = record(rank_);
+    own.sleepers.fetch_add(1);
+    const std::uint32_t heard = own.bell.load();
+    bool idle = false;
+    {
+      std::scoped_lock lock(mutex_);
+      idle = !step() && !done() && !broken();
+    }
+    if (idle) doze(heard, std::min<CommClock::duration>(time, kLongestSleep));
+    own.sleepers.fetch_sub(1);
+  }
+  void doze(std::uint32_t heard, CommClock::duration time);
+
+  void watch_peers();
+  void check_peers();
+  bool is_dead(int rank);
+  std::string last_call(int rank) const;
+  std::string not_joined() const;
+
+  std::shared_ptr<Mapping> mapping_;
+  WorldBlock& block_;
+  RankRecord* const records_;
+  const int rank_;
+  const int spins_;
+  std::shared_ptr<SharedArena> arena_;
+  std::mutex mutex_;
+  std::vector<Mover*> movers_;
+  std::vector<std::byte*> blocks_;  // of groups, made by this rank
+  std::mutex watch_mutex_;
+  std::vector<std::unique_ptr<ProcessWatch>> watches_;  // by rank; null: this process
+};
+
+// A new piece of memory for a world, ready to be joined; arena_bytes as in SharedWorldOptions.
+std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, std::size_t arena_bytes);
+
+// Whether it is one for so many ranks, of the same build; throws Error if not.
+void check_world_memory(const Mapping& mapping, int world);
+
+}  // namespace starling

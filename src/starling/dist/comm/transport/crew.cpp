@@ -1,0 +1,215 @@
+#include "starling/dist/comm/transport/crew.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long a waiting thread may be deaf to calls of others where the transport cannot be woken.
+constexpr milliseconds kSlice{1};
+// How long those who wait themselves may take to answer a roll call.
+constexpr milliseconds kRollCall{200};
+
+// Without this rank's own name, which every error carries and which the next error will carry again.
+std::string words_of(const Error& error) {
+  const std::string text = error.what(), own = fmt::format("[rank {}] ", thread_rank());
+  return text.starts_with(own) ? text.substr(own.size()) : text;
+}
+
+}  // namespace
+
+Crew::Crew(std::shared_ptr<Transport> transport)
+    : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {
+  inbox_.reserve(kCollectivePlaces);
+  active_.reserve(kCollectivePlaces);
+}
+
+void Crew::submit(Operation& operation) {
+  {
+    std::scoped_lock lock(state_);
+    inbox_.push_back(&operation);
+  }
+  std::unique_lock progress(progress_, std::try_to_lock);
+  if (!progress) return transport_->wake();  // the thread that moves things on takes it up
+  pump();
+}
+
+// Moves every operation on as far as it goes. With progress_ held.
+void Crew::pump() {
+  if (broken()) return;
+  {
+    std::scoped_lock lock(state_);
+    active_.insert(active_.end(), inbox_.begin(), inbox_.end());
+    inbox_.clear();
+  }
+  bool some_ended = false;
+  try {
+    std::erase_if(active_, [&](Operation* operation) {
+      const bool ended = !broken() && operation->advance(*transport_, pool_);
+      some_ended = some_ended || ended;
+      return ended;
+    });
+  } catch (const Error& error) {
+    break_with(words_of(error));
+  }
+  if (!some_ended) return;
+  { std::scoped_lock lock(state_); }  // a waiter is either before its test or asleep
+  bell_.notify_all();
+}
+
+// Sleeps in the transport. With progress_ held.
+void Crew::rest(CommTime until) {
+  try {
+    transport_->wait(std::min(until, CommClock::now() + kSlice));
+  } catch (const Error& error) {
+    break_with(words_of(error));
+  }
+}
+
+bool Crew::poll(const Operation& operation, std::uint64_t sequence) {
+  if (operation.ended(sequence)) return true;
+  std::unique_lock progress(progress_, std::try_to_lock);
+  if (progress) pump();
+  return operation.ended(sequence);
+}
+
+Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, CommTime deadline) {
+  while (!operation.ended(sequence)) {
+    if (broken()) {
+      drain();
+      return operation.ended(sequence) ? Outcome::ended : Outcome::broken;
+    }
+    std::unique_lock progress(progress_, std::try_to_lock);
+    if (!progress) {
+      if (CommClock::now() >= deadline) return Outcome::late;
+      std::unique_lock lock(state_);
+      bell_.wait_until(lock, std::min(deadline, CommClock::now() + kSlice),
+                       [&] { return operation.ended(sequence) || broken(); });
+      continue;
+    }
+    pump();
+    if (operation.ended(sequence) || broken()) continue;
+    const CommTime now = CommClock::now();
+    if (now >= deadline) return Outcome::late;
+    // Not before: to hear a rank that has rightly left since is an error.
+    if (now >= operation.half_time()) listen();
+    rest(deadline);
+  }
+  return Outcome::ended;
+}
+
+std::string Crew::reason() const {
+  std::scoped_lock lock(state_);
+  return reason_;
+}
+
+void Crew::break_with(const std::string& reason) {
+  {
+    std::scoped_lock lock(state_);
+    if (broken_.load()) return;
+    reason_ = reason;
+    broken_.store(true);
+  }
+  transport_->abort(reason);
+  bell_.notify_all();
+}
+
+void Crew::drain() { std::scoped_lock progress(progress_); }
+
+void Crew::forget(const std::vector<const Operation*>& operations) {
+  const auto gone = [&](const Operation* o) {
+    return std::find(operations.begin(), operations.end(), o) != operations.end();
+  };
+  std::scoped_lock progress(progress_);
+  std::scoped_lock lock(state_);
+  std::erase_if(active_, gone);
+  std::erase_if(inbox_, gone);
+}
+
+void Crew::join(std::uint32_t group, const GroupProgress& progress) {
+  std::scoped_lock lock(state_);
+  groups_[group] = &progress;
+}
+
+void Crew::leave(std::uint32_t group) {
+  std::scoped_lock lock(state_);
+  groups_.erase(group);
+}
+
+Crew::Standing Crew::standing_in(std::uint32_t group) const {
+  std::scoped_lock lock(state_);
+  const auto found = groups_.find(group);
+  if (found == groups_.end()) return {group, 0, 0};
+  return {group, found->second->started.load(), found->second->finished.load()};
+}
+
+// Hears who has asked or answered, and answers whoever asks. With progress_ held.
+void Crew::listen() {
+  if (broken()) return;
+  try {
+    for (int r = 0; r < transport_->size(); ++r) {
+      if (r == transport_->rank()) continue;
+      Peer& peer = peers_[static_cast<std::size_t>(r)];
+      if (!listening_) peer.listening = transport_->recv(r, kRollCallChannel, &peer.heard, sizeof(Standing));
+      if (peer.answered || !transport_->test(peer.listening)) continue;
+      peer.answered = true;
+      tell(static_cast<std::uint32_t>(peer.heard.group));
+    }
+    listening_ = true;
+  } catch (const Error& error) {
+    break_with(words_of(error));
+  }
+}
+
+// Once in a crew's life: the one who asks breaks it afterwards.
+void Crew::tell(std::uint32_t group) {
+  if (told_) return;
+  told_ = true;
+  own_ = standing_in(group);
+  for (int r = 0; r < transport_->size(); ++r)
+    if (r != transport_->rank()) (void)transport_->send(r, kRollCallChannel, &own_, sizeof(Standing));
+}
+
+std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<int>& ranks, std::uint64_t sequence) {
+  std::scoped_lock progress(progress_);
+  const CommTime until = CommClock::now() + kRollCall;
+  const auto answered = [&](int r) { return r == transport_->rank() || peers_[static_cast<std::size_t>(r)].answered; };
+  listen();
+  if (!broken()) {
+    try {
+      tell(group);
+    } catch (const Error& error) {
+      break_with(words_of(error));
+    }
+  }
+  while (!broken() && CommClock::now() < until && !std::all_of(ranks.begin(), ranks.end(), answered)) {
+    rest(until);
+    listen();
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == transport_->rank()) continue;
+    const Peer& peer = peers_[static_cast<std::size_t>(ranks[i])];
+    const bool known = peer.answered && peer.heard.group == group;
+    if (!known) names.push_back(fmt::format("rank {} (silent)", i));
+    if (known && peer.heard.started < sequence)
+      names.push_back(fmt::format("rank {} (last started #{})", i, peer.heard.started));
+  }
+  return names;
+}
+
+std::string Crew::standing(const Operation& operation) {
+  std::scoped_lock progress(progress_);
+  const std::vector<int> ranks = operation.waits_for();
+  if (ranks.empty()) return "not begun";
+  return fmt::format("step {} of {} waits for rank {}", operation.round() + 1, operation.rounds(),
+                     fmt::join(ranks, ", rank "));
+}
+
+}  // namespace starling

@@ -1,0 +1,9 @@
+#include "starling/dist/comm/transport/gloo_comm.h"
+
+namespace starling {
+
+std::unique_ptr<Comm> make_gloo_comm(std::shared_ptr<Store> store, const CommGroup& group, const GlooOptions& options) {
+  return make_transport_comm(make_gloo_transport(std::move(store), group, options), group);
+}
+
+}  // namespace starling

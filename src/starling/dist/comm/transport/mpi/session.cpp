@@ -1,0 +1,101 @@
+#include "starling/dist/comm/transport/mpi/session.h"
+
+#include <cstdlib>
+#include <thread>
+
+#include "starling/base/error.h"
+
+namespace starling::mpi {
+namespace {
+
+using std::chrono::milliseconds;
+
+int number_of(int attribute, int otherwise) {
+  void* value = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, attribute, static_cast<void*>(&value), &found);
+  return found != 0 ? *static_cast<int*>(value) : otherwise;
+}
+
+}  // namespace
+
+std::string words_of(int code) {
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "error " + std::to_string(code);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+void check_mpi(int code, const char* what) {
+  if (code != MPI_SUCCESS) fail("[mpi] {}: {}", what, words_of(code));
+}
+
+Session& Session::get() {
+  static Session& session = *new Session();  // lives on: the end of the process uses it
+  check(session.torn_.empty(), "[mpi] expected a process whose MPI is whole, got one where {}: start it anew",
+        session.torn_);
+  return session;
+}
+
+Session::Session() {
+  int there = 0, threads = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Initialized(&there), "is it initialised");
+  if (there == 0) {
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "initialise");
+    ours_ = true;
+    ::on_exit(finish, this);
+  } else {
+    check_mpi(MPI_Query_thread(&threads), "which threads may call it");
+  }
+  check(threads >= MPI_THREAD_SERIALIZED, "[mpi] expected an MPI that several threads may call in turn, got level {}",
+        threads);
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "have errors returned");
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "rank");
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "size");
+  largest_tag_ = number_of(MPI_TAG_UB, largest_tag_);
+}
+
+MPI_Comm Session::new_world(CommTime until) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  {
+    std::scoped_lock lock(mutex_);
+    check_mpi(MPI_Comm_idup(MPI_COMM_WORLD, &made, &request), "copy the world");
+  }
+  for (int done = 0; done == 0;) {
+    {
+      std::scoped_lock lock(mutex_);
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "copy the world");
+    }
+    if (done == 0) {
+      if (CommClock::now() >= until) {
+        std::scoped_lock lock(mutex_);
+        tear("not all ranks came to join a group");
+        fail("[mpi] rank {} of {}: not all ranks have joined in time", rank_, size_);
+      }
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+  std::scoped_lock lock(mutex_);
+  check_mpi(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "have errors returned");
+  return made;
+}
+
+// A process that failed goes at once, and its starter ends the others; one that ended well waits for them to end well
+// too, as MPI demands: asleep, and without a deadline of its own, since the starter ends it when another dies.
+void Session::finish(int status, void* session) {
+  auto& self = *static_cast<Session*>(session);
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized != 0 || status != 0 || !self.torn_.empty()) return;
+  std::scoped_lock lock(self.mutex_);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
+  for (int done = 0; done == 0;) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+    if (done == 0) std::this_thread::sleep_for(milliseconds(1));
+  }
+  MPI_Finalize();
+}
+
+}  // namespace starling::mpi

@@ -1,0 +1,15 @@
+#include "starling/dist/comm/transport/mpi_comm.h"
+
+namespace starling {
+
+std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options) {
+  auto transport = make_mpi_transport(options);
+  const CommGroup group{.rank = transport->rank(),
+                        .size = transport->size(),
+                        .epoch = options.epoch,
+                        .label = options.label,
+                        .deadline = options.deadline};
+  return make_transport_comm(std::move(transport), group);
+}
+
+}  // namespace starling

@@ -1,0 +1,12 @@
+#include "starling/base/error.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
+
+namespace starling {
+
+bool has_mpi() { return false; }
+
+std::shared_ptr<Transport> make_mpi_transport(const MpiOptions&) {
+  fail("[mpi] expected a build with MPI (libopenmpi-dev) to run under mpirun or srun, got one without");
+}
+
+}  // namespace starling

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "starling/dist/comm/algorithms/schedule.h"
+#include "starling/dist/comm/fingerprint.h"
+#include "starling/dist/comm/transport/transport.h"
+
+namespace starling {
+
+// Scratch memory that operations under way hold and that stays for later ones.
+class ScratchPool {
+ public:
+  using Memory = std::unique_ptr<std::byte[]>;
+  struct Piece {
+    Memory memory;
+    std::size_t bytes = 0;
+  };
+
+  Piece take(std::size_t bytes);  // the smallest that will do; grows the largest when none does
+  void give_back(Piece piece);
+
+ private:
+  std::vector<Piece> free_;
+};
+
+// Runs one rank's schedule over a transport, a part at a time: never waits. A place that one operation after another
+// takes, by growing sequence numbers. Used by one thread at a time, but for ended().
+class Operation {
+ public:
+  struct Peers {
+    const std::vector<int>* ranks = nullptr;  // of the group, as the transport numbers them
+    std::uint32_t channel = 0;
+  };
+
+  // The schedule and the buffers of the call must live until the operation has ended.
+  void begin(const Call& call, const Fingerprint& print, std::shared_ptr<const Schedule> schedule, const Peers& peers);
+
+  // Whether it has ended; starts and finishes what can be.
+  bool advance(Transport& transport, ScratchPool& pool);
+
+  // Whether the operation of this number, or a later one, has ended. Any thread.
+  bool ended(std::uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
+  const Fingerprint& print() const { return print_; }
+
+  // Half of the time that the call allows is over then: high time to hear whether others have lost patience.
+  CommTime half_time() const { return half_time_.load(std::memory_order_relaxed); }
+
+  // Ranks of the group from which something is outstanding in this round, in order.
+  std::vector<int> waits_for() const;
+  std::size_t round() const { return round_; }
+  std::size_t rounds() const { return schedule_ ? schedule_->rounds.size() : 0; }
+
+ private:
+  struct Outstanding {
+    Transport::Transfer transfer;
+    int peer;  // in the group
+  };
+
+  void start_round(Transport& transport);
+  void run(const std::vector<LocalWork>& works) const;
+  void run(const LocalWork& work) const;
+  std::byte* address(const Block& block) const;
+
+  DType dtype_ = DType::u8;
+  CommReduce reduce_ = CommReduce::sum;
+  Fingerprint print_;
+  std::byte* send_ = nullptr;  // never written to, unless it is recv too
+  std::byte* recv_ = nullptr;
+  std::shared_ptr<const Schedule> schedule_;
+  Peers peers_;
+  ScratchPool::Piece scratch_;
+  std::vector<Outstanding> outstanding_;
+  std::size_t round_ = 0;
+  bool begun_ = false;
+  std::atomic<CommTime> half_time_{CommTime{}};
+  std::atomic<std::uint64_t> completed_{0};
+};
+
+}  // namespace starling

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "starling/dist/comm/algorithms/choose.h"
+
+namespace starling {
+
+// The schedules of the calls a communicator has seen, by what they depend on: looked up, not made again. Keeps the last
+// kMost of them. One thread at a time.
+class SchedulePlans {
+ public:
+  static constexpr std::size_t kMost = 256;
+
+  struct Plan {
+    std::shared_ptr<const Schedule> schedule;
+    Traffic traffic;
+  };
+
+  SchedulePlans(int rank, int size, ChoiceRules rules) : rank_(rank), size_(size), rules_(std::move(rules)) {}
+
+  const Plan& of(const Call& call);  // until the next call of this function
+  ScheduleRequest request_of(const Call& call) const;
+  const ChoiceRules& rules() const { return rules_; }
+
+ private:
+  struct Entry {
+    std::uint64_t hash = 0;
+    CommOp op = CommOp::barrier;
+    DType dtype = DType::u8;
+    bool extremes = false;  // max or min: no order shows
+    int root = 0;
+    std::int64_t count = 0;
+    std::vector<std::int64_t> counts;
+    Plan plan;
+  };
+
+  Plan make(const Call& call) const;
+
+  int rank_, size_;
+  ChoiceRules rules_;
+  std::vector<Entry> entries_;
+  std::size_t oldest_ = 0;
+};
+
+}  // namespace starling

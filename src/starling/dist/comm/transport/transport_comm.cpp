@@ -1,0 +1,246 @@
+#include "starling/dist/comm/transport/transport_comm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/transport/crew.h"
+#include "starling/dist/comm/transport/hello.h"
+#include "starling/dist/comm/transport/plans.h"
+
+namespace starling {
+namespace {
+
+constexpr std::uint64_t kMessagePlaces = 8;
+
+// Messages of one direction to or from one peer that are under way.
+using MessageRing = std::unique_ptr<std::array<Operation, kMessagePlaces>>;
+
+class TransportComm final : public Comm {
+ public:
+  TransportComm(const CommGroup& group, std::shared_ptr<Crew> crew, std::vector<int> ranks, std::uint32_t id,
+                ChoiceRules rules)
+      : Comm(group, std::make_shared<Journal>(group.size)),
+        crew_(std::move(crew)),
+        ranks_(std::move(ranks)),
+        id_(id),
+        plans_(group.rank, group.size, std::move(rules)),
+        messages_(2 * static_cast<std::size_t>(group.size)) {
+    crew_->join(id_, progress_);
+  }
+
+  ~TransportComm() override {
+    leave_unfinished();
+    crew_->leave(id_);
+    std::vector<const Operation*> own;
+    for (const Operation& operation : collectives_) own.push_back(&operation);
+    for (const MessageRing& ring : messages_)
+      for (std::uint64_t i = 0; ring && i < kMessagePlaces; ++i) own.push_back(&(*ring)[i]);
+    crew_->forget(own);
+  }
+
+  CommCapabilities capabilities() const override {
+    return {.backend = crew_->transport().name(),
+            .rank_ordered = reduces_in_rank_order(),
+            .deterministic = true,
+            .survives_loss = crew_->transport().survives_loss()};
+  }
+
+  void abort(std::string_view reason) override {
+    crew_->break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
+  }
+
+  std::string explain(const Call& call) const {
+    const ScheduleRequest request = plans_.request_of(call);
+    return describe(choose(request, plans_.rules(), call.dtype, call.reduce), request);
+  }
+
+ protected:
+  Ticket start(const Call& call) override {
+    const Fingerprint print = fingerprint_of(call, rank(), epoch());
+    Operation& operation = place(call.op, call.peer, call.sequence);
+    vacate(call, print);
+    const SchedulePlans::Plan& plan = plans_.of(call);
+    operation.begin(call, print, plan.schedule, {&ranks_, channel(call)});
+    if (!is_point_to_point(call.op)) progress_.started.store(call.sequence);
+    log().moved(call.op, plan.traffic);
+    crew_->submit(operation);
+    return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
+  }
+
+  bool poll(const Ticket& ticket) override {
+    if (crew_->poll(place(ticket), ticket.sequence)) return ended(ticket);
+    return crew_->broken() && await(ticket, CommClock::now());
+  }
+
+  bool await(const Ticket& ticket, CommTime deadline) override {
+    const Crew::Outcome outcome = crew_->await(place(ticket), ticket.sequence, deadline);
+    if (outcome == Crew::Outcome::broken) fail_call(describe_call(ticket), crew_->reason());
+    return outcome == Crew::Outcome::ended && ended(ticket);
+  }
+
+  void expire(const Ticket& ticket) override {
+    const std::string call = describe_call(ticket);
+    const std::string who = is_point_to_point(ticket.op) ? fmt::format("rank {}", ticket.peer) : missing(ticket);
+    crew_->break_with(fmt::format("rank {} in {} of group '{}': the deadline has passed; {}; {}", rank(), call,
+                                  group().label, who.empty() ? "all ranks had arrived" : "not arrived: " + who,
+                                  crew_->standing(place(ticket))));
+    crew_->drain();
+    fail_call(call, crew_->reason());
+  }
+
+  // Everyone says which part it wants and which group numbers it has left.
+  std::unique_ptr<Comm> make_part(const Call& call) override {
+    const std::int64_t own[3] = {call.color, call.key, static_cast<std::int64_t>(crew_->next_group().load())};
+    std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size()));
+    Call exchange = call;
+    exchange.count = 3;
+    exchange.send = own;
+    exchange.recv = all.data();
+    const Ticket ticket = start(exchange);
+    if (!await(ticket, call.deadline)) expire(ticket);
+    return part_of(call, all);
+  }
+
+ private:
+  Operation& place(CommOp op, int peer, std::uint64_t sequence) {
+    if (!is_point_to_point(op)) return collectives_[sequence % kCollectivePlaces];
+    MessageRing& ring = messages_[static_cast<std::size_t>(2 * peer + (op == CommOp::send ? 1 : 0))];
+    std::scoped_lock lock(rings_);
+    if (!ring) ring = std::make_unique<std::array<Operation, kMessagePlaces>>();
+    return (*ring)[sequence % kMessagePlaces];
+  }
+  Operation& place(const Ticket& ticket) { return place(ticket.op, ticket.peer, ticket.sequence); }
+
+  std::uint32_t channel(const Call& call) const {
+    const std::uint32_t base = id_ * kChannelsPerGroup;
+    if (is_point_to_point(call.op)) return base + kMessageChannel;
+    return base + static_cast<std::uint32_t>(call.sequence % kCollectivePlaces);
+  }
+
+  // The operation that had this call's place must have ended.
+  void vacate(const Call& call, const Fingerprint& print) {
+    const std::uint64_t places = is_point_to_point(call.op) ? kMessagePlaces : kCollectivePlaces;
+    if (crew_->broken()) fail_call(describe(print), crew_->reason());
+    if (call.sequence <= places) return;
+    const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - places};
+    if (!await(before, call.deadline)) expire(before);
+  }
+
+  bool ended(const Ticket& ticket) {
+    if (is_point_to_point(ticket.op)) return true;
+    std::uint64_t last = progress_.finished.load();
+    while (last < ticket.sequence && !progress_.finished.compare_exchange_weak(last, ticket.sequence)) {
+    }
+    return true;
+  }
+
+  std::string describe_call(const Ticket& ticket) {
+    crew_->drain();
+    const Fingerprint& print = place(ticket).print();
+    if (print.sequence == ticket.sequence) return describe(print);
+    return fmt::format("{} #{}", name(ticket.op), ticket.sequence);
+  }
+
+  std::string missing(const Ticket& ticket) {
+    return fmt::format("{}", fmt::join(crew_->missing(id_, ranks_, ticket.sequence), ", "));
+  }
+
+  void leave_unfinished() {
+    const auto unfinished = [&](CommOp op, int peer) {
+      const Ticket last{.op = op, .peer = peer, .sequence = journal().last_sequence(op, peer)};
+      if (last.sequence == 0 || crew_->broken() || place(last).ended(last.sequence)) return;
+      if (crew_->poll(place(last), last.sequence)) return;
+      crew_->break_with(
+          fmt::format("rank {} left group '{}' without waiting for {}", rank(), group().label, describe_call(last)));
+    };
+    unfinished(CommOp::barrier, -1);
+    for (int peer = 0; peer < size(); ++peer) {
+      unfinished(CommOp::send, peer);
+      unfinished(CommOp::recv, peer);
+    }
+  }
+
+  bool reduces_in_rank_order() const {
+    const ChoiceRules& rules = plans_.rules();
+    const auto ordered = [&](CommOp op) {
+      const auto forced = rules.forced.find(op);
+      return forced == rules.forced.end() ? rules.rank_ordered : algorithm_named(forced->second, op).rank_ordered;
+    };
+    return ordered(CommOp::all_reduce) && ordered(CommOp::reduce_scatter);
+  }
+
+  std::unique_ptr<Comm> part_of(const Call& call, const std::vector<std::int64_t>& all) {
+    const auto color = [&](int r) { return all[3 * static_cast<std::size_t>(r)]; };
+    const auto key = [&](int r) { return all[3 * static_cast<std::size_t>(r) + 1]; };
+    std::set<std::int64_t> colors;
+    std::int64_t first = 0;
+    std::vector<int> members;
+    for (int r = 0; r < size(); ++r) {
+      first = std::max(first, all[3 * static_cast<std::size_t>(r) + 2]);
+      if (color(r) >= 0) colors.insert(color(r));
+      if (color(r) == call.color) members.push_back(r);
+    }
+    crew_->next_group().store(static_cast<std::uint32_t>(first + static_cast<std::int64_t>(colors.size())));
+    if (call.color < 0) return nullptr;
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return key(a) < key(b); });
+    CommGroup inner = group();
+    inner.rank = static_cast<int>(std::find(members.begin(), members.end(), rank()) - members.begin());
+    inner.size = static_cast<int>(members.size());
+    inner.label = fmt::format("{}/{}.{}", group().label, call.sequence, call.color);
+    ChoiceRules rules = plans_.rules();
+    rules.hosts.clear();
+    std::vector<int> ranks;
+    for (int member : members) {
+      ranks.push_back(ranks_[static_cast<std::size_t>(member)]);
+      if (!plans_.rules().hosts.empty()) rules.hosts.push_back(plans_.rules().hosts[static_cast<std::size_t>(member)]);
+    }
+    const auto id = static_cast<std::uint32_t>(first + std::distance(colors.begin(), colors.find(call.color)));
+    return std::make_unique<TransportComm>(inner, crew_, std::move(ranks), id, std::move(rules));
+  }
+
+  std::shared_ptr<Crew> crew_;
+  const std::vector<int> ranks_;  // of the group, as the transport numbers them
+  const std::uint32_t id_;
+  SchedulePlans plans_;
+  GroupProgress progress_;
+  std::array<Operation, kCollectivePlaces> collectives_;
+  std::mutex rings_;
+  std::vector<MessageRing> messages_;  // by peer: received, sent
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, CommGroup group,
+                                          const TransportCommOptions& options) {
+  check(transport != nullptr, "[comm] expected a transport, got null");
+  check(group.rank == transport->rank() && group.size == transport->size(),
+        "[comm] expected rank {} of {} as the transport has it, got rank {} of {}", transport->rank(),
+        transport->size(), group.rank, group.size);
+  std::vector<int> ranks;
+  for (int r = 0; r < group.size; ++r) ranks.push_back(r);
+  try {
+    ChoiceRules rules = agree_on_rules(*transport, group, options);
+    auto crew = std::make_shared<Crew>(std::move(transport));
+    return std::make_unique<TransportComm>(group, std::move(crew), std::move(ranks), kWorldGroup, std::move(rules));
+  } catch (const std::exception& error) {
+    if (transport) transport->abort(error.what());
+    throw;
+  }
+}
+
+std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, CommGroup group) {
+  return make_transport_comm(std::move(transport), std::move(group), {});
+}
+
+std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, CommReduce reduce) {
+  const auto* over_transport = dynamic_cast<const TransportComm*>(&comm);
+  if (over_transport == nullptr) return {};
+  return over_transport->explain(
+      {.op = op, .dtype = dtype, .reduce = reduce, .peer = has_root(op) ? 0 : -1, .count = count});
+}
+
+}  // namespace starling

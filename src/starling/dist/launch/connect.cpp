@@ -1,0 +1,71 @@
+#include "starling/dist/launch/connect.h"
+
+#include <fmt/format.h>
+
+#include "starling/dist/comm/checking/checking_comm.h"
+#include "starling/dist/comm/hosts/hosts_comm.h"
+#include "starling/dist/comm/shared/shared_comm.h"
+#include "starling/dist/comm/transport/gloo_comm.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
+
+namespace starling {
+namespace {
+
+using Options = ConnectOptions;
+
+std::unique_ptr<Comm> shared_memory(Store& store, int rank, int size, const std::string& label,
+                                    const Options& options) {
+  return make_shared_comm(store, rank, size,
+                          {.epoch = options.epoch,
+                           .label = label,
+                           .deadline = options.call_deadline,
+                           .join_deadline = options.join_deadline});
+}
+
+std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const WorldPlace& place, const Options& options) {
+  const CommGroup group{.rank = place.rank,
+                        .size = place.world,
+                        .epoch = options.epoch,
+                        .label = "world",
+                        .deadline = options.call_deadline};
+  return make_gloo_comm(store, group, {.address = options.listen, .join = options.join_deadline});
+}
+
+}  // namespace
+
+WorldBackend parse_world_backend(const std::string& text) {
+  if (text.empty() || text == "auto") return WorldBackend::automatic;
+  if (text == "shared") return WorldBackend::shared;
+  if (text == "gloo") return WorldBackend::gloo;
+  if (text == "mpi") return WorldBackend::mpi;
+  fail("[connect] expected a backend for processes, one of (auto, shared, gloo, mpi), got '{}'", text);
+}
+
+ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
+                             const ConnectOptions& options, std::unique_ptr<Comm> mpi) {
+  const std::string identity = options.host.empty() ? host_identity() : options.host;
+  ConnectedWorld world{.hosts = exchange_hosts(place, *store, identity, options.join_deadline)};
+  const HostMap& hosts = world.hosts;
+  const bool automatic = options.backend == WorldBackend::automatic;
+  if (options.backend == WorldBackend::shared || (automatic && hosts.hosts == 1)) {
+    check(hosts.hosts == 1, "[connect] expected all {} ranks on one host for the backend shared, got {} hosts",
+          place.world, hosts.hosts);
+    world.backend = "shared";
+    world.comm = shared_memory(*with_prefix(store, "shared"), place.rank, place.world, "world", options);
+  } else {
+    world.backend = mpi != nullptr ? "mpi" : "gloo";
+    world.comm = mpi != nullptr ? std::move(mpi) : gloo(with_prefix(store, "gloo"), place, options);
+    if (automatic && hosts.hosts < place.world) {
+      const int host = hosts.host_of[static_cast<std::size_t>(place.rank)];
+      const std::string label = fmt::format("host {}", host);
+      auto local = shared_memory(*with_prefix(store, label), hosts.local_rank(place.rank),
+                                 hosts.local_world(place.rank), label, options);
+      world.backend = "shared+" + world.backend;
+      world.comm = make_hosts_comm(std::move(local), std::move(world.comm), hosts.host_of);
+    }
+  }
+  if (options.checking) world.comm = make_checking(std::move(world.comm));
+  return world;
+}
+
+}  // namespace starling

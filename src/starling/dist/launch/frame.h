@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "starling/base/result.h"
+#include "starling/base/sha256.h"
+
+namespace starling {
+
+// What is said after the handshake: length (4 bytes), kind (1), key length (2), wait in ms (4), key, value, code (16).
+struct Frame {
+  enum class Kind : std::uint8_t {
+    set = 1,  // key, value → done or refused
+    get,      // key, wait → done with the value, or late with who is missing
+    note,     // key, value; the newest counts; no reply
+    done,     // value
+    late,     // value: why
+    refused,  // value: why
+  };
+  static constexpr std::size_t kMostKey = 1024;
+  static constexpr std::size_t kMostValue = 1 << 20;
+  static constexpr std::size_t kHead = 11;
+  static constexpr std::size_t kCode = 16;
+  static constexpr std::size_t kMost = kHead + kMostKey + kMostValue + kCode;
+
+  Kind kind = Kind::done;
+  std::uint32_t wait_ms = 0;
+  std::string key{};
+  std::string value{};
+};
+
+// One direction of a connection: numbers and seals frames, or opens them in the same order.
+class Seal {
+ public:
+  Seal() = default;
+  Seal(const Digest256& key, char direction) : key_(bytes_of(key)), direction_(direction) {}
+
+  std::string close(const Frame& frame);
+
+  // The size of the frame whose first bytes these are, once they tell it (4); fails when no frame has that size.
+  static Result<std::optional<std::size_t>> size_of(std::string_view bytes);
+  // Of one whole frame. Fails when it is not what the other side sealed as its next.
+  Result<Frame> open(std::string_view bytes);
+
+ private:
+  std::string code_of(std::string_view sealed) const;
+
+  std::string key_;
+  char direction_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,266 @@
+#include "starling/dist/launch/place.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include "starling/dist/launch/socket.h"
+
+namespace starling {
+namespace {
+
+constexpr int kMostRanks = 1'000'000;
+constexpr int kDefaultPort = 29'400;
+
+using Names = std::vector<std::string>;
+
+// How one starter tells a process its place.
+struct Starter {
+  std::string name;
+  Names signs;                          // any of these set: this starter it was
+  std::string unless;                   // … but for this one, which makes the sign another starter's
+  std::string rank, world;              // needed
+  std::string local_rank, local_world;  // taken where they are there
+  Names address;                        // needed, too, with more than one rank and without STARLING_ADDRESS
+  Result<std::string> (*find_address)(const Variables&);  // of these; null: the starter has a rendezvous of its own
+};
+
+Result<int> number_in(const Variables& variables, const std::string& name, int least, int most) {
+  const std::string text = variables(name).value_or("");
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+    return failure("expected a whole number from {} to {} in {}, got '{}'", least, most, name, text);
+  return value;
+}
+
+Result<std::string> with_port(const std::string& host, const Variables& variables, int otherwise) {
+  if (!variables("STARLING_PORT")) return HostPort{host, otherwise}.text();
+  const auto port = number_in(variables, "STARLING_PORT", 1, 65535);
+  if (!port) return port.failure();
+  return HostPort{host, *port}.text();
+}
+
+Result<std::string> own_address(const Variables& variables) { return *variables("STARLING_ADDRESS"); }
+
+// torchrun's own agent may sit on MASTER_PORT: then ours is the next.
+Result<std::string> torchrun_address(const Variables& variables) {
+  const auto port = number_in(variables, "MASTER_PORT", 1, 65534);
+  if (!port) return port.failure();
+  const bool taken = variables("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
+  return HostPort{*variables("MASTER_ADDR"), *port + (taken ? 1 : 0)}.text();
+}
+
+// Rank 0's host is the first of the step's list, as in "node[03-05,9],login" or "a,b"; its port follows from job and
+// step, so that two of them on one host seldom meet.
+Result<std::string> slurm_address(const Variables& variables) {
+  const std::string list = *variables("SLURM_STEP_NODELIST");
+  std::string host = list.substr(0, list.find_first_of("[,"));
+  if (const auto open = list.find('['); open == host.size() && open != std::string::npos) {
+    const auto close = list.find(']', open);
+    if (close == std::string::npos) return failure("expected a list of hosts in SLURM_STEP_NODELIST, got '{}'", list);
+    host += list.substr(open + 1, list.find_first_of("-,]", open + 1) - open - 1);
+    host += list.substr(close + 1, list.find(',', close) - close - 1);
+  }
+  if (host.empty()) return failure("expected a list of hosts in SLURM_STEP_NODELIST, got '{}'", list);
+  const std::string nodes = variables("SLURM_STEP_NUM_NODES").value_or("");
+  if (nodes == "1") host = "127.0.0.1";
+  std::uint64_t seed = 0;
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_STEP_ID"}) {
+    for (const char c : variables(name).value_or("")) seed = seed * 31 + static_cast<unsigned char>(c);
+  }
+  return with_port(host, variables, 20'000 + static_cast<int>(seed % 10'000));
+}
+
+// Pods of an indexed job are called <job>-<index>, and by a headless service reach each other under
+// <job>-<index>.<service>.
+Result<std::string> kubernetes_address(const Variables& variables) {
+  std::string host = *variables("HOSTNAME");
+  const std::string tail = "-" + *variables("JOB_COMPLETION_INDEX");
+  if (!host.ends_with(tail)) return failure("expected HOSTNAME to end with '{}', got '{}'", tail, host);
+  host.replace(host.size() - tail.size(), tail.size(), "-0");
+  return with_port(fmt::format("{}.{}", host, *variables("STARLING_SERVICE")), variables, kDefaultPort);
+}
+
+const std::vector<Starter>& starters() {
+  static const std::vector<Starter> table = {
+      {"starling",
+       {"STARLING_RANK", "STARLING_WORLD"},
+       "JOB_COMPLETION_INDEX",
+       "STARLING_RANK",
+       "STARLING_WORLD",
+       "STARLING_LOCAL_RANK",
+       "STARLING_LOCAL_WORLD",
+       {"STARLING_ADDRESS"},
+       own_address},
+      {"open_mpi",
+       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+       "",
+       "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_RANK",
+       "OMPI_COMM_WORLD_LOCAL_SIZE",
+       {},
+       nullptr},
+      {"mpich",
+       {"PMI_RANK", "PMI_SIZE"},
+       "",
+       "PMI_RANK",
+       "PMI_SIZE",
+       "MPI_LOCALRANKID",
+       "MPI_LOCALNRANKS",
+       {},
+       nullptr},
+      // In an allocation but outside a step there is no SLURM_STEP_NUM_TASKS, whatever else is set.
+      {"slurm",
+       {"SLURM_STEP_NUM_TASKS"},
+       "",
+       "SLURM_PROCID",
+       "SLURM_STEP_NUM_TASKS",
+       "SLURM_LOCALID",
+       "",
+       {"SLURM_STEP_NODELIST"},
+       slurm_address},
+      {"torchrun",
+       {"RANK", "WORLD_SIZE"},
+       "",
+       "RANK",
+       "WORLD_SIZE",
+       "LOCAL_RANK",
+       "LOCAL_WORLD_SIZE",
+       {"MASTER_ADDR", "MASTER_PORT"},
+       torchrun_address},
+      {"kubernetes",
+       {"JOB_COMPLETION_INDEX"},
+       "",
+       "JOB_COMPLETION_INDEX",
+       "STARLING_WORLD",
+       "",
+       "",
+       {"STARLING_SERVICE", "HOSTNAME"},
+       kubernetes_address},
+  };
+  return table;
+}
+
+bool any_set(const Variables& variables, const Names& names) {
+  for (const auto& name : names) {
+    if (variables(name)) return true;
+  }
+  return false;
+}
+
+Failure partial(const Starter& starter, const Names& missing, const Variables& variables) {
+  Names there;
+  for (const Names& names : {starter.signs, Names{starter.rank, starter.world}, starter.address}) {
+    for (const auto& name : names) {
+      const bool listed = std::find(there.begin(), there.end(), name) != there.end();
+      if (variables(name) && !listed) there.push_back(name);
+    }
+  }
+  return failure("[place] this process was told its place among ranks only in part, by {}: expected {} beside {}",
+                 starter.name, fmt::join(missing, ", "), fmt::join(there, ", "));
+}
+
+Names missing_of(const Names& names, const Variables& variables) {
+  Names missing;
+  for (const auto& name : names) {
+    if (!variables(name)) missing.push_back(name);
+  }
+  return missing;
+}
+
+Result<void> read_locals(WorldPlace& place, const Starter& starter, const Variables& variables) {
+  if (!starter.local_world.empty() && variables(starter.local_world)) {
+    const auto local_world = number_in(variables, starter.local_world, 1, place.world);
+    if (!local_world) return local_world.failure();
+    place.local_world = *local_world;
+  }
+  if (!starter.local_rank.empty() && variables(starter.local_rank)) {
+    const bool counted = !starter.local_world.empty() && variables(starter.local_world);
+    const auto local_rank =
+        number_in(variables, starter.local_rank, 0, (counted ? place.local_world : place.world) - 1);
+    if (!local_rank) return local_rank.failure();
+    place.local_rank = *local_rank;
+    if (!counted) place.local_world = place.local_rank + 1;
+  }
+  return {};
+}
+
+Result<std::string> find_address(const Starter& starter, const Variables& variables,
+                                 const std::optional<std::string>& said) {
+  if (said) return *said;
+  if (const auto own = variables("STARLING_ADDRESS")) return *own;
+  if (starter.find_address == nullptr) return std::string();
+  if (const Names missing = missing_of(starter.address, variables); !missing.empty())
+    return partial(starter, missing, variables);
+  return starter.find_address(variables);
+}
+
+Result<WorldPlace> read(const Starter& starter, const Variables& variables, const std::optional<std::string>& said) {
+  if (const Names missing = missing_of({starter.rank, starter.world}, variables); !missing.empty())
+    return partial(starter, missing, variables);
+  const auto world = number_in(variables, starter.world, 1, kMostRanks);
+  if (!world) return failure("[place] {}", world.error());
+  // An indexed job of Kubernetes may as well be a heap of runs that have nothing to do with each other.
+  if (starter.name == "kubernetes" && *world == 1) return WorldPlace{.starter = starter.name};
+  const auto rank = number_in(variables, starter.rank, 0, *world - 1);
+  if (!rank) return failure("[place] {} ({} is {})", rank.error(), starter.world, *world);
+  WorldPlace place{.rank = *rank, .world = *world, .starter = starter.name};
+  if (const auto read = read_locals(place, starter, variables); !read) return failure("[place] {}", read.error());
+  if (place.world == 1) return place;
+  auto address = find_address(starter, variables, said);
+  if (!address)
+    return address.error().starts_with("[place]") ? address.failure() : failure("[place] {}", address.error());
+  place.address = std::move(*address);
+  return place;
+}
+
+Result<WorldPlace> read_flags(const PlaceFlags& flags, const Variables& variables) {
+  if (!flags.rank || !flags.world)
+    return failure("[place] expected --rank and --world together, got only {}", flags.rank ? "--rank" : "--world");
+  if (*flags.world < 1 || *flags.world > kMostRanks)
+    return failure("[place] expected --world from 1 to {}, got {}", kMostRanks, *flags.world);
+  if (*flags.rank < 0 || *flags.rank >= *flags.world)
+    return failure("[place] expected --rank from 0 to {} (--world is {}), got {}", *flags.world - 1, *flags.world,
+                   *flags.rank);
+  WorldPlace place{.rank = *flags.rank, .world = *flags.world, .starter = "flags"};
+  if (place.world == 1) return place;
+  place.address = flags.address.value_or(variables("STARLING_ADDRESS").value_or(""));
+  if (place.address.empty())
+    return failure("[place] expected --address host:port (or STARLING_ADDRESS) beside --rank and --world, got none");
+  return place;
+}
+
+// Whatever told it, an address is host:port.
+Result<WorldPlace> checked(Result<WorldPlace> place) {
+  if (!place || place->address.empty()) return place;
+  if (const auto parsed = parse_host_port(place->address); !parsed)
+    return failure("[place] {} (the rendezvous that {} told)", parsed.error(), place->starter);
+  return place;
+}
+
+}  // namespace
+
+Variables process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+}
+
+Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables) {
+  if (flags.rank || flags.world) return checked(read_flags(flags, variables));
+  for (const Starter& starter : starters()) {
+    if (!any_set(variables, starter.signs)) continue;
+    if (!starter.unless.empty() && variables(starter.unless) && !variables(starter.rank)) continue;
+    return checked(read(starter, variables, flags.address));
+  }
+  return WorldPlace{.starter = "alone"};
+}
+
+}  // namespace starling

@@ -1,0 +1,274 @@
+#include "starling/dist/launch/rank_watch.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "starling/dist/launch/remote_shell.h"
+
+namespace starling {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kInterrupted = 130;
+constexpr milliseconds kLookAround{100};      // for signals
+constexpr milliseconds kLookForDead{20};      // where the kernel does not tell
+constexpr milliseconds kLastOutput{500};      // what the dead had written, while others hold the pipe open
+constexpr milliseconds kSshAfterRemote{500};  // the local end of a killed remote rank
+
+std::map<std::string, std::string> place_of(const Seat& seat, const LaunchOptions& options, const StoreServer& server,
+                                            const std::string& secret, int epoch) {
+  std::map<std::string, std::string> variables = {
+      {"STARLING_RANK", std::to_string(seat.rank)},
+      {"STARLING_WORLD", std::to_string(options.seats.size())},
+      {"STARLING_LOCAL_RANK", std::to_string(seat.local_rank)},
+      {"STARLING_LOCAL_WORLD", std::to_string(seat.local_world)},
+      {"STARLING_ADDRESS", server.address()},
+      {"STARLING_SECRET", secret},
+      {"STARLING_EPOCH", std::to_string(epoch)},
+      {"STARLING_LAUNCHED", "1"},  // the rendezvous is here, not at rank 0
+  };
+  if (!options.backend.empty()) variables["STARLING_BACKEND"] = options.backend;
+  return variables;
+}
+
+// This process's variables but for those of ranks, then the rank's own.
+std::vector<std::string> whole_environment(std::map<std::string, std::string> variables, int local_world) {
+  std::vector<std::string> whole;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string name(text.substr(0, text.find('=')));
+    const bool ours = name == "STARLING_RANK" || name == "STARLING_WORLD" || name == "STARLING_ADDRESS" ||
+                      name == "STARLING_SECRET_FILE" || variables.contains(name);
+    if (!ours) whole.emplace_back(text);
+    if (name == "OMP_NUM_THREADS") local_world = 0;
+  }
+  if (local_world > 0) {
+    const unsigned share = std::thread::hardware_concurrency() / static_cast<unsigned>(local_world);
+    variables["OMP_NUM_THREADS"] = std::to_string(std::max(1U, share));
+  }
+  for (const auto& [name, value] : variables) whole.push_back(name + "=" + value);
+  return whole;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("STARLING_SECRET=")) all.emplace_back(*entry);
+  }
+  return all;
+}
+
+}  // namespace
+
+RankWatch::RankWatch(const LaunchOptions& options, Console& output, Console& error)
+    : options_(options), output_(output), error_(error) {}
+
+void RankWatch::start(const StoreServer& server, const std::string& secret, int epoch) {
+  server_ = &server;
+  const auto& argv = epoch > 0 && !options_.again_argv.empty() ? options_.again_argv : options_.argv;
+  const bool terminal = ::isatty(options_.error) == 1;
+  ranks_.reserve(options_.seats.size());
+  for (const Seat& seat : options_.seats) {
+    auto variables = place_of(seat, options_, server, secret, epoch);
+    const bool draws = seat.rank == 0 && !seat.remote && terminal;
+    ChildOptions child{.argv = argv, .input = seat.remote, .error_terminal = draws};
+    std::string script;
+    if (seat.remote) {
+      if (const char* threads = ::getenv("OMP_NUM_THREADS")) variables["OMP_NUM_THREADS"] = threads;
+      script = remote_script(argv, variables, std::filesystem::current_path().string());
+      child.argv = remote_command(options_.ssh, seat.host);
+      child.environment = own_environment();
+    } else {
+      child.environment = whole_environment(std::move(variables), seat.local_world);
+    }
+    ranks_.push_back(
+        {seat, Child(child), Relay(output_, seat.rank, !options_.prefix), Relay(error_, seat.rank, draws)});
+    // A pipe takes 64 KiB at once; a script is a few.
+    if (!script.empty() &&
+        ::write(ranks_.back().child.input.get(), script.data(), script.size()) != static_cast<ssize_t>(script.size()))
+      fail("[launch] could not tell {} what to run: {}", child.argv[0], errno_text());
+  }
+}
+
+LaunchEnd RankWatch::run() {
+  while (!all_ended()) {
+    wait_for_something();
+    relay();
+    if (reap()) judge();
+    pass_on_stop();
+    if (kill_at_ && Clock::now() >= *kill_at_) {
+      signal_all(SIGKILL);
+      kill_at_ = Clock::now() + kSshAfterRemote;
+    }
+  }
+  for (Rank& rank : ranks_) {
+    rank.output.finish();
+    rank.error.finish();
+  }
+  LaunchEnd end;
+  if (failed_) {
+    end.failed = describe(ranks_[static_cast<std::size_t>(*failed_)]);
+    end.code = end.failed->exit.code == 2 ? 2 : 1;
+  } else if (interrupted_) {
+    const auto good = [](const Rank& rank) { return rank.child.exit()->good(); };
+    end.code = std::all_of(ranks_.begin(), ranks_.end(), good) ? 0 : kInterrupted;
+  }
+  return end;
+}
+
+void RankWatch::wait_for_something() {
+  std::vector<pollfd> waits;
+  auto patience = kLookAround;
+  for (const Rank& rank : ranks_) {
+    for (const UniqueFd* fd : {&rank.child.output, &rank.child.error}) {
+      if (*fd) waits.push_back({fd->get(), POLLIN, 0});
+    }
+    if (rank.ended) continue;
+    if (rank.child.ended) {
+      waits.push_back({rank.child.ended.get(), POLLIN, 0});
+    } else {
+      patience = kLookForDead;
+    }
+  }
+  if (kill_at_) {
+    const auto left = std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now());
+    patience = std::clamp(left, milliseconds(0), patience);
+  }
+  ::poll(waits.data(), waits.size(), static_cast<int>(patience.count()));
+}
+
+void RankWatch::relay() {
+  for (Rank& rank : ranks_) {
+    if (rank.child.output && !rank.output.read(rank.child.output)) rank.child.output = UniqueFd();
+    if (rank.child.error && !rank.error.read(rank.child.error)) rank.child.error = UniqueFd();
+  }
+}
+
+// Twice: whoever died because another did has died after it, and is found in the second round at the earliest.
+bool RankWatch::reap() {
+  bool any = false;
+  for (int round = 0; round < 2; ++round) {
+    for (Rank& rank : ranks_) {
+      if (rank.ended) continue;
+      rank.child.reap();
+      if (!rank.child.exit()) continue;
+      rank.ended = Clock::now();
+      rank.child.input = UniqueFd();
+      any = true;
+    }
+  }
+  return any;
+}
+
+void RankWatch::judge() {
+  if (failed_) return;
+  for (const Rank& rank : ranks_) {
+    // Left as if it had been told to, by someone other than us: the others have heard of it from that rank.
+    if (rank.ended && rank.child.exit()->code == kInterrupted && !interrupted_) {
+      interrupted_ = true;
+      kill_at_ = Clock::now() + options_.stop_within;
+    }
+  }
+  const Rank* first = first_failure();
+  if (first == nullptr) return;
+  failed_ = static_cast<int>(first - ranks_.data());
+  end_others(options_.kill_after);
+}
+
+// Of those that have failed by now: one that a signal killed, since no rank's failure sends another a signal; else the
+// one that was the first to tell of its failure, though it may still be about to end; else any.
+RankWatch::Rank* RankWatch::first_failure() {
+  Rank* first = nullptr;
+  std::uint64_t first_order = 0;
+  bool any = false;
+  for (Rank& rank : ranks_) {
+    const bool bad = rank.ended && !left_well(rank);
+    if (bad && rank.child.exit()->signal != 0) return &rank;
+    any |= bad;
+    const auto told = server_->note(fmt::format("failed/{}", rank.seat.rank));
+    if (!bad && !told) continue;
+    const std::uint64_t order = told ? told->order : UINT64_MAX;
+    if (first != nullptr && order >= first_order) continue;
+    first = &rank;
+    first_order = order;
+  }
+  return any ? first : nullptr;
+}
+
+// With success, or because it was asked to leave.
+bool RankWatch::left_well(const Rank& rank) const {
+  const Exit& exit = *rank.child.exit();
+  if (exit.good()) return true;
+  return interrupted_ && (exit.code == kInterrupted || exit.signal == SIGINT || exit.signal == SIGTERM ||
+                          (rank.seat.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM)));
+}
+
+void RankWatch::pass_on_stop() {
+  if (!options_.stop) return;
+  const auto [signal, times] = options_.stop();
+  if (times == stops_passed_on_) return;
+  if (stops_passed_on_ == 0) {
+    interrupted_ = true;
+    signal_all(signal);
+    if (!kill_at_) kill_at_ = Clock::now() + options_.stop_within;
+  }
+  if (times > 1) kill_at_ = Clock::now();
+  stops_passed_on_ = times;
+}
+
+void RankWatch::end_others(milliseconds kill_after) {
+  for (Rank& rank : ranks_) {
+    // The first may still be telling why.
+    if (!rank.ended && &rank - ranks_.data() != *failed_) signal(rank, SIGTERM);
+  }
+  kill_at_ = Clock::now() + kill_after;
+}
+
+void RankWatch::signal_all(int signal) {
+  for (Rank& rank : ranks_) {
+    if (!rank.ended) this->signal(rank, signal);
+  }
+}
+
+// Of a remote rank the shell there hears it; its local end is killed only after that had its time.
+void RankWatch::signal(Rank& rank, int signal) {
+  if (!rank.seat.remote || !rank.child.input) return rank.child.signal(signal);
+  const std::string line = signal_name(signal).substr(3) + "\n";
+  const bool told = ::write(rank.child.input.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (signal == SIGKILL || !told) rank.child.input = UniqueFd();
+}
+
+bool RankWatch::all_ended() const {
+  for (const Rank& rank : ranks_) {
+    if (!rank.ended) return false;
+    const bool silent = !rank.child.output && !rank.child.error;
+    if (!silent && Clock::now() < *rank.ended + kLastOutput) return false;
+  }
+  return true;
+}
+
+RankEnd RankWatch::describe(const Rank& rank) const {
+  RankEnd end{.seat = rank.seat, .pid = rank.child.pid(), .exit = *rank.child.exit()};
+  // The shell on the other side tells signals as codes.
+  if (rank.seat.remote && end.exit.code > 128 && end.exit.code < 128 + NSIG) end.exit = {0, end.exit.code - 128};
+  if (end.seat.host.empty()) end.seat.host = host_name();
+  if (const auto note = server_->note(fmt::format("step/{}", rank.seat.rank))) {
+    std::int64_t step = 0;
+    const auto [stop, error] = std::from_chars(note->value.data(), note->value.data() + note->value.size(), step);
+    if (error == std::errc{}) end.step = step;
+  }
+  end.last_words.assign(rank.error.tail().begin(), rank.error.tail().end());
+  return end;
+}
+
+}  // namespace starling

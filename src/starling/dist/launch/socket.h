@@ -1,0 +1,52 @@
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "starling/base/file.h"
+#include "starling/base/result.h"
+
+namespace starling {
+
+// What the rendezvous needs of TCP: every wait has an end. Failures are results, for whoever may try again.
+using SocketTime = std::chrono::steady_clock::time_point;
+
+// "host:port" or "[v6]:port".
+struct HostPort {
+  std::string host;
+  int port = 0;
+
+  std::string text() const;
+};
+Result<HostPort> parse_host_port(std::string_view text);
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  bool loopback() const;
+  int port() const;
+  std::string host() const;  // in digits
+};
+
+Result<std::vector<SocketAddress>> resolve(const HostPort& place);
+
+// Listens on exactly the first address of that host; port 0: one that is free.
+Result<UniqueFd> listen_on(const HostPort& place);
+SocketAddress local_address(const UniqueFd& socket);
+
+// One try of each address.
+Result<UniqueFd> connect_to(const HostPort& place, SocketTime deadline);
+
+Result<void> send_all(const UniqueFd& socket, std::string_view bytes, SocketTime deadline);
+Result<void> recv_exactly(const UniqueFd& socket, std::span<char> bytes, SocketTime deadline);
+
+}  // namespace starling

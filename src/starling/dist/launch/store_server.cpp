@@ -1,0 +1,34 @@
+#include "starling/dist/launch/store_server.h"
+
+#include "starling/dist/launch/store_loop.h"
+
+namespace starling {
+
+StoreServer::StoreServer(StoreServerOptions options) : options_(std::move(options)) {
+  const HostPort place{options_.host, options_.port};
+  const auto found = resolve(place);
+  check(found.ok(), "[rendezvous] cannot listen on {}: {}", place.text(), found.error());
+  check(
+      found->front().loopback() || !options_.secret.empty(),
+      "[rendezvous] expected a secret (STARLING_SECRET, or the file that STARLING_SECRET_FILE names) to listen on {}, "
+      "which other hosts can reach, got none",
+      place.text());
+  auto listener = listen_on(place);
+  check(listener.ok(), "[rendezvous] cannot listen on {}: {}", place.text(), listener.error());
+  options_.port = local_address(*listener).port();
+  loop_ = std::make_unique<Loop>(std::move(*listener), options_);
+  thread_ = std::thread([this] { loop_->run(); });
+}
+
+StoreServer::~StoreServer() {
+  loop_->stop();
+  thread_.join();
+}
+
+std::string StoreServer::address() const { return HostPort{options_.host, options_.port}.text(); }
+
+std::optional<StoreServer::Note> StoreServer::note(const std::string& key) const { return loop_->note(key); }
+
+std::vector<int> StoreServer::missing() const { return loop_->missing(); }
+
+}  // namespace starling

@@ -1,0 +1,73 @@
+#include "starling/dist/launch/supervisor.h"
+
+#include <fmt/format.h>
+
+#include "starling/dist/launch/rank_watch.h"
+#include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/socket.h"
+#include "starling/dist/launch/store_server.h"
+
+namespace starling {
+namespace {
+
+// Where the ranks meet: what was asked for; else this host's name when there are other hosts; else loopback.
+HostPort rendezvous(const LaunchOptions& options) {
+  bool remote = false;
+  for (const Seat& seat : options.seats) remote |= seat.remote;
+  if (!options.address.empty()) {
+    HostPort place{options.address, 0};
+    if (auto whole = parse_host_port(options.address)) place = std::move(*whole);
+    check(place.host.find(':') == std::string::npos || place.host != options.address,
+          "[launch] expected an address host or host:port, got '{}'", options.address);
+    check(place.host != "0.0.0.0" && place.host != "::",
+          "[launch] expected an address that ranks can be told, got {}, which stands for any", place.host);
+    return place;
+  }
+  if (!remote) return {"127.0.0.1", 0};
+  const HostPort own{host_name(), 0};
+  const auto found = resolve(own);
+  check(found.ok() && !found->front().loopback(),
+        "[launch] expected an address at which other hosts can reach this one (--address), got none: {}",
+        found.ok() ? fmt::format("the name {} stands for {} here", own.host, found->front().host()) : found.error());
+  return own;
+}
+
+void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
+  std::string others;
+  if (ranks == 2) others = "; the other rank was ended";
+  if (ranks > 2) others = fmt::format("; the other {} ranks were ended", ranks - 1);
+  error.line(fmt::format("starling: {}{}", failed.text(), others));
+  if (failed.last_words.empty()) error.line("starling: it had written nothing to stderr");
+  for (const auto& line : failed.last_words) error.line(fmt::format("[{}] {}", failed.seat.rank, line));
+}
+
+}  // namespace
+
+std::string RankEnd::text() const {
+  const std::string when = step ? fmt::format(" after step {}", *step) : "";
+  return fmt::format("rank {} (pid {} on {}) {}{}", seat.rank, pid, seat.host, describe(exit), when);
+}
+
+LaunchEnd launch(const LaunchOptions& options) {
+  check(!options.seats.empty() && !options.argv.empty(), "[launch] expected a program and at least one rank, got none");
+  Console output(options.output), error(options.error);
+  const HostPort place = rendezvous(options);
+  const std::string secret = options.secret.empty() ? make_secret() : options.secret;
+  for (int start = 0;; ++start) {
+    const StoreServer server({.host = place.host,
+                              .port = place.port,
+                              .secret = secret,
+                              .world = static_cast<int>(options.seats.size()),
+                              .epoch = static_cast<std::uint64_t>(start)});
+    RankWatch watch(options, output, error);
+    watch.start(server, secret, start);
+    LaunchEnd end = watch.run();
+    end.restarts = start;
+    if (end.failed) tell_failure(error, *end.failed, options.seats.size());
+    const bool asked_to_stop = options.stop && options.stop().times > 0;
+    if (end.code != 1 || start >= options.max_restarts || asked_to_stop) return end;
+    error.line(fmt::format("starling: all ranks start again (restart {} of {})", start + 1, options.max_restarts));
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,174 @@
+#include "starling/dist/launch/world.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstring>
+
+#include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
+#include "starling/dist/launch/connect.h"
+#include "starling/dist/launch/hosts.h"
+#include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/socket.h"
+#include "starling/dist/launch/store_server.h"
+#include "starling/dist/launch/tcp_store.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kStepsEvery{20};  // more often nobody is told of a step
+
+std::uint64_t read_epoch(const Variables& variables) {
+  const std::string text = variables("STARLING_EPOCH").value_or("0");
+  std::uint64_t epoch = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch);
+  check(error == std::errc{} && end == text.data() + text.size(),
+        "[world] expected a whole number in STARLING_EPOCH, got '{}'", text);
+  return epoch;
+}
+
+// Whether MPI started this process and this build can speak to it. srun does so only where it brings PMIx along.
+bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
+  if (!has_mpi()) return false;
+  return place.starter == "open_mpi" || (place.starter == "slurm" && variables("PMIX_RANK"));
+}
+
+}  // namespace
+
+struct World::Ties {
+  std::unique_ptr<StoreServer> server{};  // rank 0's, where no launcher has one
+  std::shared_ptr<TcpStore> store{};
+  std::atomic<std::int64_t> step{-1};
+  std::atomic<CommClock::rep> told{0};  // when; 0: never
+
+  void tell(int rank) { store->note(fmt::format("step/{}", rank), std::to_string(step.load())); }
+};
+
+namespace {
+
+struct Joining {
+  World world{};
+  const WorldOptions& options;
+  const Variables variables = process_environment();
+  ConnectOptions connect{};
+
+  void meet_at(const std::string& address, const std::string& secret, bool serve);
+  std::unique_ptr<Comm> meet_over_mpi();
+};
+
+void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
+  const WorldPlace& place = world.place;
+  world.ties = std::make_shared<World::Ties>();
+  if (serve) {
+    const HostPort where = parse_host_port(address).value();
+    world.ties->server = std::make_unique<StoreServer>(StoreServerOptions{
+        .host = where.host, .port = where.port, .secret = secret, .world = place.world, .epoch = world.epoch});
+  }
+  world.ties->store =
+      std::make_shared<TcpStore>(TcpStoreOptions{.address = serve ? world.ties->server->address() : address,
+                                                 .secret = secret,
+                                                 .rank = place.rank,
+                                                 .world = place.world,
+                                                 .epoch = world.epoch,
+                                                 .join_deadline = options.join_deadline});
+  world.store = world.ties->store;
+  connect.listen = world.ties->store->local_host();
+}
+
+// MPI brings everyone together; the rendezvous of rank 0 is made known through it, with a secret for this run alone.
+std::unique_ptr<Comm> Joining::meet_over_mpi() {
+  const WorldPlace& place = world.place;
+  auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline});
+  check(comm->rank() == place.rank && comm->size() == place.world,
+        "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
+        "started it?",
+        place.rank, place.world, place.starter, comm->rank(), comm->size());
+  constexpr std::size_t kWidth = 512;
+  std::string own = host_identity(variables).substr(0, kWidth),
+              all(kWidth * static_cast<std::size_t>(place.world), '\0');
+  own.resize(kWidth, '\0');
+  comm->all_gather(own.data(), all.data(), static_cast<std::int64_t>(kWidth), DType::u8, {.name = "hosts"}).wait();
+  bool one_host = true;
+  for (std::size_t i = 0; i < all.size(); i += kWidth) one_host &= all.compare(i, kWidth, own) == 0;
+
+  std::string said(kWidth, '\0');
+  if (place.rank == 0) {
+    const std::string secret = make_secret();
+    const std::string bind = !place.address.empty() ? place.address
+                             : one_host             ? "127.0.0.1:0"
+                                                    : HostPort{host_name(), 0}.text();
+    meet_at(bind, secret, true);
+    said = fmt::format("{} {}", secret, world.ties->server->address());
+    said.resize(kWidth, '\0');
+  }
+  comm->broadcast(said.data(), static_cast<std::int64_t>(kWidth), DType::u8, 0, {.name = "rendezvous"}).wait();
+  said.resize(std::strlen(said.c_str()));
+  if (place.rank != 0) meet_at(said.substr(said.find(' ') + 1), said.substr(0, said.find(' ')), false);
+  return comm;
+}
+
+}  // namespace
+
+void World::report_step(std::int64_t step) const {
+  if (ties == nullptr || ties->server != nullptr) return;
+  ties->step.store(step, std::memory_order_relaxed);
+  const auto now = CommClock::now().time_since_epoch().count();
+  const auto told = ties->told.load(std::memory_order_relaxed);
+  if (told != 0 && CommClock::duration(now - told) < kStepsEvery) return;
+  ties->told.store(now, std::memory_order_relaxed);
+  ties->tell(place.rank);
+}
+
+void World::report_failure(std::string_view why) const {
+  if (ties == nullptr || ties->server != nullptr) return;
+  if (ties->step.load() >= 0) ties->tell(place.rank);
+  ties->store->note(fmt::format("failed/{}", place.rank), why.substr(0, 4096));
+}
+
+World join_world(const PlaceFlags& flags, const WorldOptions& options) {
+  Joining joining{.options = options};
+  World& world = joining.world;
+  world.place = find_place(flags, joining.variables).value();
+  world.epoch = read_epoch(joining.variables);
+  world.host = host_name();
+  const std::string backend =
+      options.backend.empty() ? joining.variables("STARLING_BACKEND").value_or("") : options.backend;
+  joining.connect = {.backend = parse_world_backend(backend),
+                     .epoch = world.epoch,
+                     .join_deadline = options.join_deadline,
+                     .call_deadline = options.call_deadline,
+                     .checking = options.checking};
+  if (world.alone()) {
+    world.backend = "threads";
+    world.store = make_memory_store();
+    world.comm = std::move(make_thread_comms(1, {.epoch = world.epoch, .deadline = options.call_deadline}).front());
+    return std::move(world);
+  }
+  set_thread_rank(world.place.rank);
+  const bool automatic = joining.connect.backend == WorldBackend::automatic;
+  const bool launched = joining.variables("STARLING_LAUNCHED").has_value();
+  std::unique_ptr<Comm> mpi;
+  if (joining.connect.backend == WorldBackend::mpi ||
+      (automatic && !launched && started_by_mpi(world.place, joining.variables))) {
+    mpi = joining.meet_over_mpi();
+  } else {
+    check(!world.place.address.empty(),
+          "[world] expected STARLING_ADDRESS, host:port where rank 0 listens, since {} brings no rendezvous of its own "
+          "to this build, got none",
+          world.place.starter);
+    joining.meet_at(world.place.address, read_secret(options.secret_file, joining.variables),
+                    world.leads() && !launched);
+  }
+  auto connected = connect_world(world.place, with_prefix(world.store, "connect"), joining.connect, std::move(mpi));
+  world.backend = std::move(connected.backend);
+  world.place.local_rank = connected.hosts.local_rank(world.place.rank);
+  world.place.local_world = connected.hosts.local_world(world.place.rank);
+  world.comm = std::move(connected.comm);
+  return std::move(world);
+}
+
+}  // namespace starling

@@ -1,0 +1,77 @@
+#include "starling/dist/strategy/allreduce.h"
+
+#include "starling/base/error.h"
+#include "starling/dist/strategy/rank_program.h"
+
+namespace starling {
+namespace {
+
+class AllReduceProgram final : public Program {
+ public:
+  AllReduceProgram(std::shared_ptr<Comm> comm, const Graph& global, const Container& container,
+                   const BuildOptions& build, const RankProgramOptions& options)
+      : comm_(std::move(comm)), part_(global, container, build, options) {}
+
+  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
+    part_.expect_rows(inputs);
+    part_.run(inputs, outputs);
+  }
+  const Graph& graph() const override { return part_.graph(); }
+  std::string explain() const override {
+    return fmt::format(
+               "all-reduce, rank {} of {}{}\n", comm_->rank(), comm_->size(),
+               part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "") +
+           describe(part_.reports()) + part_.executable().explain();
+  }
+  std::vector<PassReport> reports() const override { return part_.reports(); }
+  std::vector<TensorType> output_types() const override { return part_.output_types(); }
+  void set_profiler(Profiler* profiler) override { part_.instance().set_profiler(profiler); }
+  std::size_t memory_bytes() const override { return part_.instance().memory_bytes(); }
+
+ private:
+  std::shared_ptr<Comm> comm_;
+  RankProgram part_;
+};
+
+}  // namespace
+
+Settings AllReduceOptions::settings() {
+  using O = AllReduceOptions;
+  return {setting("deterministic", &O::deterministic,
+                  "the same bits for any number of workers: gradients of logical shards are added in shard order"),
+          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096})};
+}
+
+AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
+    : RankStrategy(std::move(comm)), options_(std::move(options)) {
+  check(!options_.deterministic || options_.shards >= world(),
+        "[allreduce] expected at least as many logical shards as workers, got {} for {}", options_.shards, world());
+}
+
+std::string AllReduce::name() const {
+  return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
+}
+
+std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container, const BuildOptions& build) {
+  return std::make_unique<AllReduceProgram>(
+      shared_comm(), global, container, build,
+      RankProgramOptions{.comm = &comm(),
+                         .threads = options_.deterministic ? 1 : threads_each(options_.threads, 1, build),
+                         .shards = shards(),
+                         .shard_order = options_.shard_order});
+}
+
+void AllReduce::after_update(std::int64_t /*step*/, double weight) {
+  ++steps_;
+  samples_ += weight;
+}
+
+std::vector<LawCounter> AllReduce::counters() const {
+  const OpCounters reduced = comm().journal().counters(CommOp::all_reduce);
+  return {{"steps", static_cast<double>(steps_)},
+          {"samples", samples_},
+          {"reductions", static_cast<double>(reduced.calls)},
+          {"reduced_bytes_sent", static_cast<double>(reduced.bytes_sent)}};
+}
+
+}  // namespace starling

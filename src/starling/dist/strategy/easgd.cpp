@@ -1,0 +1,193 @@
+#include "starling/dist/strategy/easgd.h"
+
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/dist/strategy/coordinator.h"
+
+namespace starling {
+namespace {
+
+// into := alpha · (x - centre)
+void pull_of(FlatTensors& into, const FlatTensors& x, const Tensor& centre, double alpha) {
+  std::memcpy(into.data(), x.data(), static_cast<std::size_t>(x.bytes()));
+  scale_add(x.dtype(), x.count(), -alpha, centre.raw(), alpha, into.data());
+}
+
+}  // namespace
+
+Settings EasgdOptions::settings() {
+  using O = EasgdOptions;
+  return {setting("every", &O::every, "local steps between two pulls towards the centre", {.min = 1}),
+          setting("alpha", &O::alpha, "share of the distance that a pull goes; 0: 0.9 divided by the workers",
+                  {.min = 0, .max = 1}),
+          setting("asynchronous", &O::asynchronous, "workers meet the centre one by one, when they are ready")};
+}
+
+// The centre and who meets it. Rank 0's own thread and the coordinator's come here, one at a time.
+struct Easgd::Desk final : Coordinator::Handler {
+  Desk(Easgd& strategy, const std::vector<NamedTensor>& weights) : owner(strategy) {
+    for (int rank = 0; rank < owner.world(); ++rank) {
+      met.push_back(std::make_shared<std::vector<FlatTensors>>(flatten(weights)));
+      came_from.push_back(false);
+    }
+  }
+
+  std::span<FlatTensors> payload_of(int worker, const Note&) override { return *met[static_cast<std::size_t>(worker)]; }
+
+  // What came are the worker's weights; what goes back is d.
+  void came(int worker, const Note&) override {
+    elastic(*met[static_cast<std::size_t>(worker)]);
+    came_from[static_cast<std::size_t>(worker)] = true;
+  }
+
+  void elastic(std::vector<FlatTensors>& x) {
+    const std::scoped_lock lock(mutex);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      scale_add(x[i].dtype(), x[i].count(), -owner.alpha_, owner.centre_[i].raw(), owner.alpha_, x[i].data());
+      scale_add(x[i].dtype(), x[i].count(), 1, x[i].data(), 1, owner.centre_[i].raw());
+    }
+    ++pulls;
+  }
+
+  bool answer(Coordinator& lines) override {
+    bool answered = false;
+    for (std::size_t worker = 1; worker < met.size(); ++worker) {
+      if (!came_from[worker]) continue;
+      lines.send(static_cast<int>(worker), {}, met[worker]);
+      came_from[worker] = false;
+      answered = true;
+    }
+    return answered;
+  }
+
+  void failed() override {}
+
+  Easgd& owner;
+  mutable std::mutex mutex;
+  std::vector<std::shared_ptr<std::vector<FlatTensors>>> met;  // by rank
+  std::vector<bool> came_from;
+  std::int64_t pulls = 0;
+  std::unique_ptr<Coordinator> coordinator;  // ends before what it works with
+};
+
+struct Easgd::Seat {
+  explicit Seat(std::unique_ptr<Comm> comm) : line(std::move(comm)) {}
+  WorkerLine line;
+};
+
+Easgd::Easgd(std::shared_ptr<Comm> comm, const EasgdOptions& options)
+    : RankStrategy(std::move(comm)), options_(options), alpha_(options.alpha > 0 ? options.alpha : 0.9 / world()) {
+  check(options_.every >= 1, "[easgd] expected at least 1 step between pulls, got {}", options_.every);
+  check(alpha_ <= 1, "[easgd] expected an alpha of at most 1, got {}", alpha_);
+  check(options_.asynchronous || alpha_ * world() <= 1 + 1e-9,
+        "[easgd] expected alpha times the {} workers to be at most 1, else the centre swings, got {}", world(),
+        alpha_ * world());
+}
+
+Easgd::~Easgd() = default;
+
+std::string Easgd::name() const {
+  return fmt::format("easgd({} ranks, every {} steps, alpha {:.3g}, {})", world(), options_.every, alpha_,
+                     options_.asynchronous ? "asynchronous" : "synchronous");
+}
+
+void Easgd::begin(const TrainedState& state) {
+  RankStrategy::begin(state);
+  buffers_ = state.buffers;
+  weights_ = flatten(state.weights);
+  pulls_ = weights_;
+  if (!options_.asynchronous || rank() == 0) {
+    for (auto& flat : weights_) {
+      flat.pack();
+      Tensor centre = empty({flat.count()}, flat.dtype());
+      std::memcpy(centre.raw(), flat.data(), static_cast<std::size_t>(flat.bytes()));
+      centre_.push_back(centre);
+    }
+  }
+  if (!options_.asynchronous) return;
+  auto lines = make_lines(comm());
+  if (rank() > 0) {
+    seat_ = std::make_unique<Seat>(std::move(lines[0]));
+    return;
+  }
+  desk_ = std::make_unique<Desk>(*this, state.weights);
+  if (world() > 1) desk_->coordinator = std::make_unique<Coordinator>(std::move(lines), *desk_);
+}
+
+// All ranks at once: x -= d here, the sum of all d onto every copy of the centre.
+void Easgd::meet_all() {
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    FlatTensors &x = weights_[i], &d = pulls_[i];
+    x.pack();
+    pull_of(d, x, centre_[i], alpha_);
+    scale_add(x.dtype(), x.count(), -1, d.data(), 1, x.data());
+    works.push_back(
+        comm().all_reduce(d.data(), d.data(), d.count(), d.dtype(), CommReduce::sum, {.name = "easgd.pulls"}));
+    bytes_ += d.bytes();
+  }
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    weights_[i].unpack();
+    works[i].wait();
+    scale_add(pulls_[i].dtype(), pulls_[i].count(), 1, pulls_[i].data(), 1, centre_[i].raw());
+  }
+}
+
+void Easgd::meet_centre() {
+  for (auto& x : weights_) x.pack();
+  if (seat_) {
+    seat_->line.tell({}, weights_);
+    seat_->line.hear(pulls_);
+    for (const auto& d : pulls_) bytes_ += 2 * d.bytes();
+  } else {
+    if (desk_->coordinator) desk_->coordinator->rethrow();
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      std::memcpy(pulls_[i].data(), weights_[i].data(), static_cast<std::size_t>(weights_[i].bytes()));
+    desk_->elastic(pulls_);
+  }
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    scale_add(weights_[i].dtype(), weights_[i].count(), -1, pulls_[i].data(), 1, weights_[i].data());
+    weights_[i].unpack();
+  }
+}
+
+void Easgd::after_update(std::int64_t step, double /*weight*/) {
+  ++steps_;
+  explored_ = true;
+  if (!meets_after(step)) return;
+  ++meetings_;
+  options_.asynchronous ? meet_centre() : meet_all();
+}
+
+void Easgd::settle() {
+  if (options_.asynchronous) comm().barrier({.name = "easgd.settle"}).wait();  // nobody is on the way to the centre
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    FlatTensors& flat = weights_[i];
+    if (!centre_.empty()) std::memcpy(flat.data(), centre_[i].raw(), static_cast<std::size_t>(flat.bytes()));
+    if (options_.asynchronous)
+      comm().broadcast(flat.data(), flat.count(), flat.dtype(), 0, {.name = "easgd.centre"}).wait();
+    flat.unpack();
+  }
+  broadcast_tensors(comm(), buffers_, 0, "easgd.buffers");
+  explored_ = false;
+}
+
+std::vector<NamedTensor> Easgd::tensors() const {
+  std::vector<NamedTensor> all;
+  for (const auto& centre : centre_)
+    all.push_back({fmt::format("easgd.centre.{}", starling::name(centre.dtype())), centre});
+  return all;
+}
+
+std::vector<LawCounter> Easgd::counters() const {
+  std::vector<LawCounter> all{{"steps", static_cast<double>(steps_)},
+                              {"meetings", static_cast<double>(meetings_)},
+                              {"elastic_bytes", static_cast<double>(bytes_)}};
+  if (!desk_) return all;
+  const std::scoped_lock lock(desk_->mutex);
+  all.push_back({"pulls_on_centre", static_cast<double>(desk_->pulls)});
+  return all;
+}
+
+}  // namespace starling

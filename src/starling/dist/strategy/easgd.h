@@ -1,0 +1,56 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/dist/strategy/rank_strategy.h"
+
+namespace starling {
+
+struct EasgdOptions {
+  std::int64_t every = 10;    // local steps between two pulls
+  double alpha = 0;           // share of the distance that is gone; 0: 0.9 divided by the number of workers
+  bool asynchronous = false;  // every worker meets the centre when it is ready, not all at once
+  static Settings settings();
+};
+
+// Elastic averaging: every rank explores by itself and is tied to a centre. Every few steps d = alpha · (x - centre),
+// x -= d, centre += d, with the same d on both sides, so that the sum of all weights and the centre stays what it is.
+//
+// Synchronous: the centre is replicated and the sum of all d is all-reduced. Asynchronous: it lives on rank 0, where a
+// thread meets the workers one at a time, first come, first served. The model that a run stands for is the centre.
+class Easgd final : public RankStrategy {
+ public:
+  Easgd(std::shared_ptr<Comm> comm, const EasgdOptions& options);
+  ~Easgd() override;
+
+  std::string name() const override;
+  void begin(const TrainedState& state) override;
+  void after_update(std::int64_t step, double weight) override;
+  bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
+  void settle() override;
+  bool settled() const override { return world() == 1 && !explored_; }
+  std::vector<NamedTensor> tensors() const override;
+  std::vector<LawCounter> counters() const override;
+
+  // By dtype, flat; empty where it does not live on this rank. Not while other ranks train.
+  const std::vector<Tensor>& centre() const { return centre_; }
+
+ private:
+  struct Desk;  // rank 0's, asynchronous
+  struct Seat;  // of the others, asynchronous
+
+  void meet_all();
+  void meet_centre();
+
+  EasgdOptions options_;
+  double alpha_;
+  std::vector<FlatTensors> weights_, pulls_;
+  std::vector<Tensor> centre_;
+  std::vector<NamedTensor> buffers_;
+  std::unique_ptr<Desk> desk_;
+  std::unique_ptr<Seat> seat_;
+  bool explored_ = false;  // the weights have left the centre since they were set to it
+  std::int64_t steps_ = 0, meetings_ = 0, bytes_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,85 @@
+#include "starling/dist/strategy/grouped.h"
+
+#include "starling/base/error.h"
+#include "starling/dist/strategy/flat_tensors.h"
+
+namespace starling {
+namespace {
+
+std::shared_ptr<Comm> part(Comm& comm, int color, int key, const char* what) {
+  return std::shared_ptr<Comm>(comm.split(color, key, {.name = what}));
+}
+
+}  // namespace
+
+// Leaders form one group. Every other rank gets one of its own, where the same strategy only says when leaders meet.
+Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const AllReduceOptions& inside,
+                 const StrategyMaker& between)
+    : RankStrategy(std::move(comm)), topology_(topology) {
+  topology_.validate(world());
+  check(topology_.servers() == 0, "[grouped] expected workers only, got {}", topology_.describe());
+  const Topology::Place own = place();
+  inside_ = std::make_unique<AllReduce>(part(this->comm(), own.group, own.member, "grouped.inside"), inside);
+  between_ = between(part(this->comm(), own.member == 0 ? 0 : 1 + rank(), own.group, "grouped.between"));
+  check(!between_->exchanges_gradients() && !between_->global_program(),
+        "[grouped] expected a strategy between groups that brings weights together (local_sgd, easgd), got {}",
+        between_->name());
+}
+
+std::string Grouped::name() const { return fmt::format("grouped({}, {})", topology_.describe(), between_->name()); }
+
+std::unique_ptr<Program> Grouped::build(const Graph& global, const Container& container, const BuildOptions& options) {
+  return inside_->build(global, container, options);
+}
+
+// Only leaders tell the strategy between groups of their tensors: on the others it has none to change.
+void Grouped::begin(const TrainedState& state) {
+  RankStrategy::begin(state);
+  if (place().member == 0) between_->begin(state);
+  shared_ = state.weights;
+  shared_.insert(shared_.end(), state.buffers.begin(), state.buffers.end());
+  shared_.insert(shared_.end(), state.optimizer.begin(), state.optimizer.end());
+}
+
+void Grouped::restored(std::int64_t step) {
+  if (place().member == 0) between_->restored(step);
+}
+
+void Grouped::share_in_group(const char* what) {
+  ++handed_on_;
+  broadcast_tensors(inside_->comm(), shared_, 0, what);
+}
+
+void Grouped::after_update(std::int64_t step, double weight) {
+  inside_->after_update(step, weight);
+  if (place().member == 0) between_->after_update(step, weight);
+  if (between_->meets_after(step)) share_in_group("grouped.meeting");
+}
+
+bool Grouped::meets_after(std::int64_t step) const { return between_->meets_after(step); }
+
+void Grouped::settle() {
+  if (place().member == 0) between_->settle();
+  share_in_group("grouped.settle");
+}
+
+bool Grouped::settles_to_evaluate() const { return between_->settles_to_evaluate(); }
+
+// Members only know what their leader has told them: the answer is that of a single group, or no.
+bool Grouped::settled() const { return topology_.worker_groups == 1 && between_->settled(); }
+
+std::vector<NamedTensor> Grouped::tensors() const {
+  return place().member == 0 ? between_->tensors() : std::vector<NamedTensor>();
+}
+
+std::vector<LawCounter> Grouped::counters() const {
+  std::vector<LawCounter> all{{"group", static_cast<double>(place().group)},
+                              {"member", static_cast<double>(place().member)},
+                              {"handed_on", static_cast<double>(handed_on_)}};
+  for (const auto& one : inside_->counters()) all.push_back({"inside." + one.name, one.value});
+  if (place().member > 0) return all;
+  for (const auto& one : between_->counters()) all.push_back({"between." + one.name, one.value});
+  return all;
+}
+
+}  // namespace starling

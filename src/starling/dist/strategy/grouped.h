@@ -1,0 +1,47 @@
+#pragma once
+
+#include "starling/dist/strategy/allreduce.h"
+#include "starling/dist/strategy/strategy_kinds.h"
+#include "starling/dist/strategy/topology.h"
+
+namespace starling {
+
+// Synchronous inside groups, another strategy between them: the ranks of a group run one global program over the rows
+// of their group, and their leaders meet as local_sgd or easgd has it, each for its group. What a meeting changes, the
+// leader hands to its group, so that a group is always of one mind.
+class Grouped final : public RankStrategy {
+ public:
+  // `between` makes the strategy of the leaders on a communicator of theirs; it must not exchange gradients.
+  // Collective.
+  Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const AllReduceOptions& inside,
+          const StrategyMaker& between);
+
+  std::string name() const override;
+  int shards() const override { return inside_->shards(); }
+  int groups() const override { return static_cast<int>(topology_.worker_groups); }
+  bool global_program() const override { return true; }
+  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  void begin(const TrainedState& state) override;
+  void restored(std::int64_t step) override;
+  void after_update(std::int64_t step, double weight) override;
+  bool meets_after(std::int64_t step) const override;
+  void settle() override;
+  bool settles_to_evaluate() const override;
+  bool settled() const override;
+  std::vector<NamedTensor> tensors() const override;
+  std::vector<LawCounter> counters() const override;
+
+  const Topology& topology() const { return topology_; }
+  Topology::Place place() const { return topology_.place(rank()); }
+
+ private:
+  void share_in_group(const char* what);
+
+  Topology topology_;
+  std::unique_ptr<AllReduce> inside_;      // of this rank's group
+  std::shared_ptr<RankStrategy> between_;  // of the leaders; on others a stand-in on a group of its own
+  std::vector<NamedTensor> shared_;
+  std::int64_t handed_on_ = 0;
+};
+
+}  // namespace starling

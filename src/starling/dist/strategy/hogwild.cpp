@@ -1,0 +1,99 @@
+#include "starling/dist/strategy/hogwild.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/dist/strategy/moments.h"
+#include "starling/ops/row_sparse.h"
+#include "starling/optim/sgd.h"
+
+namespace starling {
+
+Settings HogwildOptions::settings() {
+  return {setting("atomic", &HogwildOptions::atomic, "keep all of several updates that meet at one weight; slower")};
+}
+
+Hogwild::Hogwild(std::shared_ptr<Comm> comm, const HogwildOptions& options)
+    : RankStrategy(std::move(comm)), options_(options) {}
+
+std::string Hogwild::name() const {
+  return fmt::format("hogwild({} ranks{})", world(), options_.atomic ? ", atomic" : "");
+}
+
+void Hogwild::begin(const TrainedState& state) {
+  const auto* sgd = dynamic_cast<const optim::Sgd*>(state.rule);
+  check(sgd != nullptr,
+        "[hogwild] expected the optimizer sgd, whose update "
+        "can be made without locks, got another");
+  RankStrategy::begin(state);  // rates and counts stay each rank's own
+  optimizer_ = sgd;
+  how_ = {.momentum = sgd->attrs().momentum,
+          .nesterov = sgd->attrs().nesterov,
+          .atomic = options_.atomic,
+          .probe = options_.probe};
+  std::vector<NamedTensor> shared = state.weights;
+  const std::vector<NamedTensor> moments = moments_of(state);
+  shared.insert(shared.end(), state.buffers.begin(), state.buffers.end());
+  shared.insert(shared.end(), moments.begin(), moments.end());
+  memory_ = std::make_unique<SharedTensors>(comm(), shared);
+  for (const auto& weight : state.weights) {
+    Rule rule{.weight = weight.tensor};
+    for (const auto& group : sgd->groups()) {
+      const bool in = std::any_of(group.parameters.begin(), group.parameters.end(),
+                                  [&](const Tensor& parameter) { return same(parameter, weight.tensor); });
+      if (!in) continue;
+      rule.lr_scale = group.lr_scale;
+      rule.weight_decay = group.weight_decay.value_or(sgd->attrs().weight_decay);
+    }
+    for (const auto& moment : moments) {
+      if (moment.tensor.name() == weight.tensor.name() + ".velocity") rule.velocity = moment.tensor;
+    }
+    check(how_.momentum == 0 || rule.velocity.defined(), "[hogwild] expected the velocity of '{}', got none",
+          weight.name);
+    rules_.push_back(std::move(rule));
+  }
+  sent_before_ = comm().journal().total().bytes_sent;
+}
+
+void Hogwild::update(const Rule& rule, const Tensor& gradient, RacySgd how) {
+  how.lr *= rule.lr_scale;
+  how.weight_decay = rule.weight_decay;
+  const Tensor& w = rule.weight;
+  const auto at = [&](const Tensor& tensor, std::int64_t element) -> void* {
+    if (!tensor.defined()) return nullptr;
+    return static_cast<std::byte*>(tensor.raw()) + element * static_cast<std::int64_t>(size_of(tensor.dtype()));
+  };
+  if (!is_row_sparse(gradient)) {
+    check(gradient.type() == w.type() && gradient.contiguous(), "[hogwild] expected a gradient {}, got {}",
+          to_string(w.type()), to_string(gradient.type()));
+    written_ += racy_sgd(how, w.dtype(), w.numel(), w.raw(), at(rule.velocity, 0), gradient.raw());
+    return;
+  }
+  const Tensor rows = rows_of(gradient), values = row_values(gradient);
+  const std::int64_t row = w.size(0) > 0 ? w.numel() / w.size(0) : 0;
+  for (std::int64_t i = 0; i < rows.numel(); ++i) {
+    const std::int64_t element = rows.data<std::int64_t>()[i] * row;
+    written_ += racy_sgd(how, w.dtype(), row, at(w, element), at(rule.velocity, element), at(values, i * row));
+  }
+}
+
+void Hogwild::exchange(GradientStep& step) {
+  if (step.weight == 0) return;
+  check(step.gradients.size() == rules_.size(), "[hogwild] expected {} gradients, got {}", rules_.size(),
+        step.gradients.size());
+  RacySgd how = how_;
+  how.lr = optimizer_->lr();
+  for (std::size_t i = 0; i < rules_.size(); ++i) update(rules_[i], step.gradients[i].tensor, how);
+  ++updates_;
+}
+
+void Hogwild::settle() { comm().barrier({.name = "hogwild.settle"}).wait(); }
+
+std::vector<LawCounter> Hogwild::counters() const {
+  return {{"updates", static_cast<double>(updates_)},
+          {"elements_written", static_cast<double>(written_)},
+          {"shared_bytes", memory_ ? static_cast<double>(memory_->bytes()) : 0},
+          {"bytes_sent", static_cast<double>(comm().journal().total().bytes_sent - sent_before_)}};
+}
+
+}  // namespace starling

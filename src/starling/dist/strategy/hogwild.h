@@ -1,0 +1,55 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/dist/strategy/racy_update.h"
+#include "starling/dist/strategy/rank_strategy.h"
+#include "starling/dist/strategy/shared_tensors.h"
+
+namespace starling {
+
+struct HogwildOptions {
+  bool atomic = false;  // updates that meet at one weight are all kept; slower
+  RacyProbe probe{};    // for tests
+  static Settings settings();
+};
+
+// Ranks of one host, threads or processes, train one set of weights: parameters, running statistics and the momentum
+// lie in memory that all of them write, without locks and without a copy. Each rank computes gradients of its own rows
+// with whatever weights it finds and applies them at once (racy_update.cpp); an update that meets another may be lost,
+// which sparse problems hardly notice. The update is that of plain descent, with momentum and weight decay: of
+// optim::Sgd, and of no other optimizer.
+class Hogwild final : public RankStrategy {
+ public:
+  Hogwild(std::shared_ptr<Comm> comm, const HogwildOptions& options);
+
+  std::string name() const override;
+  void begin(const TrainedState& state) override;
+  bool exchanges_gradients() const override { return true; }
+  bool updates() const override { return true; }
+  void exchange(GradientStep& step) override;
+  void settle() override;  // waits until all ranks have come here
+  // One memory, but others may be writing it while it is looked at.
+  bool settled() const override { return world() == 1; }
+  std::vector<LawCounter> counters() const override;
+
+  const SharedTensors& memory() const { return *memory_; }
+
+ private:
+  struct Rule {
+    Tensor weight{}, velocity{};
+    double lr_scale = 1;
+    double weight_decay = 0;
+  };
+
+  void update(const Rule& rule, const Tensor& gradient, RacySgd how);
+
+  HogwildOptions options_;
+  std::unique_ptr<SharedTensors> memory_;
+  const optim::Optimizer* optimizer_ = nullptr;
+  RacySgd how_{};
+  std::vector<Rule> rules_;  // by weight
+  std::int64_t updates_ = 0, written_ = 0;
+  std::uint64_t sent_before_ = 0;  // by the communicator, when training began
+};
+
+}  // namespace starling

@@ -1,0 +1,136 @@
+#include "starling/dist/strategy/local_sgd.h"
+
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/dist/strategy/moments.h"
+
+namespace starling {
+
+Settings LocalSgdOptions::settings() {
+  using O = LocalSgdOptions;
+  return {setting("every", &O::every, "local steps between two averages of the weights", {.min = 1}),
+          setting("average_optimizer", &O::average_optimizer,
+                  "average the optimizer's moments too; else every worker keeps its own"),
+          setting("outer_lr", &O::outer_lr, "how much of the way to the average is gone", {.min = 0}),
+          setting("outer_momentum", &O::outer_momentum, "of the way gone by the averages (BMUF, DiLoCo); 0: none",
+                  {.min = 0, .max = 1}),
+          setting("outer_nesterov", &O::outer_nesterov, "look ahead along the outer momentum")};
+}
+
+LocalSgd::LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options)
+    : RankStrategy(std::move(comm)), options_(options), samples_(zeros({1}, DType::f64)) {
+  check(options_.every >= 1, "[local_sgd] expected at least 1 step between averages, got {}", options_.every);
+}
+
+std::string LocalSgd::name() const {
+  return fmt::format("local_sgd({} ranks, every {} steps{})", world(), options_.every,
+                     outer() ? ", outer momentum" : "");
+}
+
+void LocalSgd::begin(const TrainedState& state) {
+  RankStrategy::begin(state);
+  std::vector<NamedTensor> others;
+  for (const auto& buffer : state.buffers) (is_float(buffer.tensor.dtype()) ? others : counted_).push_back(buffer);
+  const std::vector<NamedTensor> moments = moments_of(state);
+  if (options_.average_optimizer) others.insert(others.end(), moments.begin(), moments.end());
+  own_state_ = !options_.average_optimizer && !moments.empty();
+  weights_ = flatten(state.weights);
+  others_ = flatten(others);
+  if (!outer()) return;
+  for (auto& flat : weights_) {
+    flat.pack();
+    Tensor anchor = empty({flat.count()}, flat.dtype());
+    std::memcpy(anchor.raw(), flat.data(), static_cast<std::size_t>(flat.bytes()));
+    anchor_.push_back(anchor);
+    velocity_.push_back(zeros({flat.count()}, flat.dtype()));
+  }
+}
+
+// The samples of all ranks since the last average.
+double LocalSgd::agree_on_samples() {
+  double total = 0;
+  comm().all_reduce(samples_.raw(), &total, 1, DType::f64, CommReduce::sum, {.name = "local_sgd.samples"}).wait();
+  return total;
+}
+
+void LocalSgd::average(FlatTensors& flat, double share) {
+  flat.pack();
+  scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
+  comm()
+      .all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), CommReduce::sum, {.name = "local_sgd.average"})
+      .wait();
+  averaged_bytes_ += flat.bytes();
+}
+
+// v = m·v + (anchor - mean); anchor -= lr · (nesterov ? (anchor - mean) + m·v : v), and the weights are the anchor.
+void LocalSgd::outer_step(std::size_t i) {
+  FlatTensors& flat = weights_[i];
+  const DType dtype = flat.dtype();
+  const std::int64_t n = flat.count();
+  void* mean = flat.data();
+  void* anchor = anchor_[i].raw();
+  void* velocity = velocity_[i].raw();
+  scale_add(dtype, n, 1, anchor, -1, mean);  // now the difference
+  scale_add(dtype, n, 1, mean, options_.outer_momentum, velocity);
+  if (options_.outer_nesterov) {
+    scale_add(dtype, n, -options_.outer_lr, mean, 1, anchor);
+    scale_add(dtype, n, -options_.outer_lr * options_.outer_momentum, velocity, 1, anchor);
+  } else {
+    scale_add(dtype, n, -options_.outer_lr, velocity, 1, anchor);
+  }
+  std::memcpy(mean, anchor, static_cast<std::size_t>(flat.bytes()));
+}
+
+void LocalSgd::sync() {
+  if (world() == 1 && !outer()) {
+    together_ = true;
+    return;
+  }
+  const double total = agree_on_samples();
+  together_ = true;
+  if (total == 0) return;  // nobody has moved
+  ++syncs_;
+  double& own = *samples_.data<double>();
+  const double share = own / total;
+  own = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    average(weights_[i], share);
+    if (outer()) outer_step(i);
+    weights_[i].unpack();
+  }
+  for (auto& flat : others_) {
+    average(flat, share);
+    flat.unpack();
+  }
+  broadcast_tensors(comm(), counted_, 0, "local_sgd.counts");
+}
+
+void LocalSgd::after_update(std::int64_t step, double weight) {
+  ++steps_;
+  *samples_.data<double>() += weight;
+  together_ = false;
+  if (meets_after(step)) sync();
+}
+
+void LocalSgd::settle() { sync(); }
+
+bool LocalSgd::settled() const { return world() == 1 || (together_ && !own_state_); }
+
+std::vector<NamedTensor> LocalSgd::tensors() const {
+  std::vector<NamedTensor> all{{"local_sgd.samples", samples_}};
+  for (std::size_t i = 0; i < anchor_.size(); ++i) {
+    const auto dtype = starling::name(weights_[i].dtype());
+    all.push_back({fmt::format("local_sgd.anchor.{}", dtype), anchor_[i]});
+    all.push_back({fmt::format("local_sgd.velocity.{}", dtype), velocity_[i]});
+  }
+  return all;
+}
+
+std::vector<LawCounter> LocalSgd::counters() const {
+  return {{"steps", static_cast<double>(steps_)},
+          {"syncs", static_cast<double>(syncs_)},
+          {"averaged_bytes", static_cast<double>(averaged_bytes_)}};
+}
+
+}  // namespace starling

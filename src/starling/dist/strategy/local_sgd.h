@@ -1,0 +1,56 @@
+#pragma once
+
+#include "starling/base/settings.h"
+#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/dist/strategy/rank_strategy.h"
+
+namespace starling {
+
+struct LocalSgdOptions {
+  std::int64_t every = 8;          // local steps between two averages
+  bool average_optimizer = false;  // the optimizer's moments are averaged too; else every rank keeps its own
+  // What is done with the difference that the average makes: 1 and 0 take the average itself.
+  double outer_lr = 1;
+  double outer_momentum = 0;
+  bool outer_nesterov = true;
+  static Settings settings();
+};
+
+// Every rank trains by itself; after `every` steps the weights (and running statistics) become their mean, weighted by
+// the samples each rank has seen since the last time. With outer momentum the mean is only a proposal: the difference
+// between the last common weights and the mean is the gradient of an outer descent with (Nesterov) momentum, as in BMUF
+// and DiLoCo. Learning rates and step counts are never averaged.
+class LocalSgd final : public RankStrategy {
+ public:
+  LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options);
+
+  std::string name() const override;
+  void begin(const TrainedState& state) override;
+  void restored(std::int64_t step) override { together_ = meets_after(step - 1); }
+  void after_update(std::int64_t step, double weight) override;
+  bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
+  void settle() override;
+  bool settles_to_evaluate() const override { return true; }
+  bool settled() const override;
+  std::vector<NamedTensor> tensors() const override;
+  std::vector<LawCounter> counters() const override;
+
+ private:
+  bool outer() const { return options_.outer_momentum != 0 || options_.outer_lr != 1; }
+  double agree_on_samples();
+  void average(FlatTensors& flat, double share);
+  void outer_step(std::size_t i);
+  void sync();
+
+  LocalSgdOptions options_;
+  std::vector<FlatTensors> weights_;       // by dtype
+  std::vector<FlatTensors> others_;        // averaged as they are: running statistics, moments
+  std::vector<NamedTensor> counted_;       // integers: rank 0's
+  std::vector<Tensor> anchor_, velocity_;  // beside weights_, where outer()
+  bool own_state_ = false;                 // moments that differ from rank to rank
+  Tensor samples_;                         // f64: of this rank since the last average
+  bool together_ = true;
+  std::int64_t steps_ = 0, syncs_ = 0, averaged_bytes_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,93 @@
+#include "starling/dist/strategy/rank_program.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+
+namespace starling {
+namespace {
+
+// Arguments are split by rows; numbers are for everyone.
+std::vector<Placement> split_arguments(const Graph& global, std::size_t arguments) {
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < arguments; ++i) {
+    const bool rows = global.value(global.inputs[i]).type.shape.rank() > 0;
+    placements.push_back(rows ? Placement::split(0) : Placement::replicate());
+  }
+  return placements;
+}
+
+// Errors of this thread carry the rank while it runs for it.
+class AsRank {
+ public:
+  explicit AsRank(int rank) : before_(thread_rank()) { set_thread_rank(rank); }
+  ~AsRank() { set_thread_rank(before_); }
+  AsRank(const AsRank&) = delete;
+  AsRank& operator=(const AsRank&) = delete;
+
+ private:
+  int before_;
+};
+
+// Gradients lie where the other ranks can read them, so that they are reduced in place.
+std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& comm) {
+  return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
+}
+
+}  // namespace
+
+RankProgram::RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
+                         const RankProgramOptions& options)
+    : comm_(options.comm),
+      context_{.world = options.comm->size(),
+               .rank = options.comm->rank(),
+               .inputs = split_arguments(global, build.arguments),
+               .shards = options.shards,
+               .shard_order = options.shard_order,
+               .threads = options.threads} {
+  BuiltProgram built = build_program(global, context_, options.threads, build);
+  reports_ = std::move(built.reports);
+  instance_ = std::make_unique<Instance>(
+      built.executable, container,
+      InstanceOptions{.comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
+  const Graph& local = graph();
+  for (ValueId out : local.outputs)
+    split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
+}
+
+void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  const AsRank as(comm_->rank());
+  try {
+    instance_->run(inputs, outputs);
+  } catch (const std::exception& e) {
+    comm_->abort(e.what());
+    throw;
+  } catch (...) {
+    comm_->abort("an exception of unknown type");
+    throw;
+  }
+}
+
+void RankProgram::expect_rows(std::span<const Tensor> inputs) const {
+  for (std::size_t i = 0; i < std::min(inputs.size(), context_.inputs.size()); ++i) {
+    const TensorType& wanted = graph().value(graph().inputs[i]).type;
+    if (!splits_input(i) || inputs[i].type() == wanted) continue;
+    fail("[allreduce] expected argument {} of rank {} of {} to be its rows, {}, got {}", i, comm_->rank(),
+         comm_->size(), to_string(wanted), to_string(inputs[i].type()));
+  }
+}
+
+std::vector<TensorType> RankProgram::output_types() const {
+  std::vector<TensorType> types;
+  for (ValueId out : graph().outputs) types.push_back(graph().value(out).type);
+  return types;
+}
+
+int threads_each(int asked, int ranks, const BuildOptions& build) {
+  if (asked > 0) return asked;
+  const int all = build.threads > 0 ? build.threads : num_threads();
+  return std::max(1, all / ranks);
+}
+
+}  // namespace starling

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "starling/dist/comm/comm.h"
+#include "starling/graph/partitioner.h"
+#include "starling/runtime/instance.h"
+#include "starling/runtime/program.h"
+
+namespace starling {
+
+struct RankProgramOptions {
+  Comm* comm = nullptr;  // of this rank; outlives the program
+  int threads = 1;
+  int shards = 0;  // > 0: deterministic, with so many logical shards
+  std::string shard_order = "shard";
+};
+
+// One rank's part of a global program, with its memory: arguments of rank > 0 are split along dimension 0, all else is
+// replicated, and the partial gradients that follow become collectives on the rank's communicator.
+class RankProgram {
+ public:
+  RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
+              const RankProgramOptions& options);
+
+  // This rank's rows of what is split, and the whole of the rest. An error aborts the communicator, so that the other
+  // ranks end too.
+  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
+  Piece rows(std::int64_t size) const { return rows_of(size, context_); }
+  bool splits_input(std::size_t i) const { return i < context_.inputs.size() && context_.inputs[i].is_split(); }
+  bool splits_output(std::size_t i) const { return split_outputs_[i]; }
+  // Of the rows that a batch of so many gives to this rank; throws where the input has others.
+  void expect_rows(std::span<const Tensor> inputs) const;
+
+  const Graph& graph() const { return instance_->executable().graph(); }
+  const Executable& executable() const { return instance_->executable(); }
+  const std::vector<PassReport>& reports() const { return reports_; }
+  std::vector<TensorType> output_types() const;
+  int shards() const { return context_.shards; }
+  Instance& instance() const { return *instance_; }
+
+ private:
+  Comm* comm_;
+  PassContext context_;
+  std::vector<PassReport> reports_;
+  std::unique_ptr<Instance> instance_;
+  std::vector<bool> split_outputs_;
+};
+
+// A strategy that keeps as many threads as it was told for each of `ranks` ranks of this process; 0: those of the build
+// shared out evenly.
+int threads_each(int asked, int ranks, const BuildOptions& build);
+
+}  // namespace starling

@@ -1,0 +1,46 @@
+#include "starling/dist/strategy/rank_strategy.h"
+
+#include "starling/base/error.h"
+#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/graph/partitioner.h"
+
+namespace starling {
+
+namespace {
+
+// The rows of the group that a rank lies in.
+Piece group_rows(std::int64_t batch, int rank, int world, int groups) {
+  check(batch >= 0, "[strategy] expected a batch of at least 0 rows, got {}", batch);
+  return piece_of(batch, rank / (world / groups), groups);
+}
+
+}  // namespace
+
+Piece RankStrategy::rows(std::int64_t batch) const {
+  const Piece group = group_rows(batch, rank(), world(), groups());
+  const int members = world() / groups();
+  PassContext context;
+  context.world = members;
+  context.rank = rank() % members;
+  context.shards = shards();
+  const Piece own = rows_of(group.size, context);
+  return {group.begin + own.begin, own.size};
+}
+
+std::int64_t RankStrategy::program_rows(std::int64_t batch) const {
+  return group_rows(batch, rank(), world(), groups()).size;
+}
+
+std::unique_ptr<Program> RankStrategy::build(const Graph& global, const Container& container,
+                                             const BuildOptions& options) {
+  return SingleStrategy().build(global, container, options);
+}
+
+void RankStrategy::begin(const TrainedState& state) {
+  std::vector<NamedTensor> all = state.weights;
+  all.insert(all.end(), state.buffers.begin(), state.buffers.end());
+  all.insert(all.end(), state.optimizer.begin(), state.optimizer.end());
+  broadcast_tensors(comm(), all, 0, "strategy.begin");
+}
+
+}  // namespace starling

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "starling/dist/comm/comm.h"
+#include "starling/tensor/named_tensor.h"
+
+namespace starling {
+
+class Mapping;
+
+// Moves tensors that all ranks of one host have alike into one piece of memory: afterwards a tensor of one rank and its
+// namesakes on the others are the same bytes, with rank 0's values. Ranks that are threads share the mapping itself;
+// processes map the same pages. The tensors keep the memory alive. Collective; on CPUs only, and ranks of other hosts
+// are refused.
+class SharedTensors {
+ public:
+  SharedTensors(Comm& comm, std::vector<NamedTensor> tensors);
+
+  const std::byte* data() const;
+  std::size_t bytes() const { return bytes_; }
+  bool holds(const Tensor& tensor) const;
+
+ private:
+  std::shared_ptr<Mapping> mapping_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace starling

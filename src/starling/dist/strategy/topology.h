@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "starling/base/settings.h"
+
+namespace starling {
+
+// How the ranks of a world stand to each other: workers in groups of equal size, synchronous inside a group, by some
+// other strategy between groups; and servers in groups. Worker ranks come first, group after group, then the servers.
+struct Topology {
+  std::int64_t worker_groups = 1;
+  std::int64_t workers_per_group = 1;
+  std::int64_t server_groups = 0;
+  std::int64_t servers_per_group = 0;
+  static Settings settings();
+
+  std::int64_t workers() const { return worker_groups * workers_per_group; }
+  std::int64_t servers() const { return server_groups * servers_per_group; }
+  std::int64_t size() const { return workers() + servers(); }
+
+  // Throws, saying what does not fit, unless there are as many ranks as `world` and groups are as systems know them:
+  // servers in whole groups, and no more server groups than worker groups, since each worker group talks to one.
+  void validate(std::int64_t world) const;
+
+  struct Place {
+    bool server = false;
+    int group = 0;
+    int member = 0;  // 0 leads the group
+  };
+  Place place(int rank) const;
+  int rank_of(const Place& place) const;
+  std::string describe() const;  // 2 groups of 3 workers
+};
+
+}  // namespace starling

@@ -1,0 +1,172 @@
+// What a run does because there are other ranks: begin together, agree after steps, settle, save and go on.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "starling/base/error.h"
+#include "starling/ops/random.h"
+#include "starling/train/fit_run.h"
+
+namespace starling {
+namespace {
+
+// How many steps the ranks of a strategy that does not keep them together may be apart before the faster ones wait to
+// hear of the others. Programs with collectives in them keep together anyway.
+constexpr std::size_t kApart = 16;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Noise of programs that know nothing of each other differs.
+void vary_noise(int number) {
+  if (number == 0) return;
+  constexpr std::int64_t kStride = 1'000'003;
+  const Tensor key = on_host(default_generator().key());
+  auto* seed = key.data<std::int64_t>();
+  seed[0] += number * kStride;
+  copy_into(default_generator().key(), key);
+}
+
+}  // namespace
+
+TrainedState FitRun::trained_state() const {
+  TrainedState state{.rule = &parts_.optimizer};
+  for (auto& [name, tensor] : parts_.net.named_parameters()) state.weights.push_back({name, tensor});
+  for (auto& [name, tensor] : parts_.net.named_buffers()) state.buffers.push_back({name, tensor});
+  for (auto& [name, tensor] : parts_.optimizer.state()) state.optimizer.push_back({name, tensor});
+  return state;
+}
+
+void FitRun::begin_ranks() {
+  if (!parts_.link) return;
+  parts_.link->meet();  // rank 0 may have pre-trained
+  stats_.assign(static_cast<std::size_t>(parts_.link->size()), {});
+  strategy().begin(trained_state());
+  const bool resumed = first_step_ > 0;
+  if (resumed) restore_rank();
+  const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks of one program
+  vary_noise(plan_.rank / alike);
+  compare_replicas();
+  agree(true);
+}
+
+// What the checkpoint had of this rank alone, now that its strategy has made the tensors.
+void FitRun::restore_rank() {
+  std::vector<NamedTensor> into;
+  for (const auto& [name, tensor] : strategy().tensors()) into.push_back({"strategy." + name, tensor});
+  const TrainedState state = trained_state();
+  for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
+    for (const auto& [name, tensor] : *part) into.push_back({"state." + name, tensor});
+  }
+  for (const auto& [name, saved] : saved_) {
+    const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == name; });
+    check(found != into.end() && found->tensor.type() == saved.type(),
+          "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), name,
+          to_string(saved.type()));
+    copy_into(found->tensor, saved);
+  }
+  saved_.clear();
+  strategy().restored(state_.step);
+}
+
+StepNote FitRun::note_of_step() {
+  note_.step = state_.step;
+  note_.clock = steady_seconds() - began_;
+  note_.interrupted = parts_.options.stop && parts_.options.stop() ? 1 : 0;
+  note_.ended = end_wanted_.empty() ? 0 : 1;
+  const Journal& journal = strategy().comm().journal();
+  for (int op = 0; op < kCommOpCount; ++op)
+    note_.stats.wait[static_cast<std::size_t>(op)] =
+        static_cast<double>(journal.counters(static_cast<CommOp>(op)).wait_ns) / 1e9;
+  const OpCounters total = journal.total();
+  note_.stats.sent = total.bytes_sent;
+  note_.stats.received = total.bytes_received;
+  return note_;
+}
+
+// Tells the others of the step that was made, and hears of theirs: of this step where they keep together, else of one
+// some steps ago, so that nobody waits for the slowest. All ranks hear the same at the same step.
+void FitRun::agree(bool all) {
+  if (!parts_.link) return;
+  parts_.link->post(note_of_step());
+  note_.loss = note_.weight = 0;
+  note_.not_finite = 0;
+  const bool together = strategy().lockstep() || strategy().meets_after(state_.step - 1);
+  const std::size_t apart = all || together ? 0 : kApart;
+  while (parts_.link->outstanding() > apart) consume(parts_.link->take());
+  const std::int64_t every = parts_.options.hash_every;
+  if (together && every > 0 && state_.step / every != compared_step_ / every) {
+    compared_step_ = state_.step;
+    compare_replicas();
+  }
+}
+
+void FitRun::consume(const std::vector<StepNote>& notes) {
+  double loss = 0;
+  double weight = 0;
+  for (std::size_t rank = 0; rank < notes.size(); ++rank) {
+    const StepNote& note = notes[rank];
+    if (note.not_finite != 0)
+      fail("[train] expected a finite loss, got one on rank {} at step {} that is not", rank, note.step);
+    interrupted_ = interrupted_ || note.interrupted != 0;
+    if (note.ended != 0 && ended_by_.empty())
+      ended_by_ = end_wanted_.empty() ? fmt::format("a callback on rank {}", rank) : end_wanted_;
+    loss += note.loss;
+    weight += note.weight;
+    stats_[rank] = note.stats;
+  }
+  clock_ = notes[0].clock;
+  if (weight > 0) add_loss(loss / weight, weight);
+}
+
+// Where they ought to be equal.
+void FitRun::compare_replicas() {
+  if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
+}
+
+// One model at the end. A run that was interrupted goes on from where every rank stands.
+void FitRun::settle() {
+  if (!parts_.link) return;
+  agree(true);
+  if (!interrupted_) strategy().settle();
+  sum_up_ranks();
+}
+
+void FitRun::add_ranks(Checkpoint& checkpoint) {
+  checkpoint.extra["ranks"] = {{"ranks", plan_.ranks}, {"strategy", strategy().name()}};
+  std::vector<NamedTensor> own;
+  for (const auto& [name, tensor] : strategy().tensors()) own.push_back({"strategy." + name, tensor});
+  if (strategy().settled()) {
+    compare_replicas();
+  } else {
+    const TrainedState state = trained_state();
+    for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
+      for (const auto& [name, tensor] : *part) own.push_back({"state." + name, tensor});
+    }
+  }
+  for (auto& tensor : parts_.link->collect(own)) checkpoint.tensors.push_back(std::move(tensor));
+}
+
+// With another number of ranks everyone begins with what rank 0 had.
+void FitRun::keep_ranks(const Checkpoint& checkpoint) {
+  const int before = checkpoint.extra.value("ranks", nlohmann::json::object()).value("ranks", 0);
+  const std::string prefix = fmt::format("rank.{}.", before == plan_.ranks ? plan_.rank : 0);
+  saved_.clear();
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    if (name.starts_with(prefix)) saved_.push_back({name.substr(prefix.size()), tensor});
+  }
+}
+
+void FitRun::sum_up_ranks() {
+  nlohmann::json counters = nlohmann::json::object();
+  for (const auto& [name, value] : strategy().counters()) counters[name] = value;
+  const auto told = parts_.link->gather(counters.dump());
+  ranks_summary_.clear();
+  for (std::size_t rank = 0; rank < told.size(); ++rank)
+    ranks_summary_.push_back({.stats = stats_[rank], .counters = nlohmann::json::parse(told[rank])});
+}
+
+}  // namespace starling

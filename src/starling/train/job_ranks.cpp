@@ -1,0 +1,137 @@
+#include "starling/train/job_ranks.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/dist/comm/checking/checking_comm.h"
+#include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/health/flight_recorder.h"
+#include "starling/dist/strategy/grouped.h"
+
+namespace starling {
+namespace {
+
+int threads_of_each(const DistributeJob& job, int ranks_here) {
+  const int all = job.threads > 0 ? static_cast<int>(job.threads) : num_threads();
+  return std::max(1, all / ranks_here);
+}
+
+bool is_plain(const DistributeJob& job) {
+  return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
+}
+
+// Inside groups workers keep together, whatever is between them.
+std::shared_ptr<RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
+  const StrategyMaker maker = job.strategy.make();
+  if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
+  return std::make_shared<Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
+}
+
+// The errors of ranks that failed because another one did repeat what it said: the one that others repeat came first.
+std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
+  std::exception_ptr shortest;
+  std::size_t length = 0;
+  for (const auto& error : errors) {
+    if (!error) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      const std::size_t own = std::string_view(e.what()).size();
+      if (!shortest || own < length) {
+        shortest = error;
+        length = own;
+      }
+    } catch (...) {
+      return error;
+    }
+  }
+  return shortest;
+}
+
+// Whatever goes wrong here, the others hear of it, and what this rank did last is written down.
+TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
+                    const std::function<void(std::string_view why)>& failed = {}) {
+  try {
+    return comm->size() == 1 ? body() : with_flight_record(*comm, job.train.folder, body);
+  } catch (const std::exception& error) {
+    if (failed) failed(error.what());
+    comm->abort(error.what());
+    throw;
+  }
+}
+
+// Errors of this thread are those of a rank while it lives.
+class AsRank {
+ public:
+  explicit AsRank(int rank) : before_(thread_rank()) { set_thread_rank(rank); }
+  ~AsRank() { set_thread_rank(before_); }
+  AsRank(const AsRank&) = delete;
+  AsRank& operator=(const AsRank&) = delete;
+
+ private:
+  int before_;
+};
+
+// Ranks as threads; rank 0 is the caller. They read the same data and have everything else to themselves.
+TrainResult train_threads(const Job& job, const TrainOptions& options) {
+  const auto workers = static_cast<int>(job.distribute.workers);
+  const int threads = threads_of_each(job.distribute, workers);
+  const JobData data = load_job_data(job.data);
+  auto comms = make_thread_comms(workers);
+  std::vector<std::exception_ptr> errors(comms.size());
+  TrainResult result;
+  const auto run = [&](int rank) {
+    const auto own = static_cast<std::size_t>(rank);
+    const AsRank as_rank(workers > 1 ? rank : thread_rank());
+    const ThreadScope scope(threads);
+    try {
+      std::unique_ptr<Comm> made = std::move(comms[own]);
+      if (job.distribute.check && workers > 1) made = make_checking(std::move(made));
+      const std::shared_ptr<Comm> comm = std::move(made);
+      TrainOptions of_rank = options;
+      if (rank != 0) of_rank.stop = nullptr;  // one asks for all
+      TrainResult ended = watched(job, comm, [&] {
+        return train_rank(job, data, of_rank, {.strategy = make_strategy(job.distribute, comm), .threads = threads});
+      });
+      if (rank == 0) result = std::move(ended);
+    } catch (...) {
+      errors[own] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < workers; ++rank) others.emplace_back(run, rank);
+  run(0);
+  for (auto& other : others) other.join();
+  if (const auto error = first_cause(errors)) std::rethrow_exception(error);
+  return result;
+}
+
+// This process as one rank of several.
+TrainResult train_process(Job job, const TrainOptions& options) {
+  const Processes others = join_processes(options.processes, job.distribute.backend, job.distribute.check);
+  job.distribute.workers = others.comm->size();
+  const int threads = threads_of_each(job.distribute, others.here);
+  const ThreadScope scope(threads);
+  const auto body = [&] {
+    return train_rank(job, load_job_data(job.data), options,
+                      {.strategy = make_strategy(job.distribute, others.comm),
+                       .threads = threads,
+                       .stepped = others.stepped,
+                       .failed = others.failed});
+  };
+  return watched(job, others.comm, body, others.failed);
+}
+
+}  // namespace
+
+TrainResult train(const Job& job, const TrainOptions& options) {
+  if (among_processes(options.processes)) return train_process(job, options);
+  if (is_plain(job.distribute))
+    return train_rank(job, load_job_data(job.data), options, {.threads = static_cast<int>(job.distribute.threads)});
+  return train_threads(job, options);
+}
+
+}  // namespace starling

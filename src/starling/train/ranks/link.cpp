@@ -1,0 +1,161 @@
+#include "starling/train/ranks/link.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/data/host_bytes.h"
+#include "starling/dist/health/replica_hash.h"
+
+namespace starling {
+namespace {
+
+// Of waits for what one rank does alone: pre-training, evaluating a stream, reading a checkpoint.
+constexpr std::chrono::hours kLong{24};
+
+CallOptions patient(std::string_view name) { return {.name = name, .deadline = kLong}; }
+
+// In place on the host; elsewhere by way of a copy.
+void broadcast_tensor(Comm& comm, const Tensor& tensor, std::string_view name) {
+  const Tensor host = on_host(tensor);
+  const auto bytes = host_bytes(host);
+  // The root's memory is only read: it may be a file's.
+  void* data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  comm.broadcast(data, static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
+  if (comm.rank() != 0 && !same(host, tensor)) copy_into(tensor, host);
+}
+
+nlohmann::json describe(const std::vector<NamedTensor>& tensors) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [name, tensor] : tensors)
+    all.push_back({{"name", name},
+                   {"dtype", static_cast<int>(tensor.dtype())},
+                   {"shape", std::vector<std::int64_t>(tensor.shape().begin(), tensor.shape().end())}});
+  return all;
+}
+
+std::vector<NamedTensor> made_as(const nlohmann::json& described) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& one : described) {
+    const auto sizes = one.at("shape").get<std::vector<std::int64_t>>();
+    const Shape shape{std::span<const std::int64_t>(sizes)};
+    tensors.push_back(
+        {one.at("name").get<std::string>(), empty(shape, static_cast<DType>(one.at("dtype").get<int>()))});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+RankLink::RankLink(std::shared_ptr<RankStrategy> strategy)
+    : strategy_(std::move(strategy)), comm_(strategy_->comm().split(0, strategy_->rank())) {}
+
+// Others may still read what was posted; a run that ends by an exception has broken the group before.
+RankLink::~RankLink() {
+  for (const auto& note : notes_) {
+    try {
+      note->work.wait();
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): either way nobody touches it any more
+    }
+  }
+}
+
+void RankLink::post(const StepNote& own) {
+  auto notes = std::make_unique<Notes>();
+  notes->own = own;
+  notes->all.resize(static_cast<std::size_t>(size()));
+  notes->work = comm_->all_gather(&notes->own, notes->all.data(), sizeof(StepNote), DType::u8, {.name = "step_note"});
+  notes_.push_back(std::move(notes));
+}
+
+std::vector<StepNote> RankLink::take() {
+  check(!notes_.empty(), "[train] expected a note that was posted, got none");
+  notes_.front()->work.wait();
+  std::vector<StepNote> all = std::move(notes_.front()->all);
+  notes_.pop_front();
+  return all;
+}
+
+std::vector<std::int64_t> RankLink::gather(std::int64_t own) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
+  comm_->all_gather(&own, all.data(), 1, DType::i64, patient("numbers")).wait();
+  return all;
+}
+
+std::vector<std::string> RankLink::gather(const std::string& own) {
+  const auto counts = gather(static_cast<std::int64_t>(own.size()));
+  std::int64_t sum = 0;
+  for (const auto count : counts) sum += count;
+  std::string joined(static_cast<std::size_t>(sum), '\0');
+  comm_->all_gather(own.data(), joined.data(), counts, DType::u8, patient("texts")).wait();
+  std::vector<std::string> all;
+  std::size_t begin = 0;
+  for (const auto count : counts) {
+    all.push_back(joined.substr(begin, static_cast<std::size_t>(count)));
+    begin += static_cast<std::size_t>(count);
+  }
+  return all;
+}
+
+void RankLink::gather_rows(const void* own, void* all, std::vector<std::int64_t> rows, std::int64_t row_bytes) {
+  for (auto& count : rows) count *= row_bytes;
+  comm_->all_gather(own, all, rows, DType::u8, patient("rows")).wait();
+}
+
+std::string RankLink::broadcast(std::string text) {
+  auto length = static_cast<std::int64_t>(text.size());
+  comm_->broadcast(&length, 1, DType::i64, 0, patient("length")).wait();
+  text.resize(static_cast<std::size_t>(length));
+  comm_->broadcast(text.data(), length, DType::u8, 0, patient("text")).wait();
+  return text;
+}
+
+void RankLink::broadcast(std::span<const NamedTensor> tensors) {
+  for (const auto& [name, tensor] : tensors) broadcast_tensor(*comm_, tensor, name);
+}
+
+void RankLink::meet() { comm_->barrier(patient("meet")).wait(); }
+
+std::optional<Checkpoint> RankLink::share(std::optional<Checkpoint> own) {
+  nlohmann::json head;
+  if (leads() && own) head = {{"step", own->step}, {"extra", own->extra}, {"tensors", describe(own->tensors)}};
+  head = nlohmann::json::parse(broadcast(head.dump()));
+  if (head.is_null()) return std::nullopt;
+  if (!leads()) own = Checkpoint{head.at("step"), made_as(head.at("tensors")), head.at("extra")};
+  broadcast(own->tensors);
+  return own;
+}
+
+std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) {
+  const auto named = [](int rank, const std::string& name) { return fmt::format("rank.{}.{}", rank, name); };
+  const auto described = gather(describe(own).dump());
+  std::vector<NamedTensor> all;
+  if (!leads()) {
+    for (const auto& [name, tensor] : own) {
+      const Tensor host = on_host(tensor);
+      const auto bytes = host_bytes(host);
+      comm_->send(bytes.data(), static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
+    }
+    return all;
+  }
+  for (const auto& [name, tensor] : own) all.push_back({named(0, name), tensor});
+  for (int rank = 1; rank < size(); ++rank) {
+    for (auto& [name, tensor] : made_as(nlohmann::json::parse(described[static_cast<std::size_t>(rank)]))) {
+      const auto bytes = host_bytes(tensor);
+      comm_->recv(tensor.raw(), static_cast<std::int64_t>(bytes.size()), DType::u8, rank, patient(name)).wait();
+      all.push_back({named(rank, name), tensor});
+    }
+  }
+  return all;
+}
+
+void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t step) {
+  std::vector<NamedTensor> dense;
+  for (const auto& [name, tensor] : tensors) dense.push_back({name, on_host(tensor)});
+  check_replicas(*comm_, dense, step, "weights", patient("replicas"));
+}
+
+void RankLink::abort(std::string_view reason) { strategy_->comm().abort(reason); }
+
+}  // namespace starling

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "starling/dist/comm/call.h"
+
+namespace starling {
+
+// What one rank has done and waited for since its run began.
+struct RankStats {
+  std::int64_t samples = 0;     // of its own rows
+  double seconds = 0;           // of steps
+  double data_wait = 0;         // of these, for data
+  std::uint64_t sent = 0;       // bytes that its strategy's exchanges put on the way
+  std::uint64_t received = 0;
+  std::array<double, kCommOpCount> wait{};  // seconds inside each kind of operation
+
+  double samples_per_s() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double waited() const {
+    double all = 0;
+    for (const double one : wait) all += one;
+    return all;
+  }
+};
+
+// What every rank tells all others after a step: what they must agree on, and what is to be known of it. Bytes on the
+// wire, so plain data.
+struct StepNote {
+  std::int64_t step = 0;  // done
+  double loss = 0;        // loss · weight of its rows; 0 where the program knows the loss of all
+  double weight = 0;
+  double clock = 0;       // seconds since the run began, by its own clock
+  std::uint32_t interrupted = 0;  // it was asked to save and leave
+  std::uint32_t ended = 0;        // a callback there has ended the run
+  std::uint32_t not_finite = 0;   // its loss was not
+  std::uint32_t unused = 0;       // no byte without a value travels
+  RankStats stats{};
+};
+
+}  // namespace starling

@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/program.h"
+
+namespace starling::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json table() { return nlohmann::json::parse(run_starling("systems --json").out); }
+
+TEST(CliSystems, ListsTheClassicSystemsByName) {
+  std::set<std::string> names;
+  for (const auto& system : table()) names.insert(system.at("name").get<std::string>());
+  for (const char* name :
+       {"tensorflow", "cntk",         "deeplearning4j", "mxnet",  "h2o",      "caffeonspark", "theano",   "torch",
+        "pytorch",    "caffe",        "singa",          "petuum", "sparknet", "mpi_caffe",    "cots_hpc", "distbelief",
+        "graphlab",   "project_adam", "systemml",       "destin", "nexus",    "chainermn",    "ltfb",     "mariana"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  const auto shown = run_starling("systems");
+  EXPECT_EQ(shown.code, 0);
+  for (const auto& name : names) EXPECT_NE(shown.out.find(name), std::string::npos) << name;
+}
+
+TEST(CliSystems, TellsMoreOfOneAndTheNearestOfAnUnknownOne) {
+  const auto one = run_starling("systems sparknet");
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_NE(one.out.find("local steps"), std::string::npos) << one.out;
+  const auto wrong = run_starling("systems sparknt");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("'sparknet'"), std::string::npos) << wrong.err;
+}
+
+TEST(CliSystems, CommandsNamePresetsThatAreSoundJobsAndNothingElseIsAPreset) {
+  const fs::path root(STARLING_SOURCE_FOLDER);
+  std::set<fs::path> named;
+  for (const auto& system : table()) {
+    const auto command = system.at("command").get<std::string>();
+    EXPECT_EQ(command.empty(), system.at("here").get<std::string>().empty()) << system;
+    if (command.empty()) continue;
+    const fs::path preset = root / command.substr(command.find("examples/"));
+    named.insert(preset);
+    EXPECT_EQ(preset.stem(), system.at("name").get<std::string>());
+    const auto ran = run_starling("validate --no-data '" + preset.string() + "'");
+    EXPECT_EQ(ran.code, 0) << preset << ran.err;
+  }
+  for (const auto& file : fs::directory_iterator(root / "examples" / "systems"))
+    EXPECT_TRUE(named.contains(file.path())) << file.path();
+}
+
+}  // namespace
+}  // namespace starling::testing

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+
+namespace starling::testing {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class CliWorkers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_tiny_fashion(folder_.path(), 103, 40);
+    std::ofstream(folder_.path() / "job.yaml")
+        << "model: {name: mlp}\ndata: {folder: '" << folder_.path().string()
+        << "', batch: 32}\noptimizer: {lr: 0.05, momentum: 0.9}\ntrain: {epochs: 2, folder: '"
+        << (folder_.path() / "run").string() << "'}\ndistribute: {threads: 1}\n";
+  }
+  Ran train(const std::string& more) const {
+    return run_starling("train '" + (folder_.path() / "job.yaml").string() + "' --progress off " + more);
+  }
+
+  TestFolder folder_{"cli-workers"};
+};
+
+TEST_F(CliWorkers, TrainWithAsManyAsTheCommandLineSays) {
+  const auto ran = train("--set distribute.workers=2 --trace '" + (folder_.path() / "trace.json").string() + "'");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "8 steps")) << ran.out;
+  const auto told = run_starling("inspect run '" + (folder_.path() / "run").string() + "'");
+  for (const char* part : {"rank 0", "rank 1", "all_reduce", "straggler", "allreduce(2 ranks)"})
+    EXPECT_TRUE(has(told.out, part)) << part << "\n" << told.out;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "trace.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "model"));
+}
+
+TEST_F(CliWorkers, AreRefusedWithThePlaceOfWhatIsWrong) {
+  const auto unknown = train("--set distribute.strategy=alreduce");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(has(unknown.err, "did you mean 'allreduce'?")) << unknown.err;
+  EXPECT_TRUE(has(unknown.err, "--set distribute.strategy")) << unknown.err;
+  EXPECT_EQ(train("--set distribute.workers=0").code, 2);
+}
+
+}  // namespace
+}  // namespace starling::testing

@@ -1,0 +1,79 @@
+// Communicators over Gloo with the ranks as threads of this process.
+#include "starling/dist/comm/transport/gloo_comm.h"
+
+#include <gtest/gtest.h>
+
+#include "dist/comm_conformance.h"
+#include "dist/comm_worlds.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+Comms make_gloo_comms(int world) {
+  const auto store = make_memory_store();
+  Comms comms(static_cast<std::size_t>(world));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < world; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        comms[static_cast<std::size_t>(rank)] = make_gloo_comm(store, {.rank = rank, .size = world});
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+    });
+  }
+  threads.clear();
+  return comms;
+}
+
+class GlooComm : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, GlooComm, ::testing::Range(1, 10));
+
+TEST_P(GlooComm, DoesWhatEveryBackendMust) {
+  run_ranks(make_gloo_comms(GetParam()), [](Comm& comm) { EXPECT_TRUE(conformance::run_conformance(comm)); });
+}
+
+TEST(GlooCommChecked, DoesWhatEveryBackendMust) {
+  run_ranks(wrap(make_gloo_comms(3), make_checking),
+            [](Comm& comm) { EXPECT_TRUE(conformance::run_conformance(comm)); });
+}
+
+TEST(GlooCommFailures, AnAbortReachesWaitingRanksWithItsReason) {
+  const auto errors = errors_of(make_gloo_comms(3), [&](Comm& comm) {
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(30));
+      return comm.abort("out of paper");
+    }
+    comm.barrier().wait();
+  });
+  for (const std::size_t rank : {0u, 2u}) {
+    EXPECT_TRUE(contains(errors[rank], "rank 1 of group 'world' aborted: out of paper"));
+  }
+}
+
+TEST(GlooCommFailures, ARankThatLeavesIsNamedByThoseThatNeedIt) {
+  Comms comms = make_gloo_comms(3);
+  const CommTime start = CommClock::now();
+  const auto errors = errors_of(comms, [&](Comm& comm) {
+    comm.barrier().wait();
+    if (comm.rank() == 0) return comms[0].reset();
+    comm.barrier({.name = "the end", .deadline = milliseconds(20'000)}).wait();
+  });
+  EXPECT_LT(seconds_since(start), 5.0);
+  for (const std::size_t rank : {1u, 2u}) EXPECT_TRUE(contains(errors[rank], "rank 0 has left the group 'world'"));
+}
+
+TEST(GlooCommFailures, AHangIsNamedAtItsDeadline) {
+  const Comms comms = make_gloo_comms(2);
+  const auto errors = errors_of(comms, [&](Comm& comm) {
+    if (comm.rank() == 1) return std::this_thread::sleep_for(milliseconds(300));
+    comm.barrier({.name = "alone", .deadline = milliseconds(100)}).wait();
+  });
+  EXPECT_TRUE(contains(errors[0], "the deadline has passed"));
+  EXPECT_TRUE(contains(errors[0], "rank 1"));
+}
+
+}  // namespace
+}  // namespace starling

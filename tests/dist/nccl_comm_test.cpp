@@ -1,0 +1,358 @@
+// The nccl backend against a simulated NCCL: what it computes, what it does when things go wrong, and that the
+// simulation notices each way in which the backend's calls could be wrong.
+#include "starling/dist/comm/nccl_comm.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "dist/comm_worlds.h"
+#include "dist/fake_nccl.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using Mutate = std::function<void(NcclApi& api, int rank)>;
+
+// A world of simulated GPUs. Throws the first rank's error when the ranks do not come together.
+Comms nccl_comms(FakeNccl& fake, int world, milliseconds deadline = milliseconds(20'000), const Mutate& mutate = {}) {
+  Comms control = make_thread_comms(world, {.deadline = deadline}), comms(control.size());
+  std::vector<std::exception_ptr> errors(control.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t r = 0; r < control.size(); ++r) {
+    threads.emplace_back([&, r, rank = static_cast<int>(r)] {
+      try {
+        auto api = std::make_shared<NcclApi>(fake.api(rank));
+        if (mutate) mutate(*api, rank);
+        comms[r] = make_nccl_comm(api, std::move(control[r]), {.device = rank, .producer = nullptr});
+      } catch (...) {
+        errors[r] = std::current_exception();
+      }
+    });
+  }
+  threads.clear();
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return comms;
+}
+
+// Device memory of a rank, filled by a kernel and read by the host.
+class Buffer {
+ public:
+  Buffer(FakeNccl& fake, int rank, std::int64_t count) : fake_(fake), api_(fake.api(rank)), rank_(rank), count_(count) {
+    data_ = static_cast<float*>(api_.allocate(bytes()));
+  }
+  ~Buffer() { api_.free(data_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  float* data() { return data_; }
+  void fill(float value) {
+    fake_.kernel(rank_, nullptr, data_, bytes(), [this, value] { std::fill_n(data_, count_, value); });
+  }
+  std::vector<float> read() {
+    fake_.touch(rank_, data_, bytes(), "read");
+    return {data_, data_ + count_};
+  }
+
+ private:
+  std::size_t bytes() const { return static_cast<std::size_t>(count_) * sizeof(float); }
+
+  FakeNccl& fake_;
+  NcclApi api_;
+  const int rank_;
+  const std::int64_t count_;
+  float* data_ = nullptr;
+};
+
+std::vector<float> repeated(float value, std::int64_t count) {
+  return std::vector<float>(static_cast<std::size_t>(count), value);
+}
+
+// What a training step does, and more: every operation once. Returns whether all results are right.
+bool step(FakeNccl& fake, Comm& comm) {
+  const int rank = comm.rank(), world = comm.size();
+  const auto r = static_cast<float>(rank);
+  const float sum = static_cast<float>(world * (world + 1)) / 2;
+  bool right = true;
+  Buffer gradient(fake, rank, 100), small(fake, rank, 10), all(fake, rank, 10 * world), piece(fake, rank, 10);
+  gradient.fill(r + 1);
+  small.fill(r);
+  const Work first = comm.all_reduce(gradient.data(), gradient.data(), 100, DType::f32, CommReduce::sum);
+  const Work second = comm.all_gather(small.data(), all.data(), 10, DType::f32);
+  first.wait();
+  right &= gradient.read() == repeated(sum, 100);
+  second.wait();
+  right &= all.read().back() == static_cast<float>(world - 1);
+  comm.reduce_scatter(all.data(), piece.data(), 10, DType::f32, CommReduce::max).wait();
+  right &= piece.read() == repeated(r, 10);
+  Buffer turned(fake, rank, 10 * world);
+  comm.all_to_all(all.data(), turned.data(), 10, DType::f32).wait();
+  right &= turned.read().back() == r;
+  comm.broadcast(small.data(), 10, DType::f32, world - 1).wait();
+  right &= small.read() == repeated(static_cast<float>(world - 1), 10);
+  if (world > 1) {
+    Buffer received(fake, rank, 100);
+    const Work send = comm.send(gradient.data(), 100, DType::f32, (rank + 1) % world);
+    comm.recv(received.data(), 100, DType::f32, (rank + world - 1) % world).wait();
+    send.wait();
+    right &= received.read() == repeated(sum, 100);
+  }
+  comm.barrier().wait();
+  return right;
+}
+
+TEST(Nccl, ComputesWhatTheOthersDoAndLeavesNothingBehind) {
+  for (int world = 1; world <= 4; ++world) {
+    FakeNccl fake(world);
+    run_ranks(nccl_comms(fake, world), [&](Comm& comm) {
+      EXPECT_TRUE(comm.capabilities().device_memory);
+      for (int i = 0; i < 3; ++i) EXPECT_TRUE(step(fake, comm));
+    });
+    EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{}) << world;
+  }
+}
+
+TEST(Nccl, PiecesOfUnequalSizeAreReductionsAndBroadcastsOfEachOwner) {
+  FakeNccl fake(3);
+  run_ranks(nccl_comms(fake, 3), [&](Comm& comm) {
+    const std::vector<std::int64_t> counts{5, 0, 7};
+    Buffer data(fake, comm.rank(), 12), piece(fake, comm.rank(), 7), all(fake, comm.rank(), 12);
+    data.fill(static_cast<float>(comm.rank()));
+    piece.fill(-1);
+    comm.reduce_scatter(data.data(), piece.data(), counts, DType::f32, CommReduce::sum).wait();
+    EXPECT_EQ(piece.read()[0], comm.rank() == 1 ? -1.0f : 3.0f);
+    comm.all_gather(piece.data(), all.data(), counts, DType::f32).wait();
+    EXPECT_EQ(all.read(), repeated(3.0f, 12));
+    comm.all_reduce(all.data(), all.data(), 0, DType::f32, CommReduce::sum).wait();
+  });
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
+TEST(Nccl, PartsHaveCommunicatorsOfTheirOwn) {
+  FakeNccl fake(4);
+  run_ranks(nccl_comms(fake, 4), [&](Comm& comm) {
+    const auto part = comm.split(comm.rank() % 2, -comm.rank());
+    ASSERT_NE(part, nullptr);
+    EXPECT_EQ(part->rank(), comm.rank() < 2 ? 1 : 0);
+    Buffer x(fake, comm.rank(), 1);
+    x.fill(static_cast<float>(comm.rank()));
+    part->all_reduce(x.data(), x.data(), 1, DType::f32, CommReduce::sum).wait();
+    EXPECT_EQ(x.read()[0], comm.rank() % 2 == 0 ? 2.0f : 4.0f);
+    EXPECT_EQ(comm.split(comm.rank() == 3 ? -1 : 0, 0) == nullptr, comm.rank() == 3);
+  });
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
+TEST(Nccl, AMessageWhoseReceiverIsLateHoldsUpNoCollective) {
+  FakeNccl fake(2);
+  run_ranks(nccl_comms(fake, 2), [&](Comm& comm) {
+    Buffer token(fake, comm.rank(), 4), x(fake, comm.rank(), 4);
+    token.fill(7);
+    x.fill(1);
+    Work send;
+    if (comm.rank() == 0) send = comm.send(token.data(), 4, DType::f32, 1);
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, CommReduce::sum).wait();
+    if (comm.rank() == 1) comm.recv(token.data(), 4, DType::f32, 0).wait();
+    send.wait();
+    EXPECT_EQ(token.read()[0], 7.0f);
+  });
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
+TEST(Nccl, WhatNcclCannotReduceIsRefusedButTravels) {
+  FakeNccl fake(2, {.own_memory = false});
+  run_ranks(nccl_comms(fake, 2), [&](Comm& comm) {
+    std::vector<std::int16_t> x(6, static_cast<std::int16_t>(300 + comm.rank()));
+    EXPECT_THROW((void)comm.all_reduce(x.data(), x.data(), 6, DType::i16, CommReduce::sum), Error);
+  });
+  FakeNccl other(2, {.own_memory = false});
+  run_ranks(nccl_comms(other, 2), [&](Comm& comm) {
+    std::vector<std::int16_t> x(6, static_cast<std::int16_t>(300 + comm.rank()));
+    comm.broadcast(x.data(), 6, DType::i16, 1).wait();
+    EXPECT_EQ(x[5], 301);
+  });
+  EXPECT_EQ(other.violations_at_end(), std::vector<std::string>{});
+}
+
+TEST(Nccl, AnAsynchronousErrorIsNamedOnAllRanksAndNothingIsUsedAfterwards) {
+  FakeNccl fake(2, {.hangs = false});
+  const auto errors = errors_of(nccl_comms(fake, 2), [&](Comm& comm) {
+    EXPECT_TRUE(step(fake, comm));
+    Buffer x(fake, comm.rank(), 4);
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(100));  // rank 0 waits by then
+      fake.set_fault(static_cast<NcclResult>(6));
+    }
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, CommReduce::sum, {.name = "g"}).wait();
+    comm.barrier().wait();
+  });
+  for (const std::string& error : errors) EXPECT_TRUE(contains(error, "fake error 6"));
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
+TEST(Nccl, AnOperationThatHangsOnTheDeviceEndsAtItsDeadlineAndFreesItsBuffers) {
+  FakeNccl fake(2, {.hangs = true});
+  const CommTime start = CommClock::now();
+  const auto errors = errors_of(nccl_comms(fake, 2), [&](Comm& comm) {
+    Buffer x(fake, comm.rank(), 4);  // freed when the error is thrown
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, CommReduce::sum, {.deadline = milliseconds(200)}).wait();
+  });
+  EXPECT_LT(seconds_since(start), 2.0);
+  for (const std::string& error : errors) EXPECT_TRUE(contains(error, "the deadline has passed"));
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
+TEST(Nccl, RanksThatDisagreeAreNamedByTheGroupOfHosts) {
+  FakeNccl fake(3);
+  const auto errors = errors_of(nccl_comms(fake, 3), [&](Comm& comm) {
+    Buffer x(fake, comm.rank(), 40);
+    const int count = comm.rank() == 1 ? 20 : 40;
+    comm.all_reduce(x.data(), x.data(), count, DType::f32, CommReduce::sum, {.name = "g"}).wait();
+  });
+  for (const std::string& error : errors) {
+    EXPECT_TRUE(contains(error, "ranks 0, 2 call all_reduce(sum) f32 x 40 'g'"));
+    EXPECT_TRUE(contains(error, "rank 1 calls all_reduce(sum) f32 x 20 'g'"));
+  }
+}
+
+// One way in which the backend's calls could be wrong.
+struct Mutation {
+  std::string name;
+  Mutate mutate;
+  std::string caught;  // what the simulation says
+};
+
+void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.name; }
+
+std::vector<Mutation> mutations() {
+  const auto nothing = [] { return NcclResult::success; };
+  return {
+      {"messages_without_a_group", [=](NcclApi& api, int) { api.group_start = api.group_end = nothing; },
+       "outside a group"},
+      {"a_group_left_open", [=](NcclApi& api, int) { api.group_end = nothing; }, "while a group is open"},
+      {"a_group_ended_twice",
+       [](NcclApi& api, int) {
+         api.group_end = [end = api.group_end] {
+           const NcclResult result = end();
+           (void)end();
+           return result;
+         };
+       },
+       "group_end without group_start"},
+      {"no_wait_for_the_producer", [](NcclApi& api, int) { api.stream_wait = [](DeviceStream, DeviceEvent) {}; },
+       "reads its buffer before it is written"},
+      {"an_operation_on_the_wrong_stream",
+       [](NcclApi& api, int) {
+         api.all_reduce = [f = api.all_reduce](const void* s, void* r, std::size_t n, NcclType t, NcclReduction o,
+                                               NcclHandle c, DeviceStream) { return f(s, r, n, t, o, c, nullptr); };
+       },
+       "while its all_reduce is outstanding"},
+      {"an_end_that_is_not_waited_for", [](NcclApi& api, int) { api.passed = [](DeviceEvent) { return true; }; },
+       "is outstanding"},
+      {"an_id_of_ones_own",
+       [](NcclApi& api, int rank) {
+         if (rank != 1) return;
+         api.init_rank = [init = api.init_rank, make = api.get_unique_id](NcclHandle& c, int world, const NcclId&,
+                                                                          int r) {
+           NcclId own;
+           (void)make(own);
+           return init(c, world, own, r);
+         };
+       },
+       "init with another id"},
+      {"bytes_for_elements",
+       [](NcclApi& api, int) {
+         api.all_gather = [f = api.all_gather](const void* s, void* r, std::size_t n, NcclType t, NcclHandle c,
+                                               DeviceStream on) { return f(s, r, n * 4, t, c, on); };
+       },
+       "beyond its buffer"},
+      {"another_dtype",
+       [](NcclApi& api, int rank) {
+         if (rank != 1) return;
+         api.all_reduce = [f = api.all_reduce](const void* s, void* r, std::size_t n, NcclType, NcclReduction o,
+                                               NcclHandle c,
+                                               DeviceStream on) { return f(s, r, n, NcclType::u32, o, c, on); };
+       },
+       "of another dtype than rank 0's"},
+      {"another_order",
+       [](NcclApi& api, int rank) {
+         if (rank != 1) return;
+         // The first all_reduce is kept back until the all_gather has gone.
+         auto kept = std::make_shared<std::function<NcclResult()>>();
+         api.all_reduce = [f = api.all_reduce, kept](const void* s, void* r, std::size_t n, NcclType t, NcclReduction o,
+                                                     NcclHandle c, DeviceStream on) {
+           *kept = [=] { return f(s, r, n, t, o, c, on); };
+           return NcclResult::success;
+         };
+         api.all_gather = [f = api.all_gather, kept](const void* s, void* r, std::size_t n, NcclType t, NcclHandle c,
+                                                     DeviceStream on) {
+           const NcclResult result = f(s, r, n, t, c, on);
+           if (*kept) (void)std::exchange(*kept, nullptr)();
+           return result;
+         };
+       },
+       "where rank 0 has"},
+      {"a_launch_that_is_not_waited_for",
+       [](NcclApi& api, int) {
+         api.async_error = [f = api.async_error](NcclHandle c, NcclResult& state) {
+           const NcclResult result = f(c, state);
+           if (state == NcclResult::in_progress) state = NcclResult::success;
+           return result;
+         };
+       },
+       "record behind a launch that is still in progress"},
+      {"a_communicator_destroyed_twice",
+       [](NcclApi& api, int) { api.destroy = [f = api.destroy](NcclHandle c) { return (void)f(c), f(c); }; },
+       "of a communicator that was destroyed"},
+      {"a_communicator_not_finalized",
+       [=](NcclApi& api, int) { api.finalize = [](NcclHandle) { return NcclResult::success; }; },
+       "destroy without finalize"},
+      {"a_communicator_left_behind",
+       [=](NcclApi& api, int) { api.destroy = [](NcclHandle) { return NcclResult::success; }; },
+       "a communicator was left behind"},
+      {"a_buffer_freed_too_early",
+       [](NcclApi& api, int) {
+         api.all_reduce = [f = api.all_reduce, release = api.free](const void* s, void* r, std::size_t n, NcclType t,
+                                                                   NcclReduction o, NcclHandle c, DeviceStream on) {
+           const NcclResult result = f(s, r, n, t, o, c, on);
+           if (n == 1) release(r);  // the word of the barrier
+           return result;
+         };
+       },
+       "free"},
+  };
+}
+
+class SeededNccl : public ::testing::TestWithParam<Mutation> {};
+
+TEST_P(SeededNccl, IsCaughtByTheSimulation) {
+  FakeNccl fake(2);
+  try {
+    errors_of(nccl_comms(fake, 2, milliseconds(400), GetParam().mutate), [&](Comm& comm) { (void)step(fake, comm); });
+  } catch (const Error&) {
+    // Some do not even come together.
+  }
+  const auto violations = fake.violations_at_end();
+  const std::string text = fmt::format("{}", fmt::join(violations, "\n"));
+  EXPECT_TRUE(contains(text, GetParam().caught));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mistakes, SeededNccl, ::testing::ValuesIn(mutations()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Nccl, IsNotThereWithoutItsLibraryAndSaysSo) {
+  if (has_nccl()) GTEST_SKIP() << "built with NCCL";
+  try {
+    (void)nccl_api(0);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_TRUE(contains(error.what(), "[nccl] expected a build with CUDA and NCCL"));
+  }
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,195 @@
+// One rank of a world of processes: runs what tests/dist has for transports and communicators, over a backend that is
+// named. Started by run.py, once a rank or through mpirun. Ends with 0 when all is well, 77 when the build lacks the
+// backend.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+
+#include "dist/comm_conformance.h"
+#include "dist/transport_conformance.h"
+#include "starling/dist/comm/checking/checking_comm.h"
+#include "starling/dist/comm/transport/gloo_comm.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
+
+namespace starling {
+namespace {
+
+using namespace transport_checks;
+
+constexpr int kSkipped = 77;
+
+// --name value …
+class Arguments {
+ public:
+  Arguments(int count, char** words) {
+    for (int i = 1; i + 1 < count; i += 2) values_[words[i]] = words[i + 1];
+  }
+  std::string text(const std::string& name, const std::string& otherwise) const {
+    const auto found = values_.find("--" + name);
+    return found == values_.end() ? otherwise : found->second;
+  }
+  int number(const std::string& name, int otherwise) const { return std::stoi(text(name, std::to_string(otherwise))); }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+class World {
+ public:
+  explicit World(const Arguments& arguments)
+      : backend_(arguments.text("backend", "gloo")),
+        group_{.rank = arguments.number("rank", 0), .size = arguments.number("world", 1)},
+        options_{.address = arguments.text("address", "127.0.0.1"), .interface = arguments.text("interface", "")} {
+    if (backend_ == "gloo" && has_gloo()) store_ = make_file_store(arguments.text("store", ""));
+  }
+
+  bool there() const { return backend_ == "mpi" ? has_mpi() : has_gloo(); }
+
+  std::unique_ptr<Comm> comm(std::uint64_t epoch) {
+    if (backend_ == "mpi") return make_mpi_comm({.epoch = epoch});
+    group_.epoch = epoch;
+    return make_gloo_comm(store_, group_, options_);
+  }
+
+  std::shared_ptr<Transport> transport(std::uint64_t epoch) {
+    if (backend_ == "mpi") return make_mpi_transport({.epoch = epoch});
+    group_.epoch = epoch;
+    return make_gloo_transport(store_, group_, options_);
+  }
+
+ private:
+  std::string backend_;
+  CommGroup group_;
+  GlooOptions options_;
+  std::shared_ptr<Store> store_;
+};
+
+void run_all(Transport& transport) {
+  for (const Check& one : all_checks()) {
+    try {
+      one.run(transport);
+    } catch (const Error& error) {
+      fail("{}: {}", one.name, error.what());
+    }
+  }
+}
+
+void transports(World& world) {
+  const auto transport = world.transport(0);
+  run_all(*transport);
+  large_messages_cross(*transport);
+}
+
+// Nearly every message is longer than MPI is given at once.
+void messages_in_parts(World&) { run_all(*make_mpi_transport({.longest = 1000})); }
+
+// 256 MB, both ways.
+void huge_messages(World& world) { large_messages_cross(*world.transport(0), std::size_t{256} << 20); }
+
+void communicators(World& world) {
+  auto comm = world.comm(0);
+  set_thread_rank(comm->rank());
+  check(conformance::run_conformance(*comm), "the conformance suite fails");
+  check(conformance::run_conformance(*make_checking(std::move(comm))), "the conformance suite fails when checked");
+}
+
+// The last rank is killed in the middle of a collective: every other one names it, soon.
+void lost_in_a_collective(World& world) {
+  const auto comm = world.comm(0);
+  const int victim = comm->size() - 1;
+  std::vector<float> data(1 << 16, 1.0f);
+  CommTime start = CommClock::now();
+  try {
+    for (int step = 0;; ++step) {
+      if (step == 5 && comm->rank() == victim) ::kill(::getpid(), SIGKILL);
+      start = CommClock::now();
+      const auto count = static_cast<std::int64_t>(data.size());
+      comm->all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::mean).wait();
+    }
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const double seconds = std::chrono::duration<double>(CommClock::now() - start).count();
+    check(text.find(fmt::format("rank {} of group 'world' is lost", victim)) != std::string::npos, "{}", text);
+    check(seconds < 1.5, "expected rank {} named within a second, got {:.2f} s", victim, seconds);
+  }
+}
+
+// The last rank is killed in the middle of its work; all others name it within a second, whomever they wait for.
+void lost_rank(World& world) {
+  const auto transport = world.transport(0);
+  const int victim = transport->size() - 1;
+  Bytes data(std::size_t{1} << 20);
+  const CommTime start = CommClock::now();
+  try {
+    exchange_all(*transport, 1000, 1);
+    const int next = (transport->rank() + 1) % transport->size();
+    const auto received = transport->recv(next, 2, data.data(), data.size());
+    if (transport->rank() == victim) ::kill(::getpid(), SIGKILL);
+    finish(*transport, {received}, milliseconds(10'000));
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const double seconds = std::chrono::duration<double>(CommClock::now() - start).count();
+    check(text.find("rank " + std::to_string(victim)) != std::string::npos, "expected rank {} named, got: {}", victim,
+          text);
+    check(seconds < 1.5, "expected rank {} named within a second, got {:.2f} s", victim, seconds);
+    transport->abort(text);
+    return;
+  }
+  fail("expected an error that names rank {}, got none", victim);
+}
+
+// An abort is heard by ranks that wait for others, and the group that follows works.
+void abort_and_go_on(World& world) {
+  {
+    const auto transport = world.transport(0);
+    Bytes data(1000), unwanted(std::size_t{1} << 20);
+    const int next = (transport->rank() + 1) % transport->size();
+    transport->send(next, 2, unwanted.data(), unwanted.size());  // nobody will receive it
+    if (transport->rank() == 0) {
+      std::this_thread::sleep_for(milliseconds(20));
+      transport->abort("rank 0 is out of paper");
+    } else {
+      const auto received = transport->recv(next, 1, data.data(), data.size());
+      try {
+        finish(*transport, {received}, milliseconds(10'000));
+        fail("expected an error after the abort, got none");
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        check(text.find("rank 0 is out of paper") != std::string::npos, "{}", text);
+      }
+    }
+  }
+  const auto again = world.transport(1);
+  exchange_all(*again, 1000, 1);
+}
+
+int run(const Arguments& arguments) {
+  const std::map<std::string, std::function<void(World&)>> modes{
+      {"transports", transports},       {"messages_in_parts", messages_in_parts},
+      {"huge_messages", huge_messages}, {"communicators", communicators},
+      {"lost_rank", lost_rank},         {"lost_in_a_collective", lost_in_a_collective},
+      {"abort", abort_and_go_on}};
+  World world(arguments);
+  if (!world.there()) return kSkipped;
+  modes.at(arguments.text("mode", "transports"))(world);
+  return 0;
+}
+
+}  // namespace
+}  // namespace starling
+
+int main(int count, char** words) {
+  ::testing::InitGoogleTest(&count, words);  // its expectations are used here, outside of tests of its own
+  try {
+    return starling::run(starling::Arguments(count, words));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

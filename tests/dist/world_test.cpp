@@ -1,0 +1,230 @@
+#include "starling/dist/launch/world.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "dist/comm_worlds.h"
+#include "starling/dist/comm/transport/gloo_comm.h"
+#include "starling/dist/launch/connect.h"
+#include "starling/dist/launch/supervisor.h"
+#include "starling/dist/launch/tcp_store.h"
+#include "testing/temporary_folder.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::error_of;
+
+// What a rank does in the tests below, which start this very program again as ranks.
+class RankBody : public ::testing::Test {
+ protected:
+  static bool is_rank() { return std::getenv("STARLING_TEST_RANKS") != nullptr; }
+  static World join() {
+    return join_world({}, {.join_deadline = milliseconds(30'000), .call_deadline = milliseconds(30'000)});
+  }
+};
+
+float sum_of_ranks(const World& world) {
+  auto value = static_cast<float>(world.place.rank + 1);
+  world.comm->all_reduce(&value, &value, 1, DType::f32, CommReduce::sum).wait();
+  return value;
+}
+
+TEST_F(RankBody, DISABLED_AddsUp) {
+  if (!is_rank()) GTEST_SKIP();
+  const World world = join();
+  fmt::print("sum {} over {} local {}/{} epoch {}\n", sum_of_ranks(world), world.backend, world.place.local_rank,
+             world.place.local_world, world.epoch);
+  std::fflush(stdout);
+}
+
+// Two ranks a host, though it is one machine.
+TEST_F(RankBody, DISABLED_AddsUpOnTwoHosts) {
+  if (!is_rank()) GTEST_SKIP();
+  const int rank = std::atoi(std::getenv("STARLING_RANK"));
+  ::setenv("STARLING_HOST", rank < 2 ? "alpha" : "beta", 1);
+  const World world = join();
+  fmt::print("sum {} over {} local {}/{}\n", sum_of_ranks(world), world.backend, world.place.local_rank,
+             world.place.local_world);
+  std::fflush(stdout);
+}
+
+TEST_F(RankBody, DISABLED_LosesOne) {
+  if (!is_rank()) GTEST_SKIP();
+  const World world = join();
+  sum_of_ranks(world);
+  if (world.place.rank == std::atoi(std::getenv("STARLING_TEST_VICTIM"))) {
+    world.report_step(7);
+    sum_of_ranks(world);
+    ::kill(::getpid(), SIGKILL);
+  }
+  world.report_step(7);
+  try {
+    for (int step = 8;; ++step) sum_of_ranks(world);
+  } catch (const Error& error) {
+    world.report_failure(error.what());
+    fmt::print(stderr, "survivor: {}\n", error.what());
+    std::_Exit(1);
+  }
+}
+
+TEST_F(RankBody, DISABLED_FailsOnce) {
+  if (!is_rank()) GTEST_SKIP();
+  const World world = join();
+  sum_of_ranks(world);
+  if (world.place.rank == 1) {
+    world.report_failure("no more data");
+    world.comm->abort("no more data");
+    std::this_thread::sleep_for(milliseconds(200));  // the other is gone before this one
+    fmt::print(stderr, "starling: no more data\n");
+    std::_Exit(1);
+  }
+  const std::string error = error_of([&] {
+    for (;;) sum_of_ranks(world);
+  });
+  world.report_failure(error);
+  fmt::print(stderr, "survivor: {}\n", error);
+  std::_Exit(1);
+}
+
+struct Launched {
+  LaunchEnd end;
+  std::string out{}, err{};
+  double seconds = 0;
+};
+
+class LaunchedWorlds : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("STARLING_TEST_RANKS", "1", 1); }
+  void TearDown() override { ::unsetenv("STARLING_TEST_RANKS"); }
+
+  Launched run(const std::string& body, int ranks, const std::string& backend) const {
+    const UniqueFd out(::open((folder_ / "out").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const UniqueFd err(::open((folder_ / "err").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const auto began = CommClock::now();
+    Launched launched{
+        .end = launch({.argv = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                                "--gtest_also_run_disabled_tests", "--gtest_filter=RankBody.DISABLED_" + body},
+                       .seats = *seat_ranks(ranks, {{"", ranks}}),
+                       .backend = backend,
+                       .output = out.get(),
+                       .error = err.get()})};
+    launched.seconds = seconds_since(began);
+    launched.out = testing::read_text(folder_ / "out");
+    launched.err = testing::read_text(folder_ / "err");
+    return launched;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+class Worlds : public LaunchedWorlds, public ::testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "gloo" && !has_gloo()) GTEST_SKIP() << "built without Gloo";
+    LaunchedWorlds::SetUp();
+  }
+};
+
+TEST_P(Worlds, OfProcessesAddUp) {
+  const auto launched = run("AddsUp", 3, GetParam());
+  EXPECT_EQ(launched.end.code, 0) << launched.err;
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(contains(launched.out, fmt::format("[{0}] sum 6 over {1} local {0}/3 epoch 0", rank, GetParam())));
+}
+
+TEST_P(Worlds, NameARankThatIsKilledItsSignalAndItsStep) {
+  for (int victim = 0; victim < 2; ++victim) {
+    ::setenv("STARLING_TEST_VICTIM", std::to_string(victim).c_str(), 1);
+    const auto launched = run("LosesOne", 2, GetParam());
+    EXPECT_EQ(launched.end.code, 1);
+    ASSERT_TRUE(launched.end.failed) << launched.err;
+    EXPECT_EQ(launched.end.failed->seat.rank, victim) << launched.err;
+    EXPECT_EQ(launched.end.failed->exit.signal, SIGKILL);
+    EXPECT_EQ(launched.end.failed->step, 7);
+    EXPECT_TRUE(contains(launched.err, "was killed by SIGKILL after step 7"));
+  }
+}
+
+TEST_P(Worlds, NameTheRankThatFailedFirstEvenIfItEndsLast) {
+  const auto launched = run("FailsOnce", 2, GetParam());
+  ASSERT_TRUE(launched.end.failed) << launched.err;
+  EXPECT_EQ(launched.end.failed->seat.rank, 1) << launched.err;
+  EXPECT_TRUE(launched.err.ends_with("[1] starling: no more data\n")) << launched.err;
+}
+
+TEST_F(LaunchedWorlds, OnSeveralHostsUseSharedMemoryInsideThem) {
+  if (!has_gloo()) GTEST_SKIP() << "built without Gloo";
+  const auto launched = run("AddsUpOnTwoHosts", 3, "auto");
+  EXPECT_EQ(launched.end.code, 0) << launched.err;
+  EXPECT_TRUE(contains(launched.out, "[1] sum 6 over shared+gloo local 1/2"));
+  EXPECT_TRUE(contains(launched.out, "[2] sum 6 over shared+gloo local 0/1"));
+}
+
+TEST_F(LaunchedWorlds, OnSeveralHostsCannotBeAllSharedMemory) {
+  const auto launched = run("AddsUpOnTwoHosts", 3, "shared");
+  EXPECT_EQ(launched.end.code, 1);
+  EXPECT_TRUE(contains(launched.out, "expected all 3 ranks on one host for the backend shared, got 2 hosts"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Worlds, ::testing::Values("shared", "gloo"),
+                         [](const auto& info) { return info.param; });
+
+TEST(World, OfAProcessThatNobodyToldOfOthersHasOneRank) {
+  const World world = join_world();
+  EXPECT_TRUE(world.alone());
+  EXPECT_TRUE(world.leads());
+  EXPECT_EQ(sum_of_ranks(world), 1);
+  world.report_step(3);
+  world.report_failure("nobody listens");
+}
+
+TEST(WorldBackends, AreKnownByName) {
+  EXPECT_EQ(parse_world_backend(""), WorldBackend::automatic);
+  EXPECT_EQ(parse_world_backend("gloo"), WorldBackend::gloo);
+  EXPECT_TRUE(contains(error_of([] { parse_world_backend("glue"); }), "(auto, shared, gloo, mpi), got 'glue'"));
+}
+
+TEST(HostMaps, NumberHostsInTheOrderOfTheirFirstRanks) {
+  const HostMap map = map_hosts({"b", "a", "b", "c", "a"});
+  EXPECT_EQ(map.hosts, 3);
+  EXPECT_EQ(map.host_of, (std::vector<int>{0, 1, 0, 2, 1}));
+  EXPECT_EQ(map.local_rank(2), 1);
+  EXPECT_EQ(map.local_world(4), 2);
+  EXPECT_EQ(map.local_world(3), 1);
+}
+
+TEST(HostMaps, AreExchangedThroughTheStore) {
+  const auto store = make_memory_store();
+  std::vector<HostMap> maps(3);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      maps[static_cast<std::size_t>(rank)] =
+          exchange_hosts({.rank = rank, .world = 3}, *store, rank == 1 ? "beta" : "alpha", milliseconds(20'000));
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  for (const auto& map : maps) {
+    EXPECT_EQ(map.host_of, (std::vector<int>{0, 1, 0}));
+    EXPECT_EQ(map.hosts, 2);
+  }
+}
+
+TEST(HostIdentity, IsStableAndCanBePlayed) {
+  EXPECT_EQ(host_identity(), host_identity());
+  EXPECT_EQ(host_identity([](const std::string& name) {
+              return name == "STARLING_HOST" ? std::optional<std::string>("beta") : std::nullopt;
+            }),
+            "beta");
+}
+
+}  // namespace
+}  // namespace starling

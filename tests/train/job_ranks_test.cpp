@@ -1,0 +1,197 @@
+// Jobs with several workers, as threads of this process.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "starling/base/error.h"
+#include "starling/train/job_run.h"
+#include "starling/train/monitor/json_log.h"
+#include "starling/train/prepared_job.h"
+#include "train/tiny_fashion.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json json_in(const fs::path& file) {
+  std::ifstream in(file);
+  return nlohmann::json::parse(in);
+}
+
+class JobRanks : public ::testing::Test {
+ protected:
+  void SetUp() override { testing::write_tiny_fashion(data_.path(), 103, 40); }
+
+  // Batches of 32: three full ones and a tail of 7.
+  Job job(const std::string& folder, std::vector<std::string> set) const {
+    const std::string text =
+        "model: {name: mlp}\ndata: {batch: 32}\noptimizer: {lr: 0.05, momentum: 0.9}\n"
+        "train: {epochs: 2, seed: 7, export: false}\nmonitor: {scalars_every: 2, tensorboard: false}\n";
+    set.push_back("data.folder=" + data_.path().string());
+    set.push_back("train.folder=" + (runs_.path() / folder).string());
+    set.push_back("distribute.threads=1");
+    return read_job(ConfigNode::parse(text, "job.yaml", set));
+  }
+
+  static TrainResult run(const Job& job, TrainOptions options = {}) {
+    options.progress.mode = ProgressMode::off;
+    return train(job, options);
+  }
+  TrainResult run(const std::string& folder, std::vector<std::string> set) const {
+    return run(job(folder, std::move(set)));
+  }
+
+  testing::TestFolder data_{"job-ranks-data"};
+  testing::TestFolder runs_{"job-ranks-runs"};
+};
+
+TEST_F(JobRanks, WorkersLearnWhatOneDoes) {
+  const Summary one = run("one", {}).summary;
+  for (const char* workers : {"2", "3"}) {
+    const Summary some = run(std::string("some-") + workers, {std::string("distribute.workers=") + workers}).summary;
+    EXPECT_EQ(some.steps, one.steps);
+    EXPECT_NEAR(some.loss, one.loss, 1e-3);
+    EXPECT_EQ(some.metrics, one.metrics);
+  }
+}
+
+TEST_F(JobRanks, EndInTheSameBitsForAnyNumberOfWorkersInDeterministicMode) {
+  std::set<std::string> hashes;
+  for (const char* workers : {"1", "2", "3", "4"}) {
+    const auto result = run(std::string("d-") + workers, {std::string("distribute.workers=") + workers,
+                                                          "distribute.deterministic=true", "distribute.shards=6"});
+    hashes.insert(result.summary.weights_hash);
+  }
+  EXPECT_EQ(hashes.size(), 1U);
+}
+
+TEST_F(JobRanks, GoOnWithAnotherNumberOfWorkersToTheSameBits) {
+  const std::vector<std::string> fixed = {"distribute.deterministic=true", "distribute.shards=6"};
+  const auto with = [&](const std::string& workers) {
+    std::vector<std::string> set = fixed;
+    set.push_back("distribute.workers=" + workers);
+    return set;
+  };
+  const std::string straight = run("straight", with("1")).summary.weights_hash;
+  TrainOptions stopped;
+  int asked = 0;
+  stopped.stop = [&asked] { return asked++ >= 5; };
+  EXPECT_TRUE(run(job("broken", with("3")), stopped).stopped);
+  const TrainResult rest = run("broken", with("2"));
+  EXPECT_FALSE(rest.stopped);
+  EXPECT_EQ(rest.summary.weights_hash, straight);
+}
+
+// Whatever strategies there are, with what they are by default.
+TEST_F(JobRanks, TrainByEveryStrategy) {
+  ASSERT_FALSE(strategy_kinds().all().empty());
+  for (const auto& [name, kind] : strategy_kinds().all()) {
+    const TrainResult result = run(name, {"distribute.workers=2", "distribute.strategy=" + name, "train.epochs=6"});
+    EXPECT_GT(result.summary.steps, 0) << name;
+    EXPECT_LT(result.summary.loss, 2.3) << name;
+    EXPECT_EQ(result.summary.ranks.size(), 2U) << name;
+    EXPECT_TRUE(result.saved) << name;
+    const auto summary = json_in(runs_.path() / name / "summary.json");
+    EXPECT_EQ(summary.at("ranks").size(), 2U) << name;
+    EXPECT_FALSE(summary.at("ranks").at(0).at("counters").empty()) << name << " keeps its law counters";
+  }
+}
+
+TEST_F(JobRanks, OfTwoGroupsKeepTogetherInsideAndMeetBetween) {
+  const TrainResult result = run("groups", {"distribute={strategy: local_sgd, every: 2, topology: {worker_groups: 2, "
+                                            "workers_per_group: 2}}",
+                                            "train.epochs=6"});
+  EXPECT_EQ(result.summary.ranks.size(), 4U);
+  EXPECT_LT(result.summary.loss, 2.3);
+}
+
+TEST_F(JobRanks, TellWhatEachOfThemDid) {
+  run("told", {"distribute.workers=2"});
+  const auto summary = json_in(runs_.path() / "told" / "summary.json");
+  for (const auto& rank : summary.at("ranks")) {
+    EXPECT_GT(rank.at("samples_per_s").get<double>(), 0);
+    EXPECT_GT(rank.at("sent").get<double>(), 0);
+    EXPECT_GT(rank.at("received").get<double>(), 0);
+    EXPECT_TRUE(rank.at("wait").contains("all_reduce"));
+  }
+  std::ifstream log(runs_.path() / "told" / kLogName);
+  std::string line;
+  int with_ranks = 0;
+  while (std::getline(log, line)) {
+    const auto event = nlohmann::json::parse(line);
+    if (event.contains("ranks")) with_ranks += event.at("ranks").size() == 2 && event.contains("straggler") ? 1 : 0;
+  }
+  EXPECT_GT(with_ranks, 1);
+  EXPECT_TRUE(read_run_log(runs_.path() / "told")) << "programs can still read it";
+}
+
+TEST_F(JobRanks, WriteOneTraceWithAllOfThem) {
+  TrainOptions options;
+  options.trace = runs_.path() / "trace.json";
+  run(job("traced", {"distribute.workers=3", "train.epochs=4"}), options);
+  std::map<int, std::pair<double, double>> times;
+  const auto trace = json_in(options.trace);
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const auto begin = event.at("ts").get<double>();
+    const auto [at, fresh] = times.try_emplace(event.at("pid").get<int>(), begin, begin);
+    at->second.first = std::min(at->second.first, begin);
+    at->second.second = std::max(at->second.second, begin);
+  }
+  ASSERT_EQ(times.size(), 3U);
+  for (const auto& [rank, span] : times) {
+    EXPECT_LT(span.first, times.at(0).second) << "rank " << rank << " is on the same time line";
+    EXPECT_GT(span.second, times.at(0).first);
+  }
+}
+
+TEST_F(JobRanks, EndWithTheErrorOfTheFirstThatFails) {
+  Job job = this->job("diverges", {"distribute.workers=2", "optimizer.lr=1e6", "train.epochs=20"});
+  try {
+    run(job);
+    FAIL() << "expected the loss to become infinite";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("expected a finite loss"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(JobRanks, RefuseWhatTheirStrategyCannotDo) {
+  EXPECT_THROW(run("average", {"distribute.workers=2", "distribute.strategy=local_sgd", "train.average={decay: 0.9}"}),
+               Error);
+  const auto refused = [&](const std::vector<std::string>& set) {
+    try {
+      job("refused", set);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused({"distribute={workers: 2, strategy: local_sdg}"}).find("'local_sgd'"), std::string::npos);
+  EXPECT_NE(refused({"distribute={workers: 2, strategy: local_sgd, shards: 3}"}).find("shards"), std::string::npos);
+  EXPECT_NE(refused({"distribute={workers: 3, topology: {worker_groups: 2}}"}).find("3 workers"), std::string::npos);
+  EXPECT_NE(refused({"distribute={workers: 2, topology: {server_groups: 1}}"}).find("servers"), std::string::npos);
+}
+
+TEST_F(JobRanks, EveryPresetOfAClassicSystemTrains) {
+  int presets = 0;
+  for (const auto& file : fs::directory_iterator(fs::path(STARLING_SOURCE_FOLDER) / "examples" / "systems")) {
+    const std::string name = file.path().stem().string();
+    const std::vector<std::string> set = {"data.folder=" + data_.path().string(),
+                                          "train.folder=" + (runs_.path() / name).string(),
+                                          "train.steps=2",
+                                          "data.batch=12",
+                                          "train.export=false",
+                                          "monitor.tensorboard=false"};
+    const Job preset = read_job(ConfigNode::load(file.path(), set));
+    EXPECT_EQ(run(preset).summary.steps, 2) << name;
+    ++presets;
+  }
+  EXPECT_GE(presets, 15);
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,318 @@
+// Several ranks, each with a trainer of its own, come to what one trainer does.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "data/stream_testing.h"
+#include "starling/base/error.h"
+#include "starling/dist/strategy/local_sgd.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/reduce.h"
+#include "starling/train/callbacks/ready_made.h"
+#include "train/ranks_testing.h"
+
+namespace starling {
+namespace {
+
+using testing::points;
+using testing::RankOutcome;
+using testing::RankRun;
+using testing::splits;
+
+// What one trainer without any strategy does with the same recipe.
+RankOutcome alone(const RankRun& recipe) {
+  RankOutcome own;
+  auto net = testing::small_net(recipe.dropout);
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  Trainer trainer(net, optimizer, classify(), testing::quiet(recipe.options));
+  trainer.add(after_step([&](starling::Run& run) {
+    own.losses.push_back(run.last().loss);
+    own.samples.push_back(run.last().samples);
+  }));
+  own.result = trainer.fit(recipe.data);
+  own.hash = testing::hash_of(net);
+  return own;
+}
+
+testing::MakeStrategy deterministic(int shards) {
+  return [shards](std::shared_ptr<Comm> comm) {
+    return allreduce(std::move(comm), {.deterministic = true, .shards = shards});
+  };
+}
+
+testing::MakeStrategy local(std::int64_t every) {
+  return [every](std::shared_ptr<Comm> comm) -> std::shared_ptr<RankStrategy> {
+    return std::make_shared<LocalSgd>(std::move(comm), LocalSgdOptions{.every = every});
+  };
+}
+
+void expect_like_alone(const RankRun& recipe, double tolerance) {
+  const RankOutcome want = alone(recipe);
+  const auto got = recipe.run();
+  for (const auto& rank : got) {
+    EXPECT_EQ(rank.hash, got[0].hash);
+    EXPECT_EQ(rank.samples, want.samples);
+    EXPECT_EQ(rank.result.summary.steps, want.result.summary.steps);
+    ASSERT_EQ(rank.losses.size(), want.losses.size());
+    for (std::size_t i = 0; i < want.losses.size(); ++i) EXPECT_NEAR(rank.losses[i], want.losses[i], tolerance) << i;
+  }
+}
+
+TEST(Ranks, TwoAndThreeLoseWhatOneDoesOverTwentySteps) {
+  for (const int ranks : {2, 3}) {
+    RankRun recipe{.ranks = ranks, .options = {.epochs = 5, .batch = 32}, .dropout = 0.2, .data = splits(points(128))};
+    expect_like_alone(recipe, 1e-3);
+  }
+}
+
+TEST(Ranks, ThatDoNotExchangeLoseSomethingElse) {
+  RankRun recipe{.ranks = 2, .options = {.epochs = 5, .batch = 32}, .data = splits(points(128))};
+  recipe.strategy = local(1000);
+  const RankOutcome want = alone(recipe);
+  const auto got = recipe.run();
+  double apart = 0;
+  for (std::size_t i = 0; i < want.losses.size(); ++i)
+    apart = std::max(apart, std::abs(want.losses[i] - got[0].losses[i]));
+  EXPECT_GT(apart, 1e-2);
+}
+
+TEST(Ranks, UnevenBatchesWeighEverySampleOnce) {
+  // 103 in batches of 32 over 3 ranks: 10, 11 and 11, then a tail of 7.
+  RankRun recipe{.ranks = 3, .options = {.epochs = 2, .batch = 32}, .data = splits(points(103))};
+  expect_like_alone(recipe, 1e-4);
+}
+
+TEST(Ranks, WithoutRowsInTheTailTheyTakePartAllTheSame) {
+  RankRun recipe{.ranks = 3, .options = {.epochs = 2, .batch = 32}, .data = splits(points(97))};
+  expect_like_alone(recipe, 1e-4);  // the tail is one sample
+}
+
+TEST(Ranks, AccumulateAndClipLikeOne) {
+  RankRun recipe{.ranks = 2,
+                 .options = {.epochs = 2, .batch = 16, .accumulate = 3, .clip_norm = 0.5},
+                 .data = splits(points(103))};
+  expect_like_alone(recipe, 1e-3);
+}
+
+TEST(Ranks, OfAnyNumberEndInTheSameBitsInDeterministicMode) {
+  RankRun recipe{
+      .ranks = 1, .options = {.epochs = 2, .batch = 32}, .dropout = 0.2, .data = splits(points(103), points(50, 7))};
+  recipe.strategy = deterministic(6);
+  const auto one = recipe.run();
+  for (const int ranks : {2, 3, 4}) {
+    recipe.ranks = ranks;
+    const auto some = recipe.run();
+    for (const auto& rank : some) {
+      EXPECT_EQ(rank.hash, one[0].hash) << ranks;
+      EXPECT_EQ(rank.losses, one[0].losses) << ranks;
+      EXPECT_EQ(rank.result.summary.metrics, one[0].result.summary.metrics) << ranks;
+    }
+  }
+  recipe.strategy = deterministic(8);
+  EXPECT_NE(recipe.run()[0].hash, one[0].hash) << "the shards decide the bits";
+}
+
+TEST(Ranks, EvaluateTogetherToTheBitsOfOne) {
+  RankRun recipe{.ranks = 1, .options = {.epochs = 1, .batch = 32, .evaluate_batch = 16}};
+  recipe.data = splits(points(64), points(107, 7));
+  recipe.strategy = deterministic(6);
+  recipe.each = [](TrainerOptions& options) {
+    options.metrics = metrics_by_name({"accuracy", "top_k", "loss", "f1", "auc", "confusion"});
+  };
+  std::vector<Evaluation> told(3);
+  recipe.callbacks = [&](Trainer& trainer, int rank) {
+    trainer.add(after_evaluation(
+        [&told, rank](starling::Run& run) { told[static_cast<std::size_t>(rank)] = run.evaluation(); }));
+  };
+  recipe.run();
+  const Evaluation one = told[0];
+  EXPECT_EQ(one.samples, 107);
+  recipe.ranks = 3;
+  recipe.run();
+  for (const auto& some : told) {
+    EXPECT_EQ(some.samples, 107);
+    EXPECT_EQ(some.metrics, one.metrics);
+  }
+  EXPECT_EQ(told[0].tables, one.tables);
+}
+
+// One that wants to see every batch itself.
+class Counted final : public Metric {
+ public:
+  void add(const Judged&) override { ++batches_; }
+  double value() const override { return batches_; }
+  void reset() override { batches_ = 0; }
+
+ private:
+  double batches_ = 0;
+};
+
+TEST(Ranks, LetRankZeroJudgeWhatCannotBeSharedOut) {
+  RankRun recipe{.ranks = 2, .options = {.epochs = 1, .batch = 32, .evaluate_batch = 16}};
+  recipe.data = splits(points(64), points(107, 7));
+  recipe.each = [](TrainerOptions& options) { options.metrics = {{"batches", std::make_shared<Counted>()}}; };
+  for (const auto& rank : recipe.run()) EXPECT_EQ(rank.result.summary.metrics.at("batches"), 7);
+}
+
+TEST(Ranks, LeaveTogetherWhenOneIsAskedTo) {
+  RankRun recipe{.ranks = 3, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
+  recipe.callbacks = [](Trainer& trainer, int rank) {
+    trainer.add(after_step([rank](starling::Run& run) {
+      if (rank == 2 && run.state().step == 6) run.stop("seen enough");
+    }));
+  };
+  for (const auto& rank : recipe.run()) {
+    EXPECT_EQ(rank.result.summary.steps, 6);
+    EXPECT_FALSE(rank.result.ended_by.empty());
+  }
+}
+
+TEST(Ranks, LeaveTogetherWhenOneIsInterrupted) {
+  RankRun recipe{.ranks = 2, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
+  auto asked = std::make_shared<std::atomic<int>>(0);
+  recipe.options.stop = [asked] { return thread_rank() == 1 && (*asked)++ >= 3; };  // first asked before the first step
+  const auto got = recipe.run();
+  EXPECT_TRUE(got[0].result.interrupted);
+  EXPECT_TRUE(got[1].result.interrupted);
+  EXPECT_EQ(got[0].result.summary.steps, got[1].result.summary.steps);
+  EXPECT_EQ(got[0].result.summary.steps, 3);
+}
+
+TEST(Ranks, EndWithTheErrorOfTheOneThatFailed) {
+  RankRun recipe{.ranks = 3, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
+  recipe.callbacks = [](Trainer& trainer, int rank) {
+    trainer.add(after_step([rank](starling::Run& run) {
+      if (rank == 1 && run.state().step == 3) fail("[test] the disk of rank one is gone");
+    }));
+  };
+  try {
+    recipe.run();
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the disk of rank one is gone"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Ranks, WhoseWeightsDriftApartAreNamed) {
+  RankRun recipe{.ranks = 3, .options = {.epochs = 4, .batch = 32, .hash_every = 4}, .data = splits(points(128))};
+  recipe.callbacks = [](Trainer& trainer, int rank) {
+    trainer.add(after_step([rank](starling::Run& run) {
+      if (rank == 1 && run.state().step == 2) run.net().parameters()[0].data<float>()[3] += 1e-4F;
+    }));
+  };
+  try {
+    recipe.run();
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("fc1"), std::string::npos) << error.what();
+  }
+  recipe.options.hash_every = 0;
+  EXPECT_NO_THROW(recipe.run()) << "nobody looks";
+}
+
+TEST(Ranks, TakeTheSameVerdictOnALossThatIsNotFinite) {
+  for (const bool exchanging : {true, false}) {
+    RankRun recipe{.ranks = 2, .options = {.epochs = 9, .batch = 32}, .data = splits(points(128))};
+    if (!exchanging) recipe.strategy = local(4);
+    recipe.callbacks = [](Trainer& trainer, int rank) {
+      trainer.add(after_step([rank](starling::Run& run) {
+        if (rank == 1 && run.state().step == 5) run.net().parameters()[0].data<float>()[0] = NAN;
+      }));
+    };
+    recipe.options.hash_every = 0;
+    try {
+      recipe.run();
+      FAIL() << "expected an error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("expected a finite loss"), std::string::npos) << error.what();
+    }
+  }
+}
+
+class RankCheckpoints : public ::testing::Test {
+ protected:
+  RankRun recipe(const std::string& folder, int ranks) const {
+    RankRun made{.ranks = ranks, .options = {.epochs = 2, .batch = 32}, .dropout = 0.2, .data = splits(points(103))};
+    made.options.folder = runs_.path() / folder;
+    made.strategy = deterministic(6);
+    made.callbacks = [](Trainer& trainer, int) { trainer.add(checkpoints()); };
+    return made;
+  }
+  static void stop_after(RankRun& recipe, int steps) {
+    auto asked = std::make_shared<std::atomic<int>>(0);
+    recipe.options.stop = [asked, steps] { return thread_rank() == 0 && (*asked)++ >= steps; };
+  }
+
+  testing::TestFolder runs_{"rank-runs"};
+};
+
+TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
+  const std::string straight = recipe("straight", 2).run()[0].hash;
+  for (const int after : {2, 4}) {
+    const std::string folder = "broken-" + std::to_string(after);
+    RankRun first = recipe(folder, 3);
+    stop_after(first, after);
+    EXPECT_TRUE(first.run()[0].result.interrupted);
+    const auto rest = recipe(folder, 2).run();
+    EXPECT_FALSE(rest[0].result.interrupted);
+    EXPECT_EQ(rest[0].losses.size(), 8U - static_cast<std::size_t>(after)) << "it went on";
+    EXPECT_EQ(rest[0].hash, straight);
+    EXPECT_EQ(rest[1].hash, straight);
+  }
+}
+
+TEST_F(RankCheckpoints, OfRanksThatHoldDifferentThingsHoldThemAll) {
+  // Under local SGD weights differ between meetings, and the momentum of each rank is its own.
+  const auto make = [&](const std::string& folder) {
+    RankRun made = recipe(folder, 2);
+    made.dropout = 0;
+    made.strategy = local(3);
+    return made;
+  };
+  const std::string straight = make("straight").run()[0].hash;
+  RankRun first = make("broken");
+  stop_after(first, 4);
+  const auto stopped = first.run();
+  EXPECT_TRUE(stopped[0].result.interrupted);
+  EXPECT_NE(stopped[0].hash, stopped[1].hash);
+  const auto rest = make("broken").run();
+  EXPECT_GT(rest[0].losses.size(), 0U);
+  EXPECT_EQ(rest[0].hash, rest[1].hash);
+  EXPECT_EQ(rest[0].hash, straight);
+}
+
+// A network that learns nothing and counts what it is shown.
+TEST(Ranks, ReadShardsOfUnevenLengthToTheEndTogether) {
+  const testing::TestFolder folder("rank-shards");
+  DataSplits data;
+  data.train_shards = testing::number_shards(folder.path(), {5, 23, 9});
+  for (const int ranks : {1, 2, 3}) {
+    auto comms = make_thread_comms(ranks, {.deadline = std::chrono::milliseconds(60'000)});
+    std::vector<std::int64_t> steps(comms.size()), samples(comms.size());
+    run_ranks(comms, [&](Comm& comm) {
+      auto net = testing::small_net();
+      optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+      const auto objective = own_objective([](nn::Module& module, std::span<const Tensor> fields) {
+        const Tensor x = cast(fields[0], DType::f32);
+        const Tensor weight = module.parameters()[3];
+        return Objective::Outputs{.loss = mean(mul(x, sum(mul(weight, weight))))};
+      });
+      TrainerOptions options = testing::quiet({.epochs = 2, .batch = 6});
+      options.strategy = allreduce(std::shared_ptr<Comm>(&comm, [](Comm*) {}));
+      Trainer trainer(net, optimizer, objective, options);
+      const auto own = static_cast<std::size_t>(comm.rank());
+      trainer.add(after_step([&](starling::Run& run) { samples[own] += run.last().samples; }));
+      steps[own] = trainer.fit(data).summary.steps;
+    });
+    for (std::size_t rank = 0; rank < comms.size(); ++rank) {
+      EXPECT_EQ(samples[rank], 2 * 37) << "every record once an epoch";
+      EXPECT_EQ(steps[rank], steps[0]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace starling
