@@ -8,7 +8,8 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kMostRanks = 1 << 20;  // plans hold a number for each
+constexpr std::int64_t kMostRanks = 1 << 16;
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // times a rank, still a number
 
 RootAttrs here(RootAttrs attrs) {
   attrs.rank = current_world().rank;
@@ -23,8 +24,8 @@ PiecesAttrs here(PiecesAttrs attrs) {
 
 Types infer_root(const InferCall& call) {
   const auto& a = call.attrs.as<RootAttrs>();
-  check(a.root >= 0 && a.rank >= 0, "[{}] expected a root and a rank of at least 0, got {} and {}", call.op.name,
-        a.root, a.rank);
+  check(a.root >= 0 && a.rank >= 0 && a.root < kMostRanks && a.rank < kMostRanks,
+        "[{}] expected a root and a rank in [0, {}), got {} and {}", call.op.name, kMostRanks, a.root, a.rank);
   return Types{call.in[0]};
 }
 
@@ -33,6 +34,7 @@ const PiecesAttrs& checked_pieces(const InferCall& call) {
   check(a.ranks >= 1 && a.ranks <= kMostRanks, "[{}] expected 1 to {} ranks, got {}", call.op.name, kMostRanks,
         a.ranks);
   check(a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name, a.ranks, a.rank);
+  check(a.rows <= kMostRows, "[{}] expected at most {} rows, got {}", call.op.name, kMostRows, a.rows);
   check(call.in[0].shape.rank() > 0, "[{}] expected a tensor with rows, got {}", call.op.name, to_string(call.in[0]));
   return a;
 }
