@@ -1,5 +1,6 @@
 #include "starling/dist/launch/tcp_store.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -109,6 +110,25 @@ TEST(TcpStore, OfNotesTheNewestCountsAndTheirOrderIsKept) {
   EXPECT_EQ(server.note("step/0")->order, 1);
   EXPECT_EQ(server.note("step/1")->order, 2);
   EXPECT_FALSE(server.note("step/2"));
+}
+
+TEST(TcpStore, ANoteThatWaitsIsThereBeforeAnythingThatFollowsFromIt) {
+  const StoreServer server(served());
+  TcpStore first(joining(server, 0)), second(joining(server, 1));
+  for (int round = 0; round < 200; ++round) {
+    // The first rank's connection is the one the server looks at first.
+    ASSERT_TRUE(second.note_now(fmt::format("cause/{}", round), "", milliseconds(20'000)));
+    first.note(fmt::format("effect/{}", round), "");
+    first.set("then", "");
+    ASSERT_LT(server.note(fmt::format("cause/{}", round))->order, server.note(fmt::format("effect/{}", round))->order);
+  }
+}
+
+TEST(TcpStore, ANoteThatWaitsGivesUpWhenNobodyIsThere) {
+  auto server = std::make_unique<StoreServer>(served(1));
+  TcpStore store(joining(*server, 0, 1));
+  server.reset();
+  EXPECT_FALSE(store.note_now("failed/0", "why", milliseconds(200)));
 }
 
 TEST(TcpStore, ARankMayComeBeforeTheRendezvousIsThere) {

@@ -15,7 +15,7 @@ struct Frame {
   enum class Kind : std::uint8_t {
     set = 1,  // key, value → done or refused
     get,      // key, wait → done with the value, or late with who is missing
-    note,     // key, value; the newest counts; no reply
+    note,     // key, value; the newest counts; a reply (done) only where wait is not 0
     done,     // value
     late,     // value: why
     refused,  // value: why

@@ -221,17 +221,20 @@ void StoreServer::Loop::handle(Peer& peer, Frame frame) {
       peer.waits_for = std::move(frame.key);
       peer.waits_until = Clock::now() + std::chrono::milliseconds(frame.wait_ms);
       return give(peer);
-    case Frame::Kind::note: {
-      const std::lock_guard lock(mutex_);
-      if (notes_.size() >= kMostNames && !notes_.contains(frame.key)) return;
-      Note& note = notes_.try_emplace(frame.key, Note{"", notes_.size() + 1}).first->second;
-      note.value = std::move(frame.value);
+    case Frame::Kind::note:
+      keep(std::move(frame.key), std::move(frame.value));
+      if (frame.wait_ms > 0) reply(peer, Frame::Kind::done, "");
       return;
-    }
     case Frame::Kind::done:
     case Frame::Kind::late:
     case Frame::Kind::refused: peer.gone = true;  // only servers say so
   }
+}
+
+void StoreServer::Loop::keep(std::string key, std::string value) {
+  const std::lock_guard lock(mutex_);
+  if (notes_.size() >= kMostNames && !notes_.contains(key)) return;
+  notes_.try_emplace(std::move(key), Note{"", notes_.size() + 1}).first->second.value = std::move(value);
 }
 
 void StoreServer::Loop::set(Peer& peer, Frame frame) {

@@ -45,6 +45,7 @@ class StoreServer::Loop {
   void admit(Peer& peer);
   bool take_frame(Peer& peer);
   void handle(Peer& peer, Frame frame);
+  void keep(std::string key, std::string value);  // a note
   void set(Peer& peer, Frame frame);
   void give(Peer& peer);  // the value it waits for, if it is there
   void reply(Peer& peer, Frame::Kind kind, std::string value);

@@ -116,16 +116,8 @@ Result<std::unique_ptr<TcpStore::Connection>> TcpStore::connect(SocketTime deadl
 // A connection for one call; given back unless the call failed half way.
 class TcpStore::Lease {
  public:
-  explicit Lease(TcpStore& store) : store_(store) {
-    {
-      const std::lock_guard lock(store_.mutex_);
-      if (!store_.idle_.empty()) {
-        connection_ = std::move(store_.idle_.back());
-        store_.idle_.pop_back();
-        return;
-      }
-    }
-    connection_ = store_.join();
+  explicit Lease(TcpStore& store) : store_(store), connection_(store.take_idle()) {
+    if (connection_ == nullptr) connection_ = store_.join();
   }
   ~Lease() {
     if (connection_ == nullptr) return;
@@ -171,20 +163,35 @@ std::string TcpStore::get(std::string_view key, milliseconds deadline) {
   fail_late(key, deadline, fmt::format("at the rendezvous {}: {}", server_.text(), answer.value));
 }
 
+std::unique_ptr<TcpStore::Connection> TcpStore::take_idle() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return nullptr;
+  auto connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
 void TcpStore::note(std::string_view key, std::string_view value) {
-  std::unique_ptr<Connection> connection;
-  {
-    const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return;
-    connection = std::move(idle_.back());
-    idle_.pop_back();
-  }
+  auto connection = take_idle();
+  if (connection == nullptr) return;
   const std::string bytes =
       connection->sent.close({.kind = Frame::Kind::note, .key = std::string(key), .value = std::string(value)});
   const ssize_t sent = ::send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent != static_cast<ssize_t>(bytes.size())) return;  // the connection is not usable any more
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(connection));
+}
+
+bool TcpStore::note_now(std::string_view key, std::string_view value, milliseconds deadline) {
+  auto connection = take_idle();
+  if (connection == nullptr) return false;
+  const SocketTime end = Clock::now() + deadline;
+  const std::string bytes = connection->sent.close(
+      {.kind = Frame::Kind::note, .wait_ms = 1, .key = std::string(key), .value = std::string(value)});
+  if (!send_all(connection->socket, bytes, end) || !connection->answer(end)) return false;
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(connection));
+  return true;
 }
 
 }  // namespace starling

@@ -36,6 +36,10 @@ class TcpStore final : public Store {
   // Tells the server something of which only the newest counts. Never waits: what cannot be sent at once is dropped.
   void note(std::string_view key, std::string_view value);
 
+  // The same, and waits until the server has it, so that what others tell because of it counts as later. False: it
+  // could not be told in that time.
+  bool note_now(std::string_view key, std::string_view value, std::chrono::milliseconds deadline);
+
   // This host's address on the way to the server: where others can reach it, too.
   const std::string& local_host() const { return local_host_; }
 
@@ -44,6 +48,7 @@ class TcpStore final : public Store {
   class Lease;
 
   std::unique_ptr<Connection> join();
+  std::unique_ptr<Connection> take_idle();  // null: none
   Result<std::unique_ptr<Connection>> connect(SocketTime deadline, bool& final);
 
   TcpStoreOptions options_;

@@ -20,7 +20,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kStepsEvery{20};  // more often nobody is told of a step
+constexpr milliseconds kFailureHeard{1'000};  // a launcher that does not listen by then holds nobody up
+constexpr milliseconds kStepsEvery{20};       // more often nobody is told of a step
 
 std::uint64_t read_epoch(const Variables& variables) {
   const std::string text = variables("STARLING_EPOCH").value_or("0");
@@ -126,7 +127,7 @@ void World::report_step(std::int64_t step) const {
 void World::report_failure(std::string_view why) const {
   if (ties == nullptr || ties->server != nullptr) return;
   if (ties->step.load() >= 0) ties->tell(place.rank);
-  ties->store->note(fmt::format("failed/{}", place.rank), why.substr(0, 4096));
+  ties->store->note_now(fmt::format("failed/{}", place.rank), why.substr(0, 4096), kFailureHeard);
 }
 
 World join_world(const PlaceFlags& flags, const WorldOptions& options) {
