@@ -165,8 +165,9 @@ TEST(CliDocs, TheReferenceOfJobsIsWhatTheProgramSays) {
 }
 
 TEST(CliHelp, EveryCommandHasExamplesAndEndsWithZero) {
-  for (const char* command : {"train", "eval", "predict", "export", "bench", "ops", "inspect graph", "inspect model",
-                              "inspect run", "inspect data", "plot", "validate", "print-config", "systems", "verify", "doctor"}) {
+  for (const char* command :
+       {"train", "eval", "predict", "export", "bench", "ops", "inspect graph", "inspect model", "inspect run",
+        "inspect data", "plot", "validate", "print-config", "systems", "verify", "doctor"}) {
     const auto ran = run_starling(std::string(command) + " --help");
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_TRUE(has(ran.out, "Examples:\n  starling " + std::string(command))) << command << "\n" << ran.out;

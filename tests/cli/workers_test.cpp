@@ -37,6 +37,24 @@ TEST_F(CliWorkers, TrainWithAsManyAsTheCommandLineSays) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "model"));
 }
 
+// Threads, processes, and one after the other.
+TEST_F(CliWorkers, EndInTheSameBitsAsThreadsAndAsProcesses) {
+  const std::string fixed = "--progress off --set distribute.deterministic=true --set distribute.shards=6 ";
+  const auto in = [&](const std::string& name) { return folder_.path() / name; };
+  const auto hash_after = [&](const std::string& command, const std::string& name, const std::string& more = "") {
+    const auto ran = run_starling(command + " '" + in("job.yaml").string() + "' " + fixed + more +
+                                  " --set train.folder='" + in(name).string() + "'");
+    EXPECT_EQ(ran.code, 0) << command << ran.err;
+    return nlohmann::json::parse(file_text(in(name) / "summary.json")).at("weights_hash").get<std::string>();
+  };
+  const std::string one = hash_after("train", "one");
+  EXPECT_EQ(hash_after("train", "three", "--set distribute.workers=3"), one);
+  EXPECT_EQ(hash_after("launch -n 2", "two"), one);
+  EXPECT_NE(hash_after("launch -n 3", "broken", "--set train.steps=5"), one);
+  EXPECT_EQ(hash_after("train", "broken", "--set distribute.workers=2"), one) << "it goes on";
+  EXPECT_NE(hash_after("launch -n 2", "other", "--set train.seed=2"), one);
+}
+
 TEST_F(CliWorkers, AreRefusedWithThePlaceOfWhatIsWrong) {
   const auto unknown = train("--set distribute.strategy=alreduce");
   EXPECT_EQ(unknown.code, 2);

@@ -109,6 +109,37 @@ TEST(AllReduce, TwentyStepsEndWhereOneProcessEnds) {
       });
 }
 
+// Where exchanges run and how many there are, with the options of a strategy.
+struct Exchanges {
+  int count = 0, in_their_lane = 0;
+  std::string hash;
+};
+Exchanges exchanges_with(const AllReduceOptions& options) {
+  Exchanges found;
+  run_ranks(make_thread_comms(2), [&](Comm& comm) {
+    SmallTrainer trainer(allreduce(borrowed(comm), options), {.lr = 0.1});
+    Profiler profiler;
+    trainer.whole().set_profiler(&profiler);
+    trainer.step(testing::random_batch(6, 1));
+    if (comm.rank() > 0) return;
+    for (const auto& event : profiler.events()) found.in_their_lane += event.lane == static_cast<int>(Lane::comm);
+    for (const auto& node : trainer.whole().graph().nodes()) found.count += node.op->comm ? 1 : 0;
+    found.hash = trainer.hash();
+  });
+  return found;
+}
+
+TEST(AllReduce, OverlapAndBucketsAreItsOptionsAndChangeNoBits) {
+  const Exchanges usual = exchanges_with({}), exposed = exchanges_with({.overlap = false}),
+                  separate = exchanges_with({.bucket_mb = 0});
+  EXPECT_EQ(usual.in_their_lane, usual.count);
+  EXPECT_EQ(exposed.in_their_lane, 0);
+  EXPECT_EQ(exposed.count, usual.count);
+  EXPECT_GT(separate.count, usual.count);
+  EXPECT_EQ(exposed.hash, usual.hash);
+  EXPECT_EQ(separate.hash, usual.hash);
+}
+
 // Gradients lie where other ranks can read them, where a backend has such memory.
 TEST(AllReduce, ProgramsLieInTheArenaOfTheCommunicator) {
   EXPECT_EQ(make_thread_comms(1)[0]->arena(), nullptr);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dist/comm_worlds.h"
+#include "dist/shared_worlds.h"
 
 namespace starling {
 namespace {
@@ -26,6 +27,10 @@ INSTANTIATE_TEST_SUITE_P(Backends, Laws,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + "_P" + std::to_string(std::get<1>(info.param));
                          });
+
+INSTANTIATE_TEST_SUITE_P(Shared, Laws,
+                         ::testing::Combine(::testing::Values(shared_backend()), ::testing::Values(1, 2, 3, 8)),
+                         [](const auto& info) { return "shared_P" + std::to_string(std::get<1>(info.param)); });
 
 TEST_P(Laws, AllReduceSendsTwicePMinusOneOverPOfTheBuffer) {
   constexpr std::int64_t kCount = 8 * 9 * 5 * 7 * 10;  // divides by every world tried

@@ -132,6 +132,27 @@ TEST(Nccl, PiecesOfUnequalSizeAreReductionsAndBroadcastsOfEachOwner) {
   EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
 }
 
+TEST(Nccl, GathersToAndScattersFromItsRoot) {
+  FakeNccl fake(3);
+  run_ranks(nccl_comms(fake, 3), [&](Comm& comm) {
+    const std::vector<std::int64_t> counts{2, 0, 3};
+    const auto own = counts[static_cast<std::size_t>(comm.rank())];
+    Buffer piece(fake, comm.rank(), 3), all(fake, comm.rank(), 5);
+    piece.fill(static_cast<float>(comm.rank() + 1));
+    all.fill(0);
+    comm.gather(piece.data(), all.data(), counts, DType::f32, 2).wait();
+    if (comm.rank() == 2) {
+      EXPECT_EQ(all.read(), (std::vector<float>{1, 1, 3, 3, 3}));
+    }
+    piece.fill(0);
+    comm.scatter(all.data(), piece.data(), counts, DType::f32, 2).wait();
+    for (std::int64_t i = 0; i < own; ++i) {
+      EXPECT_EQ(piece.read()[static_cast<std::size_t>(i)], static_cast<float>(comm.rank() + 1));
+    }
+  });
+  EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
+}
+
 TEST(Nccl, PartsHaveCommunicatorsOfTheirOwn) {
   FakeNccl fake(4);
   run_ranks(nccl_comms(fake, 4), [&](Comm& comm) {
@@ -224,6 +245,7 @@ struct Mutation {
   std::string name;
   Mutate mutate;
   std::string caught;  // what the simulation says
+  bool hangs = false;  // until the deadline
 };
 
 void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.name; }
@@ -232,7 +254,7 @@ std::vector<Mutation> mutations() {
   const auto nothing = [] { return NcclResult::success; };
   return {
       {"messages_without_a_group", [=](NcclApi& api, int) { api.group_start = api.group_end = nothing; },
-       "outside a group"},
+       "outside a group", true},
       {"a_group_left_open", [=](NcclApi& api, int) { api.group_end = nothing; }, "while a group is open"},
       {"a_group_ended_twice",
        [](NcclApi& api, int) {
@@ -263,7 +285,7 @@ std::vector<Mutation> mutations() {
            return init(c, world, own, r);
          };
        },
-       "init with another id"},
+       "init with another id", true},
       {"bytes_for_elements",
        [](NcclApi& api, int) {
          api.all_gather = [f = api.all_gather](const void* s, void* r, std::size_t n, NcclType t, NcclHandle c,
@@ -295,7 +317,7 @@ std::vector<Mutation> mutations() {
            return result;
          };
        },
-       "where rank 0 has"},
+       "where rank 0 has", true},
       {"a_launch_that_is_not_waited_for",
        [](NcclApi& api, int) {
          api.async_error = [f = api.async_error](NcclHandle c, NcclResult& state) {
@@ -332,7 +354,8 @@ class SeededNccl : public ::testing::TestWithParam<Mutation> {};
 TEST_P(SeededNccl, IsCaughtByTheSimulation) {
   FakeNccl fake(2);
   try {
-    errors_of(nccl_comms(fake, 2, milliseconds(400), GetParam().mutate), [&](Comm& comm) { (void)step(fake, comm); });
+    const milliseconds deadline(GetParam().hangs ? 2000 : 20'000);
+    errors_of(nccl_comms(fake, 2, deadline, GetParam().mutate), [&](Comm& comm) { (void)step(fake, comm); });
   } catch (const Error&) {
     // Some do not even come together.
   }

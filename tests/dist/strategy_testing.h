@@ -85,14 +85,6 @@ class SmallTrainer {
     return weight;
   }
 
- private:
-  static Tensor make(const char* name, const Shape& shape, std::int64_t seed) {
-    manual_seed(seed);
-    Tensor tensor = cast(normal(shape), DType::f64);
-    tensor.set_name(name).set_requires_grad();
-    return tensor;
-  }
-
   CompiledFunction& whole() {
     if (!whole_) {
       whole_ = std::make_unique<CompiledFunction>(
@@ -105,6 +97,14 @@ class SmallTrainer {
           CompileOptions{.threads = 1, .strategy = strategy});
     }
     return *whole_;
+  }
+
+ private:
+  static Tensor make(const char* name, const Shape& shape, std::int64_t seed) {
+    manual_seed(seed);
+    Tensor tensor = cast(normal(shape), DType::f64);
+    tensor.set_name(name).set_requires_grad();
+    return tensor;
   }
 
   double exchange(std::span<const Tensor> fields, std::int64_t at, double weight) {

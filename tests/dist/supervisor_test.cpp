@@ -338,7 +338,7 @@ TEST_F(RemoteRanks, ThatFailAreNamedWithTheirHost) {
   const auto launched = run(remote(kNotePid + "if [ $STARLING_RANK = 1 ]; then echo no disk >&2; exit 4; fi; sleep 60",
                                    {{"near.example", 1}, {"far.example", 1}}));
   EXPECT_EQ(launched.end.code, 1);
-  EXPECT_TRUE(contains(launched.err, "on far.example) exited with code 4"));
+  EXPECT_TRUE(contains(launched.err, "rank 1 (on far.example) exited with code 4"));
   EXPECT_TRUE(launched.err.ends_with("[1] no disk\n"));
   EXPECT_TRUE(all_gone());
 }
@@ -347,9 +347,14 @@ TEST_F(RemoteRanks, ThatDieOfASignalAreNamedWithIt) {
   const auto launched = run(remote(
       kNotePid + "if [ $STARLING_RANK = 1 ]; then kill -SEGV $$; fi; trap '' TERM; while true; do sleep 0.05; done",
       {{"near.example", 1}, {"far.example", 1}}));
-  EXPECT_TRUE(contains(launched.err, "on far.example) was killed by SIGSEGV"));
+  EXPECT_TRUE(contains(launched.err, "rank 1 (on far.example) was killed by SIGSEGV"));
   EXPECT_LT(launched.seconds, 5);
   EXPECT_TRUE(all_gone());
+}
+
+TEST_F(RemoteRanks, WhoseConnectionFailsAreToldApart) {
+  const auto launched = run(remote("exit 255", {{"far.example", 1}}));
+  EXPECT_TRUE(contains(launched.err, "rank 0 (on far.example) lost its connection"));
 }
 
 TEST_F(RemoteRanks, HearStopsThroughTheConnection) {

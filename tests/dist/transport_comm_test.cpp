@@ -371,6 +371,24 @@ TEST(TransportComm, ALaneThatWaitsDoesNotHoldUpCallsOfOtherThreads) {
   });
 }
 
+TEST(TransportComm, ADeadlineEndsThoughAnotherThreadGoesOnWaiting) {
+  const CommTime start = CommClock::now();
+  const auto errors = errors_of(make_memory_comms(2), [](Comm& comm) {
+    const auto part = comm.split(0, comm.rank());
+    float x = 1, y = 2;
+    if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(600));
+    std::jthread lane([&] {
+      try {
+        part->recv(&y, 1, DType::f32, 1 - part->rank(), {.deadline = milliseconds(20'000)}).wait();
+      } catch (const Error&) {  // the group breaks
+      }
+    });
+    comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.deadline = milliseconds(50)}).wait();
+  });
+  EXPECT_LT(seconds_since(start), 3.0);
+  EXPECT_TRUE(contains(errors[0], "the deadline has passed; not arrived: rank 1 (silent)"));
+}
+
 TEST(TransportComm, PartsOfPartsAndTheirParentsDoNotMeet) {
   run_ranks(make_memory_comms(6), [](Comm& comm) {
     const auto half = comm.split(comm.rank() / 3, 0);

@@ -1,6 +1,7 @@
 // Jobs with several workers, as threads of this process.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -84,6 +85,18 @@ TEST_F(JobRanks, GoOnWithAnotherNumberOfWorkersToTheSameBits) {
   const TrainResult rest = run("broken", with("2"));
   EXPECT_FALSE(rest.stopped);
   EXPECT_EQ(rest.summary.weights_hash, straight);
+}
+
+TEST_F(JobRanks, NormaliseTheWholeBatchWhereTheJobSaysSo) {
+  const std::string net =
+      "model={layers: [{conv2d: {out: 4, kernel: 5, stride: 4}}, {batch_norm2d: {}}, {relu: {}}, "
+      "{flatten: {}}, {linear: {out: 10}}]}";
+  const double one = run("bn-one", {net}).summary.loss;
+  const double global = run("bn-global", {net, "distribute={workers: 3, batch_norm: global}"}).summary.loss;
+  const double local = run("bn-local", {net, "distribute={workers: 3}"}).summary.loss;
+  EXPECT_NEAR(global, one, 1e-4);
+  EXPECT_GT(std::abs(local - one), 1e-3);
+  EXPECT_THROW(run("bn-apart", {net, "distribute={workers: 2, batch_norm: global, strategy: local_sgd}"}), Error);
 }
 
 // Whatever strategies there are, with what they are by default.

@@ -19,7 +19,7 @@ using MakeStrategy = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr
 struct RankOutcome {
   FitResult result{};
   std::string hash{};
-  std::vector<double> losses{};        // as callbacks see them
+  std::vector<double> losses{};         // as callbacks see them
   std::vector<std::int64_t> samples{};  // of all ranks, in every step
 };
 

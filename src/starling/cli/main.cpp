@@ -16,8 +16,10 @@ void register_commands(cli::Commands& into);  // generated
 namespace starling::cli {
 namespace {
 
-// Whatever went wrong is one line, so that it can be found among others.
+// Whatever went wrong is one line, so that it can be found among others; the operations that an error of a communicator
+// goes on to list are in the run's folder.
 int complain(std::string message, int code) {
+  message.resize(std::min(message.size(), message.find("\nlast operations of rank ")));
   std::replace(message.begin(), message.end(), '\n', ' ');
   fmt::print(stderr, "starling: {}\n", message);
   return code;

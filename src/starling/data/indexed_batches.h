@@ -21,8 +21,8 @@ class IndexedBatches final : public BatchSource {
     bool drop_last = false;
     int rank = 0;
     int ranks = 1;
-    int groups = 1;  // that share a batch before their members do
-    int shards = 0;  // > 0: members take whole ones of so many slices
+    int groups = 1;     // that share a batch before their members do
+    int shards = 0;     // > 0: members take whole ones of so many slices
     bool deal = false;  // whole batches in turn instead: rank r makes those numbered r, r + ranks, …
   };
   IndexedBatches(std::shared_ptr<const Dataset> dataset, const Options& options);

@@ -81,7 +81,7 @@ class Loader {
   void restore(const nlohmann::json& state);
 
   const std::vector<TensorType>& fields() const { return pipeline_.fields(); }  // of one sample of a batch
-  bool streams() const { return streams_; }  // of shards without an index
+  bool streams() const { return streams_; }                                     // of shards without an index
   std::int64_t batches_per_epoch() const;  // of a whole epoch; -1 of a stream whose length is not known yet
   std::int64_t samples_per_epoch() const;  // less than the data set's size when the last batch is dropped; -1 likewise
   LoaderStats stats() const;

@@ -26,7 +26,8 @@ struct PassContext {
   std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
   std::span<const Pass> passes = {};    // that are being run, by run_passes
   bool overlap = true;                  // off: collectives stand in the compute lane, where nothing hides them
-  // How many bytes of small gradients are reduced by one exchange; the first bucket is smaller, so that it leaves early.
+  // How many bytes of small gradients are reduced by one exchange; the first bucket is smaller, so that it leaves
+  // early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };

@@ -72,8 +72,8 @@ struct RunPlan {
 
 class RankLink;
 
-// A run as callbacks see it. Where several ranks train together, each has one, with the same callbacks: what they decide
-// must follow from what is the same on all ranks, such as steps, metrics and clock().
+// A run as callbacks see it. Where several ranks train together, each has one, with the same callbacks: what they
+// decide must follow from what is the same on all ranks, such as steps, metrics and clock().
 class Run {
  public:
   virtual ~Run() = default;

@@ -64,6 +64,7 @@ class FitRun final : public Run {
   bool global_loss() const { return !parts_.link || (strategy().global_program() && strategy().groups() == 1); }
   TrainedState trained_state() const;
   StepNote note_of_step();
+  void count_exchanges(RankStats& stats) const;
   void agree(bool all);
   void consume(const std::vector<StepNote>& notes);
   void compare_replicas();
@@ -109,11 +110,12 @@ class FitRun final : public Run {
   bool resuming_ = false;
   bool interrupted_ = false;
   std::string ended_by_;
-  std::string end_wanted_;  // by a callback here, until all ranks have heard of it
-  double began_ = 0;        // by the clock of this rank
-  double clock_ = 0;        // of rank 0, as last told
+  std::string end_wanted_;          // by a callback here, until all ranks have heard of it
+  double began_ = 0;                // by the clock of this rank
+  double clock_ = 0;                // of rank 0, as last told
   std::int64_t compared_step_ = 0;  // when replicas were last compared
-  StepNote note_{};         // what this rank will tell of the step that was made
+  StepNote note_{};                 // what this rank will tell of the step that was made
+  RankStats before_{};              // what had been exchanged when training began
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;
   std::vector<NamedTensor> saved_;  // what a checkpoint holds of this rank alone, until its strategy has begun

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/random.h"
 #include "starling/train/fit_run.h"
+#include "starling/train/ranks/report.h"
 
 namespace starling {
 namespace {
@@ -50,6 +51,7 @@ void FitRun::begin_ranks() {
   const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks of one program
   vary_noise(plan_.rank / alike);
   compare_replicas();
+  count_exchanges(before_);  // what it took to begin is not training
   agree(true);
 }
 
@@ -72,18 +74,27 @@ void FitRun::restore_rank() {
   strategy().restored(state_.step);
 }
 
+// What the strategy's exchanges have cost since training began.
+void FitRun::count_exchanges(RankStats& stats) const {
+  const Journal& journal = strategy().comm().journal();
+  for (int op = 0; op < kCommOpCount; ++op)
+    stats.wait[static_cast<std::size_t>(op)] =
+        static_cast<double>(journal.counters(static_cast<CommOp>(op)).wait_ns) / 1e9;
+  const OpCounters total = journal.total();
+  stats.sent = total.bytes_sent;
+  stats.received = total.bytes_received;
+}
+
 StepNote FitRun::note_of_step() {
   note_.step = state_.step;
   note_.clock = steady_seconds() - began_;
   note_.interrupted = parts_.options.stop && parts_.options.stop() ? 1 : 0;
   note_.ended = end_wanted_.empty() ? 0 : 1;
-  const Journal& journal = strategy().comm().journal();
-  for (int op = 0; op < kCommOpCount; ++op)
-    note_.stats.wait[static_cast<std::size_t>(op)] =
-        static_cast<double>(journal.counters(static_cast<CommOp>(op)).wait_ns) / 1e9;
-  const OpCounters total = journal.total();
-  note_.stats.sent = total.bytes_sent;
-  note_.stats.received = total.bytes_received;
+  count_exchanges(note_.stats);
+  const RankStats since = between({&before_, 1}, {&note_.stats, 1})[0];
+  note_.stats.wait = since.wait;
+  note_.stats.sent = since.sent;
+  note_.stats.received = since.received;
   return note_;
 }
 
@@ -131,6 +142,7 @@ void FitRun::compare_replicas() {
 void FitRun::settle() {
   if (!parts_.link) return;
   agree(true);
+  if (finished()) interrupted_ = false;  // it was asked to stop when there was nothing left to do
   if (!interrupted_) strategy().settle();
   sum_up_ranks();
 }

@@ -113,7 +113,7 @@ struct TrainJob {
 
 struct DistributeJob {
   std::int64_t workers = 1;
-  std::string backend = "auto";
+  enum class Backend { automatic, shared, gloo, mpi } backend = Backend::automatic;
   std::int64_t threads = 0;
   enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
   std::optional<Topology> topology{};  // none: one group of all workers

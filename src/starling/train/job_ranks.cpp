@@ -111,7 +111,8 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
 
 // This process as one rank of several.
 TrainResult train_process(Job job, const TrainOptions& options) {
-  const Processes others = join_processes(options.processes, job.distribute.backend, job.distribute.check);
+  const std::string backend = settings_json(DistributeJob::settings(), &job.distribute).at("backend");
+  const Processes others = join_processes(options.processes, backend, job.distribute.check);
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);

@@ -12,10 +12,10 @@ namespace starling {
 
 // Where a trainer of a job stands among others.
 struct RankPlace {
-  std::shared_ptr<RankStrategy> strategy{};             // null: it is alone
-  int threads = 0;                                      // for it
-  std::function<void(std::int64_t step)> stepped{};     // told after every step; null: nobody asks
-  std::function<void(std::string_view why)> failed{};   // told before the others can fail because of this one
+  std::shared_ptr<RankStrategy> strategy{};            // null: it is alone
+  int threads = 0;                                     // for it
+  std::function<void(std::int64_t step)> stepped{};    // told after every step; null: nobody asks
+  std::function<void(std::string_view why)> failed{};  // told before the others can fail because of this one
   int rank() const { return strategy ? strategy->rank() : 0; }
 };
 

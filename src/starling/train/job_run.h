@@ -30,8 +30,8 @@ struct TrainResult {
 };
 
 // Runs a job to its end: compiled steps over the global batch, by as many workers as the job says: threads of this
-// process, or, where it was started as one of several, those processes, all of which call this. Evaluation at the end of
-// each epoch; checkpoints there, every train.checkpoint_every steps and at the end. The run folder gets job.yaml,
+// process, or, where it was started as one of several, those processes, all of which call this. Evaluation at the end
+// of each epoch; checkpoints there, every train.checkpoint_every steps and at the end. The run folder gets job.yaml,
 // checkpoints/, summary.json and model/. A run that was stopped or killed goes on where its newest checkpoint stands,
 // to the same bits. Seeds the default random generator of this thread. A save that fails is told and training goes on;
 // a loss that is not finite throws, naming the step.

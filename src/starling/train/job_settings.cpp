@@ -68,20 +68,22 @@ Settings TrainJob::settings() {
 
 Settings DistributeJob::settings() {
   using J = DistributeJob;
-  return {setting("workers", &J::workers,
-                  "that share every batch: threads of this process, unless it was started as one of several, which "
-                  "are the workers then",
-                  {.min = 1, .max = 256}),
-          setting("backend", &J::backend, "what carries the bytes between processes: auto, shared, gloo, mpi"),
-          setting("threads", &J::threads, "of all workers of a host together; 0: as many as there are cores",
-                  {.min = 0, .max = 1024}),
-          choice("batch_norm", &J::batch_norm, {"local", "global"},
-                 "statistics of batch norms: of each worker's rows, or of all rows of the batch"),
-          setting("topology", &J::topology,
-                  "groups of workers, synchronous inside, the strategy between them; not given: one group"),
-          setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),
-          setting("hash_every", &J::hash_every, "steps between two comparisons of the workers' weights; 0: none",
-                  {.min = 0, .max = kMany})};
+  return {
+      setting("workers", &J::workers,
+              "that share every batch: threads of this process, unless it was started as one of several, which "
+              "are the workers then",
+              {.min = 1, .max = 256}),
+      choice("backend", &J::backend, {"auto", "shared", "gloo", "mpi"},
+             "what carries the bytes between processes; auto: memory inside a host, and what there is between them"),
+      setting("threads", &J::threads, "of all workers of a host together; 0: as many as there are cores",
+              {.min = 0, .max = 1024}),
+      choice("batch_norm", &J::batch_norm, {"local", "global"},
+             "statistics of batch norms: of each worker's rows, or of all rows of the batch"),
+      setting("topology", &J::topology,
+              "groups of workers, synchronous inside, the strategy between them; not given: one group"),
+      setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),
+      setting("hash_every", &J::hash_every, "steps between two comparisons of the workers' weights; 0: none",
+              {.min = 0, .max = kMany})};
 }
 
 }  // namespace starling

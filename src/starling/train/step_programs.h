@@ -26,8 +26,8 @@ struct StepOptions {
 
 // The compiled programs of one training step. Normally one program does everything: forward, backward, clipping,
 // update. With several batches a step one program adds the gradients of a batch and another makes the update. Whatever
-// callbacks ask for is done by further programs, compiled when they first ask. With a strategy of one rank a batch holds
-// the rows of this rank; strategies that exchange gradients do so between the two programs.
+// callbacks ask for is done by further programs, compiled when they first ask. With a strategy of one rank a batch
+// holds the rows of this rank; strategies that exchange gradients do so between the two programs.
 class StepPrograms {
  public:
   // The network and the optimizer must live as long.
@@ -93,7 +93,7 @@ class StepPrograms {
   double loss_sum_ = 0;
   std::int64_t step_ = 0;
   std::vector<NamedTensor> gradients_;  // of the step being exchanged
-  std::vector<Tensor> moved_;  // fields on the device of the network
+  std::vector<Tensor> moved_;           // fields on the device of the network
 };
 
 }  // namespace starling

@@ -46,14 +46,14 @@ struct TrainerOptions {
   // a network and an optimizer of its own, with the same options, and all call the same functions.
   std::shared_ptr<Strategy> strategy{};
   std::int64_t hash_every = 100;  // steps between two comparisons of the weights of all ranks; 0: none
-  StreamOptions stream{};                // of data that is shards without an index
-  LoaderOptions test_loader{};           // of evaluations; order and batch are set likewise
-  LoaderOptions loader{};                // batch, seed and start are set by the trainer
+  StreamOptions stream{};         // of data that is shards without an index
+  LoaderOptions test_loader{};    // of evaluations; order and batch are set likewise
+  LoaderOptions loader{};         // batch, seed and start are set by the trainer
 
   ProgressOptions progress{};
-  std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
+  std::function<bool()> stop{};                        // asked after every step; true: save and return. Null: never
   std::function<void(std::string_view why)> failed{};  // of ranks: told what this one throws before the others hear it
-  std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
+  std::ostream* explain = nullptr;                     // gets the compiled step's graph and explain() once it is built
   // What must be the same for a checkpoint to be gone on with, and how it is called: {"optimizer.lr", "0.05"}.
   std::map<std::string, std::string> identity{};
 };

@@ -149,6 +149,15 @@ TEST(GlooTransportJoining, AnInterfaceIsTakenByNameAndAnUnknownOneRefusedWithTho
   EXPECT_TRUE(says(errors[0], "got 'nonesuch'") && says(errors[0], "lo")) << errors[0];
 }
 
+TEST(GlooTransportJoining, AddressesMayBeOfTheNewerKind) {
+  const auto store = make_memory_store();
+  const auto errors = errors_of_threads(2, [&](int rank) {
+    exchange_all(*make_gloo_transport(store, {.rank = rank, .size = 2}, {.address = "::1"}), 10, 1);
+  });
+  if (says(errors[0], "expected an address of this host")) GTEST_SKIP() << "no IPv6 here";
+  expect_well(errors);
+}
+
 TEST(GlooTransportJoining, GroupsOfOtherNamesAndEpochsDoNotMeet) {
   const auto store = make_memory_store();
   expect_well(errors_of_threads(2, [&](int rank) {

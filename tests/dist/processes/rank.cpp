@@ -83,7 +83,7 @@ void run_all(Transport& transport) {
 void transports(World& world) {
   const auto transport = world.transport(0);
   run_all(*transport);
-  large_messages_cross(*transport);
+  if (transport->size() == 2) large_messages_cross(*transport);
 }
 
 // Nearly every message is longer than MPI is given at once.
@@ -169,12 +169,39 @@ void abort_and_go_on(World& world) {
   exchange_all(*again, 1000, 1);
 }
 
+// The first rank leaves in good order: who still waits for it is told so, and nobody else.
+void one_leaves(World& world) {
+  auto transport = world.transport(0);
+  exchange_all(*transport, 1000, 1);
+  if (transport->rank() == 0) return transport.reset();
+  std::this_thread::sleep_for(milliseconds(500));
+  if (transport->rank() == 1) {
+    Bytes data(1000);
+    try {
+      finish(*transport, {transport->recv(0, 2, data.data(), data.size())}, milliseconds(10'000));
+      fail("expected an error that names rank 0, got none");
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      check(text.find("rank 0 has left the group 'world'") != std::string::npos, "{}", text);
+    }
+  }
+}
+
+// One rank fails on its own while the others wait for it.
+void one_fails(World& world) {
+  const auto comm = world.comm(0);
+  set_thread_rank(comm->rank());
+  if (comm->rank() == 1) fail("out of paper");
+  comm->barrier().wait();
+}
+
 int run(const Arguments& arguments) {
   const std::map<std::string, std::function<void(World&)>> modes{
       {"transports", transports},       {"messages_in_parts", messages_in_parts},
       {"huge_messages", huge_messages}, {"communicators", communicators},
       {"lost_rank", lost_rank},         {"lost_in_a_collective", lost_in_a_collective},
-      {"abort", abort_and_go_on}};
+      {"abort", abort_and_go_on},       {"one_leaves", one_leaves},
+      {"one_fails", one_fails}};
   World world(arguments);
   if (!world.there()) return kSkipped;
   modes.at(arguments.text("mode", "transports"))(world);

@@ -13,6 +13,7 @@
 #include "starling/data/fashion_mnist.h"
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
+#include "starling/dist/comm/nccl_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/kernels/kernel_table.h"
@@ -58,7 +59,7 @@ void tell_cuda() {
   } else if (cuda_device_count() == 0) {
     line("CUDA", "built in, no GPU found (is the driver installed? nvidia-smi tells)");
   } else {
-    line("CUDA", fmt::format("built in, {} GPU(s)", cuda_device_count()));
+    line("CUDA", fmt::format("built in, {} GPU(s), {}", cuda_device_count(), has_nccl() ? "NCCL" : "no NCCL"));
   }
 }
 

@@ -21,7 +21,7 @@ struct Options {
   std::string backend;
   std::string address;
   std::string secret_file;
-  std::string ssh = "ssh";
+  std::string ssh = kSsh;
   int max_restarts = 0;
   double grace = 60;
   std::vector<std::string> command;
@@ -106,7 +106,6 @@ int run(const Options& options) {
   }
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
-  std::signal(SIGPIPE, SIG_IGN);  // a remote shell that is gone is seen otherwise
   return launch(launch_options).code;
 }
 

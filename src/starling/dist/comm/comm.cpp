@@ -11,9 +11,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-CommTime deadline_after(milliseconds time) {
+CommTime deadline_after(milliseconds time, CommTime now) {
   constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // keeps clock arithmetic far from overflow
-  return CommClock::now() + std::min(time, kLongest);
+  return now + std::min(time, kLongest);
 }
 
 std::int64_t total(std::span<const std::int64_t> counts) {
@@ -127,33 +127,35 @@ Work Comm::sum_shards(const void* send, std::int64_t shards, void* recv, std::in
 }
 
 std::unique_ptr<Comm> Comm::split(int color, int key, const CallOptions& options) {
-  const Call call =
-      prepare({.op = CommOp::split, .dtype = DType::i64, .count = 2, .color = color, .key = key}, options);
-  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()));
   const CommTime begin = CommClock::now();
+  const Call call =
+      prepare({.op = CommOp::split, .dtype = DType::i64, .count = 2, .color = color, .key = key}, options, begin);
+  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()), begin);
   auto part = make_part(call);
   log().finished(record, call.op, CommClock::now() - begin);
   return part;
 }
 
-Call Comm::prepare(Call call, const CallOptions& options) {
+Call Comm::prepare(Call call, const CallOptions& options, CommTime now) {
   check_call(call, group_);
   call.name = options.name;
-  call.deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : group_.deadline);
+  call.deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : group_.deadline, now);
   call.sequence = log().next_sequence(call.op, call.peer);
   return call;
 }
 
 Work Comm::submit(Call call, const CallOptions& options) {
-  call = prepare(call, options);
-  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()));
+  const CommTime now = CommClock::now();
+  call = prepare(call, options, now);
+  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()), now);
   return Work(*this, start(call), call.deadline, record);
 }
 
 bool Comm::finish(const Work& work, CommTime deadline) {
   const CommTime begin = CommClock::now();
   if (!await(work.ticket_, deadline)) return false;
-  log().finished(work.record_, work.ticket_.op, CommClock::now() - begin);
+  const CommTime end = CommClock::now();
+  log().finished(work.record_, work.ticket_.op, end - begin, end);
   return true;
 }
 
@@ -177,6 +179,8 @@ void Work::wait_until(CommTime deadline) const {
   if (comm_ != nullptr && !comm_->finish(*this, deadline)) comm_->expire(ticket_);
 }
 
-bool Work::wait_for(milliseconds time) const { return comm_ == nullptr || comm_->finish(*this, deadline_after(time)); }
+bool Work::wait_for(milliseconds time) const {
+  return comm_ == nullptr || comm_->finish(*this, deadline_after(time, CommClock::now()));
+}
 
 }  // namespace starling

@@ -56,8 +56,8 @@ class Comm {
   const Journal& journal() const { return *journal_; }  // counters and flight recorder
   virtual CommCapabilities capabilities() const = 0;
 
-  // Memory of this rank that the others can reach: collectives whose buffers all lie in it copy nothing on the way. Null
-  // where a backend has none. What it gives outlives the communicator.
+  // Memory of this rank that the others can reach: collectives whose buffers all lie in it copy nothing on the way.
+  // Null where a backend has none. What it gives outlives the communicator.
   virtual std::shared_ptr<Allocator> arena() const { return nullptr; }
 
   Work broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options = {});
@@ -153,7 +153,7 @@ class Comm {
   Work submit(Call call, const CallOptions& options);
   bool finish(const Work& work, CommTime deadline);
   bool test(const Work& work);
-  Call prepare(Call call, const CallOptions& options);
+  Call prepare(Call call, const CallOptions& options, CommTime now);
 
   CommGroup group_;
   std::shared_ptr<Journal> journal_;

@@ -25,24 +25,24 @@ std::uint64_t Journal::last_sequence(CommOp op, int peer) const {
   return collectives_;
 }
 
-std::uint64_t Journal::started(const Fingerprint& fingerprint) {
+std::uint64_t Journal::started(const Fingerprint& fingerprint, CommTime now) {
   std::scoped_lock lock(mutex_);
   ++counters_[static_cast<std::size_t>(fingerprint.op)].calls;
   Record& record = records_[records_made_ % kRecords];
   record.fingerprint = fingerprint;
-  record.start = CommClock::now();
+  record.start = now;
   record.ended = false;
   return records_made_++;
 }
 
-void Journal::finished(std::uint64_t number, CommOp op, std::chrono::nanoseconds waited) {
+void Journal::finished(std::uint64_t number, CommOp op, std::chrono::nanoseconds waited, CommTime now) {
   std::scoped_lock lock(mutex_);
   counters_[static_cast<std::size_t>(op)].wait_ns += static_cast<std::uint64_t>(waited.count());
   if (number + kRecords < records_made_) return;  // its line has been taken by a later one
   Record& record = records_[number % kRecords];
   if (record.ended) return;
   record.ended = true;
-  record.end = CommClock::now();
+  record.end = now;
   if (!is_point_to_point(op)) last_finished_ = std::max(last_finished_, record.fingerprint.sequence);
 }
 

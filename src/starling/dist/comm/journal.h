@@ -42,9 +42,9 @@ class Journal {
   std::uint64_t next_sequence(CommOp op, int peer);
   std::uint64_t last_sequence(CommOp op, int peer) const;
 
-  // Notes a call and returns its record for finished().
-  std::uint64_t started(const Fingerprint& fingerprint);
-  void finished(std::uint64_t record, CommOp op, std::chrono::nanoseconds waited);
+  // Notes a call and returns its record for finished(). now: where the caller has just looked at the clock.
+  std::uint64_t started(const Fingerprint& fingerprint, CommTime now = CommClock::now());
+  void finished(std::uint64_t record, CommOp op, std::chrono::nanoseconds waited, CommTime now = CommClock::now());
   void moved(CommOp op, const Traffic& traffic);
 
   OpCounters counters(CommOp op) const;

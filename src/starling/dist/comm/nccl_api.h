@@ -8,7 +8,8 @@
 namespace starling {
 
 // What the nccl backend asks of NCCL and of the CUDA runtime: a table of functions, so that its logic is compiled and
-// tested where there is neither. Handles are opaque, numbers are NCCL's own. nccl/cuda/nccl_binding.cpp fills the table.
+// tested where there is neither. Handles are opaque, numbers are NCCL's own. nccl/cuda/nccl_binding.cpp fills the
+// table.
 using NcclHandle = void*;    // ncclComm_t
 using DeviceStream = void*;  // cudaStream_t; null: the default stream
 using DeviceEvent = void*;   // cudaEvent_t

@@ -53,6 +53,8 @@ class Submission {
       case CommOp::reduce_scatter: return call_.counts.empty() ? reduce_scatter() : reduce_pieces();
       case CommOp::all_gather: return call_.counts.empty() ? all_gather() : broadcast_pieces();
       case CommOp::all_to_all: return all_to_all();
+      case CommOp::gather: return gather();
+      case CommOp::scatter: return scatter();
       case CommOp::barrier: return barrier();
       case CommOp::send: return send(call_.send, call_.count, call_.peer);
       case CommOp::recv: return recv(call_.recv, call_.count, call_.peer);
@@ -134,6 +136,21 @@ class Submission {
       if (!ok(result)) return result;
     }
     return NcclResult::success;
+  }
+
+  // The root's own piece goes the same way as the others'.
+  NcclResult gather() {
+    NcclResult result = send(call_.send, piece_length(call_, place_.rank), call_.peer);
+    if (!ok(result) || place_.rank != call_.peer) return result;
+    return for_pieces(
+        [&](int from, std::int64_t offset, std::int64_t count) { return recv(recv_at(offset), count, from); });
+  }
+
+  NcclResult scatter() {
+    NcclResult result = recv(call_.recv, piece_length(call_, place_.rank), call_.peer);
+    if (!ok(result) || place_.rank != call_.peer) return result;
+    return for_pieces(
+        [&](int to, std::int64_t offset, std::int64_t count) { return send(send_at(offset), count, to); });
   }
 
   NcclResult barrier() {

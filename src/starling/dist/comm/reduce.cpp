@@ -98,7 +98,10 @@ void divide(A* values, std::int64_t count, std::size_t divisor) {
 template <class T, class Combine>
 void accumulate(std::span<const void* const> sources, std::int64_t offset, std::int64_t count, bool mean, T* out) {
   using A = typename AccumulatorOf<T>::Type;
-  std::array<A, kReduceBlock> acc;
+  constexpr bool kInResult = std::is_same_v<A, T>;  // nothing to round at the end: no buffer beside the result
+  std::array<A, kInResult ? 1 : kReduceBlock> own;
+  A* acc = own.data();
+  if constexpr (kInResult) acc = out;
   const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]) + offset; };
   const T *first = source(0), *second = source(1);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -109,9 +112,11 @@ void accumulate(std::span<const void* const> sources, std::int64_t offset, std::
     for (std::int64_t i = 0; i < count; ++i) acc[i] = Combine::combine(acc[i], value(b[i]));
   }
   if constexpr (std::is_floating_point_v<A>) {
-    if (mean) divide<A>(acc.data(), count, sources.size());
+    if (mean) divide<A>(acc, count, sources.size());
   }
-  for (std::int64_t i = 0; i < count; ++i) out[i] = result<T>(acc[i]);
+  if constexpr (!kInResult) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = result<T>(acc[i]);
+  }
 }
 
 template <class T>

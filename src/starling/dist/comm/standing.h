@@ -16,8 +16,7 @@ class Journal;
 struct Standing {
   enum class State : std::uint8_t {
     unknown,  // it has said nothing, or nothing has arrived
-    busy,     // it may make calls
-    waiting,  // every thread of it that makes calls waits, for this call, without a way back
+    waiting,  // it waited for this call, and could make no other before that had ended
     left      // it makes no more calls
   };
 
@@ -34,8 +33,9 @@ Standing standing_of(const Journal& journal, Standing::State state, int world);
 // Whether rank `other`, as it stands, has not made its part of what the rank `waiter` waits for.
 bool lacks(std::span<const Standing> standings, int other, int waiter);
 
-// The ranks that wait in vain: each for one that has left, or for one that waits in vain itself. Sound also where
-// standings are older than the truth, because ranks wait for calls that were made before.
+// The ranks that wait in vain: each for one that has left, or for one that waits in vain itself. Standings may be older
+// than the truth: no rank is named whose wait has ended or will. Of those named, take the one whose call ended first;
+// the rank that it lacked had to make that call while it stood waiting for its own, which ended later.
 std::vector<int> hopeless(std::span<const Standing> standings);
 
 // rank 0 waits for all_reduce(sum) f32 x 10 'w' #5; rank 1 waits for recv f32 x 4 from rank 0 #1; rank 2 has left after

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "starling/dist/launch/rank_watch.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/socket.h"
@@ -9,6 +11,20 @@
 
 namespace starling {
 namespace {
+
+constexpr int kNoConnection = 255;  // what ssh ends with when it is not the program's own
+
+// Readers of our output and remote shells may go before us, which the writes themselves tell.
+class IgnoringPipeSignals {
+ public:
+  IgnoringPipeSignals() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+  ~IgnoringPipeSignals() { std::signal(SIGPIPE, before_); }
+  IgnoringPipeSignals(const IgnoringPipeSignals&) = delete;
+  IgnoringPipeSignals& operator=(const IgnoringPipeSignals&) = delete;
+
+ private:
+  void (*before_)(int);
+};
 
 // Where the ranks meet: what was asked for; else this host's name when there are other hosts; else loopback.
 HostPort rendezvous(const LaunchOptions& options) {
@@ -45,11 +61,14 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
 
 std::string RankEnd::text() const {
   const std::string when = step ? fmt::format(" after step {}", *step) : "";
-  return fmt::format("rank {} (pid {} on {}) {}{}", seat.rank, pid, seat.host, describe(exit), when);
+  if (!seat.remote) return fmt::format("rank {} (pid {} on {}) {}{}", seat.rank, pid, seat.host, describe(exit), when);
+  const bool cut = exit.code == kNoConnection;
+  return fmt::format("rank {} (on {}) {}{}", seat.rank, seat.host, cut ? "lost its connection" : describe(exit), when);
 }
 
 LaunchEnd launch(const LaunchOptions& options) {
   check(!options.seats.empty() && !options.argv.empty(), "[launch] expected a program and at least one rank, got none");
+  const IgnoringPipeSignals ignoring;
   Console output(options.output), error(options.error);
   const HostPort place = rendezvous(options);
   const std::string secret = options.secret.empty() ? make_secret() : options.secret;

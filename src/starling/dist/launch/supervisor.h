@@ -11,6 +11,8 @@
 
 namespace starling {
 
+inline constexpr const char* kSsh = "ssh -o BatchMode=yes";
+
 struct LaunchOptions {
   std::vector<std::string> argv{};        // what every rank runs
   std::vector<std::string> again_argv{};  // what it runs after a restart; empty: the same
@@ -18,7 +20,9 @@ struct LaunchOptions {
   std::string address{};                  // host or host:port of the rendezvous; empty: loopback
   std::string secret{};                   // empty: a fresh one
   std::string backend{};                  // for STARLING_BACKEND; empty: the ranks' own choice
-  std::string ssh = "ssh";                // starts ranks on other hosts: CMD host 'exec /bin/sh', script on stdin
+  // Starts ranks on other hosts: CMD host 'exec /bin/sh', script on stdin. It runs in the background of the terminal,
+  // so it must not ask for anything.
+  std::string ssh = kSsh;
   int max_restarts = 0;
   std::chrono::milliseconds kill_after{4'000};    // from SIGTERM to SIGKILL, once a rank has failed
   std::chrono::milliseconds stop_within{60'000};  // the same once a stop was asked for: ranks save their state first
@@ -42,7 +46,7 @@ struct RankEnd {
   std::optional<std::int64_t> step{};     // the last it told
   std::vector<std::string> last_words{};  // the end of its stderr
 
-  // "rank 1 (pid 4711 on host) was killed by SIGKILL after step 37"
+  // "rank 1 (pid 4711 on host) was killed by SIGKILL after step 37"; of remote ranks the process is not known
   std::string text() const;
 };
 

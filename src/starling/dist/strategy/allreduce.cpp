@@ -1,5 +1,7 @@
 #include "starling/dist/strategy/allreduce.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/dist/strategy/rank_program.h"
 
@@ -39,7 +41,10 @@ Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
   return {setting("deterministic", &O::deterministic,
                   "the same bits for any number of workers: gradients of logical shards are added in shard order"),
-          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096})};
+          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
+          setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
+          setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
+                  {.min = 0, .max = 4096})};
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
@@ -52,7 +57,12 @@ std::string AllReduce::name() const {
   return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
 }
 
-std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container, const BuildOptions& build) {
+std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container,
+                                          const BuildOptions& options) {
+  BuildOptions build = options;
+  build.overlap = options.overlap && options_.overlap;
+  build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
+  build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
   return std::make_unique<AllReduceProgram>(
       shared_comm(), global, container, build,
       RankProgramOptions{.comm = &comm(),
@@ -67,11 +77,16 @@ void AllReduce::after_update(std::int64_t /*step*/, double weight) {
 }
 
 std::vector<LawCounter> AllReduce::counters() const {
-  const OpCounters reduced = comm().journal().counters(CommOp::all_reduce);
+  std::uint64_t calls = 0, bytes = 0;
+  for (const CommOp op : {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather}) {
+    const OpCounters one = comm().journal().counters(op);
+    calls += one.calls;
+    bytes += one.bytes_sent;
+  }
   return {{"steps", static_cast<double>(steps_)},
           {"samples", samples_},
-          {"reductions", static_cast<double>(reduced.calls)},
-          {"reduced_bytes_sent", static_cast<double>(reduced.bytes_sent)}};
+          {"reductions", static_cast<double>(calls)},
+          {"reduced_bytes_sent", static_cast<double>(bytes)}};
 }
 
 }  // namespace starling

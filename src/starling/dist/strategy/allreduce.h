@@ -10,6 +10,8 @@ struct AllReduceOptions {
   // program with one thread, and their gradients are added in shard order. Costs speed.
   bool deterministic = false;
   std::int64_t shards = 12;
+  bool overlap = true;                // off: reductions wait their turn after what made them, and nothing hides them
+  double bucket_mb = 25;              // of small gradients that are reduced together
   int threads = 0;                    // of this rank; 0: as many as the program is built with
   std::string shard_order = "shard";  // "tree" adds per worker first: a control that loses the property
   static Settings settings();

@@ -5,6 +5,8 @@
 
 namespace starling {
 
+class GradientDesk;
+
 struct BackupWorkersOptions {
   std::int64_t backups = 1;  // workers that a step need not wait for
   double quorum = 0;         // > 0: instead, the share of the workers that a step waits for (Project Adam: 0.75)
@@ -40,14 +42,13 @@ class BackupWorkers final : public RankStrategy {
   std::vector<int> contributors(std::int64_t step) const;
 
  private:
-  struct Desk;  // rank 0's
-  struct Seat;  // of the others
+  struct Seat;
 
   BackupWorkersOptions options_;
   int needed_ = 1;
   std::vector<NamedTensor> buffers_;
-  std::unique_ptr<Desk> desk_;
-  std::unique_ptr<Seat> seat_;
+  std::unique_ptr<GradientDesk> desk_;  // on rank 0
+  std::unique_ptr<Seat> seat_;          // on the others
   std::int64_t exchanged_ = 0, skipped_ = 0;
 };
 

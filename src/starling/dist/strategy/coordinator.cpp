@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/parallel.h"
 
 namespace starling {
 namespace {
@@ -141,6 +142,7 @@ bool Coordinator::advance(int worker) {
 
 void Coordinator::serve() {
   set_thread_rank(0);
+  const ThreadScope alone(1);  // the ranks need the cores
   try {
     std::chrono::microseconds pause = kShortestPause;
     while (open()) {

@@ -32,8 +32,7 @@ class RankProgram {
   Piece rows(std::int64_t size) const { return rows_of(size, context_); }
   bool splits_input(std::size_t i) const { return i < context_.inputs.size() && context_.inputs[i].is_split(); }
   bool splits_output(std::size_t i) const { return split_outputs_[i]; }
-  // Of the rows that a batch of so many gives to this rank; throws where the input has others.
-  void expect_rows(std::span<const Tensor> inputs) const;
+  void expect_rows(std::span<const Tensor> inputs) const;  // throws where an input is not this rank's rows
 
   const Graph& graph() const { return instance_->executable().graph(); }
   const Executable& executable() const { return instance_->executable(); }
@@ -50,8 +49,7 @@ class RankProgram {
   std::vector<bool> split_outputs_;
 };
 
-// A strategy that keeps as many threads as it was told for each of `ranks` ranks of this process; 0: those of the build
-// shared out evenly.
+// Threads of one of `ranks` ranks in this process: as many as were asked for; 0: those of the build, shared out evenly.
 int threads_each(int asked, int ranks, const BuildOptions& build);
 
 }  // namespace starling

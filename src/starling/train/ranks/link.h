@@ -36,13 +36,13 @@ class RankLink {
   std::size_t outstanding() const { return notes_.size(); }
   std::vector<StepNote> take();
 
-  std::vector<std::int64_t> gather(std::int64_t own);      // in the order of the ranks
+  std::vector<std::int64_t> gather(std::int64_t own);       // in the order of the ranks
   std::vector<std::string> gather(const std::string& own);  // likewise
   // Rows of all ranks, which have so many each, in the order of the ranks.
   void gather_rows(const void* own, void* all, std::vector<std::int64_t> rows, std::int64_t row_bytes);
-  std::string broadcast(std::string text);                 // rank 0's
-  void broadcast(std::span<const NamedTensor> tensors);    // rank 0's values, into all
-  void meet();                                             // however long it takes the last one to come
+  std::string broadcast(std::string text);               // rank 0's
+  void broadcast(std::span<const NamedTensor> tensors);  // rank 0's values, into all
+  void meet();                                           // however long it takes the last one to come
 
   // Rank 0's checkpoint on all ranks, or that there is none.
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);

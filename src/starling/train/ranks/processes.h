@@ -25,9 +25,9 @@ bool among_processes(const ProcessFlags& flags);
 struct Processes {
   std::shared_ptr<const void> world{};  // goes last
   std::shared_ptr<Comm> comm{};
-  int here = 1;                                            // of them on this host
-  std::function<void(std::int64_t step)> stepped{};        // tells whoever watches them how far this one is
-  std::function<void(std::string_view why)> failed{};      // and that it has failed, before the others do
+  int here = 1;                                        // of them on this host
+  std::function<void(std::int64_t step)> stepped{};    // tells whoever watches them how far this one is
+  std::function<void(std::string_view why)> failed{};  // and that it has failed, before the others do
 };
 
 // `backend`: auto or by name; `check`: compare what ranks ask of each other.

@@ -9,10 +9,10 @@ namespace starling {
 
 // What one rank has done and waited for since its run began.
 struct RankStats {
-  std::int64_t samples = 0;     // of its own rows
-  double seconds = 0;           // of steps
-  double data_wait = 0;         // of these, for data
-  std::uint64_t sent = 0;       // bytes that its strategy's exchanges put on the way
+  std::int64_t samples = 0;  // of its own rows
+  double seconds = 0;        // of steps
+  double data_wait = 0;      // of these, for data
+  std::uint64_t sent = 0;    // bytes that its strategy's exchanges put on the way
   std::uint64_t received = 0;
   std::array<double, kCommOpCount> wait{};  // seconds inside each kind of operation
 
@@ -30,7 +30,7 @@ struct StepNote {
   std::int64_t step = 0;  // done
   double loss = 0;        // loss · weight of its rows; 0 where the program knows the loss of all
   double weight = 0;
-  double clock = 0;       // seconds since the run began, by its own clock
+  double clock = 0;               // seconds since the run began, by its own clock
   std::uint32_t interrupted = 0;  // it was asked to save and leave
   std::uint32_t ended = 0;        // a callback there has ended the run
   std::uint32_t not_finite = 0;   // its loss was not

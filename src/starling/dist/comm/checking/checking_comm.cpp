@@ -82,7 +82,6 @@ class CheckingComm final : public Comm {
     verify(number);
     watch_.tell_waiting({check.own});
     auto part = Comm::make_part(*inner_, call);
-    watch_.tell_busy();
     return part ? make_checking_with(std::move(part), options_) : nullptr;
   }
 

@@ -22,20 +22,15 @@ bool Watch::wait(const Subject& subject, CommTime deadline, FunctionRef<bool(Com
   tell_waiting(subject);
   while (true) {
     const CommTime next = CommClock::now() + kPeriod;
-    if (await(std::min(deadline, next))) break;
+    if (await(std::min(deadline, next))) return true;
     const std::string why = look_around(subject);
     if (!why.empty()) {
       // Ranks also leave because the group broke: then this throws, and tells why.
-      if (await(CommClock::now())) break;
+      if (await(CommClock::now())) return true;
       hopeless(why);
     }
-    if (deadline <= next) {
-      tell_busy();
-      return false;
-    }
+    if (deadline <= next) return false;
   }
-  tell_busy();
-  return true;
 }
 
 bool Watch::look(const Subject& subject, CommTime since, FunctionRef<bool()> poll,
@@ -53,8 +48,6 @@ void Watch::tell_waiting(const Subject& subject) {
   if (!subject.for_good || many_callers_.load() || caller_.load() != std::this_thread::get_id()) return;
   comm_.tell(own(subject));
 }
-
-void Watch::tell_busy() { comm_.tell(standing_of(comm_.journal(), Standing::State::busy, comm_.size())); }
 
 Standing Watch::own(const Subject& subject) const {
   Standing standing = standing_of(comm_.journal(), Standing::State::waiting, comm_.size());

@@ -12,8 +12,9 @@ namespace starling {
 // Notices waits that cannot end, on behalf of one rank of a group: while a wait lasts, the rank tells the others what
 // it waits for and looks at what they wait for. Does nothing before a wait has lasted kPatience.
 //
-// A rank tells that it waits only while a single thread has made all its calls: another one might still make the call
-// that the others wait for.
+// What a rank has told stands until it tells something else, also when that wait is long over: standing.h says why no
+// harm comes of it. A rank tells that it waits only while a single thread has made all its calls: another one might
+// still make the call that the others wait for.
 class Watch {
  public:
   static constexpr std::chrono::milliseconds kPatience{150};
@@ -44,9 +45,8 @@ class Watch {
   bool look(const Subject& subject, CommTime since, FunctionRef<bool()> poll,
             FunctionRef<void(const std::string&)> hopeless);
 
-  // Around a wait that looks after itself: the others shall know of it.
+  // Before a wait that looks after itself: the others shall know of it.
   void tell_waiting(const Subject& subject);
-  void tell_busy();
 
  private:
   std::string look_around(const Subject& subject);

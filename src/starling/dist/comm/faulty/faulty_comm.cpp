@@ -28,12 +28,17 @@ std::size_t bytes_received(const Call& call, int rank, int world) {
   const std::size_t size = size_of(call.dtype);
   const auto piece = [&] { return static_cast<std::size_t>(piece_length(call, rank)) * size; };
   switch (call.op) {
-    case CommOp::reduce_scatter: return piece();
+    case CommOp::reduce_scatter:
+    case CommOp::scatter: return piece();
+    case CommOp::gather:
+      if (call.peer != rank) return 0;
+      break;
     case CommOp::barrier:
     case CommOp::split:
     case CommOp::send: return 0;
-    default: return static_cast<std::size_t>(whole_length(call, world)) * size;
+    default: break;
   }
+  return static_cast<std::size_t>(whole_length(call, world)) * size;
 }
 
 class FaultyComm final : public Comm {

@@ -53,9 +53,8 @@ void Collectives::post(const Call& call, const Fingerprint& print) {
   op.call.name = {};
   op.way = Way::unknown;
   op.arrived = 0;
-  op.pieces = std::make_unique<Pieces>(
-      op.call, rank_, size_,
-      call.op == CommOp::sum_shards ? std::span<const std::uint32_t>(op.shards) : std::span<const std::uint32_t>());
+  const bool sharded = call.op == CommOp::sum_shards;
+  op.pieces.emplace(op.call, rank_, size_, op.operands, std::span(op.shards).first(sharded ? op.shards.size() : 0));
   SharedPost& post = block_.post(sequence, rank_);
   post.fingerprint = print;
   post.color = call.color;

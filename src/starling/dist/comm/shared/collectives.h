@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "starling/dist/comm/shared/group_block.h"
@@ -42,7 +43,8 @@ class Collectives {
     std::vector<std::int64_t> counts;
     std::vector<std::uint32_t> shards;
     std::vector<Pieces::Source> sources;
-    std::unique_ptr<Pieces> pieces;
+    std::vector<const void*> operands;
+    std::optional<Pieces> pieces;
     Way way = Way::over;
     BufferPlace source = BufferPlace::nowhere;  // own
     int arrived = 0;                            // ranks below this have

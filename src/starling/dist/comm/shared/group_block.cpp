@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "starling/dist/comm/standing.h"
+
 namespace starling {
 
 struct GroupBlock::Layout {
-  std::size_t flags, claims, arrivals, posts, pairs, messages, in_slot, staging, results, message_inline,
+  std::size_t flags, claims, arrivals, posts, pairs, standings, messages, in_slot, staging, results, message_inline,
       message_chunks, end;
 
   explicit Layout(int ranks) {
@@ -23,6 +25,7 @@ struct GroupBlock::Layout {
     arrivals = next(kSharedSlots * size * sizeof(Arrival), kLine);
     posts = next(kSharedSlots * size * sizeof(SharedPost), kLine);
     pairs = next(size * size * sizeof(PairFlags), kLine);
+    standings = next(size * standing_bytes(ranks), kLine);
     // Sparse from here on: pages of it exist once they have been used.
     messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
     in_slot = next(kSharedSlots * size * kInlineBytes, kPage);
@@ -56,6 +59,7 @@ GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
   make_all(block.arrivals_, kSharedSlots * ranks);
   make_all(block.posts_, kSharedSlots * ranks);
   make_all(block.pairs_, ranks * ranks);
+  std::fill_n(block.standings_, ranks * standing_bytes(size), std::byte{0});
   return block;
 }
 
@@ -68,11 +72,17 @@ GroupBlock::GroupBlock(std::byte* data)
   posts_ = reinterpret_cast<SharedPost*>(data + layout.posts);
   pairs_ = reinterpret_cast<PairFlags*>(data + layout.pairs);
   messages_ = reinterpret_cast<MessagePost*>(data + layout.messages);
+  standings_ = data + layout.standings;
   inline_ = data + layout.in_slot;
   staging_ = data + layout.staging;
   results_ = data + layout.results;
   message_inline_ = data + layout.message_inline;
   message_chunks_ = data + layout.message_chunks;
+}
+
+std::span<std::byte> GroupBlock::standing(int rank) const {
+  const std::size_t bytes = standing_bytes(size_);
+  return {standings_ + static_cast<std::size_t>(rank) * bytes, bytes};
 }
 
 std::byte* GroupBlock::staging(int rank, std::uint64_t chunk) const {

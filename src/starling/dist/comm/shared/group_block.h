@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "starling/dist/comm/fingerprint.h"
@@ -56,6 +57,7 @@ struct RankFlags {
   alignas(64) std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> started{0};
   std::atomic<std::uint32_t> left{0};
+  std::atomic<std::uint32_t> telling{0};  // whoever reads or writes the rank's standing holds it, for a moment
   std::uint32_t world_rank = 0;
   // Chunks of the group's stream that this rank has staged, reduced its share of, and taken what it wanted of.
   alignas(64) std::atomic<std::uint64_t> staged{0};
@@ -101,6 +103,8 @@ class GroupBlock {
   std::byte* staging(int rank, std::uint64_t chunk) const;
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
 
+  std::span<std::byte> standing(int rank) const;  // as bytes
+
   PairFlags& pair(int from, int to) const { return pairs_[index(from, to)]; }
   // side 0: of the sender, 1: of the receiver
   MessagePost& message(int from, int to, int side, std::uint64_t sequence) const;
@@ -123,7 +127,7 @@ class GroupBlock {
   SharedPost* posts_;
   PairFlags* pairs_;
   MessagePost* messages_;
-  std::byte *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
+  std::byte *standings_, *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
 };
 
 }  // namespace starling

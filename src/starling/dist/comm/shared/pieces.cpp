@@ -47,8 +47,14 @@ std::size_t Pieces::target_bytes(const Call& call, int rank, int world) {
   }
 }
 
-Pieces::Pieces(const Call& call, int rank, int world, std::span<const std::uint32_t> shards)
-    : call_(call), rank_(rank), world_(world), shards_(shards), size_(static_cast<std::int64_t>(size_of(call.dtype))) {}
+Pieces::Pieces(const Call& call, int rank, int world, std::vector<const void*>& operands,
+               std::span<const std::uint32_t> shards)
+    : call_(call),
+      rank_(rank),
+      world_(world),
+      shards_(shards),
+      size_(static_cast<std::int64_t>(size_of(call.dtype))),
+      operands_(operands) {}
 
 bool Pieces::personal() const {
   return call_.op == CommOp::reduce_scatter || call_.op == CommOp::all_to_all || call_.op == CommOp::scatter;

@@ -14,8 +14,9 @@ namespace starling {
 // Sums are in two phases when they are cut: each rank reduces its share of the part, then takes the others' shares.
 class Pieces {
  public:
-  // counts of the call are referred to. shards: of each rank, for sum_shards only.
-  Pieces(const Call& call, int rank, int world, std::span<const std::uint32_t> shards);
+  // All are referred to. operands: room to work in. shards: of each rank, for sum_shards only.
+  Pieces(const Call& call, int rank, int world, std::vector<const void*>& operands,
+         std::span<const std::uint32_t> shards);
 
   // Bytes that rank brings and gets; 0 where nobody looks at its buffer.
   static std::size_t source_bytes(const Call& call, int rank, int world);
@@ -65,7 +66,7 @@ class Pieces {
   std::span<const std::uint32_t> shards_;
   const std::int64_t size_;
   std::int64_t width_ = 0;
-  mutable std::vector<const void*> operands_;
+  std::vector<const void*>& operands_;
 };
 
 }  // namespace starling

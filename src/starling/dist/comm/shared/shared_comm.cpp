@@ -23,13 +23,16 @@ class SharedComm final : public Comm {
             .sum_shards = true,
             .rank_ordered = true,
             .deterministic = true,
-            .survives_loss = true};
+            .survives_loss = true,
+            .checks_calls = true};
   }
   std::shared_ptr<Allocator> arena() const override { return shared_->world().arena(); }
 
   void abort(std::string_view reason) override {
     shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
+  void tell(const Standing& standing) override { shared_->tell(standing); }
+  Standing heard(int rank) override { return shared_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

@@ -200,6 +200,38 @@ std::uint64_t SharedGroup::oldest_collective() {
   return collectives_.unfinished();
 }
 
+namespace {
+
+// Holds a flag that is free within moments, unless its holder died.
+class Moment {
+ public:
+  explicit Moment(std::atomic<std::uint32_t>& flag) : flag_(flag) {
+    for (int i = 0; i < 10'000 && !held_; ++i) held_ = flag_.exchange(1, std::memory_order_acquire) == 0;
+  }
+  ~Moment() {
+    if (held_) flag_.store(0, std::memory_order_release);
+  }
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  std::atomic<std::uint32_t>& flag_;
+  bool held_ = false;
+};
+
+}  // namespace
+
+void SharedGroup::tell(const Standing& standing) {
+  const Moment moment(block_.flags(rank_).telling);
+  if (moment.held()) write_standing(standing, block_.standing(rank_));
+}
+
+Standing SharedGroup::heard(int rank) const {
+  const Moment moment(block_.flags(rank).telling);
+  return moment.held() ? read_standing(block_.standing(rank), size_) : Standing{};
+}
+
 void SharedGroup::leave(const Journal& journal) {
   const auto leaves = [&](const Ticket& last) {
     if (last.sequence == 0 || world_->broken() || done(last)) return;

@@ -3,6 +3,7 @@
 #include "starling/dist/comm/journal.h"
 #include "starling/dist/comm/shared/collectives.h"
 #include "starling/dist/comm/shared/messages.h"
+#include "starling/dist/comm/standing.h"
 
 namespace starling {
 
@@ -32,6 +33,9 @@ class SharedGroup final : public Mover {
 
   // The rank makes no more calls. What it left unfinished breaks the world; later calls that need it do, too.
   void leave(const Journal& journal);
+
+  void tell(const Standing& standing);
+  Standing heard(int rank) const;
 
   SharedWorld& world() { return *world_; }
   std::string describe_call(const Ticket& ticket) const;

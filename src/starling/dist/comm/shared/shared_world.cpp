@@ -210,8 +210,11 @@ std::uint64_t layout_of_this_build() {
   return hash;
 }
 
-std::size_t memory_of_the_machine() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+// No rank can ever hold more than the machine has; and addresses are limited, too.
+std::size_t largest_arena(std::size_t ranks) {
+  constexpr std::size_t kAddresses = std::size_t{1} << 45;
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
+  return std::min(pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), kAddresses / ranks);
 }
 
 }  // namespace
@@ -222,7 +225,7 @@ std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, st
   const std::size_t arenas = rounded_up(group + GroupBlock::bytes(world), kHuge);
   // The parts of the group have their blocks in the arenas, too.
   const std::size_t each =
-      rounded_up((arena_bytes > 0 ? arena_bytes : memory_of_the_machine()) + 4 * GroupBlock::bytes(world), kHuge);
+      rounded_up((arena_bytes > 0 ? arena_bytes : largest_arena(ranks)) + 4 * GroupBlock::bytes(world), kHuge);
   auto mapping = Mapping::create(arenas + ranks * each);
   for (int r = 0; r < world; ++r) std::construct_at(records_in(*mapping) + r);
   const GroupBlock ranks_block = GroupBlock::make(mapping->data() + group, world, label);

@@ -59,16 +59,17 @@ class SharedWorld {
   // broken; false: not by the deadline. Looks after dead ranks meanwhile; before every sleep calls look().
   template <class Done, class Look>
   bool wait(Done done, Look look, CommTime deadline) {
-    CommTime checked = CommClock::now();
-    for (;;) {
-      if (spin(done)) return true;
+    if (spin(done)) return true;
+    for (CommTime checked = CommClock::now();;) {
       look();
       const CommTime now = CommClock::now();
       if (now >= deadline) return false;
       sleep(done, deadline - now);
-      if (now - checked < kLivenessCheck) continue;
-      check_peers();
-      checked = now;
+      if (now - checked >= kLivenessCheck) {
+        check_peers();
+        checked = now;
+      }
+      if (spin(done)) return true;
     }
   }
 

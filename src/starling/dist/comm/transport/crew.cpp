@@ -49,14 +49,22 @@ void Crew::pump() {
     inbox_.clear();
   }
   bool some_ended = false;
-  try {
-    std::erase_if(active_, [&](Operation* operation) {
-      const bool ended = !broken() && operation->advance(*transport_, pool_);
+  std::string failure;
+  std::vector<std::string> failed;  // what the failure hits here: all of it, for the user knows some of it by name
+  std::erase_if(active_, [&](Operation* operation) {
+    if (broken()) return false;
+    try {
+      const bool ended = operation->advance(*transport_, pool_);
       some_ended = some_ended || ended;
       return ended;
-    });
-  } catch (const Error& error) {
-    break_with(words_of(error));
+    } catch (const Error& error) {
+      if (failed.empty()) failure = words_of(error);
+      failed.push_back(describe(operation->print()));
+      return false;
+    }
+  });
+  if (!failed.empty()) {
+    break_with(fmt::format("rank {} in {}: {}", transport_->rank(), fmt::join(failed, ", "), failure));
   }
   if (!some_ended) return;
   { std::scoped_lock lock(state_); }  // a waiter is either before its test or asleep
@@ -85,8 +93,8 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
       drain();
       return operation.ended(sequence) ? Outcome::ended : Outcome::broken;
     }
-    std::unique_lock progress(progress_, std::try_to_lock);
-    if (!progress) {
+    std::unique_lock progress(progress_, std::defer_lock);
+    if (wanted_.load() > 0 || !progress.try_lock()) {
       if (CommClock::now() >= deadline) return Outcome::late;
       std::unique_lock lock(state_);
       bell_.wait_until(lock, std::min(deadline, CommClock::now() + kSlice),
@@ -120,13 +128,22 @@ void Crew::break_with(const std::string& reason) {
   bell_.notify_all();
 }
 
-void Crew::drain() { std::scoped_lock progress(progress_); }
+// progress_, although a waiting thread may take it again and again.
+std::unique_lock<std::mutex> Crew::take_over() {
+  ++wanted_;
+  transport_->wake();
+  std::unique_lock progress(progress_);
+  --wanted_;
+  return progress;
+}
+
+void Crew::drain() { (void)take_over(); }
 
 void Crew::forget(const std::vector<const Operation*>& operations) {
   const auto gone = [&](const Operation* o) {
     return std::find(operations.begin(), operations.end(), o) != operations.end();
   };
-  std::scoped_lock progress(progress_);
+  const auto progress = take_over();
   std::scoped_lock lock(state_);
   std::erase_if(active_, gone);
   std::erase_if(inbox_, gone);
@@ -140,6 +157,21 @@ void Crew::join(std::uint32_t group, const GroupProgress& progress) {
 void Crew::leave(std::uint32_t group) {
   std::scoped_lock lock(state_);
   groups_.erase(group);
+}
+
+void Crew::open_board(std::uint32_t group, const std::vector<int>& ranks, int own) {
+  std::scoped_lock progress(progress_);
+  boards_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStandingChannel);
+}
+
+void Crew::tell_standing(std::uint32_t group, const starling::Standing& standing) {
+  std::scoped_lock progress(progress_);
+  if (!broken()) boards_.at(group).tell(*transport_, standing);
+}
+
+starling::Standing Crew::heard_standing(std::uint32_t group, int rank) {
+  std::scoped_lock progress(progress_);
+  return broken() ? starling::Standing{} : boards_.at(group).heard(*transport_, rank);
 }
 
 Crew::Standing Crew::standing_in(std::uint32_t group) const {
@@ -177,7 +209,7 @@ void Crew::tell(std::uint32_t group) {
 }
 
 std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<int>& ranks, std::uint64_t sequence) {
-  std::scoped_lock progress(progress_);
+  const auto progress = take_over();
   const CommTime until = CommClock::now() + kRollCall;
   const auto answered = [&](int r) { return r == transport_->rank() || peers_[static_cast<std::size_t>(r)].answered; };
   listen();
@@ -205,7 +237,7 @@ std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<in
 }
 
 std::string Crew::standing(const Operation& operation) {
-  std::scoped_lock progress(progress_);
+  const auto progress = take_over();
   const std::vector<int> ranks = operation.waits_for();
   if (ranks.empty()) return "not begun";
   return fmt::format("step {} of {} waits for rank {}", operation.round() + 1, operation.rounds(),

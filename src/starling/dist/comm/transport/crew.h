@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "starling/dist/comm/transport/board.h"
 #include "starling/dist/comm/transport/operation.h"
 
 namespace starling {
@@ -40,6 +41,11 @@ class Crew {
 
   void join(std::uint32_t group, const GroupProgress& progress);
   void leave(std::uint32_t group);
+
+  // What ranks of a group tell of themselves (Comm::tell); ranks: as the transport numbers them, own: this one's place.
+  void open_board(std::uint32_t group, const std::vector<int>& ranks, int own);
+  void tell_standing(std::uint32_t group, const starling::Standing& standing);
+  starling::Standing heard_standing(std::uint32_t group, int rank);
   std::atomic<std::uint32_t>& next_group() { return next_group_; }
 
   // Which of these ranks (as the transport numbers them) have not begun collective `sequence` of the group: asks them,
@@ -60,6 +66,7 @@ class Crew {
     bool answered = false;
   };
 
+  std::unique_lock<std::mutex> take_over();
   void pump();
   void rest(CommTime until);
   void listen();
@@ -67,6 +74,7 @@ class Crew {
   Standing standing_in(std::uint32_t group) const;
 
   std::atomic<bool> broken_{false};
+  std::atomic<int> wanted_{0};  // threads that must have progress_, which one that waits in a loop would keep
   std::atomic<std::uint32_t> next_group_{2};
   mutable std::mutex state_;  // of what is below
   std::condition_variable bell_;
@@ -80,6 +88,7 @@ class Crew {
   std::vector<Peer> peers_;
   Standing own_;
   bool listening_ = false, told_ = false;
+  std::map<std::uint32_t, StandingBoard> boards_;
   std::shared_ptr<Transport> transport_;  // ends first: it may still refer to the places above
 };
 
@@ -87,6 +96,7 @@ class Crew {
 inline constexpr std::uint32_t kCollectivePlaces = 64;
 inline constexpr std::uint32_t kChannelsPerGroup = 128;
 inline constexpr std::uint32_t kMessageChannel = kCollectivePlaces;
+inline constexpr std::uint32_t kStandingChannel = kCollectivePlaces + 1;
 inline constexpr std::uint32_t kRollCallChannel = 0, kHelloChannel = 1, kMeasureChannel = 2;  // of group 0
 inline constexpr std::uint32_t kWorldGroup = 1;
 

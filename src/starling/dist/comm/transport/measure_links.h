@@ -12,9 +12,9 @@ struct MeasuredLinks {
 };
 
 // Measures what messages cost here: small ones, several small ones at once, large ones, each to the next rank while the
-// one before sends, so that all links work at once. hosts: of each rank, so that links inside and between hosts are told
-// apart; empty: all are alike, and near equals far. Collective, a few milliseconds. Results differ from rank to rank;
-// zero latency where a rank had no such link to measure.
+// one before sends, so that all links work at once. hosts: of each rank, so that links inside and between hosts are
+// told apart; empty: all are alike, and near equals far. Collective, a few milliseconds. Results differ from rank to
+// rank; zero latency where a rank had no such link to measure.
 MeasuredLinks measure_links(Transport& transport, const std::vector<int>& hosts, CommTime deadline);
 
 // Sends bytes to one rank while receiving as many from another; blocks until both have ended. Throws Error at the

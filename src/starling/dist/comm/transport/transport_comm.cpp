@@ -30,6 +30,7 @@ class TransportComm final : public Comm {
         plans_(group.rank, group.size, std::move(rules)),
         messages_(2 * static_cast<std::size_t>(group.size)) {
     crew_->join(id_, progress_);
+    crew_->open_board(id_, ranks_, rank());
   }
 
   ~TransportComm() override {
@@ -52,6 +53,9 @@ class TransportComm final : public Comm {
   void abort(std::string_view reason) override {
     crew_->break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
+
+  void tell(const Standing& standing) override { crew_->tell_standing(id_, standing); }
+  Standing heard(int rank) override { return crew_->heard_standing(id_, rank); }
 
   std::string explain(const Call& call) const {
     const ScheduleRequest request = plans_.request_of(call);

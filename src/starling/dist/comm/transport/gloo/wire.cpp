@@ -1,5 +1,6 @@
 #include "starling/dist/comm/transport/gloo/wire.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -79,6 +80,8 @@ bool Pair::write(tcp::Op& op) {
 
 void Pair::changeState(state next) noexcept {
   tcp::Pair::changeState(next);
+  // A program that this process starts must not hold the connection: its end tells others that this rank is lost.
+  if (next == CONNECTED) fcntl(fd_, F_SETFD, FD_CLOEXEC);
   if (next != CLOSED) return;
   closed_.store(true, std::memory_order_release);
   bell_->ring();

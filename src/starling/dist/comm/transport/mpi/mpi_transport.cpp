@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +19,7 @@ using mpi::check_mpi;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kGrace{300};  // for messages that are on their way
+constexpr std::chrono::microseconds kSpin{50}, kNap{50};
 
 class MpiTransport final : public Transport {
  public:
@@ -79,17 +79,14 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  // MPI has nothing to sleep on: it moves on when asked. First often, then seldom.
+  // MPI has nothing to sleep on: it moves on when asked. At first without pause, then with naps: those who yield
+  // instead come last on a busy machine.
   void wait(CommTime until) override {
     const CommTime begin = CommClock::now();
     while (!woken_.exchange(false) && !moved()) {
       const CommTime now = CommClock::now();
       if (now >= until) return;
-      if (now - begin < std::chrono::microseconds(300)) {
-        sched_yield();
-      } else {
-        std::this_thread::sleep_for(std::min<CommClock::duration>(std::chrono::microseconds(50), until - now));
-      }
+      if (now - begin > kSpin) std::this_thread::sleep_for(std::min<CommClock::duration>(kNap, until - now));
     }
   }
 
@@ -227,7 +224,9 @@ class MpiTransport final : public Transport {
       }
       return false;
     };
-    while (std::any_of(transfers_.begin(), transfers_.end(), under_way) && CommClock::now() < until) sched_yield();
+    while (std::any_of(transfers_.begin(), transfers_.end(), under_way) && CommClock::now() < until) {
+      std::this_thread::sleep_for(kNap);
+    }
     for (One& one : transfers_) {
       if (under_way(one) && !one.sends) session_.tear(fmt::format("a message from rank {} was cut short", one.peer));
     }

@@ -41,6 +41,9 @@ Session::Session() {
   int there = 0, threads = MPI_THREAD_SINGLE;
   check_mpi(MPI_Initialized(&there), "is it initialised");
   if (there == 0) {
+    // Open MPI would yield the core at every question that nobody has answered yet, and so come last on a busy machine;
+    // we nap instead (MpiTransport::wait). What the user has set stays.
+    ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "initialise");
     ours_ = true;
     ::on_exit(finish, this);

@@ -1,0 +1,62 @@
+#include "starling/dist/comm/transport/board.h"
+
+#include "starling/base/error.h"
+
+namespace starling {
+
+StandingBoard::StandingBoard(std::vector<int> ranks, int rank, std::uint32_t channel)
+    : ranks_(std::move(ranks)), rank_(rank), channel_(channel), peers_(ranks_.size()) {}
+
+void StandingBoard::tell(Transport& transport, const Standing& standing) {
+  std::vector<std::byte> bytes(standing_bytes(static_cast<int>(ranks_.size())));
+  write_standing(standing, bytes);
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    Peer& peer = peers_[r];
+    if (static_cast<int>(r) == rank_ || peer.gone) continue;
+    peer.next = bytes;
+    peer.waits = true;
+    move(transport, static_cast<int>(r), peer);
+    // A rank that leaves has no other time to send.
+    if (standing.state != Standing::State::left || !peer.waits || peer.gone) continue;
+    farewells_.push_back(std::move(peer.next));
+    try {
+      (void)transport.send(ranks_[r], channel_, farewells_.back().data(), farewells_.back().size());
+    } catch (const Error&) {
+      peer.gone = true;
+    }
+  }
+}
+
+Standing StandingBoard::heard(Transport& transport, int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (rank != rank_ && !peer.gone) move(transport, rank, peer);
+  return peer.last;
+}
+
+// A peer that has left is found by those who need it: here it only has nothing more to say.
+void StandingBoard::move(Transport& transport, int rank, Peer& peer) {
+  const int to = ranks_[static_cast<std::size_t>(rank)];
+  try {
+    if (peer.sends && transport.test(peer.sending)) peer.sends = false;
+    if (!peer.sends && peer.waits) {
+      peer.out.swap(peer.next);
+      peer.sending = transport.send(to, channel_, peer.out.data(), peer.out.size());
+      peer.sends = true;
+      peer.waits = false;
+    }
+    while (true) {
+      if (!peer.listens) {
+        peer.in.resize(standing_bytes(static_cast<int>(ranks_.size())));
+        peer.receiving = transport.recv(to, channel_, peer.in.data(), peer.in.size());
+        peer.listens = true;
+      }
+      if (!transport.test(peer.receiving)) return;
+      peer.listens = false;
+      peer.last = read_standing(peer.in, static_cast<int>(ranks_.size()));
+    }
+  } catch (const Error&) {
+    peer.gone = true;
+  }
+}
+
+}  // namespace starling
