@@ -36,16 +36,18 @@ class SleepingNet {
     step_->call({&x_, 1});
   }
 
+  // The shortest of three steps.
   double best_ms() {
-    double best = 1e9;
-    for (int i = 0; i < 3; ++i) {
-      profiler_.clear();
-      const auto start = std::chrono::steady_clock::now();
-      step_->call({&x_, 1});
-      best =
-          std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    }
+    double best = step_ms();
+    for (int i = 1; i < 3; ++i) best = std::min(best, step_ms());
     return best;
+  }
+
+  double step_ms() {
+    profiler_.clear();
+    const auto start = std::chrono::steady_clock::now();
+    step_->call({&x_, 1});
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
   // How long communication ran while this rank slept in its backward pass, over all ranks.
@@ -88,9 +90,14 @@ class SleepingNet {
 TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
   SleepingNet hidden({}), plain({.overlap = false});
   const double compute = kLayers * kSleep, exchanges = kLayers * kSleep;
-  const double with = hidden.best_ms(), without = plain.best_ms();
+  // Some 130 of 220 ms: all but the last exchange are hidden. Others on the machine lengthen steps, so the best count.
+  double with = 1e9, without = 1e9;
+  for (int round = 0; round < 12 && (round < 2 || with > without * 0.8); ++round) {
+    with = std::min(with, hidden.step_ms());
+    without = std::min(without, plain.step_ms());
+  }
   EXPECT_GE(without, compute + exchanges) << "nothing hides anything when it is off";
-  EXPECT_LE(with, without * 0.8) << "all but the last exchange are hidden: some 130 ms of 220 if nobody disturbs";
+  EXPECT_LE(with, without * 0.8);
 }
 
 TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
@@ -105,7 +112,12 @@ TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
 // The control of the order: reduced in the order of the updates, first layers first, nothing could leave early.
 TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
   SleepingNet hidden({}), disordered({.disable = {"buckets"}});
-  EXPECT_GE(disordered.best_ms(), hidden.best_ms() * 1.25);
+  double ordered = 1e9, other = 1e9;
+  for (int round = 0; round < 12 && (round < 2 || other < ordered * 1.25); ++round) {
+    ordered = std::min(ordered, hidden.step_ms());
+    other = std::min(other, disordered.step_ms());
+  }
+  EXPECT_GE(other, ordered * 1.25);
 }
 
 }  // namespace
