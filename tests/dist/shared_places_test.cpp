@@ -77,7 +77,7 @@ Results all_operations(Comm& comm, Layout layout, std::int64_t n) {
     comm.all_gather(send->data(), recv->data(), n, DType::f32).wait();
     keep(*recv);
     send->fill(rank + 50);
-    std::memcpy(recv->data() + rank * n, send->data(), static_cast<std::size_t>(n) * sizeof(float));
+    if (n > 0) std::memcpy(recv->data() + rank * n, send->data(), static_cast<std::size_t>(n) * sizeof(float));
     comm.all_gather(recv->data() + rank * n, recv->data(), n, DType::f32).wait();
     keep(*recv);
     comm.gather(send->data(), recv->data(), n, DType::f32, root).wait();

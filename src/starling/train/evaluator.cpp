@@ -142,11 +142,12 @@ Evaluation Evaluator::told(std::int64_t samples, const std::vector<std::string>&
 namespace {
 
 std::string bytes_of(const std::vector<double>& numbers) {
+  if (numbers.empty()) return {};
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
 }
 std::vector<double> numbers_in(const std::string& bytes) {
   std::vector<double> numbers(bytes.size() / sizeof(double));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
   return numbers;
 }
 
