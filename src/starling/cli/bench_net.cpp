@@ -68,7 +68,11 @@ BenchNet::BenchNet(const BenchOptions& options)
                              .branches = options.branches,
                              .strategy = options.strategy}) {
   default_generator().to(device());  // steps advance it where they run
-  if (strategy_) strategy_->begin({.weights = named(net_->named_parameters()), .rule = &optimizer_});
+  if (strategy_)
+    strategy_->begin({.weights = named(net_->named_parameters()),
+                      .buffers = named(net_->named_buffers()),
+                      .optimizer = named(optimizer_.state()),
+                      .rule = &optimizer_});
 }
 
 TensorList BenchNet::body(std::span<const Tensor> fields) {

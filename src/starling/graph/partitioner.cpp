@@ -11,6 +11,8 @@
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/shape_ops.h"
+#include "starling/ops/shared_update.h"
+#include "starling/ops/state.h"
 
 namespace starling {
 namespace {
@@ -20,7 +22,7 @@ Graph decomposed(const Graph& graph) {
   Rewriter rewriter(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (!node.op->decompose || node.op->shard) {
+    if (!node.op->decompose || node.op->shard || is_op(node, "matmul_sgd")) {
       rewriter.copy(id);
       continue;
     }
@@ -71,6 +73,7 @@ void Partitioner::node(NodeId id) {
   const Node& node = global_.node(id);
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
+  if (is_op(node, "matmul_sgd")) return share_update(id);
   check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
         node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
@@ -83,6 +86,42 @@ void Partitioner::node(NodeId id) {
       *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
   const ShardRule rule = node.op->shard ? node.op->shard(call) : rules::shard_replicated(call);
   distribute(id, rule, common_blocks(node, rule));
+}
+
+// An update that ranks share out: all gather the factors, each makes its own rows of the weight and gets the others'.
+// The rows are assigned before they are gathered, so that both happen where the variable lies.
+void Partitioner::share_update(NodeId id) {
+  static const OpDef &slice = find_op("slice"), &step = find_op("matmul_sgd_rows"), &gather = find_op("gather_rows"),
+                     &assign = find_op("assign");
+  const Node& node = global_.node(id);
+  Graph& to = rewriter_.to();
+  const auto whole = [&](std::size_t i) { return as(node.in[i], Placement::replicate(), 0)[0]; };
+  const auto& sgd = node.attrs.as<MatmulSgdAttrs>();
+  check(sgd.trans_a && !sgd.trans_b && !mesh_.ordered,
+        "[partition] expected the update of a weight by a product over rows, got {}", node.op->name);
+  const std::int64_t rows = global_.value(node.in[0]).type.shape[0];
+  const Piece own = piece_of(rows, mesh_.first, mesh_.parts);
+  const ValueId errors = whole(2), inputs = whole(3);
+  const NodeId cut =
+      rewriter_.emit(slice, {&errors, 1}, SliceAttrs{.axis = 1, .begin = own.begin, .end = own.begin + own.size}, id);
+  const ValueId in[] = {whole(0), whole(1), to.node(cut).out[0], inputs, whole(4)};
+  const NodeId made = rewriter_.emit(step, in, RowsSgdAttrs{own.begin, sgd.momentum, sgd.weight_decay}, id);
+  const ValueId updated[] = {to.node(made).out[0], to.node(made).out[1]};
+  for (std::size_t i = 0; i < 2; ++i)
+    rewriter_.emit(assign, {&updated[i], 1}, AssignAttrs{source_index(global_.maker(node.in[i]))}, id);
+  const PiecesAttrs pieces_of_all{
+      .rows = rows,
+      .rank = mesh_.first,
+      .ranks = mesh_.parts,
+      .name = Symbol(fmt::format(
+          "rows of {}", global_.variables[static_cast<std::size_t>(source_index(global_.maker(node.in[0])))].name))};
+  const NodeId all = rewriter_.emit(gather, updated, pieces_of_all, id);
+  rewriter_.stands_for(id, all);
+  for (std::size_t i = 0; i < 2; ++i) {
+    pieces(node.out[i]) = {to.node(all).out[i]};
+    placed(node.out[i]) = Placement::replicate();
+    to.value(to.node(all).out[i]).spec = {Placement::replicate()};
+  }
 }
 
 // [blocks, rows, …] whose rows are split becomes [blocks · rows, …]: each rank keeps its rows of every block. Shards of

@@ -31,6 +31,7 @@ class Partitioner {
   void source(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks = 0);
+  void share_update(NodeId id);
   bool merge_blocks(NodeId id);
   bool part_blocks(NodeId id);
   std::int64_t common_blocks(const Node& node, const ShardRule& rule) const;
