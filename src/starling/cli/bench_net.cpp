@@ -34,9 +34,17 @@ std::shared_ptr<nn::Module> make_net(const zoo::Recipe& recipe, const BenchOptio
 
 TensorList make_batch(const zoo::Recipe& recipe, const BenchOptions& options) {
   const std::int64_t size = options.batch > 0 ? options.batch : zoo::nets().bench(options.net).batch;
+  if (options.strategy) manual_seed(kSeed + options.strategy->rank());  // rows of its own
   TensorList batch = zoo::random_batch(recipe, size, *parse_dtype(options.dtype));
+  if (options.strategy) manual_seed(kSeed);  // noise is of the whole batch, the same generator on all ranks
   for (Tensor& field : batch) field = to(field, *parse_device(options.device));
   return batch;
+}
+
+std::vector<NamedTensor> named(const std::vector<std::pair<std::string, Tensor>>& pairs) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& [name, tensor] : pairs) tensors.push_back({name, tensor});
+  return tensors;
 }
 
 // In files: x, y, then numbered.
@@ -53,11 +61,18 @@ BenchNet::BenchNet(const BenchOptions& options)
       net_(make_net(recipe_, options)),
       batch_(make_batch(recipe_, options)),
       optimizer_(net_->parameters(), kSgd),
+      strategy_(options.strategy),
       compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()},
                              .threads = options.threads,
                              .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
-                             .branches = options.branches}) {
+                             .branches = options.branches,
+                             .strategy = options.strategy}) {
   default_generator().to(device());  // steps advance it where they run
+  if (strategy_)
+    strategy_->begin({.weights = named(net_->named_parameters()),
+                      .buffers = named(net_->named_buffers()),
+                      .optimizer = named(optimizer_.state()),
+                      .rule = &optimizer_});
 }
 
 TensorList BenchNet::body(std::span<const Tensor> fields) {
@@ -94,7 +109,15 @@ std::vector<std::string> BenchNet::gradient_names() const {
 
 Tensor BenchNet::step() {
   const auto in = fields().first(train_ ? batch_.size() : 1);
+  if (strategy_) return step_of_rank(in);
   return eager_ ? body(in)[0] : compiled_.call(in)[0];
+}
+
+Tensor BenchNet::step_of_rank(std::span<const Tensor> fields) {
+  const std::int64_t all = batch() * strategy_->world();
+  const Tensor loss = compiled_.call(fields, GlobalRows{strategy_->program_rows(all)})[0];
+  strategy_->after_update(steps_++, static_cast<double>(all));
+  return loss;
 }
 
 std::int64_t BenchNet::program_bytes() const {
@@ -103,8 +126,8 @@ std::int64_t BenchNet::program_bytes() const {
 
 std::int64_t BenchNet::variable_bytes() const {
   std::int64_t bytes = 0;
-  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& named) {
-    for (const auto& [name, tensor] : named)
+  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& pairs) {
+    for (const auto& [name, tensor] : pairs)
       bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
   };
   add(net_->named_parameters());
@@ -115,9 +138,9 @@ std::int64_t BenchNet::variable_bytes() const {
 
 void BenchNet::export_to(const std::filesystem::path& file) const {
   std::vector<NamedTensor> tensors;
-  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& named) {
+  const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& pairs) {
     std::string order;
-    for (const auto& [name, tensor] : named) {
+    for (const auto& [name, tensor] : pairs) {
       tensors.push_back({name, tensor});
       order += (order.empty() ? "" : ",") + name;
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "starling/dist/strategy/rank_strategy.h"
 #include "starling/nn/module.h"
 #include "starling/optim/sgd.h"
 #include "starling/runtime/compile.h"
@@ -26,11 +27,13 @@ struct BenchOptions {
   std::vector<std::string> disable;
   double budget_mb = 0;  // of memory for values; 0: no bound
   int branches = 1;
+  // Of this rank, where the step is one of several ranks, each with a batch of its own; null: alone.
+  std::shared_ptr<RankStrategy> strategy = nullptr;
 };
 
 // A network, one batch, and the step that is measured: a forward pass to the logits in eval mode,
-// or a training step with SGD. The
-// default random generator is seeded, so the numbers are the same every time.
+// or a training step with SGD. The default random generator is seeded, so the numbers are the same every time; the
+// batches of several ranks differ. With a strategy, making it and step() are collective.
 class BenchNet {
  public:
   explicit BenchNet(const BenchOptions& options);
@@ -58,6 +61,7 @@ class BenchNet {
 
  private:
   TensorList body(std::span<const Tensor> fields);
+  Tensor step_of_rank(std::span<const Tensor> fields);
   std::span<const Tensor> fields() const { return {batch_.data(), batch_.size()}; }
 
   bool train_;
@@ -66,6 +70,8 @@ class BenchNet {
   std::shared_ptr<nn::Module> net_;
   TensorList batch_;
   optim::Sgd optimizer_;
+  std::shared_ptr<RankStrategy> strategy_;
+  std::int64_t steps_ = 0;
   CompiledFunction compiled_;
 };
 

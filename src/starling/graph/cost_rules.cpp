@@ -84,6 +84,10 @@ double matmul_sgd(const CostCall& call) {
   return elements(call.in[0]) * (2 * product_depth(call, 2) + update_each(call));
 }
 
+double matmul_sgd_rows(const CostCall& call) {
+  return size(call.in[2], -1) * size(call.in[3], -1) * (2 * size(call.in[2], 0) + update_each(call));
+}
+
 // Rules of optimizers: about four operations for the weight and for each state.
 double updates(const CostCall& call) {
   double targets = 0;
@@ -217,6 +221,7 @@ const std::unordered_map<std::string_view, FlopRule>& rules() {
       {"matmul_act", matmul_act},
       {"linear", linear},
       {"matmul_sgd", matmul_sgd},
+      {"matmul_sgd_rows", matmul_sgd_rows},
       {"einsum", einsum},
       {"dot", dot},
       {"csr_matmul", csr_matmul},
@@ -337,6 +342,7 @@ const std::unordered_map<std::string_view, double>& sweeps() {
       {"hold", 0},
       {"broadcast", 0},
       {"all_gather", 0},
+      {"gather_rows", 0},
       {"all_to_all", 0},
       {"cast", 0},
       {"transpose", 0},

@@ -11,6 +11,8 @@
 #include "starling/ops/registry.h"
 #include "starling/ops/rules.h"
 #include "starling/ops/shape_ops.h"
+#include "starling/ops/shared_update.h"
+#include "starling/ops/state.h"
 
 namespace starling {
 namespace {
@@ -20,7 +22,7 @@ Graph decomposed(const Graph& graph) {
   Rewriter rewriter(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (!node.op->decompose || node.op->shard) {
+    if (!node.op->decompose || node.op->shard || is_op(node, "matmul_sgd")) {
       rewriter.copy(id);
       continue;
     }
@@ -56,6 +58,7 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> 
   placed_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
   whole_.resize(global_.values().size());
+  blocks_.resize(global_.values().size());
   rows_.resize(global_.values().size(), mesh_.parts);
 }
 
@@ -70,6 +73,7 @@ void Partitioner::node(NodeId id) {
   const Node& node = global_.node(id);
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
+  if (is_op(node, "matmul_sgd")) return share_update(id);
   check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
         node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
@@ -77,9 +81,95 @@ void Partitioner::node(NodeId id) {
   Placements now;
   for (ValueId value : node.in) now.push_back(placed(value));
   if (is_control(*node.op)) expect_whole(node, now);
+  if (merge_blocks(id) || part_blocks(id)) return;
   const ShardCall call{
       *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
-  distribute(id, node.op->shard ? node.op->shard(call) : rules::shard_replicated(call));
+  const ShardRule rule = node.op->shard ? node.op->shard(call) : rules::shard_replicated(call);
+  distribute(id, rule, common_blocks(node, rule));
+}
+
+// An update that ranks share out: all gather the factors, each makes its own rows of the weight and gets the others'.
+// The rows are assigned before they are gathered, so that both happen where the variable lies.
+void Partitioner::share_update(NodeId id) {
+  static const OpDef &slice = find_op("slice"), &step = find_op("matmul_sgd_rows"), &gather = find_op("gather_rows"),
+                     &assign = find_op("assign");
+  const Node& node = global_.node(id);
+  Graph& to = rewriter_.to();
+  const auto whole = [&](std::size_t i) { return as(node.in[i], Placement::replicate(), 0)[0]; };
+  const auto& sgd = node.attrs.as<MatmulSgdAttrs>();
+  check(sgd.trans_a && !sgd.trans_b && !mesh_.ordered,
+        "[partition] expected the update of a weight by a product over rows, got {}", node.op->name);
+  const std::int64_t rows = global_.value(node.in[0]).type.shape[0];
+  const Piece own = piece_of(rows, mesh_.first, mesh_.parts);
+  const ValueId errors = whole(2), inputs = whole(3);
+  const NodeId cut =
+      rewriter_.emit(slice, {&errors, 1}, SliceAttrs{.axis = 1, .begin = own.begin, .end = own.begin + own.size}, id);
+  const ValueId in[] = {whole(0), whole(1), to.node(cut).out[0], inputs, whole(4)};
+  const NodeId made = rewriter_.emit(step, in, RowsSgdAttrs{own.begin, sgd.momentum, sgd.weight_decay}, id);
+  const ValueId updated[] = {to.node(made).out[0], to.node(made).out[1]};
+  for (std::size_t i = 0; i < 2; ++i)
+    rewriter_.emit(assign, {&updated[i], 1}, AssignAttrs{source_index(global_.maker(node.in[i]))}, id);
+  const PiecesAttrs pieces_of_all{
+      .rows = rows,
+      .rank = mesh_.first,
+      .ranks = mesh_.parts,
+      .name = Symbol(fmt::format(
+          "rows of {}", global_.variables[static_cast<std::size_t>(source_index(global_.maker(node.in[0])))].name))};
+  const NodeId all = rewriter_.emit(gather, updated, pieces_of_all, id);
+  rewriter_.stands_for(id, all);
+  for (std::size_t i = 0; i < 2; ++i) {
+    pieces(node.out[i]) = {to.node(all).out[i]};
+    placed(node.out[i]) = Placement::replicate();
+    to.value(to.node(all).out[i]).spec = {Placement::replicate()};
+  }
+}
+
+// [blocks, rows, …] whose rows are split becomes [blocks · rows, …]: each rank keeps its rows of every block. Shards of
+// the deterministic mode keep to their order, and blocks that do not cut evenly to their place.
+bool Partitioner::merge_blocks(NodeId id) {
+  const Node& node = global_.node(id);
+  if (!is_op(node, "reshape") || mesh_.ordered || !placed(node.in[0]).is_split(1)) return false;
+  const Shape& from = global_.value(node.in[0]).type.shape;
+  const Shape& to = global_.value(node.out[0]).type.shape;
+  if (to.rank() + 1 != from.rank() || to[0] != from[0] * from[1] || to.numel() == 0) return false;
+  for (int i = 1; i < to.rank(); ++i) {
+    if (to[i] != from[i + 1]) return false;
+  }
+  if (from[0] == 1 || from[1] % mesh_.parts != 0) return false;
+  distribute(id, {{Placement::split(1)}, {Placement::split(0)}});
+  blocks(node.out[0]) = from[0];
+  return true;
+}
+
+// And back.
+bool Partitioner::part_blocks(NodeId id) {
+  const Node& node = global_.node(id);
+  if (!is_op(node, "reshape") || blocks(node.in[0]) == 0) return false;
+  const Shape& from = global_.value(node.in[0]).type.shape;
+  const Shape& to = global_.value(node.out[0]).type.shape;
+  if (to.rank() != from.rank() + 1 || to[0] != blocks(node.in[0])) return false;
+  for (int i = 1; i < from.rank(); ++i) {
+    if (from[i] != to[i + 1]) return false;
+  }
+  distribute(id, {{Placement::split(0)}, {Placement::split(1)}}, to[0]);
+  return true;
+}
+
+// The blocks of a node's operands, where it treats each row alike, wherever it lies, and all of them lie so; else 0.
+std::int64_t Partitioner::common_blocks(const Node& node, const ShardRule& rule) const {
+  constexpr std::string_view kByRow[] = {"matmul", "linear", "sum"};
+  const bool by_row =
+      node.op->elementwise() || std::find(std::begin(kByRow), std::end(kByRow), node.op->name) != std::end(kByRow);
+  if (!by_row) return 0;
+  std::int64_t found = 0;
+  for (ValueId in : node.in) found = std::max(found, blocks(in));
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    if (rule.in[i].is_split() && (rule.in[i].dim != 0 || blocks(node.in[i]) != found)) return 0;
+  }
+  for (const Placement& out : rule.out) {
+    if (out.is_split() && out.dim != 0) return 0;
+  }
+  return found;
 }
 
 void Partitioner::source(NodeId id) {
@@ -148,12 +238,13 @@ Attrs Partitioner::local_attrs(const Node& node, const ShardRule& rule, int part
   return attrs;
 }
 
-void Partitioner::distribute(NodeId id, const ShardRule& rule) {
+// blocks: operands whose rows lie in so many are taken as they lie, and so are results.
+void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t blocks) {
   const Node& node = global_.node(id);
   std::vector<Pieces> in;
   bool split = false;
   for (std::size_t i = 0; i < node.in.size(); ++i) {
-    in.push_back(as(node.in[i], rule.in[i]));
+    in.push_back(as(node.in[i], rule.in[i], blocks));
     split |= !rule.in[i].is_replicate();
   }
   for (const auto& out : rule.out) split |= !out.is_replicate();
@@ -181,6 +272,7 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule) {
   }
   for (std::size_t i = 0; i < node.out.size(); ++i) {
     placed(node.out[i]) = rule.out[i];
+    this->blocks(node.out[i]) = rule.out[i].is_split(0) ? blocks : 0;
     rows_[static_cast<std::size_t>(node.out[i])] = averaged_rows(node, rule);
   }
 }
@@ -228,9 +320,9 @@ SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule,
   return results;
 }
 
-Partitioner::Pieces Partitioner::as(ValueId value, Placement wanted) {
+Partitioner::Pieces Partitioner::as(ValueId value, Placement wanted, std::int64_t blocks) {
   const Placement now = placed(value);
-  if (now == wanted) return pieces(value);
+  if (now == wanted && this->blocks(value) == (now.is_split(0) ? blocks : 0)) return pieces(value);
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
   check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
@@ -298,8 +390,11 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
     return known;
   }
   static const OpDef& lay = find_op("slice_backward");
-  const Shape& shape = global_.value(value).type.shape;
-  if (now.dim == 0 && !mesh_.ordered) {
+  Shape shape = global_.value(value).type.shape;
+  const bool in_blocks = blocks(value) > 0;
+  const Pieces own_pieces = in_blocks ? blocks_as_columns(value, shape, like) : pieces(value);
+  const int dim = in_blocks ? 1 : now.dim;
+  if (dim == 0 && !mesh_.ordered) {
     const PiecesAttrs attrs{.rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label)};
     const ValueId own = pieces(value)[0];
     known = {rewriter_.to().node(rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like)).out[0]};
@@ -307,13 +402,32 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   }
   Pieces laid;
   for (int k = 0; k < mesh_.count; ++k) {
-    const Piece piece = piece_of(shape[now.dim], mesh_.first + k, mesh_.parts);
-    const SliceBackwardAttrs attrs{shape, now.dim, piece.begin, piece.begin + piece.size, 1};
-    const ValueId own = pieces(value)[static_cast<std::size_t>(k)];
+    const Piece piece = piece_of(shape[dim], mesh_.first + k, mesh_.parts);
+    const SliceBackwardAttrs attrs{shape, dim, piece.begin, piece.begin + piece.size, 1};
+    const ValueId own = own_pieces[static_cast<std::size_t>(k)];
     laid.push_back(rewriter_.to().node(rewriter_.emit(lay, {&own, 1}, attrs, like)).out[0]);
   }
   known = reduced(laid, ReduceOp::sum, like, label, mesh_.parts);
+  if (in_blocks) known = {reshaped(known[0], global_.value(value).type.shape, like)};
   return known;
+}
+
+ValueId Partitioner::reshaped(ValueId value, const Shape& shape, NodeId like) {
+  return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, ShapeAttrs{shape}, like)).out[0];
+}
+
+// The pieces of a value in blocks with the blocks as a dimension of their own; shape becomes that of the whole.
+Partitioner::Pieces Partitioner::blocks_as_columns(ValueId value, Shape& shape, NodeId like) {
+  const auto with_blocks = [&](const Shape& merged) {
+    Shape parted{blocks(value), merged[0] / blocks(value)};
+    for (int i = 1; i < merged.rank(); ++i) parted.push_back(merged[i]);
+    return parted;
+  };
+  shape = with_blocks(shape);
+  Pieces out;
+  for (ValueId own : pieces(value))
+    out.push_back(reshaped(own, with_blocks(rewriter_.to().value(own).type.shape), like));
+  return out;
 }
 
 // A result is whole on every rank, or this rank's rows of it.
@@ -321,7 +435,7 @@ void Partitioner::outputs() {
   static const OpDef& concat = find_op("concat");
   for (ValueId id : global_.outputs) {
     const NodeId like = global_.value(id).node;
-    if (placed(id).is_split(0)) {
+    if (placed(id).is_split(0) && blocks(id) == 0) {
       if (pieces(id).size() == 1) continue;
       const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, AxisAttrs{0}, like);
       pieces(id) = {rewriter_.to().node(joined).out[0]};

@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
+#include "starling/graph/passes/shared_updates.h"
 #include "starling/graph/verifier.h"
 
 namespace starling {
@@ -13,6 +14,8 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> list = {
       {"logical_shards", "repeat the step for each logical shard and add gradients in shard order",
        passes::logical_shards},
+      {"shared_updates", "share out updates of weights whose gradient is a product of smaller factors",
+       passes::shared_updates},
       {"partition", "cut the global program for this rank and insert collectives", passes::partition},
       {"prune", "drop nodes that no output or effect needs", passes::prune},
       {"buckets", "reduce small gradients together, in the order in which they become ready", passes::buckets},

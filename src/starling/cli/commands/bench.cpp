@@ -12,6 +12,7 @@
 #include "starling/base/parallel.h"
 #include "starling/cli/bench_memory.h"
 #include "starling/cli/bench_net.h"
+#include "starling/cli/bench_ranks.h"
 #include "starling/cli/commands.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
@@ -36,6 +37,8 @@ struct Options : BenchOptions {
   bool compile_only = false;
   std::string trace_file;
   std::vector<double> peak;  // GFLOP/s, GB/s; empty: measured
+  bool on_request = false;
+  BenchRankOptions ranks;
 
   bool profiles() const { return profile || memory || !trace_file.empty(); }
 };
@@ -57,49 +60,100 @@ void run_steps(BenchNet& net, int steps) {
   if (net.device().kind == DeviceKind::cuda) static_cast<void>(to(result, kCpu));
 }
 
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+Timing summary(std::vector<double>& times, int slice) {
+  std::sort(times.begin(), times.end());
+  return {percentile(times, 0.5), percentile(times, 0.1), static_cast<std::int64_t>(times.size()) * slice};
+}
+
 Timing time_steps(BenchNet& net, double seconds) {
-  using Clock = std::chrono::steady_clock;
   run_steps(net, kWarmUpSteps);
   const int slice = net.device().kind == DeviceKind::cuda ? kDeviceSlice : 1;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::vector<double> times;
   for (auto start = Clock::now(); times.empty() || start < end; start = Clock::now()) {
     run_steps(net, slice);
-    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count() / slice);
+    times.push_back(milliseconds_since(start) / slice);
   }
-  std::sort(times.begin(), times.end());
-  return {percentile(times, 0.5), percentile(times, 0.1), static_cast<std::int64_t>(times.size()) * slice};
+  return summary(times, slice);
+}
+
+Timing time_steps(BenchNet& net, std::int64_t steps) {
+  std::vector<double> times;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const auto start = Clock::now();
+    run_steps(net, 1);
+    times.push_back(milliseconds_since(start));
+  }
+  return summary(times, 1);
+}
+
+// Ranks make the same number of steps: about as many as rank 0 makes in this time. Warms up, too.
+std::int64_t steps_in(double seconds, BenchNet& net, BenchRanks& ranks) {
+  run_steps(net, kWarmUpSteps);
+  const Timing timing = time_steps(net, std::int64_t{kWarmUpSteps});
+  return ranks.agree(std::max<std::int64_t>(1, static_cast<std::int64_t>(1e3 * seconds / timing.step_ms)));
+}
+
+// Slices for a program that interleaves several: each line that arrives is a number of steps, each answer a line. Ranks
+// are asked for the same numbers; each answers for itself.
+void answer_requests(BenchNet& net, const BenchRanks& ranks) {
+  run_steps(net, kWarmUpSteps);
+  fmt::print("{}\n", nlohmann::ordered_json{{"rank", ranks.rank()}, {"backend", ranks.backend()}}.dump());
+  std::fflush(stdout);
+  for (std::int64_t steps = 0; std::cin >> steps;) {
+    if (steps < 1) throw UsageError(fmt::format("[bench] expected at least 1 step, got {}", steps));
+    run_steps(net, 1);
+    const auto start = Clock::now();
+    const Timing timing = time_steps(net, steps);
+    const double mean = milliseconds_since(start) / static_cast<double>(steps);
+    fmt::print("{}\n", nlohmann::ordered_json{{"rank", ranks.rank()},
+                                              {"steps", steps},
+                                              {"mean_ms", mean},
+                                              {"step_ms", timing.step_ms},
+                                              {"p10_ms", timing.p10_ms}}
+                           .dump());
+    std::fflush(stdout);
+  }
 }
 
 double megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-void print_timing(const Options& options, const BenchNet& net, const Timing& timing, const BenchMemory& memory) {
-  const double samples_per_s = static_cast<double>(net.batch()) / timing.step_ms * 1e3;
+void print_timing(const Options& options, const BenchNet& net, const BenchRanks& ranks, const Timing& timing,
+                  const BenchMemory& memory) {
+  const double samples_per_s = static_cast<double>(net.batch() * ranks.world()) / timing.step_ms * 1e3;
   if (options.json) {
-    const nlohmann::ordered_json json = {{"net", options.net},
-                                         {"batch", net.batch()},
-                                         {"threads", num_threads()},
-                                         {"device", options.device},
-                                         {"dtype", options.dtype},
-                                         {"phase", options.phase},
-                                         {"mode", options.mode},
-                                         {"step_ms", timing.step_ms},
-                                         {"p10_ms", timing.p10_ms},
-                                         {"samples_per_s", samples_per_s},
-                                         {"peak_bytes", memory.peak},
-                                         {"program_bytes", memory.program},
-                                         {"variable_bytes", memory.variables},
-                                         {"rss_bytes", memory.rss}};
+    nlohmann::ordered_json json = {{"net", options.net},
+                                   {"batch", net.batch()},
+                                   {"threads", num_threads()},
+                                   {"device", options.device},
+                                   {"dtype", options.dtype},
+                                   {"phase", options.phase},
+                                   {"mode", options.mode},
+                                   {"step_ms", timing.step_ms},
+                                   {"p10_ms", timing.p10_ms},
+                                   {"samples_per_s", samples_per_s},
+                                   {"peak_bytes", memory.peak},
+                                   {"program_bytes", memory.program},
+                                   {"variable_bytes", memory.variables},
+                                   {"rss_bytes", memory.rss}};
+    if (!ranks.alone()) json.update({{"world", ranks.world()}, {"backend", ranks.backend()}});
     fmt::print("{}\n", json.dump());
     return;
   }
   fmt::print(
-      "{} {} {}, batch {}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s\n"
+      "{} {} {}, batch {}{}, {} threads, {} {}: {:.4f} ms a step (p10 {:.4f}, {} steps), {:.0f} samples/s\n"
       "memory: peak {:.1f} MB, arena and scratch {:.1f} MB, variables {:.1f} MB, process at most {:.1f} MB above its "
       "start\n",
-      options.net, options.mode, options.phase, net.batch(), num_threads(), options.device, options.dtype,
-      timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, megabytes(memory.peak), megabytes(memory.program),
-      megabytes(memory.variables), megabytes(memory.rss));
+      options.net, options.mode, options.phase, net.batch(),
+      ranks.alone() ? "" : fmt::format(" on each of {} ranks over {}", ranks.world(), ranks.backend()), num_threads(),
+      options.device, options.dtype, timing.step_ms, timing.p10_ms, timing.steps, samples_per_s, megabytes(memory.peak),
+      megabytes(memory.program), megabytes(memory.variables), megabytes(memory.rss));
 }
 
 void print_losses(const Options& options, BenchNet& net) {
@@ -129,6 +183,8 @@ void check_options(const Options& options) {
   if (options.mode != "compiled" && (options.profiles() || options.compile_only))
     throw UsageError(
         "[bench] expected --mode compiled with --profile, --trace, --memory and --compile-only, got eager");
+  if (options.on_request && (files || options.compile_only || options.profiles() || options.explain))
+    throw UsageError("[bench] expected --on-request alone, got another kind of answer beside it");
   for (const auto& name : options.disable) {
     std::vector<std::string> known{"all"};
     for (const auto& pass : all_passes()) known.emplace_back(pass.name);
@@ -137,27 +193,63 @@ void check_options(const Options& options) {
   }
 }
 
-void print_profile(const Options& options, BenchNet& net) {
+// What several ranks do together is the compiled training step.
+void check_ranks(const Options& options, const BenchRanks& ranks) {
+  if (ranks.alone()) return;
+  if (options.mode != "compiled" || options.phase != "train")
+    throw UsageError(fmt::format("[bench] expected --mode compiled and --phase train with {} ranks, got {} and {}",
+                                 ranks.world(), options.mode, options.phase));
+  if (options.losses > 0 || !options.export_file.empty() || !options.import_file.empty() || options.compile_only)
+    throw UsageError(
+        "[bench] expected a process alone with --losses, --export, --import and --compile-only, got one of several "
+        "ranks");
+}
+
+void print_profile(const Options& options, BenchNet& net, BenchRanks& ranks) {
   if (net.device().kind != DeviceKind::cpu)
     throw UsageError("[bench] expected --device cpu with --profile, --trace and --memory, got " + options.device);
-  run_steps(net, kWarmUpSteps);
+  const std::int64_t steps = steps_in(options.seconds, net, ranks);
   Profiler profiler(1 << 20);
+  const auto began = Profiler::Clock::now();
   net.compiled().set_profiler(&profiler);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
-  std::int64_t steps = 0;
-  do {
-    net.step();
-    ++steps;
-  } while (std::chrono::steady_clock::now() < end);
+  for (std::int64_t i = 0; i < steps; ++i) net.step();
   net.compiled().set_profiler(nullptr);
-  if (options.profile) {
+  if (options.profile && ranks.leads()) {
     const Peak peak = options.peak.empty() ? measure_peak(profiler.programs().front()->dtype, num_threads())
                                            : Peak{options.peak[0] * 1e9, options.peak[1] * 1e9};
     fmt::print("{} {} steps of {}, {} threads\n{}", steps, options.phase, options.net, num_threads(),
                profiler.table(peak));
   }
-  if (options.memory) fmt::print("{}", profiler.memory());
-  if (!options.trace_file.empty()) write_file_atomically(options.trace_file, profiler.chrome_trace()).value();
+  if (options.memory && ranks.leads()) fmt::print("{}", profiler.memory());
+  if (options.trace_file.empty()) return;
+  const std::string trace = ranks.trace(profiler, began);
+  if (ranks.leads()) write_file_atomically(options.trace_file, trace).value();
+}
+
+void measure(const Options& options, BenchRanks& ranks) {
+  const ThreadScope threads(options.threads > 0 ? options.threads : std::max(1, num_threads() / ranks.here()));
+  const MemoryWatch watch;
+  BenchNet net(options);
+  if (!options.import_file.empty()) net.import_from(options.import_file);
+  if (!options.export_file.empty()) net.export_to(options.export_file);
+  if (options.losses > 0) print_losses(options, net);
+  if (options.losses > 0 || !options.export_file.empty()) return;
+  if (options.compile_only) {
+    net.compiled().prepare(net.arguments());
+    std::cout << net.compiled().compile_times().print();
+    return;
+  }
+  if (options.profiles()) return print_profile(options, net, ranks);
+  if (options.on_request) return answer_requests(net, ranks);
+  if (options.explain) {
+    net.step();
+    if (ranks.leads()) std::cout << net.compiled().graph() << net.compiled().explain();
+    return;
+  }
+  allocator(net.device()).reset_peak();
+  const Timing timing =
+      ranks.alone() ? time_steps(net, options.seconds) : time_steps(net, steps_in(options.seconds, net, ranks));
+  if (ranks.leads()) print_timing(options, net, ranks, timing, watch.since(net));
 }
 
 int run(const Options& options) {
@@ -166,30 +258,16 @@ int run(const Options& options) {
     return kOk;
   }
   check_options(options);
-  const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
-  const MemoryWatch watch;
-  BenchNet net(options);
-  if (!options.import_file.empty()) net.import_from(options.import_file);
-  if (!options.export_file.empty()) net.export_to(options.export_file);
-  if (options.losses > 0) print_losses(options, net);
-  if (options.losses > 0 || !options.export_file.empty()) return kOk;
-  if (options.compile_only) {
-    net.compiled().prepare(net.arguments());
-    std::cout << net.compiled().compile_times().print();
-    return kOk;
+  BenchRanks ranks(options.ranks);
+  Options own = options;
+  own.strategy = ranks.strategy();
+  try {
+    check_ranks(own, ranks);
+    measure(own, ranks);
+  } catch (const std::exception& error) {
+    ranks.give_up(error.what());
+    throw;
   }
-  if (options.profiles()) {
-    print_profile(options, net);
-    return kOk;
-  }
-  if (options.explain) {
-    net.step();
-    std::cout << net.compiled().graph() << net.compiled().explain();
-    return kOk;
-  }
-  allocator(net.device()).reset_peak();
-  const Timing timing = time_steps(net, options.seconds);
-  print_timing(options, net, timing, watch.since(net));
   return kOk;
 }
 
@@ -204,6 +282,7 @@ void register_command_bench(cli::Commands& into) {
                              {{"bench lenet", "a training step of LeNet: time, samples/s, memory"},
                               {"bench resnet18 --phase forward --batch 1 --threads 1", "the latency of one image"},
                               {"bench lenet --profile", "where the time goes, op by op"},
+                              {"launch -n 2 -- starling bench lenet", "a step of two ranks, each with its batch"},
                               {"bench --list", "the networks"}},
                              cli::run);
   app.add_option("net,--net", o.net, "Name of a network");
@@ -234,6 +313,14 @@ void register_command_bench(cli::Commands& into) {
   app.add_option("--peak", o.peak, "GFLOP/s and GB/s to compare with, instead of measuring them")
       ->expected(2)
       ->check(CLI::PositiveNumber);
+  app.add_option("--backend", o.ranks.backend, "Between ranks: auto, shared, gloo or mpi")->capture_default_str();
+  app.add_option("--overlap", o.ranks.overlap, "Of reductions with the backward pass, on or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  app.add_option("--bucket-mb", o.ranks.bucket_mb, "Megabytes of small gradients that are reduced together")
+      ->check(CLI::Range(0.0, 4096.0))
+      ->capture_default_str();
+  app.add_flag("--on-request", o.on_request, "Reads numbers of steps, a line each, and answers each with its time");
   app.add_option("--export", o.export_file, "Writes parameters and batch to this safetensors file")->excludes(explain);
   auto* import = app.add_option("--import", o.import_file, "Reads parameters and batch from such a file");
   app.add_option("--losses", o.losses, "Prints the losses of so many training steps")

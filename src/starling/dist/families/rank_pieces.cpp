@@ -84,6 +84,31 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
   });
 }
 
+// Every tensor's own rows go out where they lie, and the others' come in beside them.
+std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
+  const auto a = request.attrs.as<PiecesAttrs>();
+  std::vector<Pieces> tensors;
+  std::vector<DType> dtypes;
+  for (const auto& in : request.in) {
+    tensors.emplace_back(in.shape, a);
+    dtypes.push_back(in.dtype);
+  }
+  return make_plan([=](const Launch& launch) {
+    Comm* comm = launch.context.comm;
+    if (comm) check_place("gather_rows", *comm, a.rank, a.ranks);
+    std::vector<Work> under_way;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::size_t size = size_of(dtypes[i]);
+      copy_bytes(launch.out[i], launch.in[i], static_cast<std::size_t>(tensors[i].total) * size);
+      const auto* own =
+          static_cast<const std::byte*>(launch.out[i]) + static_cast<std::size_t>(tensors[i].before) * size;
+      if (comm)
+        under_way.push_back(comm->all_gather(own, launch.out[i], tensors[i].counts, dtypes[i], {.name = a.name.str()}));
+    }
+    for (const Work& work : under_way) work.wait();
+  });
+}
+
 std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
   const auto a = request.attrs.as<PiecesAttrs>();
   const Pieces pieces(request.in[0].shape, a);
@@ -124,6 +149,7 @@ void register_dist_rank_pieces(KernelTable& table) {
   table.add("broadcast", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_broadcast});
   table.add("reduce_to_root", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_reduce_to_root});
   table.add("all_gather", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_gather});
+  table.add("gather_rows", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_gather_rows});
   table.add("reduce_scatter", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_reduce_scatter});
   table.add("all_to_all", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_to_all});
 }

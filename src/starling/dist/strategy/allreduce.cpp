@@ -1,9 +1,11 @@
 #include "starling/dist/strategy/allreduce.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/rank_program.h"
+#include "starling/tensor/allocator.h"
 
 namespace starling {
 namespace {
@@ -35,6 +37,19 @@ class AllReduceProgram final : public Program {
   RankProgram part_;
 };
 
+// Collectives on it then copy nothing on the way. What a view shares with others stays.
+void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
+  TensorImpl& impl = *tensor.impl();
+  const auto bytes = static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
+  if (tensor.device().kind != DeviceKind::cpu || !tensor.contiguous() || bytes == 0 || bytes != impl.storage->bytes())
+    return;
+  void* place = arena->allocate(bytes);
+  std::memcpy(place, tensor.raw(), bytes);
+  const auto give_back = [arena, bytes](void* data) { arena->deallocate(data, bytes); };
+  impl.storage = new Storage(kCpu, place, bytes, give_back, false);
+  impl.offset = 0;
+}
+
 }  // namespace
 
 Settings AllReduceOptions::settings() {
@@ -63,12 +78,23 @@ std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& 
   build.overlap = options.overlap && options_.overlap;
   build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
   build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
+  // Rows of weights go by memory fast enough, but not by a wire, where gradients leave earlier and hide better.
+  if (!comm().capabilities().direct_memory) build.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(
       shared_comm(), global, container, build,
       RankProgramOptions{.comm = &comm(),
                          .threads = options_.deterministic ? 1 : threads_each(options_.threads, 1, build),
                          .shards = shards(),
                          .shard_order = options_.shard_order});
+}
+
+void AllReduce::begin(const TrainedState& state) {
+  if (const auto arena = comm().arena()) {
+    for (const auto& tensors : {state.weights, state.optimizer}) {
+      for (const auto& [name, tensor] : tensors) move_to(arena, tensor);
+    }
+  }
+  RankStrategy::begin(state);
 }
 
 void AllReduce::after_update(std::int64_t /*step*/, double weight) {

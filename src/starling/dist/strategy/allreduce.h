@@ -30,6 +30,8 @@ class AllReduce final : public RankStrategy {
   bool global_program() const override { return true; }
   bool lockstep() const override { return true; }
   std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  // Moves the trained state to where the other ranks of the host can read it, where the communicator has such memory.
+  void begin(const TrainedState& state) override;
   void after_update(std::int64_t step, double weight) override;
   std::vector<LawCounter> counters() const override;
 

@@ -88,16 +88,20 @@ Types infer_reshape(const InferCall& call) {
   return {TensorType{call.in[0].dtype, shape}};
 }
 
-// A leading dimension that stays the same may stay split.
+// A dimension that stays the same, as do those before it but for ones, may stay split.
 ShardRule shard_reshape(const ShardCall& call) {
   if (call.placed[0].is_partial()) return {{call.placed[0]}, {call.placed[0]}};
   const Shape& from = call.in[0].shape;
   const Shape& to = call.out[0].shape;
-  if (!call.placed[0].is_split() || call.placed[0].dim >= to.rank()) return rules::shard_replicated(call);
+  if (!call.placed[0].is_split()) return rules::shard_replicated(call);
+  int at = 0;
   for (int i = 0; i <= call.placed[0].dim; ++i) {
-    if (from[i] != to[i]) return rules::shard_replicated(call);
+    if (from[i] == 1 && i < call.placed[0].dim) continue;
+    while (at < to.rank() && to[at] == 1 && from[i] != 1) ++at;
+    if (at == to.rank() || from[i] != to[at]) return rules::shard_replicated(call);
+    if (i < call.placed[0].dim) ++at;
   }
-  return {{call.placed[0]}, {call.placed[0]}};
+  return {{call.placed[0]}, {Placement::split(at)}};
 }
 
 // A shape cut anew without moving anything: old and new dimensions are matched in groups of equal size; within a group

@@ -1,0 +1,70 @@
+#include "starling/ops/shared_update.h"
+
+#include <cstring>
+
+#include "starling/kernels/cpu/product.h"
+#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+namespace {
+
+// Works in place; where the results go elsewhere, the old values are copied there first.
+template <class T>
+T* rows_in_place(const Launch& launch, std::size_t i, std::size_t bytes, std::int64_t skipped) {
+  if (launch.out[i] != launch.in[i]) std::memcpy(launch.out[i], launch.in[i], bytes);
+  return static_cast<T*>(launch.out[i]) + skipped;
+}
+
+struct Rows {
+  std::size_t bytes;      // of the whole weight
+  std::int64_t skipped;   // elements before the rows
+  std::int64_t elements;  // of the rows
+
+  explicit Rows(const PlanRequest& request)
+      : bytes(static_cast<std::size_t>(request.in[0].shape.numel()) * size_of(request.in[0].dtype)),
+        skipped(request.attrs.as<RowsSgdAttrs>().begin * request.in[0].shape[1]),
+        elements(request.in[2].shape[1] * request.in[0].shape[1]) {}
+};
+
+std::unique_ptr<Plan> plan_f64(const PlanRequest& request, const BatchedProduct& product) {
+  const auto& a = request.attrs.as<RowsSgdAttrs>();
+  const SgdOptions options{a.momentum, a.weight_decay, false};
+  const Rows rows(request);
+  const std::size_t aligned = (static_cast<std::size_t>(rows.elements) * sizeof(double) + 63) / 64 * 64;
+  return make_plan(aligned + product.scratch_bytes(), [=](const Launch& l) {
+    auto* gradient = static_cast<double*>(l.scratch);
+    gemm(product.plan, static_cast<const double*>(l.in[2]), static_cast<const double*>(l.in[3]), gradient, false,
+         static_cast<std::byte*>(l.scratch) + aligned);
+    const SgdTensor<double> tensor{rows_in_place<double>(l, 0, rows.bytes, rows.skipped), gradient,
+                                   rows_in_place<double>(l, 1, rows.bytes, rows.skipped), rows.elements};
+    sgd_update<double>({&tensor, 1}, static_cast<const float*>(l.in[4]), options);
+  });
+}
+
+std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
+  const auto& a = request.attrs.as<RowsSgdAttrs>();
+  if (!request.in[0].contiguous() || !request.in[1].contiguous()) return nullptr;
+  const auto product = plan_product(request.in[2], request.in[3], true, false, request.threads);
+  if (!product || !product->batch.empty()) return nullptr;
+  if (request.in[0].dtype == DType::f64) return plan_f64(request, *product);
+  if (request.in[0].dtype != DType::f32) return nullptr;
+  const Rows rows(request);
+  const auto momentum = static_cast<float>(a.momentum), decay = static_cast<float>(a.weight_decay);
+  return make_plan(product->scratch_bytes(), [=, plan = product->plan](const Launch& l) {
+    const GemmSgd sgd{rows_in_place<float>(l, 0, rows.bytes, rows.skipped),
+                      rows_in_place<float>(l, 1, rows.bytes, rows.skipped), static_cast<const float*>(l.in[4]),
+                      momentum, decay};
+    GemmEpilogue epilogue;
+    epilogue.sgd = &sgd;
+    gemm(plan, static_cast<const float*>(l.in[2]), static_cast<const float*>(l.in[3]), nullptr, epilogue, l.scratch);
+  });
+}
+
+}  // namespace
+
+void register_cpu_shared_update(KernelTable& table) {
+  table.add("matmul_sgd_rows", DeviceKind::cpu, {"gemm", Accepts::contiguous, plan_matmul_sgd_rows});
+}
+
+}  // namespace starling

@@ -1,0 +1,55 @@
+#include "starling/ops/shared_update.h"
+
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/kernels/reference/element.h"
+#include "starling/kernels/reference/product.h"
+
+namespace starling {
+namespace {
+
+void copy(void* to, const void* from, std::size_t bytes) {
+  if (to != from && bytes > 0) std::memcpy(to, from, bytes);
+}
+
+std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
+  const auto a = request.attrs.as<RowsSgdAttrs>();
+  const auto product = reference::make_product(request.in[2], request.in[3], true, false);
+  const std::int64_t skipped = a.begin * request.in[0].shape[1], n = request.in[0].shape.numel();
+  return reference::for_floats(request.in[0].dtype, [&]<class T>() {
+    return make_plan([=](const Launch& launch) {
+      const auto lr = static_cast<double>(*static_cast<const float*>(launch.in[4]));
+      for (std::size_t i : {0, 1}) copy(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
+      auto *w = static_cast<T*>(launch.out[0]) + skipped, *v = static_cast<T*>(launch.out[1]) + skipped;
+      reference::multiply(product, static_cast<const T*>(launch.in[2]), static_cast<const T*>(launch.in[3]),
+                          [&](std::int64_t i, double g) {
+                            const double decayed = g + a.weight_decay * static_cast<double>(w[i]);
+                            const double velocity = a.momentum * static_cast<double>(v[i]) + decayed;
+                            w[i] = static_cast<T>(static_cast<double>(w[i]) - lr * velocity);
+                            v[i] = static_cast<T>(velocity);
+                          });
+    });
+  });
+}
+
+// Of a world of one: its rows are all there are.
+std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
+  std::vector<std::size_t> bytes;
+  for (const auto& in : request.in) bytes.push_back(static_cast<std::size_t>(in.shape.numel()) * size_of(in.dtype));
+  return make_plan([bytes](const Launch& launch) {
+    check(launch.context.comm == nullptr,
+          "[gather_rows] expected the kernel of the communicator, got the one for a single rank");
+    for (std::size_t i = 0; i < bytes.size(); ++i) copy(launch.out[i], launch.in[i], bytes[i]);
+  });
+}
+
+}  // namespace
+
+void register_reference_shared_update(KernelTable& table) {
+  table.add("matmul_sgd_rows", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_matmul_sgd_rows));
+  table.add("gather_rows", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_gather_rows));
+}
+
+}  // namespace starling

@@ -1,0 +1,92 @@
+#include "starling/ops/shared_update.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/comm.h"
+#include "starling/ops/matmul.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/rules.h"
+#include "starling/ops/shape_ops.h"
+#include "starling/ops/state.h"
+
+namespace starling {
+namespace {
+
+Types infer_sgd_rows(const InferCall& call) {
+  rules::expect_float(call);
+  const std::int64_t begin = call.attrs.as<RowsSgdAttrs>().begin;
+  const Shape &w = call.in[0].shape, &a = call.in[2].shape, &b = call.in[3].shape;
+  check(call.in[4] == TensorType{DType::f32, {}}, "[matmul_sgd_rows] expected lr f32[], got {}", to_string(call.in[4]));
+  check(w.rank() == 2 && call.in[0] == call.in[1], "[matmul_sgd_rows] expected matrices w and v alike, got {} and {}",
+        to_string(call.in[0]), to_string(call.in[1]));
+  const bool fits = a.rank() == 2 && b.rank() == 2 && a[0] == b[0] && b[1] == w[1] && begin >= 0 &&
+                    begin + a[1] <= w[0] && call.in[2].dtype == call.in[0].dtype &&
+                    call.in[3].dtype == call.in[0].dtype;
+  check(fits, "[matmul_sgd_rows] expected factors of rows from {} on of {}, got {} and {}", begin,
+        to_string(call.in[0]), to_string(call.in[2]), to_string(call.in[3]));
+  return {call.in[0], call.in[1]};
+}
+
+// The rows before, the rows that make the step, the rows behind.
+TensorList sgd_rows_of_parts(std::span<const Tensor> in, const Attrs& attrs) {
+  const auto& at = attrs.as<RowsSgdAttrs>();
+  const std::int64_t begin = at.begin, end = begin + in[2].size(1), rows = in[0].size(0);
+  const auto part = [](const Tensor& x, std::int64_t from, std::int64_t to) {
+    return slice(x, {.axis = 0, .begin = from, .end = to});
+  };
+  const Tensor own[] = {part(in[0], begin, end), part(in[1], begin, end), in[2], in[3], in[4]};
+  const TensorList made = apply(find_op("matmul_sgd"), own, MatmulSgdAttrs{true, false, at.momentum, at.weight_decay});
+  TensorList out;
+  for (std::size_t i = 0; i < 2; ++i) out.push_back(concat({part(in[i], 0, begin), made[i], part(in[i], end, rows)}));
+  return out;
+}
+
+Types infer_gather_rows(const InferCall& call) {
+  const auto& a = call.attrs.as<PiecesAttrs>();
+  check(!call.in.empty(), "[gather_rows] expected at least one tensor, got none");
+  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[gather_rows] expected a rank in [0, {}), got {}", a.ranks,
+        a.rank);
+  Types out;
+  for (const auto& type : call.in) {
+    check(type.shape.rank() > 0 && type.shape[0] == a.rows, "[gather_rows] expected tensors of {} rows, got {}", a.rows,
+          to_string(type));
+    out.push_back(type);
+  }
+  return out;
+}
+
+}  // namespace
+
+void register_ops_shared_update(OpRegistry& ops) {
+  ops.add({.name = "matmul_sgd_rows",
+           .doc = "One step of SGD for some rows of a matrix, with the gradient matmul(aᵀ, b), which is never stored.",
+           .inputs = {"w", "v", "a", "b", "lr"},
+           .outputs = {"w", "v"},
+           .attrs = &attr_type<RowsSgdAttrs>(),
+           .infer = infer_sgd_rows,
+           .decompose = sgd_rows_of_parts,
+           .cases =
+               [] {
+                 const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
+                 const auto one = [&](std::int64_t rows, RowsSgdAttrs a) {
+                   return OpCase{{w, w, {.shape = {9, rows}}, {.shape = {9, 33}}, lr}, a};
+                 };
+                 return std::vector<OpCase>{one(7, {5, 0.9, 0.01}), one(20, {0, 0.5, 0}), one(3, {17, 0.9, 0})};
+               },
+           .inplace = 0});
+  ops.add({.name = "gather_rows",
+           .doc = "Whole tensors of which every rank brings its own rows, and gets the others'.",
+           .inputs = {"xs..."},
+           .outputs = {"ys"},
+           .attrs = &attr_type<PiecesAttrs>(),
+           .infer = infer_gather_rows,
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {7, 3}}, {.shape = {7}}}, PiecesAttrs{.rows = 7}},
+                                            {{{.shape = {4, 2}}}, PiecesAttrs{.rows = 4}}};
+               },
+           .comm = true,
+           .inplace = 0});
+}
+
+}  // namespace starling
