@@ -207,7 +207,7 @@ class Generator {
 // Runs a rank's program; the buffers live as long as the rank's Works.
 class Player {
  public:
-  Player(Comm& comm, std::atomic<std::int64_t>& entered) : comm_(comm), entered_(entered) {}
+  explicit Player(Comm& comm) : comm_(comm) {}
 
   void play(const Program& program) {
     std::optional<Work> open;
@@ -228,7 +228,8 @@ class Player {
     if (open) open->wait();
   }
 
-  void note() { entered_.store(CommClock::now().time_since_epoch().count()); }
+  void note() { entered_ = CommClock::now().time_since_epoch().count(); }
+  std::int64_t entered() const { return entered_; }
 
  private:
   Work call(const Step& s) {
@@ -252,16 +253,48 @@ class Player {
   }
 
   Comm& comm_;
-  std::atomic<std::int64_t>& entered_;
+  std::int64_t entered_ = 0;
   std::vector<std::unique_ptr<std::vector<std::byte>>> buffers_;
 };
 
 // What failed and why, without the last operations, which name everything.
 inline std::string message_of(const std::string& error) { return error.substr(0, error.find("\nlast operations")); }
 
+// How one rank's program ended; times as the clock counts, which is one for all processes of a host.
+struct Played {
+  std::string message{};     // empty where it ended well
+  std::int64_t entered = 0;  // when it made its last call, or had left
+  std::int64_t failed = 0;
+};
+
+inline Played play_rank(const Program& program, std::unique_ptr<Comm> comm) {
+  Played played;
+  Player player(*comm);
+  try {
+    player.play(program);
+  } catch (const Error& error) {
+    played.failed = CommClock::now().time_since_epoch().count();
+    played.message = message_of(error.what());
+  }
+  comm.reset();  // a rank that has come to the end of its program leaves
+  if (played.message.empty()) player.note();
+  played.entered = player.entered();
+  return played;
+}
+
 struct Outcome {
   std::vector<std::string> messages{};  // by rank; empty where it ended well
   double seconds = 0;                   // from when the last rank was in its call, or had left, to the last error
+
+  explicit Outcome(const std::vector<Played>& ranks) {
+    std::int64_t entered = 0, failed = 0;
+    for (const Played& played : ranks) {
+      messages.push_back(played.message);
+      entered = std::max(entered, played.entered);
+      failed = std::max(failed, played.failed);
+    }
+    seconds = std::chrono::duration<double>(CommClock::duration(failed - entered)).count();
+  }
 
   static bool tells(const std::string& message, const std::vector<std::string>& side) {
     const auto found = [&](const std::string& text) { return message.find(text) != std::string::npos; };
@@ -289,34 +322,29 @@ struct Outcome {
 using Make = std::function<Comms(int world)>;
 
 inline Outcome play(const Case& c, Comms comms) {
-  Outcome outcome;
-  std::vector<std::atomic<std::int64_t>> entered(comms.size());
-  std::atomic<std::int64_t> failed{0};
-  outcome.messages.resize(comms.size());
+  std::vector<Played> played(comms.size());
   std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < comms.size(); ++r) {
-    threads.emplace_back([&, r] {
-      Player player(*comms[r], entered[r]);
-      try {
-        player.play(c.programs[r]);
-      } catch (const Error& error) {
-        failed.store(CommClock::now().time_since_epoch().count());
-        outcome.messages[r] = message_of(error.what());
-      }
-      comms[r].reset();  // a rank that has come to the end of its program leaves
-      if (outcome.messages[r].empty()) player.note();
-    });
+    threads.emplace_back([&, r] { played[r] = play_rank(c.programs[r], std::move(comms[r])); });
   }
   threads.clear();
-  std::int64_t last = 0;
-  for (const auto& time : entered) last = std::max(last, time.load());
-  outcome.seconds = std::chrono::duration<double>(CommClock::duration(failed.load() - last)).count();
-  return outcome;
+  return Outcome(played);
 }
 
 struct Tally {
   int played = 0, named = 0, in_time = 0;
   std::string misses{};
+
+  void add(int number, const Case& c, const Outcome& outcome) {
+    const bool names = outcome.named(c), soon = outcome.seconds < 1.0;
+    ++played;
+    named += names;
+    in_time += names && soon;
+    if (names && soon) return;
+    misses += fmt::format("case {} ({:.2f} s), expected {} and {}\n  got {}\n", number, outcome.seconds,
+                          fmt::join(c.sides[0], " or "), fmt::join(c.sides[1], " or "),
+                          fmt::join(outcome.messages, "\n  got "));
+  }
 };
 
 // All cases of a kind, a few at a time.
@@ -329,15 +357,7 @@ inline Tally play_all(Kind kind, const Make& make) {
       const Case c = Generator(i, kind).make();
       const Outcome outcome = play(c, make(c.world));
       std::scoped_lock lock(mutex);
-      ++tally.played;
-      const bool named = outcome.named(c), in_time = outcome.seconds < 1.0;
-      tally.named += named;
-      tally.in_time += named && in_time;
-      if (!named || !in_time) {
-        tally.misses += fmt::format("case {} ({:.2f} s), expected {} and {}\n  got {}\n", i, outcome.seconds,
-                                    fmt::join(c.sides[0], " or "), fmt::join(c.sides[1], " or "),
-                                    fmt::join(outcome.messages, "\n  got "));
-      }
+      tally.add(i, c, outcome);
     }
   };
   std::vector<std::jthread> workers;

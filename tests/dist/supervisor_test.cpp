@@ -360,6 +360,20 @@ TEST_F(RemoteRanks, ThatDieOfASignalAreNamedWithIt) {
   EXPECT_TRUE(all_gone());
 }
 
+// A rank here hears of it from that rank's closed connections, before its shell has told us.
+TEST_F(RemoteRanks, AreNamedThoughAnotherRankFailsOfTheirDeathBeforeItIsKnownHere) {
+  testing::write_text(folder_ / "ssh", "#!/bin/sh\nshift 2\n/bin/sh -c \"$*\"\ncode=$?\nsleep 0.2\nexit $code\n");
+  const auto launched =
+      run(remote("if [ $STARLING_RANK = 1 ]; then touch $DIR/up; kill -KILL $$; fi\n"
+                 "until [ -e $DIR/up ]; do sleep 0.01; done; echo rank 1 is lost >&2; exit 1",
+                 {{"localhost", 1}, {"far.example", 1}}));
+  EXPECT_TRUE(contains(launched.err, "rank 1 (on far.example) was killed by SIGKILL"));
+  const auto unharmed = run(remote("if [ $STARLING_RANK = 0 ]; then exit 1; fi; trap '' TERM; sleep 60",
+                                   {{"localhost", 1}, {"far.example", 1}}));
+  EXPECT_TRUE(contains(unharmed.err, "rank 0 (pid "));
+  EXPECT_LT(unharmed.seconds, 5);
+}
+
 TEST_F(RemoteRanks, WhoseConnectionFailsAreToldApart) {
   const auto launched = run(remote("exit 255", {{"far.example", 1}}));
   EXPECT_TRUE(contains(launched.err, "rank 0 (on far.example) lost its connection"));

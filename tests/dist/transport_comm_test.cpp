@@ -316,6 +316,17 @@ TEST(TransportComm, ARankMayLeaveWhileOthersThatDoNotNeedItWait) {
   });
 }
 
+TEST(TransportComm, ThoseWhoWaitMayListenToARankThatHasLeft) {
+  Comms comms = wrap(make_memory_comms(3), make_checking);
+  run_ranks(comms, [&](Comm& comm) {
+    if (comm.rank() == 0) return comms[0].reset();
+    float x = 0;
+    if (comm.rank() == 1) return comm.recv(&x, 1, DType::f32, 2).wait();
+    std::this_thread::sleep_for(milliseconds(400));
+    comm.send(&x, 1, DType::f32, 1).wait();
+  });
+}
+
 TEST(TransportComm, LeavingWithoutWaitingIsToldToTheOthers) {
   Comms comms = make_memory_comms(2);
   const auto errors = errors_of(comms, [&](Comm& comm) {

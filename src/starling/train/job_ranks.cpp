@@ -4,6 +4,7 @@
 #include <exception>
 #include <thread>
 
+#include "starling/base/as_rank.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/checking/checking_comm.h"
@@ -62,18 +63,6 @@ TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std
     throw;
   }
 }
-
-// Errors of this thread are those of a rank while it lives.
-class AsRank {
- public:
-  explicit AsRank(int rank) : before_(thread_rank()) { set_thread_rank(rank); }
-  ~AsRank() { set_thread_rank(before_); }
-  AsRank(const AsRank&) = delete;
-  AsRank& operator=(const AsRank&) = delete;
-
- private:
-  int before_;
-};
 
 // Ranks as threads; rank 0 is the caller. They read the same data and have everything else to themselves.
 TrainResult train_threads(const Job& job, const TrainOptions& options) {

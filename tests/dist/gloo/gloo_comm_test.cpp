@@ -65,6 +65,24 @@ TEST(GlooCommFailures, ARankThatLeavesIsNamedByThoseThatNeedIt) {
   for (const std::size_t rank : {1u, 2u}) EXPECT_TRUE(contains(errors[rank], "rank 0 has left the group 'world'"));
 }
 
+// Long enough for those who wait to listen to everyone, also to the one that has gone.
+TEST(GlooCommFailures, ARankMayLeaveWhileOthersThatDoNotNeedItWait) {
+  Comms comms = wrap(make_gloo_comms(3), make_checking);
+  run_ranks(comms, [&](Comm& comm) {
+    const auto part = comm.split(comm.rank() == 0 ? -1 : 0, 0);
+    if (comm.rank() == 0) return comms[0].reset();
+    Work message;
+    float x = 0;
+    if (comm.rank() == 1) message = comm.recv(&x, 1, DType::f32, 2);
+    if (comm.rank() == 2) {
+      std::this_thread::sleep_for(milliseconds(500));
+      message = comm.send(&x, 1, DType::f32, 1);
+    }
+    message.wait();
+    part->barrier().wait();
+  });
+}
+
 TEST(GlooCommFailures, AHangIsNamedAtItsDeadline) {
   const Comms comms = make_gloo_comms(2);
   const auto errors = errors_of(comms, [&](Comm& comm) {

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "dist/comm_conformance.h"
+#include "dist/seeded_mistakes.h"
 #include "dist/transport_conformance.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
@@ -187,6 +188,45 @@ void one_leaves(World& world) {
   }
 }
 
+// What all ranks ended a case with, on all ranks.
+std::vector<seeded::Played> gather(Comm& comm, const seeded::Played& own) {
+  struct Line {
+    std::int64_t entered, failed;
+    char message[4000];
+  };
+  Line line{own.entered, own.failed, {}};
+  own.message.copy(line.message, sizeof(line.message) - 1);
+  std::vector<Line> lines(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(&line, lines.data(), sizeof(Line), DType::u8).wait();
+  std::vector<seeded::Played> all;
+  for (const Line& one : lines) all.push_back({one.message, one.entered, one.failed});
+  return all;
+}
+
+// The seeded mistakes that fit this many ranks or fewer, each in a group of its own; `every`: that many are left out
+// between two. The ranks that a case does not need leave.
+void mistakes(World& world, int every) {
+  const auto verdicts = world.comm(0);
+  set_thread_rank(verdicts->rank());
+  seeded::Tally tally;
+  for (int i = 0; i < seeded::kCases; i += every) {
+    const seeded::Case c = seeded::Generator(i, static_cast<seeded::Kind>(i % seeded::kKinds)).make();
+    if (c.world > verdicts->size()) continue;
+    const bool plays = verdicts->rank() < c.world;
+    auto part = world.comm(static_cast<std::uint64_t>(i) + 1)->split(plays ? 0 : -1, verdicts->rank());
+    if (plays) part = make_checking(std::move(part));
+    verdicts->barrier().wait();  // a mistake of the first would hit who is still in the split
+    seeded::Played own;
+    if (plays) own = seeded::play_rank(c.programs[static_cast<std::size_t>(verdicts->rank())], std::move(part));
+    auto played = gather(*verdicts, own);
+    played.resize(static_cast<std::size_t>(c.world));
+    tally.add(i, c, seeded::Outcome(played));
+  }
+  if (verdicts->rank() == 0)
+    fmt::print("{} mistakes, {} named, {} in time\n", tally.played, tally.named, tally.in_time);
+  check(tally.played > 0 && tally.in_time == tally.played, "expected all mistakes named, got\n{}", tally.misses);
+}
+
 // One rank fails on its own while the others wait for it.
 void one_fails(World& world) {
   const auto comm = world.comm(0);
@@ -196,12 +236,17 @@ void one_fails(World& world) {
 }
 
 int run(const Arguments& arguments) {
-  const std::map<std::string, std::function<void(World&)>> modes{
-      {"transports", transports},       {"messages_in_parts", messages_in_parts},
-      {"huge_messages", huge_messages}, {"communicators", communicators},
-      {"lost_rank", lost_rank},         {"lost_in_a_collective", lost_in_a_collective},
-      {"abort", abort_and_go_on},       {"one_leaves", one_leaves},
-      {"one_fails", one_fails}};
+  const std::map<std::string, std::function<void(World&)>> modes{{"transports", transports},
+                                                                 {"messages_in_parts", messages_in_parts},
+                                                                 {"huge_messages", huge_messages},
+                                                                 {"communicators", communicators},
+                                                                 {"lost_rank", lost_rank},
+                                                                 {"lost_in_a_collective", lost_in_a_collective},
+                                                                 {"abort", abort_and_go_on},
+                                                                 {"one_leaves", one_leaves},
+                                                                 {"one_fails", one_fails},
+                                                                 {"mistakes", [](World& w) { mistakes(w, 1); }},
+                                                                 {"some_mistakes", [](World& w) { mistakes(w, 7); }}};
   World world(arguments);
   if (!world.there()) return kSkipped;
   modes.at(arguments.text("mode", "transports"))(world);

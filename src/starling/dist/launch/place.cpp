@@ -235,6 +235,12 @@ Result<WorldPlace> read_flags(const PlaceFlags& flags, const Variables& variable
   return place;
 }
 
+// srun speaks MPICH's language, too (--mpi=pmi2). Where both tell the same, Slurm tells more: where to meet.
+bool told_by_srun(const Starter& starter, const Variables& variables) {
+  return starter.name == "mpich" && variables("PMI_RANK") && variables("PMI_RANK") == variables("SLURM_PROCID") &&
+         variables("PMI_SIZE") == variables("SLURM_STEP_NUM_TASKS");
+}
+
 // Whatever told it, an address is host:port.
 Result<WorldPlace> checked(Result<WorldPlace> place) {
   if (!place || place->address.empty()) return place;
@@ -256,7 +262,7 @@ Variables process_environment() {
 Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables) {
   if (flags.rank || flags.world) return checked(read_flags(flags, variables));
   for (const Starter& starter : starters()) {
-    if (!any_set(variables, starter.signs)) continue;
+    if (!any_set(variables, starter.signs) || told_by_srun(starter, variables)) continue;
     if (!starter.unless.empty() && variables(starter.unless) && !variables(starter.rank)) continue;
     return checked(read(starter, variables, flags.address));
   }

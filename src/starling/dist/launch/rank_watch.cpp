@@ -24,6 +24,7 @@ constexpr milliseconds kLookAround{100};      // for signals
 constexpr milliseconds kLookForDead{20};      // where the kernel does not tell
 constexpr milliseconds kLastOutput{500};      // what the dead had written, while others hold the pipe open
 constexpr milliseconds kSshAfterRemote{500};  // the local end of a killed remote rank
+constexpr milliseconds kWordOfRemote{500};    // a remote rank's end, on its way here
 
 std::map<std::string, std::string> place_of(const Seat& seat, const LaunchOptions& options, const StoreServer& server,
                                             const std::string& secret, int epoch) {
@@ -58,6 +59,17 @@ std::vector<std::string> whole_environment(std::map<std::string, std::string> va
   }
   for (const auto& [name, value] : variables) whole.push_back(name + "=" + value);
   return whole;
+}
+
+// The shell on the other side tells signals as codes.
+Exit exit_of(const Child& child, const Seat& seat) {
+  const Exit exit = *child.exit();
+  return seat.remote && exit.code > 128 && exit.code < 128 + NSIG ? Exit{0, exit.code - 128} : exit;
+}
+
+// No rank's failure sends another a signal or cuts its connection: who ended like this was not the second.
+bool was_hit(const Exit& exit, const Seat& seat) {
+  return exit.signal != 0 || (seat.remote && exit.code == kNoConnection);
 }
 
 std::vector<std::string> own_environment() {
@@ -104,7 +116,7 @@ LaunchEnd RankWatch::run() {
   while (!all_ended()) {
     wait_for_something();
     relay();
-    if (reap()) judge();
+    if (reap() || noticed_) judge();
     pass_on_stop();
     if (kill_at_ && Clock::now() >= *kill_at_) {
       signal_all(SIGKILL);
@@ -128,7 +140,7 @@ LaunchEnd RankWatch::run() {
 
 void RankWatch::wait_for_something() {
   std::vector<pollfd> waits;
-  auto patience = kLookAround;
+  auto patience = noticed_ && !failed_ ? kLookForDead : kLookAround;
   for (const Rank& rank : ranks_) {
     for (const UniqueFd* fd : {&rank.child.output, &rank.child.error}) {
       if (*fd) waits.push_back({fd->get(), POLLIN, 0});
@@ -181,19 +193,21 @@ void RankWatch::judge() {
   }
   const Rank* first = first_failure();
   if (first == nullptr) return;
+  if (!noticed_) noticed_ = Clock::now();
+  if (may_be_late(*first)) return;
   failed_ = static_cast<int>(first - ranks_.data());
   end_others(options_.kill_after);
 }
 
-// Of those that have failed by now: one that a signal killed, since no rank's failure sends another a signal; else the
-// one that was the first to tell of its failure, though it may still be about to end; else any.
+// Of those that have failed by now: one that was hit; else the one that was the first to tell of its failure, though it
+// may still be about to end; else any.
 RankWatch::Rank* RankWatch::first_failure() {
   Rank* first = nullptr;
   std::uint64_t first_order = 0;
   bool any = false;
   for (Rank& rank : ranks_) {
     const bool bad = rank.ended && !left_well(rank);
-    if (bad && rank.child.exit()->signal != 0) return &rank;
+    if (bad && was_hit(exit_of(rank.child, rank.seat), rank.seat)) return &rank;
     any |= bad;
     const auto told = server_->note(fmt::format("failed/{}", rank.seat.rank));
     if (!bad && !told) continue;
@@ -203,6 +217,13 @@ RankWatch::Rank* RankWatch::first_failure() {
     first_order = order;
   }
   return any ? first : nullptr;
+}
+
+// The others of a rank on another host hear of its death from each other, and may end before the word of it is here.
+bool RankWatch::may_be_late(const Rank& first) const {
+  if (first.ended && was_hit(exit_of(first.child, first.seat), first.seat)) return false;
+  if (Clock::now() >= *noticed_ + kWordOfRemote) return false;
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.seat.remote && !r.ended; });
 }
 
 // With success, or because it was asked to leave.
@@ -231,7 +252,7 @@ void RankWatch::end_others(milliseconds kill_after) {
     // The first may still be telling why.
     if (!rank.ended && &rank - ranks_.data() != *failed_) signal(rank, SIGTERM);
   }
-  kill_at_ = Clock::now() + kill_after;
+  kill_at_ = *noticed_ + kill_after;
 }
 
 void RankWatch::signal_all(int signal) {
@@ -258,9 +279,7 @@ bool RankWatch::all_ended() const {
 }
 
 RankEnd RankWatch::describe(const Rank& rank) const {
-  RankEnd end{.seat = rank.seat, .pid = rank.child.pid(), .exit = *rank.child.exit()};
-  // The shell on the other side tells signals as codes.
-  if (rank.seat.remote && end.exit.code > 128 && end.exit.code < 128 + NSIG) end.exit = {0, end.exit.code - 128};
+  RankEnd end{.seat = rank.seat, .pid = rank.child.pid(), .exit = exit_of(rank.child, rank.seat)};
   if (end.seat.host.empty()) end.seat.host = host_name();
   if (const auto note = server_->note(fmt::format("step/{}", rank.seat.rank))) {
     std::int64_t step = 0;

@@ -8,6 +8,8 @@
 
 namespace starling {
 
+inline constexpr int kNoConnection = 255;  // what ssh ends with when it is not the program's own
+
 // The ranks of one start, from the first process to the last.
 class RankWatch {
  public:
@@ -37,6 +39,7 @@ class RankWatch {
   void end_others(std::chrono::milliseconds kill_after);
   bool all_ended() const;
   Rank* first_failure();
+  bool may_be_late(const Rank& first) const;
   bool left_well(const Rank& rank) const;
   RankEnd describe(const Rank& rank) const;
 
@@ -45,7 +48,8 @@ class RankWatch {
   Console& error_;
   const StoreServer* server_ = nullptr;
   std::vector<Rank> ranks_;
-  std::optional<int> failed_;  // index of the first
+  std::optional<Time> noticed_;  // that some rank has failed
+  std::optional<int> failed_;    // index of the first
   bool interrupted_ = false;
   int stops_passed_on_ = 0;
   std::optional<Time> kill_at_;

@@ -12,8 +12,6 @@
 namespace starling {
 namespace {
 
-constexpr int kNoConnection = 255;  // what ssh ends with when it is not the program's own
-
 // Readers of our output and remote shells may go before us, which the writes themselves tell.
 class IgnoringPipeSignals {
  public:

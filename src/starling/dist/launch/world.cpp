@@ -10,6 +10,7 @@
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/launch/connect.h"
 #include "starling/dist/launch/hosts.h"
+#include "starling/dist/launch/last_words.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store_server.h"
@@ -41,6 +42,7 @@ bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
 }  // namespace
 
 struct World::Ties {
+  bool launched = false;                  // somebody reads what this rank tells
   std::unique_ptr<StoreServer> server{};  // rank 0's, where no launcher has one
   std::shared_ptr<TcpStore> store{};
   std::atomic<std::int64_t> step{-1};
@@ -55,6 +57,7 @@ struct Joining {
   World world{};
   const WorldOptions& options;
   const Variables variables = process_environment();
+  const bool launched = variables("STARLING_LAUNCHED").has_value();
   ConnectOptions connect{};
 
   void meet_at(const std::string& address, const std::string& secret, bool serve);
@@ -64,6 +67,8 @@ struct Joining {
 void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
   const WorldPlace& place = world.place;
   world.ties = std::make_shared<World::Ties>();
+  world.ties->launched = launched;
+  if (!launched) prepare_last_words(place.rank, world.host);
   if (serve) {
     const HostPort where = parse_host_port(address).value();
     world.ties->server = std::make_unique<StoreServer>(StoreServerOptions{
@@ -115,7 +120,8 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
 }  // namespace
 
 void World::report_step(std::int64_t step) const {
-  if (ties == nullptr || ties->server != nullptr) return;
+  if (ties == nullptr) return;
+  if (!ties->launched) return note_last_step(step);
   ties->step.store(step, std::memory_order_relaxed);
   const auto now = CommClock::now().time_since_epoch().count();
   const auto told = ties->told.load(std::memory_order_relaxed);
@@ -125,7 +131,8 @@ void World::report_step(std::int64_t step) const {
 }
 
 void World::report_failure(std::string_view why) const {
-  if (ties == nullptr || ties->server != nullptr) return;
+  if (ties == nullptr) return;
+  if (!ties->launched) return write_failure();
   if (ties->step.load() >= 0) ties->tell(place.rank);
   ties->store->note_now(fmt::format("failed/{}", place.rank), why.substr(0, 4096), kFailureHeard);
 }
@@ -151,7 +158,7 @@ World join_world(const PlaceFlags& flags, const WorldOptions& options) {
   }
   set_thread_rank(world.place.rank);
   const bool automatic = joining.connect.backend == WorldBackend::automatic;
-  const bool launched = joining.variables("STARLING_LAUNCHED").has_value();
+  const bool launched = joining.launched;
   std::unique_ptr<Comm> mpi;
   if (joining.connect.backend == WorldBackend::mpi ||
       (automatic && !launched && started_by_mpi(world.place, joining.variables))) {

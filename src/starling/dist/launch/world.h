@@ -37,11 +37,12 @@ struct World {
   bool leads() const { return place.rank == 0; }  // writes files, prints
 
   // Tells `starling launch` how far this rank is, for its message when the rank dies. Cheap enough for every step:
-  // most calls only note the number. Without a launcher it does nothing.
+  // most calls only note the number. Where something else started the ranks it is for the rank's own last words.
   void report_step(std::int64_t step) const;
 
   // Tells it that this rank has failed, before the others can fail because of it: so it knows whom to name. Call it
-  // with an error in hand, before the communicator is aborted or gone.
+  // with an error in hand, before the communicator is aborted or gone. Without a launcher the rank itself writes on
+  // stderr how far it was.
   void report_failure(std::string_view why) const;
 };
 

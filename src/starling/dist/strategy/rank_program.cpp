@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "starling/base/as_rank.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 
@@ -17,18 +18,6 @@ std::vector<Placement> split_arguments(const Graph& global, std::size_t argument
   }
   return placements;
 }
-
-// Errors of this thread carry the rank while it runs for it.
-class AsRank {
- public:
-  explicit AsRank(int rank) : before_(thread_rank()) { set_thread_rank(rank); }
-  ~AsRank() { set_thread_rank(before_); }
-  AsRank(const AsRank&) = delete;
-  AsRank& operator=(const AsRank&) = delete;
-
- private:
-  int before_;
-};
 
 // Gradients lie where the other ranks can read them, so that they are reduced in place.
 std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& comm) {

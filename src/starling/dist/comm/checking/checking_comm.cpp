@@ -21,6 +21,18 @@ struct Checked {
   CommTime deadline = {};
 };
 
+// Why a call failed, without the call: what fail_call put behind it.
+std::string reason_of(const Error& error) {
+  const std::string text = error.what();
+  std::string line = text.substr(0, text.find('\n'));
+  constexpr std::string_view kEpoch = ", epoch ";
+  if (const auto call = line.find(kEpoch); call != std::string::npos) {
+    const auto reason = line.find(": ", call);
+    if (reason != std::string::npos) line.erase(0, reason + 2);
+  }
+  return line;
+}
+
 class CheckingComm final : public Comm {
  public:
   CheckingComm(std::unique_ptr<Comm> inner, const CheckingOptions& options)
@@ -155,10 +167,10 @@ class CheckingComm final : public Comm {
     const auto exchange = [&](CommTime until) { return Comm::await(*side_, check.exchange, until); };
     try {
       return watch_.wait(subject(check, deadline), deadline, exchange, GiveUp{*this, check.own});
-    } catch (const Error&) {
+    } catch (const Error& error) {
       // The operation's own error tells more than that of its fingerprint; and where only the side group broke, the
       // operation must let go of its buffers.
-      inner_->abort("the group of its fingerprints broke");
+      inner_->abort(fmt::format("its fingerprint did not arrive: {}", reason_of(error)));
       if (check.own.op != CommOp::split) Comm::await(*inner_, check.operation, CommClock::now());
       throw;
     }

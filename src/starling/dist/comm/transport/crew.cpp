@@ -105,8 +105,7 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
     if (operation.ended(sequence) || broken()) continue;
     const CommTime now = CommClock::now();
     if (now >= deadline) return Outcome::late;
-    // Not before: to hear a rank that has rightly left since is an error.
-    if (now >= operation.half_time()) listen();
+    if (now >= operation.half_time()) listen();  // others may have lost patience already
     rest(deadline);
   }
   return Outcome::ended;
@@ -118,13 +117,14 @@ std::string Crew::reason() const {
 }
 
 void Crew::break_with(const std::string& reason) {
+  std::scoped_lock breaking(breaking_);
+  if (broken_.load()) return;
+  transport_->abort(reason);  // first: who finds the crew broken may take its buffers back
   {
     std::scoped_lock lock(state_);
-    if (broken_.load()) return;
     reason_ = reason;
     broken_.store(true);
   }
-  transport_->abort(reason);
   bell_.notify_all();
 }
 
@@ -160,17 +160,17 @@ void Crew::leave(std::uint32_t group) {
 }
 
 void Crew::open_board(std::uint32_t group, const std::vector<int>& ranks, int own) {
-  std::scoped_lock progress(progress_);
+  const auto progress = take_over();
   boards_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStandingChannel);
 }
 
 void Crew::tell_standing(std::uint32_t group, const starling::Standing& standing) {
-  std::scoped_lock progress(progress_);
+  const auto progress = take_over();
   if (!broken()) boards_.at(group).tell(*transport_, standing);
 }
 
 starling::Standing Crew::heard_standing(std::uint32_t group, int rank) {
-  std::scoped_lock progress(progress_);
+  const auto progress = take_over();
   return broken() ? starling::Standing{} : boards_.at(group).heard(*transport_, rank);
 }
 
@@ -183,20 +183,20 @@ Crew::Standing Crew::standing_in(std::uint32_t group) const {
 
 // Hears who has asked or answered, and answers whoever asks. With progress_ held.
 void Crew::listen() {
-  if (broken()) return;
-  try {
-    for (int r = 0; r < transport_->size(); ++r) {
-      if (r == transport_->rank()) continue;
-      Peer& peer = peers_[static_cast<std::size_t>(r)];
+  for (int r = 0; r < transport_->size() && !broken(); ++r) {
+    if (r == transport_->rank()) continue;
+    Peer& peer = peers_[static_cast<std::size_t>(r)];
+    try {
       if (!listening_) peer.listening = transport_->recv(r, kRollCallChannel, &peer.heard, sizeof(Standing));
-      if (peer.answered || !transport_->test(peer.listening)) continue;
+      if (peer.answered || peer.gone || !transport_->test(peer.listening)) continue;
       peer.answered = true;
       tell(static_cast<std::uint32_t>(peer.heard.group));
+    } catch (const Error&) {  // it may rightly have left: whoever needs it finds out
+      peer.gone = true;
     }
-    listening_ = true;
-  } catch (const Error& error) {
-    break_with(words_of(error));
   }
+  listening_ = true;
+  rest(CommClock::now());  // throws nothing unless it was the whole transport that ended: then that is the reason
 }
 
 // Once in a crew's life: the one who asks breaks it afterwards.
@@ -204,22 +204,25 @@ void Crew::tell(std::uint32_t group) {
   if (told_) return;
   told_ = true;
   own_ = standing_in(group);
-  for (int r = 0; r < transport_->size(); ++r)
-    if (r != transport_->rank()) (void)transport_->send(r, kRollCallChannel, &own_, sizeof(Standing));
+  for (int r = 0; r < transport_->size(); ++r) {
+    if (r == transport_->rank()) continue;
+    try {
+      (void)transport_->send(r, kRollCallChannel, &own_, sizeof(Standing));
+    } catch (const Error&) {
+      peers_[static_cast<std::size_t>(r)].gone = true;
+    }
+  }
 }
 
 std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<int>& ranks, std::uint64_t sequence) {
   const auto progress = take_over();
   const CommTime until = CommClock::now() + kRollCall;
-  const auto answered = [&](int r) { return r == transport_->rank() || peers_[static_cast<std::size_t>(r)].answered; };
+  const auto answered = [&](int r) {
+    const Peer& peer = peers_[static_cast<std::size_t>(r)];
+    return r == transport_->rank() || peer.answered || peer.gone;
+  };
   listen();
-  if (!broken()) {
-    try {
-      tell(group);
-    } catch (const Error& error) {
-      break_with(words_of(error));
-    }
-  }
+  tell(group);
   while (!broken() && CommClock::now() < until && !std::all_of(ranks.begin(), ranks.end(), answered)) {
     rest(until);
     listen();
@@ -229,7 +232,7 @@ std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<in
     if (ranks[i] == transport_->rank()) continue;
     const Peer& peer = peers_[static_cast<std::size_t>(ranks[i])];
     const bool known = peer.answered && peer.heard.group == group;
-    if (!known) names.push_back(fmt::format("rank {} (silent)", i));
+    if (!known) names.push_back(fmt::format("rank {} ({})", i, peer.gone ? "gone" : "silent"));
     if (known && peer.heard.started < sequence)
       names.push_back(fmt::format("rank {} (last started #{})", i, peer.heard.started));
   }

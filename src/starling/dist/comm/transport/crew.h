@@ -63,7 +63,7 @@ class Crew {
   struct Peer {
     Standing heard;
     Transport::Transfer listening = 0;
-    bool answered = false;
+    bool answered = false, gone = false;
   };
 
   std::unique_lock<std::mutex> take_over();
@@ -76,6 +76,7 @@ class Crew {
   std::atomic<bool> broken_{false};
   std::atomic<int> wanted_{0};  // threads that must have progress_, which one that waits in a loop would keep
   std::atomic<std::uint32_t> next_group_{2};
+  std::mutex breaking_;
   mutable std::mutex state_;  // of what is below
   std::condition_variable bell_;
   std::vector<Operation*> inbox_;

@@ -24,12 +24,13 @@ class Transport {
   virtual int size() const = 0;
   virtual bool survives_loss() const { return false; }  // a lost peer is an error, not the end of the process
 
-  // The buffer belongs to the transfer until it has ended, or until abort() has returned or any call has thrown: then
-  // none is touched any more. Zero bytes are a transfer too.
+  // The buffer belongs to the transfer until it has ended or abort() has returned: then none is touched any more. Zero
+  // bytes are a transfer too. Throws Error naming the peer where that has left.
   virtual Transfer send(int to, std::uint32_t channel, const void* data, std::size_t bytes) = 0;
   virtual Transfer recv(int from, std::uint32_t channel, void* data, std::size_t bytes) = 0;
 
-  // Whether it has ended; moves others on meanwhile. Throws Error naming the peer once that is lost.
+  // Whether it has ended; moves others on meanwhile. Throws Error naming the peer once that is lost. Of a peer that has
+  // left in good order only its own transfers throw: others go on.
   virtual bool test(Transfer transfer) = 0;
 
   // Blocks until something may have moved, or until that time. May return early.

@@ -58,7 +58,7 @@ class GlooTransport final : public Transport {
     try {
       ended = one.sends ? one.buffer->sent() : one.buffer->received();
     } catch (const std::exception& error) {
-      break_off(notices_.explain(one.peer, error.what()));
+      give_up_on(one.peer, error.what());
     }
     if (!ended) {
       if (const auto& broken = notices_.broken()) break_off(*broken);
@@ -109,7 +109,8 @@ class GlooTransport final : public Transport {
       const std::uint64_t slot = slot_of(channel, bytes);
       sends ? one.buffer->send(peer, slot, 0, bytes) : one.buffer->recv(peer, slot, 0, bytes);
     } catch (const std::exception& error) {
-      break_off(notices_.explain(peer, error.what()));
+      one = {};
+      give_up_on(peer, error.what());
     }
     free_.pop_back();
     return index;
@@ -117,6 +118,13 @@ class GlooTransport final : public Transport {
 
   void throw_if_broken() const {
     if (!failure_.empty()) fail("{}", failure_);
+  }
+
+  // A rank that has left in good order is missed only by who needs it; a lost one breaks the group.
+  [[noreturn]] void give_up_on(int peer, std::string_view gloo_says) {
+    const std::string why = notices_.explain(peer, gloo_says);
+    if (notices_.left(peer) && !notices_.broken()) fail("{}", why);
+    break_off(why);
   }
 
   [[noreturn]] void break_off(const std::string& why) {

@@ -27,6 +27,9 @@ class Notices {
   // The connection to that rank ended as Gloo says: what the group is to know about it.
   std::string explain(int peer, std::string_view gloo_says);
 
+  // Whether that rank has said that it leaves.
+  bool left(int peer) const { return peers_[static_cast<std::size_t>(peer)].left; }
+
   // Says that this rank leaves, unless it gave up, and makes sure that the words are on their way.
   void leave();
 

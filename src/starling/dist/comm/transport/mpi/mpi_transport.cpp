@@ -72,7 +72,7 @@ class MpiTransport final : public Transport {
       hear();
       const CommTime left = left_[static_cast<std::size_t>(one.peer)];
       if (left == CommTime{} || CommClock::now() < left + kGrace) return false;
-      break_off(fmt::format("[mpi] rank {} has left the group '{}'", one.peer, label_));
+      fail("[mpi] rank {} has left the group '{}'", one.peer, label_);
     }
     one.used = false;
     free_.push_back(index);
@@ -102,10 +102,12 @@ class MpiTransport final : public Transport {
  private:
   struct One {
     std::vector<MPI_Request> parts;
+    std::size_t bytes = 0;
     std::size_t done = 0;  // parts
     int peer = 0;
     bool sends = false;
     bool used = false;
+    bool mismatched = false;  // its other side has another length: it never ends
   };
 
   template <class Start>
@@ -121,10 +123,12 @@ class MpiTransport final : public Transport {
     }
     One& one = transfers_[free_.back()];
     one.parts.assign(std::max<std::size_t>(1, (bytes + longest_ - 1) / longest_), MPI_REQUEST_NULL);
+    one.bytes = bytes;
     one.done = 0;
     one.peer = peer;
     one.sends = sends;
     one.used = true;
+    one.mismatched = false;
     for (std::size_t part = 0; part < one.parts.size(); ++part) {
       const std::size_t at = part * longest_;
       const auto count = static_cast<int>(std::min(longest_, bytes - at));
@@ -137,13 +141,38 @@ class MpiTransport final : public Transport {
   }
 
   bool ended(One& one) {
-    for (; one.done < one.parts.size(); ++one.done) {
+    for (; !one.mismatched && one.done < one.parts.size(); ++one.done) {
       int flag = 0;
-      const int code = MPI_Test(&one.parts[one.done], &flag, MPI_STATUS_IGNORE);
-      if (code != MPI_SUCCESS) lost(one.peer, code);
-      if (flag == 0) return false;
+      MPI_Status status;
+      const int code = MPI_Test(&one.parts[one.done], &flag, &status);
+      if (code != MPI_SUCCESS && !too_long(code)) lost(one.peer, code);
+      if (code == MPI_SUCCESS && flag == 0) return false;
+      if (code != MPI_SUCCESS || (!one.sends && length_of(status) != part_bytes(one))) mismatch(one);
     }
-    return true;
+    return !one.mismatched;
+  }
+
+  std::size_t part_bytes(const One& one) const { return std::min(longest_, one.bytes - one.done * longest_); }
+
+  static std::size_t length_of(const MPI_Status& status) {
+    int count = 0;
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    return static_cast<std::size_t>(count);
+  }
+
+  static bool too_long(int code) {
+    int kind = MPI_SUCCESS;
+    return MPI_Error_class(code, &kind) == MPI_SUCCESS && kind == MPI_ERR_TRUNCATE;
+  }
+
+  // Whoever knows the calls that the two sides belong to has a moment to tell more than their lengths.
+  void mismatch(One& one) {
+    one.mismatched = true;
+    if (!mismatch_.empty()) return;
+    mismatched_at_ = CommClock::now();
+    mismatch_ =
+        fmt::format("[mpi] rank {} sends rank {} of group '{}' a message of another length than the {} bytes expected",
+                    one.peer, rank(), label_, one.bytes);
   }
 
   bool moved() {
@@ -151,7 +180,7 @@ class MpiTransport final : public Transport {
     throw_if_broken();
     if (hear()) return true;
     for (const One& one : transfers_) {
-      if (!one.used) continue;
+      if (!one.used || one.mismatched) continue;
       int flag = 0;
       const int code = MPI_Request_get_status(one.parts[one.done], &flag, MPI_STATUS_IGNORE);
       if (code != MPI_SUCCESS || flag != 0) return true;  // test() says what it is
@@ -190,7 +219,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  void throw_if_broken() const {
+  void throw_if_broken() {
+    if (failure_.empty() && !mismatch_.empty() && CommClock::now() >= mismatched_at_ + kGrace) stop(mismatch_);
     if (!failure_.empty()) fail("{}", failure_);
   }
 
@@ -246,6 +276,8 @@ class MpiTransport final : public Transport {
   std::vector<CommTime> left_;  // when each rank said that it leaves
   std::vector<One> transfers_;
   std::vector<std::size_t> free_;
+  std::string mismatch_;  // empty: none so far
+  CommTime mismatched_at_{};
   std::string failure_;
 };
 

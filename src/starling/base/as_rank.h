@@ -1,0 +1,19 @@
+#pragma once
+
+#include "starling/base/error.h"
+
+namespace starling {
+
+// Errors of this thread carry the rank while this lives.
+class AsRank {
+ public:
+  explicit AsRank(int rank) : before_(thread_rank()) { set_thread_rank(rank); }
+  ~AsRank() { set_thread_rank(before_); }
+  AsRank(const AsRank&) = delete;
+  AsRank& operator=(const AsRank&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace starling

@@ -1,0 +1,91 @@
+#include "starling/dist/launch/last_words.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+namespace starling {
+namespace {
+
+struct Words {
+  std::array<char, 256> who{};
+  std::atomic<std::size_t> length{0};  // of who; 0: not prepared
+  std::atomic<std::int64_t> step{-1};
+  std::atomic<bool> failed{false};
+};
+static_assert(std::atomic<std::size_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+Words words;
+
+// The line, put together without memory of the heap.
+class Line {
+ public:
+  Line() noexcept { add(std::string_view(words.who.data(), words.length.load(std::memory_order_acquire))); }
+
+  bool empty() const noexcept { return size_ == 0; }
+  void add(std::string_view text) noexcept {
+    const std::size_t count = std::min(text.size(), bytes_.size() - size_);
+    std::memcpy(bytes_.data() + size_, text.data(), count);
+    size_ += count;
+  }
+  void add(std::int64_t number) noexcept {
+    std::array<char, 24> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    add(std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
+  }
+  void write() noexcept {
+    if (const std::int64_t step = words.step.load(std::memory_order_relaxed); step >= 0) {
+      add(" after step ");
+      add(step);
+    }
+    add("\n");
+    (void)!::write(STDERR_FILENO, bytes_.data(), size_);
+  }
+
+ private:
+  std::array<char, 384> bytes_;  // longer than all that is added
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+void prepare_last_words(int rank, const std::string& host) {
+  const std::string who = fmt::format("starling: rank {} on {} ", rank, host);
+  const std::size_t length = std::min(who.size(), words.who.size());
+  std::copy_n(who.begin(), length, words.who.begin());
+  words.length.store(length, std::memory_order_release);
+}
+
+void note_last_step(std::int64_t step) noexcept { words.step.store(step, std::memory_order_relaxed); }
+
+void write_last_words(int signal) noexcept {
+  const int before = errno;
+  Line line;
+  if (line.empty()) return;
+  line.add("is ended by ");
+  if (signal == SIGTERM || signal == SIGINT) {
+    line.add(signal == SIGTERM ? "SIGTERM" : "SIGINT");
+  } else {
+    line.add("signal ");
+    line.add(std::int64_t{signal});
+  }
+  line.write();
+  errno = before;
+}
+
+void write_failure() noexcept {
+  Line line;
+  if (line.empty() || words.failed.exchange(true)) return;
+  line.add("failed");
+  line.write();
+}
+
+}  // namespace starling
