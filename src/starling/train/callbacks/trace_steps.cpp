@@ -8,6 +8,7 @@
 #include "starling/base/file.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/ranks/link.h"
+#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {
@@ -46,7 +47,7 @@ std::string merged(const std::vector<std::string>& abouts, const std::vector<std
   return all.dump();
 }
 
-class TraceSteps final : public Callback {
+class TraceSteps final : public Callback, public ReadsThroughRun {
  public:
   explicit TraceSteps(const TraceOptions& options) : options_(options) {
     check(!options.file.empty() && options.from >= 0 && options.steps >= 1,
