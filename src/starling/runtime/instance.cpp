@@ -5,6 +5,7 @@
 #include "starling/kernels/resources.h"
 #include "starling/ops/comm_world.h"
 #include "starling/runtime/lane_thread.h"
+#include "starling/runtime/late_error.h"
 #include "starling/runtime/rendezvous.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/device_memory.h"
@@ -17,6 +18,8 @@ struct Instance::Step {
   void** out;
   void* scratch;
   const Instruction* instruction;
+  bool late = false;  // and what it waits for of the run before: LateSteps
+  int earlier = 0;
 };
 
 namespace {
@@ -42,6 +45,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
   for (const auto& constant : exe.graph().constants) {
     constants_.push_back(exe.device().kind == DeviceKind::null ? constant : to(constant, exe.device()));
   }
+  late_ = late_steps(exe);
   resolve();
   for (std::size_t lane = 1; lane < steps_.size(); ++lane) {
     if (steps_[lane].empty()) continue;
@@ -50,7 +54,10 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
   }
 }
 
-Instance::~Instance() = default;
+// What is under way still uses this memory.
+Instance::~Instance() {
+  for (auto& lane : others_) lane->finish_quietly();
+}
 
 void Instance::check_variables() const {
   const Device device = executable_->device();
@@ -67,7 +74,9 @@ void Instance::check_variables() const {
   }
 }
 
+// A lane that is still under way looks at the old one.
 void Instance::set_profiler(Profiler* profiler) {
+  for (auto& lane : others_) lane->finish_quietly();
   profiler_ = executable_->device().kind == DeviceKind::cuda ? nullptr : profiler;
   profile_ = profiler_ ? profiler_->watch(executable_) : nullptr;
 }
@@ -106,6 +115,12 @@ void Instance::resolve() {
     void* scratch = arena ? static_cast<std::byte*>(arena) + instruction.scratch.offset : nullptr;
     steps_[static_cast<std::size_t>(instruction.lane)].push_back(
         {bound(*instruction.plan), in, out, scratch, &instruction});
+    if (!late_.any) continue;
+    Step& step = steps_[static_cast<std::size_t>(instruction.lane)].back();
+    const auto position = static_cast<std::size_t>(&instruction - exe.instructions().data());
+    step.late = late_.late[position];
+    step.earlier = late_.earlier[position];
+    if (step.earlier > 0) last_earlier_ = static_cast<int>(steps_[0].size());
   }
 }
 
@@ -116,14 +131,15 @@ const Plan* Instance::bound(const Plan& plan) {
   return own_plans_.back().get();
 }
 
+void Instance::put(const std::vector<Patch>& patches, void* base) {
+  for (const auto& patch : patches) *patch.slot = static_cast<std::byte*>(base) + patch.offset;
+}
+
 void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   const Graph& graph = executable_->graph();
   check(inputs.size() == graph.inputs.size() && outputs.size() == graph.outputs.size(),
         "[run] expected {} inputs and {} outputs, got {} and {}", graph.inputs.size(), graph.outputs.size(),
         inputs.size(), outputs.size());
-  const auto set = [](const std::vector<Patch>& patches, void* base) {
-    for (const auto& patch : patches) *patch.slot = static_cast<std::byte*>(base) + patch.offset;
-  };
   const auto check_operand = [&](const Tensor& given, ValueId value, const char* what, std::size_t i) {
     const TensorType& wanted = graph.value(value).type;
     const bool fits = given.dtype() == wanted.dtype && given.shape() == wanted.shape && given.contiguous() &&
@@ -134,17 +150,21 @@ void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> out
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_operand(inputs[i], graph.inputs[i], "input", i);
-    set(input_patches_[i], inputs[i].impl()->address());
+    put(input_patches_[i], inputs[i].impl()->address());
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_operand(outputs[i], graph.outputs[i], "output", i);
-    set(output_patches_[i], outputs[i].impl()->address());
+    put(output_patches_[i], outputs[i].impl()->address());
   }
+  patch_variables();
+}
+
+void Instance::patch_variables() {
   for (std::size_t i = 0; i < variables_.size(); ++i) {
     void* address = variables_[i].impl()->address();
     if (address == bound_[i]) continue;
     bound_[i] = address;
-    set(variable_patches_[i], address);
+    put(variable_patches_[i], address);
   }
 }
 
@@ -165,7 +185,8 @@ class Instance::BumpVersions {
 
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
-  comm_ = options_.comm ? options_.comm : current_world().comm;
+  Comm* comm = options_.comm ? options_.comm : current_world().comm;
+  if (comm != comm_) comm_ = comm;  // a lane that is under way only reads it
   const BumpVersions written(*this);  // also when a run fails half-way
   if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);
@@ -200,9 +221,8 @@ void Instance::run_host() {
     for (const auto& step : steps_[0]) run_step(step, nullptr);
     return;
   }
-  for (auto& done : done_) done.value.store(0, std::memory_order_relaxed);
-  failed_.store(false, std::memory_order_relaxed);
-  for (auto& lane : others_) lane->start();
+  if (late_.any) return run_late();
+  begin_lanes(0);
   try {
     run_lane(0);
   } catch (...) {
@@ -211,6 +231,87 @@ void Instance::run_host() {
   }
   for (auto& lane : others_) lane->finish_quietly();
   for (auto& lane : others_) lane->finish();  // throws what the lane threw
+}
+
+// The other lanes begin when so many instructions of the caller's have ended.
+void Instance::begin_lanes(int ended) {
+  for (auto& done : done_) done.value.store(0, std::memory_order_relaxed);
+  done_[0].value.store(ended, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
+  for (auto& lane : others_) lane->start();
+}
+
+// The comm lane goes through its exchanges in order, so those of this run begin when the last of the run before has
+// ended. Until then its counts are those of the run before, and nothing of this run waits for it.
+void Instance::run_late() {
+  check(!broken_, "[run] expected a program that has not failed, got one that has");
+  const bool skip = !pending_;
+  if (!behind_) begin_lanes(0);
+  int ended = 0;
+  try {
+    for (const auto& step : steps_[0]) {
+      if (!step.late || !skip) {
+        if (behind_ && step.earlier > 0) wait_for({Lane::comm, step.earlier});
+        if (behind_ && (failed_.load(std::memory_order_acquire) || !step.instruction->waits.empty())) catch_up(ended);
+        for (const Wait& wait : step.instruction->waits) wait_for(wait);
+        if (failed_.load(std::memory_order_relaxed)) break;
+        run_step(step, nullptr);
+      }
+      ++ended;
+      if (behind_ && ended >= last_earlier_) {
+        catch_up(ended);
+      } else if (!behind_) {
+        done_[0].value.fetch_add(1, std::memory_order_release);
+        done_[0].value.notify_all();
+      }
+    }
+    if (behind_) catch_up(ended);
+    wait_for({Lane::comm, late_.awaited});
+  } catch (...) {
+    broken_ = true;
+    if (!behind_) fail_lane(0);
+    for (auto& lane : others_) lane->finish_quietly();
+    throw;
+  }
+  pending_ = behind_ = true;
+  ++late_run_;
+  if (!failed_.load(std::memory_order_acquire)) return;
+  broken_ = true;
+  for (auto& lane : others_) lane->finish();  // throws what the lane threw
+}
+
+void Instance::catch_up(int ended) {
+  end_behind();
+  begin_lanes(ended);
+}
+
+void Instance::end_behind() {
+  behind_ = false;
+  for (auto& lane : others_) lane->finish_quietly();
+  if (failed_.load(std::memory_order_acquire)) fail_late();
+}
+
+void Instance::fail_late() {
+  broken_ = true;
+  try {
+    for (auto& lane : others_) lane->finish();
+  } catch (const std::exception& error) {
+    throw LateError(fmt::format("[run] expected what call {} of the program left under way to end, got: {}", late_run_,
+                                error.what()));
+  }
+  throw LateError("[run] expected what an earlier call left under way to end, got a failure");
+}
+
+void Instance::finish() {
+  if (!pending_ || broken_) return;
+  const BumpVersions written(*this);
+  patch_variables();
+  end_behind();
+  pending_ = false;
+  const ThreadScope threads(executable_->threads());
+  for (const auto& step : steps_[0]) {
+    if (step.late) run_step(step, nullptr);
+  }
 }
 
 void Instance::run_lane(std::size_t lane) {

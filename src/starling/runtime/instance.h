@@ -7,6 +7,7 @@
 
 #include "starling/runtime/container.h"
 #include "starling/runtime/executable.h"
+#include "starling/runtime/late_steps.h"
 #include "starling/runtime/profiler.h"
 #include "starling/runtime/replay.h"
 
@@ -40,7 +41,16 @@ class Instance {
 
   // Inputs and outputs must have the types of the graph, be dense and on its device. The caller's thread runs the
   // compute lane.
+  //
+  // A program with late updates (graph/next_forward.h) returns when its results are there: exchanges may still be under
+  // way, and variables are not yet updated. The next run begins with the updates, each as soon as its exchange has
+  // ended. finish() waits for the exchanges and makes the updates now; until then nobody else may read or write the
+  // variables. What fails under way is thrown as a LateError by the next run or finish(), after which the instance is
+  // of no use. Neither counts on other ranks doing the same.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  void finish();
+  bool late() const { return pending_; }  // there are updates to be made
+  bool has_late_updates() const { return late_.any; }
 
   const Executable& executable() const { return *executable_; }
   const std::vector<Tensor>& variables() const { return variables_; }
@@ -61,7 +71,14 @@ class Instance {
   void resolve();
   const Plan* bound(const Plan& plan);
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  static void put(const std::vector<Patch>& patches, void* base);
+  void patch_variables();
   void run_host();
+  void run_late();
+  void begin_lanes(int ended);
+  void catch_up(int ended);
+  void end_behind();
+  [[noreturn]] void fail_late();
   void run_part();
   void run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void run_step(const Step& step, void* stream);
@@ -85,6 +102,12 @@ class Instance {
   };
   std::vector<Count> done_;  // instructions of each lane that have ended in this run
   std::atomic<bool> failed_{false};
+  LateSteps late_;
+  int last_earlier_ = 0;       // so many compute instructions, the last of which waits for something of the run before
+  std::int64_t late_run_ = 0;  // the number of the last run, from 1
+  bool pending_ = false;       // late updates are to be made
+  bool behind_ = false;        // the comm lane may still be in the run before
+  bool broken_ = false;
   std::vector<std::unique_ptr<LaneThread>> others_;  // the lanes beside the caller's
   Profiler* profiler_ = nullptr;
   const ProgramProfile* profile_ = nullptr;  // of this program, kept by the profiler

@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/dependencies.h"
+#include "starling/graph/next_forward.h"
 #include "starling/ops/control.h"
 #include "starling/ops/registry.h"
 #include "starling/ops/state.h"
@@ -76,6 +77,7 @@ Lowering::Lowering(Graph graph, const ExecutableOptions& options)
 std::shared_ptr<const Executable> Lowering::run() {
   find_views();
   find_last_uses();
+  find_late();
   for (NodeId id = 0; id < graph_.size(); ++id) lower(id);
   finish_outputs();
   place_buffers();
@@ -125,6 +127,21 @@ void Lowering::find_last_uses() {
     for (ValueId in : graph_.node(id).in) read(in, id);
   }
   for (ValueId out : graph_.outputs) read(out, end_);
+}
+
+// Collectives whose results the next run takes may outlast this one: what they use must not be in its way.
+void Lowering::find_late() {
+  outlasting_.assign(graph_.nodes().size(), false);
+  apart_.assign(graph_.values().size(), false);
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    const Node& node = graph_.node(id);
+    if (!is_op(node, "assign") || node.lane != Lane::comm) continue;
+    if (!is_late(graph_.variables[static_cast<std::size_t>(source_index(node))])) continue;
+    const NodeId maker = graph_.value(node.in[0]).node;
+    outlasting_[static_cast<std::size_t>(id)] = outlasting_[static_cast<std::size_t>(maker)] = true;
+    for (ValueId in : graph_.node(maker).in)
+      apart_[static_cast<std::size_t>(view_of_[static_cast<std::size_t>(in)])] = true;
+  }
 }
 
 // A value read from a variable that is still needed when the variable gets another one: it must be copied.
@@ -182,8 +199,10 @@ void Lowering::lower_source(NodeId id) {
   at(out).memory = new_memory(place, bytes_of(graph_.value(out).type), 0);
 }
 
-bool Lowering::variable_read_after(int variable, int step, bool including) const {
+// Whoever reads it after the assign means the new value: what outlives the old one was copied.
+bool Lowering::variable_read_between(int variable, int step, bool including, int assign) const {
   for (int read : variable_reads_[static_cast<std::size_t>(variable)]) {
+    if (read > assign) continue;
     if (read > step || (including && read == step)) return true;
   }
   return false;
@@ -198,8 +217,8 @@ int Lowering::variable_target(NodeId id, std::size_t output) {
     if (!is_op(graph_.node(user), "assign")) continue;
     const auto variable = static_cast<int>(source_index(graph_.node(user)));
     if (crosses_assign(variable, id, user, last_use_[static_cast<std::size_t>(out)])) continue;
-    if (!variable_read_after(variable, id, true)) return variable;
-    if (variable_read_after(variable, id, false) || node.op->inplace < 0) continue;
+    if (!variable_read_between(variable, id, true, user)) return variable;
+    if (variable_read_between(variable, id, false, user) || node.op->inplace < 0) continue;
     const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
     if (operand >= node.in.size()) continue;
     const Location& from = at(node.in[operand]);
@@ -273,9 +292,12 @@ int Lowering::choose_memory(NodeId id, std::size_t output) {
   if (result != graph_.outputs.end()) {
     return new_memory({Place::Kind::output, static_cast<int>(result - graph_.outputs.begin()), 0}, bytes, id);
   }
-  const int reused = dying_operand(id, output);
+  const bool apart = apart_[static_cast<std::size_t>(out)] || outlasting_[static_cast<std::size_t>(id)];
+  const int reused = apart ? -1 : dying_operand(id, output);
   if (reused >= 0) return reused;
-  return new_memory({}, bytes, id);
+  const int made = new_memory({}, bytes, id);
+  memory_.back().apart = apart;
+  return made;
 }
 
 void Lowering::lower_op(NodeId id) {
@@ -394,6 +416,7 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
     if (!planned.densify[i]) continue;
     const TensorType type{in[i].desc.dtype, in[i].desc.shape};
     const Location target{new_memory({}, bytes_of(type), id), 0, dense(type)};
+    memory_.back().apart = outlasting_[static_cast<std::size_t>(id)];
     emit_copy(id, in[i], target);
     in[i] = target;
   }
@@ -440,7 +463,7 @@ std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
     const Memory& memory = memory_[i];
     if (!memory.is_buffer()) continue;
     index_of[i] = static_cast<int>(uses.size());
-    if (!options_.reuse_memory)
+    if (!options_.reuse_memory || memory.apart)
       uses.push_back({memory.bytes, 0, last, LaneClock(lanes_, 0), exe_->lane_size_});
     else
       uses.push_back({memory.bytes, std::max(memory.first, 0), memory.last, memory.born, memory.touched});
@@ -458,7 +481,9 @@ std::vector<BufferUse> Lowering::scratch_uses(bool shared) const {
     const auto step = static_cast<int>(i);
     BufferUse& use = uses[shared ? lane : i];
     use.bytes = std::max(use.bytes, instructions[i].plan->scratch_bytes);
-    if (!shared) use = {use.bytes, step, step, starts_[i], ended_[lane][static_cast<std::size_t>(starts_[i][lane])]};
+    const bool outlasts = outlasting_[static_cast<std::size_t>(instructions[i].node)];
+    if (!shared && !outlasts)
+      use = {use.bytes, step, step, starts_[i], ended_[lane][static_cast<std::size_t>(starts_[i][lane])]};
   }
   return uses;
 }

@@ -25,9 +25,10 @@ class Lowering {
     int needed_until = 0;  // the last node that reads a value lying here
     int first = -1;        // instructions, in the order they were emitted
     int last = -1;
-    LaneClock born;     // what had ended when the first of them began
-    LaneClock written;  // up to the last that wrote here
-    LaneClock touched;  // up to the last that read or wrote here
+    LaneClock born;      // what had ended when the first of them began
+    LaneClock written;   // up to the last that wrote here
+    LaneClock touched;   // up to the last that read or wrote here
+    bool apart = false;  // shares with nothing: in use when a run returns
     bool is_buffer() const { return place.kind == Place::Kind::arena; }
   };
   struct Location {
@@ -38,6 +39,7 @@ class Lowering {
 
   void find_views();
   void find_last_uses();
+  void find_late();
   void lower(NodeId id);
   void lower_source(NodeId id);
   bool outlived(NodeId read) const;
@@ -54,7 +56,7 @@ class Lowering {
   int dying_operand(NodeId id, std::size_t output);
   bool crosses_assign(int variable, int maker, int assign, int last_read) const;
   bool may_overwrite(const Node& node, const Location& operand) const;
-  bool variable_read_after(int variable, int step, bool including) const;
+  bool variable_read_between(int variable, int step, bool including, int assign) const;
   void emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, const std::vector<Location>& out);
   void emit_copy(NodeId id, const Location& from, const Location& to);
   Place place(const Location& location) const;
@@ -77,6 +79,8 @@ class Lowering {
   std::vector<std::vector<int>> variable_reads_;  // steps that read each variable's memory
   std::vector<int> variable_memory_;
   std::vector<std::vector<int>> assigns_;  // steps that assign each variable
+  std::vector<bool> outlasting_;           // nodes whose operands and scratch are in use when a run returns
+  std::vector<bool> apart_;                // such operands
   std::vector<std::vector<NodeId>> before_;
   std::vector<LaneClock> done_;                // of each node: what has ended when it has
   std::vector<LaneClock> starts_;              // of each instruction: what has ended when it starts

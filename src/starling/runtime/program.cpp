@@ -35,7 +35,8 @@ class SingleProgram final : public Program {
 };
 
 BuiltProgram build_once(const Graph& global, const PassContext& context, const BuildOptions& options) {
-  PipelineResult passed = run_passes(global, context, options.disable);
+  const std::span<const Pass> passes = context.passes.empty() ? std::span<const Pass>(all_passes()) : context.passes;
+  PipelineResult passed = run_passes(global, context, options.disable, passes);
   auto executable = lower(std::move(passed.graph),
                           {.threads = context.threads,
                            .reuse_memory = options.reuse_memory,

@@ -1,5 +1,6 @@
 #include "starling/train/fit_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ostream>
@@ -9,6 +10,7 @@
 #include "starling/graph/printer.h"
 #include "starling/ops/random.h"
 #include "starling/tensor/allocator.h"
+#include "starling/train/reads_through_run.h"
 #include "starling/train/run_checkpoint.h"
 #include "starling/train/weights_hash.h"
 
@@ -60,9 +62,18 @@ FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vec
       progress_(parts.options.progress) {
   for (const auto& [name, metric] : parts.evaluator.metrics())
     plan_.metrics.push_back({name, metric->higher_is_better()});
+  all_read_through_run_ = std::all_of(parts.callbacks.begin(), parts.callbacks.end(), [](const CallbackPtr& callback) {
+    return dynamic_cast<const ReadsThroughRun*>(callback.get()) != nullptr;
+  });
+}
+
+// Others may hold tensors of their own.
+void FitRun::before_callbacks() {
+  if (!all_read_through_run_) parts_.programs.finish_updates();
 }
 
 void FitRun::each(void (Callback::*event)(Run&)) {
+  before_callbacks();
   for (const auto& callback : parts_.callbacks) (callback.get()->*event)(*this);
 }
 
@@ -193,6 +204,7 @@ void FitRun::begin_step(const Batch& first) {
   if (first.begin.sample == 0) state_.begin_epoch();
   set_rate();
   StepWants wants;
+  before_callbacks();
   for (const auto& callback : parts_.callbacks) {
     const StepWants more = callback->before(*this);
     wants.gradients |= more.gradients;
@@ -288,6 +300,7 @@ void FitRun::evaluate_now() {
 
 Evaluation FitRun::evaluate() {
   if (test_.empty()) return {};
+  parts_.programs.finish_updates();
   if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
   const bool equal = strategy().settled() || strategy().settles_to_evaluate();  // it has settled just now
   // Statistics that each rank keeps of its own rows: rank 0's are the model's.
@@ -318,6 +331,7 @@ ProgressState FitRun::progress_state(DataPosition position) {
 }
 
 Summary FitRun::summary() const {
+  parts_.programs.finish_updates();
   std::vector<NamedTensor> weights;
   for (auto& [name, tensor] : parts_.net.named_parameters()) weights.push_back({name, tensor});
   return {.steps = state_.step,
@@ -358,6 +372,9 @@ void FitRun::restore(const Checkpoint& checkpoint) {
   if (parts_.link) keep_ranks(checkpoint);
 }
 
-RunParts FitRun::run_parts() const { return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks}; }
+RunParts FitRun::run_parts() const {
+  parts_.programs.finish_updates();
+  return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks};
+}
 
 }  // namespace starling

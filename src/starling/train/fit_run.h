@@ -31,8 +31,14 @@ class FitRun final : public Run {
 
   FitResult run();
 
-  nn::Module& net() override { return parts_.net; }
-  optim::Optimizer& optimizer() override { return parts_.optimizer; }
+  nn::Module& net() override {
+    parts_.programs.finish_updates();
+    return parts_.net;
+  }
+  optim::Optimizer& optimizer() override {
+    parts_.programs.finish_updates();
+    return parts_.optimizer;
+  }
   const Objective& objective() const override { return parts_.objective; }
   const RunPlan& plan() const override { return plan_; }
   const RunState& state() const override { return state_; }
@@ -87,6 +93,7 @@ class FitRun final : public Run {
   void evaluate_now();
   void explain_once();
   void each(void (Callback::*event)(Run&));
+  void before_callbacks();
   ProgressState progress_state(DataPosition position);
   Summary summary() const;
   RunParts run_parts() const;
@@ -108,6 +115,7 @@ class FitRun final : public Run {
   bool epoch_over_ = false;  // the loader has said so
   bool explained_ = false;
   bool resuming_ = false;
+  bool all_read_through_run_ = false;  // the callbacks
   bool interrupted_ = false;
   std::string ended_by_;
   std::string end_wanted_;          // by a callback here, until all ranks have heard of it

@@ -34,6 +34,7 @@ void vary_noise(int number) {
 }  // namespace
 
 TrainedState FitRun::trained_state() const {
+  parts_.programs.finish_updates();
   TrainedState state{.rule = &parts_.optimizer};
   for (auto& [name, tensor] : parts_.net.named_parameters()) state.weights.push_back({name, tensor});
   for (auto& [name, tensor] : parts_.net.named_buffers()) state.buffers.push_back({name, tensor});
@@ -140,6 +141,7 @@ void FitRun::compare_replicas() {
 
 // One model at the end. A run that was interrupted goes on from where every rank stands.
 void FitRun::settle() {
+  parts_.programs.finish_updates();
   if (!parts_.link) return;
   agree(true);
   if (finished()) interrupted_ = false;  // it was asked to stop when there was nothing left to do

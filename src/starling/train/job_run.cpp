@@ -11,6 +11,7 @@
 #include "starling/train/job_ranks.h"
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/prepared_job.h"
+#include "starling/train/reads_through_run.h"
 #include "starling/train/trainer.h"
 
 namespace starling {
@@ -78,7 +79,7 @@ void expect_folder(const fs::path& folder) {
 }
 
 // The job as it is run, once it is known that its checkpoints are its own.
-class JobFile final : public Callback {
+class JobFile final : public Callback, public ReadsThroughRun {
  public:
   explicit JobFile(const Job& job) : job_(job) {}
   std::string name() const override { return "job_file"; }
@@ -92,7 +93,7 @@ class JobFile final : public Callback {
 };
 
 // Trains the hidden layers before the first step; a run that goes on has that behind it.
-class Pretrain final : public Callback {
+class Pretrain final : public Callback, public ReadsThroughRun {
  public:
   explicit Pretrain(const PreparedJob& prepared) : prepared_(prepared) {}
   std::string name() const override { return "pretrain"; }

@@ -10,6 +10,7 @@
 #include "starling/ops/random.h"
 #include "starling/ops/row_sparse.h"
 #include "starling/optim/clip.h"
+#include "starling/runtime/late_error.h"
 #include "starling/train/activations.h"
 #include "starling/train/autocast.h"
 
@@ -56,6 +57,7 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       objective_(std::move(objective)),
       options_(options),
       ranks_(std::dynamic_pointer_cast<RankStrategy>(options.strategy)),
+      late_(dynamic_cast<LateUpdates*>(options.strategy.get())),
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
@@ -65,6 +67,21 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
   check(!exchanges_ || !ranks_->updates() || (!scaler_ && options.clip_norm == 0 && options.clip_value == 0),
         "[train] expected neither clipping nor f16 with {}, which makes the updates itself, got one of them",
         ranks_ ? ranks_->name() : "");
+}
+
+// What fails late is an error of the step it belongs to.
+template <class F>
+auto StepPrograms::naming_late_step(F&& work) {
+  try {
+    return work();
+  } catch (const LateError& error) {
+    throw LateError(fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}",
+                                late_step_ + 1, error.what()));
+  }
+}
+
+void StepPrograms::finish_updates() {
+  if (late_) naming_late_step([&] { late_->finish(); });
 }
 
 std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
@@ -152,7 +169,9 @@ void StepPrograms::add(const Batch& batch) {
     fields = moved_;
   }
   const std::int64_t rows = global_ ? ranks_->program_rows(batch.total) : batch.size;
-  const TensorList out = global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields);
+  const TensorList out = naming_late_step(
+      [&] { return global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields); });
+  late_step_ = step_;
   const Layout& layout = *program.layout;
   std::size_t next = 0;
   const double loss = out[next++].item();
@@ -219,6 +238,7 @@ double StepPrograms::exchange() {
 
 // The gradients that have been added, divided by their weight, make one update.
 void StepPrograms::update() {
+  finish_updates();  // of the sums in the slots
   // What was exchanged is a mean already.
   const double summed = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
   const double factor = exchanges_ ? 1 : summed;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/data/loader.h"
+#include "starling/dist/strategy/late_updates.h"
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/optim/loss_scaler.h"
 #include "starling/runtime/compile.h"
@@ -45,6 +46,10 @@ class StepPrograms {
   };
   Result end();
 
+  // Steps may leave their updates to the next one (dist/strategy/late_updates.h). Whoever reads or writes parameters,
+  // optimizer or the state here between steps calls this before.
+  void finish_updates();
+
   CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
   double loss_scale() const { return scaler_ ? scaler_->value() : 1; }
   std::vector<std::pair<std::string, Tensor>> state() const;  // of the loss scale, for checkpoints
@@ -74,12 +79,16 @@ class StepPrograms {
   double exchange();
   void drop_gradients() const;
   void take(const TensorList& out, const Layout& layout, std::size_t next);
+  template <class F>
+  auto naming_late_step(F&& work);
 
   nn::Module& net_;
   optim::Optimizer& optimizer_;
   ObjectivePtr objective_;
   StepOptions options_;
   std::shared_ptr<RankStrategy> ranks_;  // the strategy, where it is one of a rank
+  LateUpdates* late_;                    // the strategy, where it may leave updates to the next step
+  std::int64_t late_step_ = 0;           // the last step whose program has run
   bool global_;                          // its programs are traced with the rows of all ranks
   bool exchanges_;                       // gradients, between backward and update
   bool split_;                           // backward and update are two programs

@@ -2,23 +2,41 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/rank_program.h"
 #include "starling/tensor/allocator.h"
 
 namespace starling {
+
+struct AllReduce::Behind {
+  RankProgram* program = nullptr;
+
+  void finish() {
+    if (program) std::exchange(program, nullptr)->finish();
+  }
+};
+
 namespace {
 
 class AllReduceProgram final : public Program {
  public:
-  AllReduceProgram(std::shared_ptr<Comm> comm, const Graph& global, const Container& container,
-                   const BuildOptions& build, const RankProgramOptions& options)
-      : comm_(std::move(comm)), part_(global, container, build, options) {}
+  // `behind`: where a program says that it has left something under way, with the others of its strategy.
+  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Behind> behind, const Graph& global,
+                   const Container& container, const BuildOptions& build, const RankProgramOptions& options)
+      : comm_(std::move(comm)), behind_(std::move(behind)), part_(global, container, build, options) {}
+  ~AllReduceProgram() override {
+    if (behind_->program == &part_) behind_->program = nullptr;  // it finishes itself
+  }
+  AllReduceProgram(const AllReduceProgram&) = delete;
+  AllReduceProgram& operator=(const AllReduceProgram&) = delete;
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
     part_.expect_rows(inputs);
+    if (behind_->program != &part_) behind_->finish();
     part_.run(inputs, outputs);
+    behind_->program = part_.late() ? &part_ : nullptr;
   }
   const Graph& graph() const override { return part_.graph(); }
   std::string explain() const override {
@@ -34,6 +52,7 @@ class AllReduceProgram final : public Program {
 
  private:
   std::shared_ptr<Comm> comm_;
+  std::shared_ptr<AllReduce::Behind> behind_;
   RankProgram part_;
 };
 
@@ -54,19 +73,28 @@ void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
 
 Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
-  return {setting("deterministic", &O::deterministic,
-                  "the same bits for any number of workers: gradients of logical shards are added in shard order"),
-          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
-          setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
-          setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
-                  {.min = 0, .max = 4096})};
+  return {
+      setting("deterministic", &O::deterministic,
+              "the same bits for any number of workers: gradients of logical shards are added in shard order"),
+      setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
+      setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
+      setting("next_forward", &O::next_forward,
+              "let reductions and updates end while the next step runs forward, in the order in which it needs them"),
+      setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
+              {.min = 0, .max = 4096})};
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : RankStrategy(std::move(comm)), options_(std::move(options)) {
+    : RankStrategy(std::move(comm)), options_(std::move(options)), behind_(std::make_shared<Behind>()) {
+  check(options_.overlap || !options_.next_forward,
+        "[allreduce] expected overlap with next_forward, got next_forward without: nothing could go on beside compute");
   check(!options_.deterministic || options_.shards >= world(),
         "[allreduce] expected at least as many logical shards as workers, got {} for {}", options_.shards, world());
 }
+
+AllReduce::~AllReduce() = default;
+
+void AllReduce::finish() { behind_->finish(); }
 
 std::string AllReduce::name() const {
   return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
@@ -81,11 +109,12 @@ std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& 
   // Rows of weights go by memory fast enough, but not by a wire, where gradients leave earlier and hide better.
   if (!comm().capabilities().direct_memory) build.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(
-      shared_comm(), global, container, build,
+      shared_comm(), behind_, global, container, build,
       RankProgramOptions{.comm = &comm(),
                          .threads = options_.deterministic ? 1 : threads_each(options_.threads, 1, build),
                          .shards = shards(),
-                         .shard_order = options_.shard_order});
+                         .shard_order = options_.shard_order,
+                         .next_forward = options_.next_forward && build.overlap});
 }
 
 void AllReduce::begin(const TrainedState& state) {

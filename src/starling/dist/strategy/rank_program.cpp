@@ -5,6 +5,8 @@
 #include "starling/base/as_rank.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/graph/next_forward.h"
+#include "starling/tensor/allocator.h"
 
 namespace starling {
 namespace {
@@ -24,31 +26,63 @@ std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& c
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
 }
 
+Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
+  if (!from) return empty(type.shape, type.dtype);
+  const auto bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+  const auto give_back = [from, bytes](void* data) { from->deallocate(data, bytes); };
+  Ref<TensorImpl> impl = new TensorImpl;
+  impl->dtype = type.dtype;
+  impl->shape = type.shape;
+  impl->strides = contiguous_strides(type.shape);
+  impl->storage = new Storage(kCpu, from->allocate(bytes), bytes, give_back, false);
+  return Tensor(std::move(impl));
+}
+
+// What a program keeps from one run to the next lies where its gradients do.
+Container with_late(const Container& container, const Executable& executable, const Comm& comm) {
+  Container all = container;
+  for (const auto& variable : executable.graph().variables) {
+    if (is_late(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
+  }
+  return all;
+}
+
 }  // namespace
 
 RankProgram::RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
                          const RankProgramOptions& options)
     : comm_(options.comm),
-      context_{.world = options.comm->size(),
-               .rank = options.comm->rank(),
-               .inputs = split_arguments(global, build.arguments),
-               .shards = options.shards,
-               .shard_order = options.shard_order,
-               .threads = options.threads} {
+      context_{
+          .world = options.comm->size(),
+          .rank = options.comm->rank(),
+          .inputs = split_arguments(global, build.arguments),
+          .shards = options.shards,
+          .shard_order = options.shard_order,
+          .threads = options.threads,
+          .passes = options.next_forward ? std::span<const Pass>(passes_for_next_forward()) : std::span<const Pass>()} {
   BuiltProgram built = build_program(global, context_, options.threads, build);
   reports_ = std::move(built.reports);
   instance_ = std::make_unique<Instance>(
-      built.executable, container,
+      built.executable, with_late(container, *built.executable, *comm_),
       InstanceOptions{.comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
   const Graph& local = graph();
   for (ValueId out : local.outputs)
     split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
 }
 
-void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+// Whoever ends a program may look at its variables; after an error they are worth nothing.
+RankProgram::~RankProgram() {
+  try {
+    finish();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the communicator is broken, all others hear of it
+  }
+}
+
+template <class F>
+void RankProgram::as_rank(F&& work) {
   const AsRank as(comm_->rank());
   try {
-    instance_->run(inputs, outputs);
+    work();
   } catch (const std::exception& e) {
     comm_->abort(e.what());
     throw;
@@ -56,6 +90,14 @@ void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> ou
     comm_->abort("an exception of unknown type");
     throw;
   }
+}
+
+void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  as_rank([&] { instance_->run(inputs, outputs); });
+}
+
+void RankProgram::finish() {
+  if (instance_->late()) as_rank([&] { instance_->finish(); });
 }
 
 void RankProgram::expect_rows(std::span<const Tensor> inputs) const {

@@ -16,6 +16,7 @@ struct RankProgramOptions {
   int threads = 1;
   int shards = 0;  // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
+  bool next_forward = false;  // exchanges may go on while the next run is in its forward pass (graph/next_forward.h)
 };
 
 // One rank's part of a global program, with its memory: arguments of rank > 0 are split along dimension 0, all else is
@@ -24,10 +25,17 @@ class RankProgram {
  public:
   RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
               const RankProgramOptions& options);
+  ~RankProgram();
+  RankProgram(const RankProgram&) = delete;
+  RankProgram& operator=(const RankProgram&) = delete;
 
   // This rank's rows of what is split, and the whole of the rest. An error aborts the communicator, so that the other
   // ranks end too.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+  // Waits for what the last run left under way and makes its updates. Local: it asks nothing of other ranks but what
+  // that run has begun. A program that ends does it too, if it can.
+  void finish();
+  bool late() const { return instance_->late(); }  // whether there is anything to finish
 
   Piece rows(std::int64_t size) const { return rows_of(size, context_); }
   bool splits_input(std::size_t i) const { return i < context_.inputs.size() && context_.inputs[i].is_split(); }
@@ -42,6 +50,9 @@ class RankProgram {
   Instance& instance() const { return *instance_; }
 
  private:
+  template <class F>
+  void as_rank(F&& work);
+
   Comm* comm_;
   PassContext context_;
   std::vector<PassReport> reports_;

@@ -4,12 +4,13 @@
 #include "starling/optim/average.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {
 
 // Takes the weights of a network as they are after steps; the buffers stay the network's own.
-class AverageWeights final : public Callback {
+class AverageWeights final : public Callback, public ReadsThroughRun {
  public:
   explicit AverageWeights(const AverageOptions& options) : options_(options) {
     check(options.decay >= 0 && options.decay < 1 && options.every >= 1 && options.from_step >= 0,
@@ -35,6 +36,7 @@ class AverageWeights final : public Callback {
   void step(Run& run) override {
     const std::int64_t step = run.state().step;
     if (step < options_.from_step || step % options_.every != 0) return;
+    run.net();  // brings the weights up to date
     update_->call({});
     ++taken_;
   }

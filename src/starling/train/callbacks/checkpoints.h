@@ -9,6 +9,7 @@
 #include "starling/train/callback.h"
 #include "starling/train/checkpoint/background_saver.h"
 #include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/reads_through_run.h"
 #include "starling/train/resume.h"
 
 namespace starling {
@@ -26,7 +27,7 @@ struct CheckpointsOptions {
 
 // Saves the run and goes on with the newest sound checkpoint. A save that fails is told and training goes on. Add it
 // last, so that it sees what other callbacks have done.
-class Checkpoints final : public Callback {
+class Checkpoints final : public Callback, public ReadsThroughRun {
  public:
   explicit Checkpoints(CheckpointsOptions options = {});
 

@@ -4,11 +4,12 @@
 
 #include "starling/base/error.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {
 
-class EarlyStop final : public Callback {
+class EarlyStop final : public Callback, public ReadsThroughRun {
  public:
   explicit EarlyStop(const EarlyStopOptions& options) : options_(options) {
     check(options.patience >= 0 && options.min_delta >= 0,

@@ -4,11 +4,12 @@
 #include "starling/base/file.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/ranks/rank_trace.h"
+#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {
 
-class TraceSteps final : public Callback {
+class TraceSteps final : public Callback, public ReadsThroughRun {
  public:
   explicit TraceSteps(const TraceOptions& options) : options_(options) {
     check(!options.file.empty() && options.from >= 0 && options.steps >= 1,

@@ -11,6 +11,7 @@
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/step_details.h"
 #include "starling/train/ranks/report.h"
+#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {
@@ -70,7 +71,7 @@ struct Window {
   double wait_share() const { return seconds > 0 ? wait / seconds : 0; }
 };
 
-class Monitor final : public Callback {
+class Monitor final : public Callback, public ReadsThroughRun {
  public:
   Monitor(const MonitorOptions& options, MonitorContext context) : options_(options), context_(std::move(context)) {}
   ~Monitor() override {
