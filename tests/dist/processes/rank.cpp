@@ -246,7 +246,7 @@ int run(const Arguments& arguments) {
                                                                  {"one_leaves", one_leaves},
                                                                  {"one_fails", one_fails},
                                                                  {"mistakes", [](World& w) { mistakes(w, 1); }},
-                                                                 {"some_mistakes", [](World& w) { mistakes(w, 7); }}};
+                                                                 {"some_mistakes", [](World& w) { mistakes(w, 17); }}};
   World world(arguments);
   if (!world.there()) return kSkipped;
   modes.at(arguments.text("mode", "transports"))(world);
