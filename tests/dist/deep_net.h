@@ -20,6 +20,7 @@ struct DeepRecipe {
   int steps = 20;
   int layers = 4;
   bool clip = false;
+  bool gradients = false;  // are results too
   bool bias = true;
   bool accumulate = false;                 // gradients of two batches an update, which is another program
   double forward_ms = 0, backward_ms = 0;  // that every layer sleeps
@@ -122,6 +123,8 @@ class DeepNet {
     loss.backward();
     TensorList out{loss.detach()};
     if (recipe_.clip) out.push_back(optim::clip_gradient_norm(parameters_, 0.05).detach());
+    for (std::size_t i = 0; recipe_.gradients && i < parameters_.size(); ++i)
+      out.push_back(parameters_[i].grad().detach());
     if (!recipe_.accumulate) rule_->step();
     return out;
   }

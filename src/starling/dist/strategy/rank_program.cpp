@@ -27,7 +27,7 @@ std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& c
 }
 
 Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
-  if (!from) return empty(type.shape, type.dtype);
+  if (!from || type.shape.numel() == 0) return empty(type.shape, type.dtype);
   const auto bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
   const auto give_back = [from, bytes](void* data) { from->deallocate(data, bytes); };
   Ref<TensorImpl> impl = new TensorImpl;

@@ -125,7 +125,7 @@ std::vector<NodeId> last_buckets(const Graph& graph) {
     const Node& node = graph.node(id);
     auto& own = last[static_cast<std::size_t>(id)];
     for (ValueId in : node.in) own = std::max(own, last[static_cast<std::size_t>(graph.value(in).node)]);
-    if (node.op->comm && node.out.size() > 1) own = id;
+    if (node.op->comm) own = id;
   }
   return last;
 }
