@@ -3,6 +3,7 @@
 
     bench/timeline.py trace.json -o step.svg [--step 3]
     bench/timeline.py "overlap=on.json" "no overlap=off.json" -o step.svg    # one panel each, on the same scale
+    bench/timeline.py --build build/release -o docs/pictures/timeline.svg    # records ResNet-18 on two processes itself
 
 Two lanes a rank: what it computes, and its collectives. A collective is drawn pale while this rank waits for the last
 one to come, and full from then on. Gaps of the compute lane are waits. The number at the right is the share of the time
@@ -13,6 +14,8 @@ standard library is all it needs.
 import argparse
 import json
 import statistics
+import subprocess
+import tempfile
 from html import escape
 from pathlib import Path
 
@@ -244,13 +247,38 @@ def draw(named, step, title):
             f'<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(head + out) + "\n</svg>\n")
 
 
+def record(build, overlap, work):
+    """A trace of ResNet-18 on two processes that reach each other through Gloo, in buckets of 4 MB."""
+    file, trace = work / "job.yaml", work / f"overlap-{overlap}.json"
+    file.write_text(json.dumps({
+        "model": {"name": "resnet18"},
+        "data": {"name": "fashion_mnist", "batch": 16, "train_limit": 1000, "test_limit": 64},
+        "optimizer": {"name": "sgd", "lr": 0.02, "momentum": 0.9},
+        "train": {"steps": 16, "seed": 1, "folder": str(work / "run"), "export": False, "resume": "none"},
+        "monitor": {"tensorboard": False},
+        "distribute": {"bucket_mb": 4, "overlap": overlap}}))
+    program = str(Path(build) / "bin" / "starling")
+    subprocess.run([program, "launch", "-n", "2", "--backend", "gloo", str(file), "--trace", str(trace)], check=True)
+    return str(trace)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("traces", nargs="+", metavar="[TITLE=]FILE")
+    parser.add_argument("traces", nargs="*", metavar="[TITLE=]FILE")
+    parser.add_argument("--build", help="record traces with this build, with overlap and without")
     parser.add_argument("-o", "--out", required=True)
     parser.add_argument("--step", type=int, help="which of the recorded steps, from 0")
     parser.add_argument("--title", default="A training step of all ranks")
     args = parser.parse_args()
+    if bool(args.build) == bool(args.traces):
+        parser.error("expected traces, or --build to record some")
+    if args.build:
+        with tempfile.TemporaryDirectory() as work:
+            named = [(name, record(args.build, overlap, Path(work))) for name, overlap in
+                     (("buckets are reduced while backward goes on", True), ("overlap: false", False))]
+            title = "ResNet-18 on two processes over Gloo: one training step"
+            Path(args.out).write_text(draw(named, args.step, title))
+        return
     named = [tuple(given.split("=", 1)) if "=" in given else (Path(given).stem, given) for given in args.traces]
     Path(args.out).write_text(draw(named, args.step, args.title))
 
