@@ -11,6 +11,8 @@
 #include "starling/train/job_run.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/prepared_job.h"
+#include "starling/train/run_weights.h"
+#include "starling/train/weights_hash.h"
 #include "train/tiny_fashion.h"
 
 namespace starling {
@@ -140,6 +142,78 @@ TEST_F(JobRanks, TellWhatEachOfThemDid) {
   }
   EXPECT_GT(with_ranks, 1);
   EXPECT_TRUE(read_run_log(runs_.path() / "told")) << "programs can still read it";
+}
+
+// One worker's computing takes eight times as long: it is the one that is named, by waits where the others wait for it,
+// by what it leaves out where they do not. The control has nobody slow.
+TEST_F(JobRanks, NameTheSlowOne) {
+  for (const char* strategy :
+       {"strategy: allreduce", "strategy: backup_workers", "strategy: local_sgd, every: 4", "strategy: hogwild",
+        "strategy: easgd, every: 4", "strategy: easgd, every: 4, asynchronous: true"}) {
+    const std::string distribute = std::string("distribute={workers: 3, slow: [1, 1, 8], ") + strategy + "}";
+    const Summary summary = run(strategy, {distribute, "train.epochs=3", "data.batch=6"}).summary;
+    const auto json = nlohmann::json::parse(to_json(summary));
+    EXPECT_EQ(json.at("straggler"), 2) << strategy << to_json(summary);
+  }
+}
+
+TEST_F(JobRanks, WaitForNobodyWhereTheSlowOneLeavesOutItsRows) {
+  const auto slow_run = [&](const std::string& name, const std::string& options) {
+    const std::string distribute = "distribute={workers: 3, slow: [1, 1, 8], " + options + "}";
+    return run(name, {distribute, "train.epochs=3", "data.batch=6"}).summary;
+  };
+  for (const std::string strategy : {"strategy: hogwild", "strategy: easgd, asynchronous: true, every: 4"}) {
+    const Summary with = slow_run(strategy, strategy);
+    const Summary without = slow_run(strategy + " off", strategy + ", lag: 0");
+    EXPECT_GT(with.ranks[2].stats.left_out_share(), 0.3) << strategy;
+    EXPECT_EQ(without.ranks[2].stats.left_out, 0) << strategy;
+    EXPECT_EQ(without.ranks[0].stats.left_out, 0) << strategy;
+    const auto waits = [](const Summary& summary) { return summary.ranks[1].stats.waited(); };
+    EXPECT_LT(waits(with), 0.7 * waits(without)) << strategy;
+  }
+}
+
+// What one rank sends another receives, in whatever group they do.
+TEST_F(JobRanks, CountEveryByteOnBothSides) {
+  const Summary dense = run("dense", {"distribute={workers: 3, strategy: allreduce}"}).summary;
+  for (const char* strategy :
+       {"strategy: backup_workers, backups: 0", "strategy: easgd, asynchronous: true, every: 1"}) {
+    const Summary summary = run(strategy, {std::string("distribute={workers: 3, ") + strategy + "}"}).summary;
+    std::uint64_t sent = 0, received = 0;
+    for (const auto& rank : summary.ranks) {
+      EXPECT_GT(rank.stats.sent, 0U) << strategy;
+      EXPECT_GT(rank.stats.waited(), 0) << strategy;
+      sent += rank.stats.sent;
+      received += rank.stats.received;
+    }
+    EXPECT_EQ(sent, received) << strategy;
+    // To rank 0 and back is 2 (P - 1) times the weights a step, as in an all-reduce.
+    std::uint64_t reduced = 0;
+    for (const auto& rank : dense.ranks) reduced += rank.stats.sent;
+    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(reduced), 0.02 * static_cast<double>(sent)) << strategy;
+  }
+}
+
+// The accuracy that a run ends with is that of the centre, which is the model it leaves.
+TEST_F(JobRanks, TellTheAccuracyOfTheModelThatTheyLeave) {
+  const TrainResult result =
+      run("centre", {"distribute={workers: 2, strategy: easgd, every: 3, alpha: 0.05}", "train.epochs=3"});
+  EXPECT_EQ(result.summary.steps, 12);
+  std::ifstream log(runs_.path() / "centre" / kLogName);
+  std::string line;
+  std::vector<double> losses;
+  while (std::getline(log, line)) {
+    const auto event = nlohmann::json::parse(line);
+    if (event.at("event") == "eval") losses.push_back(event.at("test_loss").get<double>());
+  }
+  ASSERT_GE(losses.size(), 2U);
+  EXPECT_EQ(losses.back(), result.summary.metrics.at("test_loss"));
+  EXPECT_NE(losses.back(), losses[losses.size() - 2]) << "rank 0's own weights were evaluated at the end of the epoch";
+  const PreparedJob again = prepare_job(job("centre", {}), load_job_data(job("centre", {}).data));
+  load_weights(*again.net, load_run_checkpoint(runs_.path() / "centre", "latest").value());
+  std::vector<NamedTensor> weights;
+  for (auto& [name, tensor] : again.net->named_parameters()) weights.push_back({name, tensor});
+  EXPECT_EQ(weights_hash(weights), result.summary.weights_hash) << "the last checkpoint holds it too";
 }
 
 TEST_F(JobRanks, WriteOneTraceWithAllOfThem) {

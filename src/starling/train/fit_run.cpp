@@ -137,10 +137,10 @@ FitResult FitRun::run_all() {
   allocator(kCpu).reset_peak();
   begin();
   while (!finished() && !stopping()) run_epoch();
-  settle();
+  const bool moved = settle();
   const bool within_epoch = state_.position.sample != 0;
   if (interrupted_) progress_.finish(progress_state(state_.position));
-  if (!interrupted_ && within_epoch && state_.evaluated_step != state_.step) evaluate_now();
+  if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
   if (!interrupted_ && within_epoch) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
   each(&Callback::end);
@@ -176,6 +176,7 @@ const Batch* FitRun::next_batch() {
 bool FitRun::run_step() {
   const auto start = Clock::now();
   report_ = {};
+  given_rows_ = 0;
   for (std::int64_t batches = 0; batches < parts_.options.accumulate; ++batches) {
     const Batch* batch = next_batch();
     if (!batch) {
@@ -187,7 +188,7 @@ bool FitRun::run_step() {
     if (batches == 0) begin_step(*batch);
     parts_.programs.add(*batch);
     report_.samples += parts_.link ? batch->total : batch->size;
-    note_.stats.samples += batch->size;
+    given_rows_ += batch->size;
     report_.fields = {batch->fields.data(), batch->fields.size()};
     state_.position = feed_.position();
   }
@@ -228,6 +229,8 @@ void FitRun::set_rate() {
 
 void FitRun::take(StepPrograms::Result result) {
   explain_once();
+  note_.stats.samples += result.rows;
+  note_.stats.left_out += given_rows_ - result.rows;
   report_.loss = result.loss;
   report_.gradient_norm = result.gradient_norm;
   report_.skipped = result.skipped;

@@ -54,7 +54,8 @@ class FitRun final : public Run {
   Checkpoint checkpoint() override;
   void restore(const Checkpoint& checkpoint) override;
   bool settled() const override {
-    return !parts_.link || strategy().settled() || strategy().meets_after(state_.step - 1);
+    return !parts_.link || strategy().settled() ||
+           (strategy().meets_after(state_.step - 1) && !strategy().meets_alone());
   }
   RankLink* link() override { return parts_.link; }
   double clock() const override;
@@ -78,7 +79,7 @@ class FitRun final : public Run {
   void keep_ranks(const Checkpoint& checkpoint);
   void sum_up_ranks();
   void add_loss(double loss, double weight);
-  void settle();
+  bool settle();
   bool finished() const;
   bool stopping();
   void run_epoch();
@@ -124,6 +125,8 @@ class FitRun final : public Run {
   std::int64_t compared_step_ = 0;  // when replicas were last compared
   StepNote note_{};                 // what this rank will tell of the step that was made
   RankStats before_{};              // what had been exchanged when training began
+  std::int64_t given_rows_ = 0;     // of this rank, in the step being made
+  double told_wait_ = 0;            // seconds that this rank waited to hear of the steps of others
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;
   std::vector<NamedTensor> saved_;  // what a checkpoint holds of this rank alone, until its strategy has begun

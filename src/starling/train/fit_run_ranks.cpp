@@ -77,13 +77,13 @@ void FitRun::restore_rank() {
 
 // What the strategy's exchanges have cost since training began.
 void FitRun::count_exchanges(RankStats& stats) const {
-  const Journal& journal = strategy().comm().journal();
-  for (int op = 0; op < kCommOpCount; ++op)
-    stats.wait[static_cast<std::size_t>(op)] =
-        static_cast<double>(journal.counters(static_cast<CommOp>(op)).wait_ns) / 1e9;
-  const OpCounters total = journal.total();
-  stats.sent = total.bytes_sent;
-  stats.received = total.bytes_received;
+  stats.sent = stats.received = 0;
+  for (int op = 0; op < kCommOpCount; ++op) {
+    const OpCounters one = strategy().exchanged(static_cast<CommOp>(op));
+    stats.wait[static_cast<std::size_t>(op)] = static_cast<double>(one.wait_ns) / 1e9;
+    stats.sent += one.bytes_sent;
+    stats.received += one.bytes_received;
+  }
 }
 
 StepNote FitRun::note_of_step() {
@@ -94,6 +94,7 @@ StepNote FitRun::note_of_step() {
   count_exchanges(note_.stats);
   const RankStats since = between({&before_, 1}, {&note_.stats, 1})[0];
   note_.stats.wait = since.wait;
+  note_.stats.wait[static_cast<std::size_t>(CommOp::all_gather)] += told_wait_;  // of notes like this one
   note_.stats.sent = since.sent;
   note_.stats.received = since.received;
   return note_;
@@ -106,9 +107,14 @@ void FitRun::agree(bool all) {
   parts_.link->post(note_of_step());
   note_.loss = note_.weight = 0;
   note_.not_finite = 0;
-  const bool together = strategy().lockstep() || strategy().meets_after(state_.step - 1);
+  const bool meet = strategy().meets_after(state_.step - 1) && !strategy().meets_alone();
+  const bool together = strategy().lockstep() || meet;
   const std::size_t apart = all || together ? 0 : kApart;
+  const double asked = steady_seconds();
   while (parts_.link->outstanding() > apart) consume(parts_.link->take());
+  const double waited = steady_seconds() - asked;
+  told_wait_ += waited;
+  note_.stats.seconds += waited;
   const std::int64_t every = parts_.options.hash_every;
   if (together && every > 0 && state_.step / every != compared_step_ / every) {
     compared_step_ = state_.step;
@@ -139,14 +145,17 @@ void FitRun::compare_replicas() {
   if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
 }
 
-// One model at the end. A run that was interrupted goes on from where every rank stands.
-void FitRun::settle() {
+// One model at the end; true where it is another than was evaluated last. A run that was interrupted goes on from where
+// every rank stands.
+bool FitRun::settle() {
   parts_.programs.finish_updates();
-  if (!parts_.link) return;
+  if (!parts_.link) return false;
   agree(true);
   if (finished()) interrupted_ = false;  // it was asked to stop when there was nothing left to do
+  const bool moves = !interrupted_ && strategy().settling_changes();
   if (!interrupted_) strategy().settle();
   sum_up_ranks();
+  return moves;
 }
 
 void FitRun::add_ranks(Checkpoint& checkpoint) {
@@ -181,6 +190,7 @@ void FitRun::sum_up_ranks() {
   ranks_summary_.clear();
   for (std::size_t rank = 0; rank < told.size(); ++rank)
     ranks_summary_.push_back({.stats = stats_[rank], .counters = nlohmann::json::parse(told[rank])});
+  if (const std::string slow = describe_straggler(stats_); !slow.empty()) note(slow);
 }
 
 }  // namespace starling

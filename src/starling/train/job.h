@@ -119,6 +119,7 @@ struct DistributeJob {
   std::optional<Topology> topology{};  // none: one group of all workers
   bool check = true;
   std::int64_t hash_every = 100;
+  std::vector<double> slow{};
   static Settings settings();
 
   Chosen<StrategyMaker> strategy = strategy_kinds().by_name("allreduce");

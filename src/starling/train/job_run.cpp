@@ -49,6 +49,9 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.threads = place.threads;
   made.strategy = place.strategy;
   made.hash_every = job.distribute.hash_every;
+  const auto& slow = job.distribute.slow;
+  const auto own = static_cast<std::size_t>(place.rank());
+  if (own < slow.size()) made.slow = slow[own];
   made.failed = place.failed;
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);

@@ -83,7 +83,10 @@ Settings DistributeJob::settings() {
               "groups of workers, synchronous inside, the strategy between them; not given: one group"),
       setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),
       setting("hash_every", &J::hash_every, "steps between two comparisons of the workers' weights; 0: none",
-              {.min = 0, .max = kMany})};
+              {.min = 0, .max = kMany}),
+      setting("slow", &J::slow,
+              "for studies of unequal workers: how many times as long each one's computing takes, by rank; 1: as it is",
+              {.min = 1, .max = 1000})};
 }
 
 }  // namespace starling

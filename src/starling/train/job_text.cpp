@@ -150,7 +150,8 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "distribute.threads",
                                                     "distribute.backend",
                                                     "distribute.check",
-                                                    "distribute.hash_every"};
+                                                    "distribute.hash_every",
+                                                    "distribute.slow"};
   static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
   static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",
                                                       "data.evaluate"};

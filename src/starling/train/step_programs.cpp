@@ -62,7 +62,8 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
       device_(device_of(net)),
-      inverse_(named_scalar("trainer.gradient_factor", 1, device_)) {
+      inverse_(named_scalar("trainer.gradient_factor", 1, device_)),
+      slow_(options.slow) {
   if (options.precision == Precision::f16) scaler_.emplace();
   check(!exchanges_ || !ranks_->updates() || (!scaler_ && options.clip_norm == 0 && options.clip_value == 0),
         "[train] expected neither clipping nor f16 with {}, which makes the updates itself, got one of them",
@@ -160,7 +161,7 @@ void StepPrograms::begin(const StepWants& wants, std::int64_t step) {
 }
 
 void StepPrograms::add(const Batch& batch) {
-  if (ranks_ && !global_ && (batch.size == 0 || (exchanges_ && ranks_->closed(step_)))) return;
+  if (ranks_ && !global_ && (batch.size == 0 || ranks_->closed(step_))) return;
   Program& program = find(wants_, split_ ? Kind::backward : Kind::whole);
   std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());
   if (device_ != kCpu) {
@@ -169,9 +170,13 @@ void StepPrograms::add(const Batch& batch) {
     fields = moved_;
   }
   const std::int64_t rows = global_ ? ranks_->program_rows(batch.total) : batch.size;
+  const std::size_t known = program.function->programs();
+  slow_.before();
   const TensorList out = naming_late_step(
       [&] { return global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields); });
+  slow_.after(program.function->programs() != known);
   late_step_ = step_;
+  result_.rows += batch.size;
   const Layout& layout = *program.layout;
   std::size_t next = 0;
   const double loss = out[next++].item();

@@ -12,6 +12,7 @@
 #include "starling/runtime/compile.h"
 #include "starling/train/callback.h"
 #include "starling/train/precision.h"
+#include "starling/train/ranks/slow_down.h"
 
 namespace starling {
 
@@ -23,6 +24,7 @@ struct StepOptions {
   Precision precision = Precision::f32;
   int threads = 0;
   std::shared_ptr<Strategy> strategy{};
+  double slow = 1;  // computing takes so many times as long
 };
 
 // The compiled programs of one training step. Normally one program does everything: forward, backward, clipping,
@@ -41,6 +43,7 @@ class StepPrograms {
     double loss = 0;
     double weight = 0;  // of the rows that the loss is the mean of: all, or this rank's where programs are its own
     double gradient_norm = 0;
+    std::int64_t rows = 0;  // of this rank that were computed; those of a step that it left out were not
     bool skipped = false;
     StepValues values{};
   };
@@ -97,6 +100,7 @@ class StepPrograms {
   std::map<int, Program> programs_;
   Program updates_[2];                       // without and with gradients
   std::optional<optim::LossScaler> scaler_;  // of f16
+  SlowDown slow_;
   StepWants wants_{};
   Result result_{};
   double loss_sum_ = 0;

@@ -84,7 +84,8 @@ struct Trainer::Parts {
                   .clip_value = options.clip_value,
                   .precision = options.precision,
                   .threads = options.threads,
-                  .strategy = options.strategy}),
+                  .strategy = options.strategy,
+                  .slow = options.slow}),
         evaluator(net, objective, evaluator_options(options)) {}
 
   FitResult fit(Loader& loader, EvaluationData test, std::vector<std::string> class_names) {

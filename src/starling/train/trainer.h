@@ -45,6 +45,7 @@ struct TrainerOptions {
   // data_parallel({.workers = 2}), …; null: one worker. With one of a rank (RankStrategy) every rank makes a trainer,
   // a network and an optimizer of its own, with the same options, and all call the same functions.
   std::shared_ptr<Strategy> strategy{};
+  double slow = 1;                // for studies of unequal workers: this one's computing takes so many times as long
   std::int64_t hash_every = 100;  // steps between two comparisons of the weights of all ranks; 0: none
   StreamOptions stream{};         // of data that is shards without an index
   LoaderOptions test_loader{};    // of evaluations; order and batch are set likewise

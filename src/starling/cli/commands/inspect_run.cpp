@@ -23,15 +23,16 @@ struct Options {
 void print_ranks(const nlohmann::ordered_json& ranks) {
   for (const auto& rank : ranks) {
     std::string more;
+    const auto left_out = rank.value("left_out", std::int64_t{0});
     for (const auto& [op, seconds] : rank.at("wait").items())
       more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
     fmt::print(
-        "{:<12} {:.0f} samples/s, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
+        "{:<12} {:.0f} samples/s{}, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
         "{:.2f} MB\n",
         fmt::format("rank {}", rank.at("rank").get<int>()), rank.at("samples_per_s").get<double>(),
-        100 * rank.at("data_wait").get<double>(), 100 * rank.at("comm_wait").get<double>(),
-        more.empty() ? "none" : more.substr(2), rank.at("sent").get<double>() / 1e6,
-        rank.at("received").get<double>() / 1e6);
+        left_out > 0 ? fmt::format(", left out {} samples", left_out) : "", 100 * rank.at("data_wait").get<double>(),
+        100 * rank.at("comm_wait").get<double>(), more.empty() ? "none" : more.substr(2),
+        rank.at("sent").get<double>() / 1e6, rank.at("received").get<double>() / 1e6);
     if (!rank.at("counters").empty()) fmt::print("{:<12} {}\n", "", rank.at("counters").dump());
   }
 }

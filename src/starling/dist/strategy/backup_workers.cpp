@@ -104,6 +104,12 @@ std::vector<int> BackupWorkers::contributors(std::int64_t step) const {
   return desk_ ? desk_->contributors(step) : std::vector<int>();
 }
 
+OpCounters BackupWorkers::exchanged(CommOp op) const {
+  const OpCounters own = RankStrategy::exchanged(op);
+  if (desk_) return own + desk_->exchanged(op);
+  return seat_ ? own + seat_->line.exchanged(op) : own;
+}
+
 std::vector<LawCounter> BackupWorkers::counters() const {
   std::vector<LawCounter> all{{"steps", static_cast<double>(exchanged_)},
                               {"taken_without_computing", static_cast<double>(skipped_)},

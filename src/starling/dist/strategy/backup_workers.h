@@ -36,6 +36,7 @@ class BackupWorkers final : public RankStrategy {
   // Weights are equal on ranks that have made the same steps; running statistics are each rank's own.
   bool settled() const override { return buffers_.empty(); }
   std::vector<LawCounter> counters() const override;
+  OpCounters exchanged(CommOp op) const override;
 
   int needed() const { return needed_; }
   // On rank 0: who contributed to a step; empty where it is open or long past.

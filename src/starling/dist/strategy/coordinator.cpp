@@ -97,6 +97,14 @@ void Coordinator::rethrow() {
   if (error_) std::rethrow_exception(error_);
 }
 
+OpCounters Coordinator::exchanged(CommOp op) const {
+  OpCounters sum;
+  for (const auto& line : lines_) {
+    if (line.comm) sum = sum + line.comm->journal().counters(op);
+  }
+  return sum;
+}
+
 bool Coordinator::open() const {
   return std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.open; });
 }

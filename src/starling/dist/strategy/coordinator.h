@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "starling/dist/strategy/flat_tensors.h"
+#include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling {
 
@@ -32,6 +33,7 @@ class WorkerLine {
 
   void tell(const Note& note, std::span<FlatTensors> payload = {});
   Note hear(std::span<FlatTensors> payload);  // blocks until an answer has come
+  OpCounters exchanged(CommOp op) const { return comm_->journal().counters(op); }
 
  private:
   std::unique_ptr<Comm> comm_;
@@ -65,6 +67,7 @@ class Coordinator {
   void wake();  // from any thread: there may be something to answer
   // From any thread: throws what ended the conversations, if something did.
   void rethrow();
+  OpCounters exchanged(CommOp op) const;  // on all lines; from any thread
 
  private:
   struct Line {

@@ -21,8 +21,15 @@ Settings EasgdOptions::settings() {
   return {setting("every", &O::every, "local steps between two pulls towards the centre", {.min = 1}),
           setting("alpha", &O::alpha, "share of the distance that a pull goes; 0: 0.9 divided by the workers",
                   {.min = 0, .max = 1}),
-          setting("asynchronous", &O::asynchronous, "workers meet the centre one by one, when they are ready")};
+          setting("asynchronous", &O::asynchronous, "workers meet the centre one by one, when they are ready"),
+          setting("lag", &O::lag,
+                  "asynchronous: steps that a worker may lie behind the foremost before it leaves out its rows; 0: it "
+                  "never does",
+                  {.min = 0, .max = 4096})};
 }
+
+// Notes of workers, with the steps that they have made: their weights follow, or they ask how far the foremost is.
+enum Kind : std::int64_t { kMeet = 0, kAsk = 1 };
 
 // The centre and who meets it. Rank 0's own thread and the coordinator's come here, one at a time.
 struct Easgd::Desk final : Coordinator::Handler {
@@ -30,13 +37,22 @@ struct Easgd::Desk final : Coordinator::Handler {
     for (int rank = 0; rank < owner.world(); ++rank) {
       met.push_back(std::make_shared<std::vector<FlatTensors>>(flatten(weights)));
       came_from.push_back(false);
+      asks.push_back(false);
     }
   }
 
-  std::span<FlatTensors> payload_of(int worker, const Note&) override { return *met[static_cast<std::size_t>(worker)]; }
+  std::span<FlatTensors> payload_of(int worker, const Note& note) override {
+    if (note.kind == kAsk) return {};
+    return *met[static_cast<std::size_t>(worker)];
+  }
 
   // What came are the worker's weights; what goes back is d.
-  void came(int worker, const Note&) override {
+  void came(int worker, const Note& note) override {
+    has_done(note.step);
+    if (note.kind == kAsk) {
+      asks[static_cast<std::size_t>(worker)] = true;
+      return;
+    }
     elastic(*met[static_cast<std::size_t>(worker)]);
     came_from[static_cast<std::size_t>(worker)] = true;
   }
@@ -50,12 +66,22 @@ struct Easgd::Desk final : Coordinator::Handler {
     ++pulls;
   }
 
+  void has_done(std::int64_t steps) {
+    const std::scoped_lock lock(mutex);
+    foremost = std::max(foremost, steps);
+  }
+
+  std::int64_t most_done() const {
+    const std::scoped_lock lock(mutex);
+    return foremost;
+  }
+
   bool answer(Coordinator& lines) override {
     bool answered = false;
     for (std::size_t worker = 1; worker < met.size(); ++worker) {
-      if (!came_from[worker]) continue;
-      lines.send(static_cast<int>(worker), {}, met[worker]);
-      came_from[worker] = false;
+      if (!came_from[worker] && !asks[worker]) continue;
+      lines.send(static_cast<int>(worker), {.newest = most_done()}, came_from[worker] ? met[worker] : nothing);
+      came_from[worker] = asks[worker] = false;
       answered = true;
     }
     return answered;
@@ -66,8 +92,9 @@ struct Easgd::Desk final : Coordinator::Handler {
   Easgd& owner;
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<std::vector<FlatTensors>>> met;  // by rank
-  std::vector<bool> came_from;
-  std::int64_t pulls = 0;
+  const std::shared_ptr<std::vector<FlatTensors>> nothing = std::make_shared<std::vector<FlatTensors>>();
+  std::vector<bool> came_from, asks;
+  std::int64_t pulls = 0, foremost = 0;
   std::unique_ptr<Coordinator> coordinator;  // ends before what it works with
 };
 
@@ -77,7 +104,10 @@ struct Easgd::Seat {
 };
 
 Easgd::Easgd(std::shared_ptr<Comm> comm, const EasgdOptions& options)
-    : RankStrategy(std::move(comm)), options_(options), alpha_(options.alpha > 0 ? options.alpha : 0.9 / world()) {
+    : RankStrategy(std::move(comm)),
+      options_(options),
+      alpha_(options.alpha > 0 ? options.alpha : 0.9 / world()),
+      catch_up_(options.asynchronous ? options.lag : 0) {
   check(options_.every >= 1, "[easgd] expected at least 1 step between pulls, got {}", options_.every);
   check(alpha_ <= 1, "[easgd] expected an alpha of at most 1, got {}", alpha_);
   check(options_.asynchronous || alpha_ * world() <= 1 + 1e-9,
@@ -134,11 +164,35 @@ void Easgd::meet_all() {
   }
 }
 
-void Easgd::meet_centre() {
+void Easgd::restored(std::int64_t step) {
+  if (desk_) desk_->has_done(step);
+}
+
+// Where the foremost rank is, as rank 0 has heard: asked often enough to see a lag, not at every step.
+std::int64_t Easgd::foremost(std::int64_t step) {
+  if (desk_) {
+    desk_->has_done(step);
+    return desk_->most_done();
+  }
+  const std::int64_t every = std::max<std::int64_t>(1, options_.lag / 2);
+  if (step % every == 0 && step != asked_) {
+    asked_ = step;
+    seat_->line.tell({.kind = kAsk, .step = step});
+    foremost_ = seat_->line.hear({}).newest;
+  }
+  return foremost_;
+}
+
+bool Easgd::closed(std::int64_t step) {
+  if (!options_.asynchronous || options_.lag == 0 || world() == 1) return false;
+  return catch_up_.leaves_out(step, foremost(step));
+}
+
+void Easgd::meet_centre(std::int64_t step) {
   for (auto& x : weights_) x.pack();
   if (seat_) {
-    seat_->line.tell({}, weights_);
-    seat_->line.hear(pulls_);
+    seat_->line.tell({.kind = kMeet, .step = step + 1}, weights_);
+    foremost_ = seat_->line.hear(pulls_).newest;
     for (const auto& d : pulls_) bytes_ += 2 * d.bytes();
   } else {
     if (desk_->coordinator) desk_->coordinator->rethrow();
@@ -152,12 +206,12 @@ void Easgd::meet_centre() {
   }
 }
 
-void Easgd::after_update(std::int64_t step, double /*weight*/) {
-  ++steps_;
+void Easgd::after_update(std::int64_t step, double weight) {
+  ++(weight > 0 ? steps_ : left_out_);
   explored_ = true;
   if (!meets_after(step)) return;
   ++meetings_;
-  options_.asynchronous ? meet_centre() : meet_all();
+  options_.asynchronous ? meet_centre(step) : meet_all();
 }
 
 void Easgd::settle() {
@@ -180,8 +234,15 @@ std::vector<NamedTensor> Easgd::tensors() const {
   return all;
 }
 
+OpCounters Easgd::exchanged(CommOp op) const {
+  const OpCounters own = RankStrategy::exchanged(op);
+  if (desk_ && desk_->coordinator) return own + desk_->coordinator->exchanged(op);
+  return seat_ ? own + seat_->line.exchanged(op) : own;
+}
+
 std::vector<LawCounter> Easgd::counters() const {
   std::vector<LawCounter> all{{"steps", static_cast<double>(steps_)},
+                              {"left_out", static_cast<double>(left_out_)},
                               {"meetings", static_cast<double>(meetings_)},
                               {"elastic_bytes", static_cast<double>(bytes_)}};
   if (!desk_) return all;

@@ -48,11 +48,13 @@ void GradientDesk::take(GradientStep& step) {
   {
     std::unique_lock lock(mutex_);
     const auto deadline = comm_.group().deadline;
+    const CommTime began = CommClock::now();
     if (!changed_.wait_for(lock, deadline, [&] { return broken_ || agreed_.contains(step.step); })) {
       comm_.abort("too few gradients came in time");
       fail("[backup_workers] expected {} gradients for step {} within {} ms, got {}", quorum_.needed(), step.step,
            deadline.count(), quorum_.contributors().size());
     }
+    waited_ += CommClock::now() - began;
     if (broken_) coordinator_->rethrow();
     const Agreed& found = agreed_.at(step.step);
     mean = found.mean;
@@ -153,6 +155,13 @@ std::vector<int> GradientDesk::contributors(std::int64_t step) const {
   const std::scoped_lock lock(mutex_);
   const auto found = history_.find(step);
   return found == history_.end() ? std::vector<int>() : found->second;
+}
+
+OpCounters GradientDesk::exchanged(CommOp op) const {
+  OpCounters sum = coordinator_ ? coordinator_->exchanged(op) : OpCounters();
+  const std::scoped_lock lock(mutex_);
+  if (op == CommOp::recv) sum.wait_ns += static_cast<std::uint64_t>(waited_.count());
+  return sum;
 }
 
 std::vector<LawCounter> GradientDesk::counters() const {

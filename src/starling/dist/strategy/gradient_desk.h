@@ -28,6 +28,7 @@ class GradientDesk final : public Coordinator::Handler {
 
   std::vector<int> contributors(std::int64_t step) const;  // empty where it is open or long past
   std::vector<LawCounter> counters() const;
+  OpCounters exchanged(CommOp op) const;  // with the workers; what rank 0 itself waited for counts as recv
 
   std::span<FlatTensors> payload_of(int worker, const Note& note) override;
   void came(int worker, const Note& note) override;
@@ -60,6 +61,7 @@ class GradientDesk final : public Coordinator::Handler {
   bool broken_ = false;
   std::int64_t counted_ = 0, late_ = 0, repeated_ = 0, closed_steps_ = 0, window_waits_ = 0;
   double late_weight_ = 0;
+  std::chrono::nanoseconds waited_{0};        // by rank 0 itself, for gradients of others
   std::unique_ptr<Coordinator> coordinator_;  // null without workers; ends before what it works with
 };
 

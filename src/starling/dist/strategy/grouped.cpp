@@ -75,6 +75,10 @@ std::vector<NamedTensor> Grouped::tensors() const {
   return place().member == 0 ? between_->tensors() : std::vector<NamedTensor>();
 }
 
+OpCounters Grouped::exchanged(CommOp op) const {
+  return RankStrategy::exchanged(op) + inside_->exchanged(op) + between_->exchanged(op);
+}
+
 std::vector<LawCounter> Grouped::counters() const {
   std::vector<LawCounter> all{{"group", static_cast<double>(place().group)},
                               {"member", static_cast<double>(place().member)},

@@ -26,10 +26,13 @@ class Grouped final : public RankStrategy {
   void after_update(std::int64_t step, double weight) override;
   bool meets_after(std::int64_t step) const override;
   void settle() override;
+  bool meets_alone() const override { return between_->meets_alone(); }
   bool settles_to_evaluate() const override;
+  bool settling_changes() const override { return between_->settling_changes(); }
   bool settled() const override;
   std::vector<NamedTensor> tensors() const override;
   std::vector<LawCounter> counters() const override;
+  OpCounters exchanged(CommOp op) const override;
 
   const Topology& topology() const { return topology_; }
   Topology::Place place() const { return topology_.place(rank()); }

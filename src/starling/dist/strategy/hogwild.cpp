@@ -10,11 +10,15 @@
 namespace starling {
 
 Settings HogwildOptions::settings() {
-  return {setting("atomic", &HogwildOptions::atomic, "keep all of several updates that meet at one weight; slower")};
+  using O = HogwildOptions;
+  return {setting("atomic", &O::atomic, "keep all of several updates that meet at one weight; slower"),
+          setting("lag", &O::lag,
+                  "steps that a worker may lie behind the foremost before it leaves out its rows; 0: it never does",
+                  {.min = 0, .max = 4096})};
 }
 
 Hogwild::Hogwild(std::shared_ptr<Comm> comm, const HogwildOptions& options)
-    : RankStrategy(std::move(comm)), options_(options) {}
+    : RankStrategy(std::move(comm)), options_(options), catch_up_(options.lag) {}
 
 std::string Hogwild::name() const {
   return fmt::format("hogwild({} ranks{})", world(), options_.atomic ? ", atomic" : "");
@@ -35,6 +39,8 @@ void Hogwild::begin(const TrainedState& state) {
   const std::vector<NamedTensor> moments = moments_of(state);
   shared.insert(shared.end(), state.buffers.begin(), state.buffers.end());
   shared.insert(shared.end(), moments.begin(), moments.end());
+  done_ = zeros({world()}, DType::i64);
+  shared.push_back({"hogwild.done", done_});
   memory_ = std::make_unique<SharedTensors>(comm(), shared);
   for (const auto& weight : state.weights) {
     Rule rule{.weight = weight.tensor};
@@ -53,6 +59,19 @@ void Hogwild::begin(const TrainedState& state) {
     rules_.push_back(std::move(rule));
   }
   sent_before_ = comm().journal().total().bytes_sent;
+}
+
+std::atomic_ref<std::int64_t> Hogwild::done_by(int rank) const {
+  return std::atomic_ref<std::int64_t>(done_.data<std::int64_t>()[rank]);
+}
+
+void Hogwild::restored(std::int64_t step) { done_by(rank()).store(step, std::memory_order_relaxed); }
+
+bool Hogwild::closed(std::int64_t step) {
+  std::int64_t foremost = 0;
+  for (int other = 0; other < world(); ++other)
+    foremost = std::max(foremost, done_by(other).load(std::memory_order_relaxed));
+  return catch_up_.leaves_out(step, foremost);
 }
 
 void Hogwild::update(const Rule& rule, const Tensor& gradient, RacySgd how) {
@@ -78,7 +97,11 @@ void Hogwild::update(const Rule& rule, const Tensor& gradient, RacySgd how) {
 }
 
 void Hogwild::exchange(GradientStep& step) {
-  if (step.weight == 0) return;
+  done_by(rank()).store(step.step + 1, std::memory_order_relaxed);
+  if (step.weight == 0) {
+    ++left_out_;
+    return;
+  }
   check(step.gradients.size() == rules_.size(), "[hogwild] expected {} gradients, got {}", rules_.size(),
         step.gradients.size());
   RacySgd how = how_;
@@ -91,6 +114,7 @@ void Hogwild::settle() { comm().barrier({.name = "hogwild.settle"}).wait(); }
 
 std::vector<LawCounter> Hogwild::counters() const {
   return {{"updates", static_cast<double>(updates_)},
+          {"left_out", static_cast<double>(left_out_)},
           {"elements_written", static_cast<double>(written_)},
           {"shared_bytes", memory_ ? static_cast<double>(memory_->bytes()) : 0},
           {"bytes_sent", static_cast<double>(comm().journal().total().bytes_sent - sent_before_)}};

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <atomic>
+
 #include "starling/base/settings.h"
+#include "starling/dist/strategy/catch_up.h"
 #include "starling/dist/strategy/racy_update.h"
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/dist/strategy/shared_tensors.h"
@@ -9,7 +12,9 @@ namespace starling {
 
 struct HogwildOptions {
   bool atomic = false;  // updates that meet at one weight are all kept; slower
-  RacyProbe probe{};    // for tests
+  std::int64_t lag =
+      4;              // steps that a rank may lie behind the foremost before it leaves out its rows; 0: it never does
+  RacyProbe probe{};  // for tests
   static Settings settings();
 };
 
@@ -24,8 +29,10 @@ class Hogwild final : public RankStrategy {
 
   std::string name() const override;
   void begin(const TrainedState& state) override;
+  void restored(std::int64_t step) override;
   bool exchanges_gradients() const override { return true; }
   bool updates() const override { return true; }
+  bool closed(std::int64_t step) override;
   void exchange(GradientStep& step) override;
   void settle() override;  // waits until all ranks have come here
   // One memory, but others may be writing it while it is looked at.
@@ -41,6 +48,7 @@ class Hogwild final : public RankStrategy {
     double weight_decay = 0;
   };
 
+  std::atomic_ref<std::int64_t> done_by(int rank) const;
   void update(const Rule& rule, const Tensor& gradient, RacySgd how);
 
   HogwildOptions options_;
@@ -48,7 +56,9 @@ class Hogwild final : public RankStrategy {
   const optim::Optimizer* optimizer_ = nullptr;
   RacySgd how_{};
   std::vector<Rule> rules_;  // by weight
-  std::int64_t updates_ = 0, written_ = 0;
+  Tensor done_{};            // shared: steps that each rank has made
+  CatchUp catch_up_;
+  std::int64_t updates_ = 0, written_ = 0, left_out_ = 0;
   std::uint64_t sent_before_ = 0;  // by the communicator, when training began
 };
 

@@ -16,6 +16,16 @@ Piece group_rows(std::int64_t batch, int rank, int world, int groups) {
 
 }  // namespace
 
+OpCounters operator+(OpCounters a, const OpCounters& b) {
+  a.calls += b.calls;
+  a.bytes_sent += b.bytes_sent;
+  a.bytes_received += b.bytes_received;
+  a.steps += b.steps;
+  a.messages += b.messages;
+  a.wait_ns += b.wait_ns;
+  return a;
+}
+
 Piece RankStrategy::rows(std::int64_t batch) const {
   const Piece group = group_rows(batch, rank(), world(), groups());
   const int members = world() / groups();

@@ -38,6 +38,8 @@ struct LawCounter {
   double value = 0;
 };
 
+OpCounters operator+(OpCounters a, const OpCounters& b);
+
 // A strategy as one rank of a world runs it. Every rank, a thread or a process, has a network, an optimizer and a
 // trainer of its own and is given its own rows of every batch; the strategy is the only thing that knows of the others.
 //
@@ -84,7 +86,8 @@ class RankStrategy : public Strategy {
   virtual void restored([[maybe_unused]] std::int64_t step) {}
 
   virtual bool exchanges_gradients() const { return false; }
-  // Whether the gradients of this step are settled without this rank's: it need not compute them.
+  // Whether this rank leaves out its rows of this step: the gradients are settled without it, or it has fallen so far
+  // behind that it had better catch up. Asked by trainers whose programs are the rank's own.
   virtual bool closed([[maybe_unused]] std::int64_t step) { return false; }
   virtual void exchange([[maybe_unused]] GradientStep& step) {}
   // exchange() makes the update too, by TrainedState::rule's hyper-parameters; clipping and loss scales are not for it.
@@ -94,12 +97,16 @@ class RankStrategy : public Strategy {
   // own; after exchange() what that says. 0: it made none.
   virtual void after_update([[maybe_unused]] std::int64_t step, [[maybe_unused]] double weight) {}
 
-  // Whether after_update of this step brings the ranks together: the same answer on all ranks.
+  // Whether after_update of this step may change the weights by what others have: the same answer on all ranks.
   virtual bool meets_after([[maybe_unused]] std::int64_t step) const { return false; }
+  // Whether ranks do so one by one, each when it is ready; else all of them come together then.
+  virtual bool meets_alone() const { return false; }
 
   // Collective: afterwards the weights are those that the run stands for, the same on all ranks.
   virtual void settle() {}
   virtual bool settles_to_evaluate() const { return false; }
+  // Whether settle() would leave other weights than those that evaluations have seen: the same answer on all ranks.
+  virtual bool settling_changes() const { return false; }
   // Whether the trained state of all ranks is equal now, so that rank 0's alone makes a checkpoint; else a checkpoint
   // holds that of every rank.
   virtual bool settled() const { return true; }
@@ -109,6 +116,9 @@ class RankStrategy : public Strategy {
   virtual std::vector<NamedTensor> tensors() const { return {}; }
 
   virtual std::vector<LawCounter> counters() const { return {}; }
+
+  // What this rank's exchanges of one kind have cost so far, in whatever groups they were made.
+  virtual OpCounters exchanged(CommOp op) const { return comm_->journal().counters(op); }
 
  private:
   std::shared_ptr<Comm> comm_;

@@ -80,6 +80,8 @@ void Checkpoints::step_aside(Run& run) {
 }
 
 void Checkpoints::evaluated(Run& run) {
+  // What is evaluated anew at the step that was saved has changed since: ranks have settled on one model.
+  if (run.state().step == tried_step_) due_step_ = tried_step_;
   if (options_.best.empty()) return;
   const auto& metrics = run.evaluation().metrics;
   const auto found = metrics.find(options_.best);

@@ -255,6 +255,7 @@ void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& sca
       scalars.push_back({fmt::format("ranks/{}/{}", rank, what), value});
     };
     for (const char* what : {"samples_per_s", "data_wait", "comm_wait"}) add(what, all.back().at(what).get<double>());
+    if (since[rank].left_out > 0) add("left_out_share", since[rank].left_out_share());
     add("sent_megabytes", static_cast<double>(since[rank].sent) / kMegabyte);
     add("received_megabytes", static_cast<double>(since[rank].received) / kMegabyte);
     for (const auto& [op, seconds] : all.back().at("wait").items())

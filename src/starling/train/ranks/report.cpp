@@ -1,12 +1,28 @@
 #include "starling/train/ranks/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
 namespace starling {
 namespace {
 
-constexpr double kNoticeable = 0.05;  // of the time
+constexpr double kNoticeable = 0.05;   // of the time
+constexpr double kMuch = 0.15;         // of a rank's rows
+constexpr double kWorthTelling = 0.3;  // of the time
+
+std::optional<int> left_behind(std::span<const RankStats> ranks) {
+  std::size_t first = 0;
+  double second = 0;
+  for (std::size_t r = 1; r < ranks.size(); ++r) {
+    const bool more = ranks[r].left_out_share() > ranks[first].left_out_share();
+    second = std::max(second, ranks[more ? first : r].left_out_share());
+    if (more) first = r;
+  }
+  if (ranks[first].left_out_share() - second <= kMuch) return std::nullopt;
+  return static_cast<int>(first);
+}
 
 }  // namespace
 
@@ -15,6 +31,7 @@ std::vector<RankStats> between(std::span<const RankStats> before, std::span<cons
   for (std::size_t r = 0; r < std::min(before.size(), all.size()); ++r) {
     RankStats& one = all[r];
     one.samples -= before[r].samples;
+    one.left_out -= before[r].left_out;
     one.seconds -= before[r].seconds;
     one.data_wait -= before[r].data_wait;
     one.sent -= before[r].sent;
@@ -26,10 +43,30 @@ std::vector<RankStats> between(std::span<const RankStats> before, std::span<cons
 
 std::optional<int> straggler(std::span<const RankStats> ranks) {
   if (ranks.size() < 2) return std::nullopt;
+  if (const auto slow = left_behind(ranks)) return slow;
   const auto waits_less = [](const RankStats& a, const RankStats& b) { return a.waited() < b.waited(); };
   const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end(), waits_less);
   if (most->waited() - least->waited() <= kNoticeable * most->seconds) return std::nullopt;
   return static_cast<int>(least - ranks.begin());
+}
+
+std::string describe_straggler(std::span<const RankStats> ranks) {
+  const auto slow = straggler(ranks);
+  if (!slow) return {};
+  const RankStats& own = ranks[static_cast<std::size_t>(*slow)];
+  if (own.left_out_share() > kMuch)
+    return fmt::format("rank {} is slower than the others: it left out {:.0f} % of its samples", *slow,
+                       100 * own.left_out_share());
+  double waited = 0;
+  double seconds = 0;
+  for (const auto& rank : ranks) {
+    if (&rank == &own) continue;
+    waited += rank.waited();
+    seconds += rank.seconds;
+  }
+  const double share = seconds > 0 ? waited / seconds : 0;
+  if (share < kWorthTelling) return {};
+  return fmt::format("rank {} is slower than the others: they waited {:.0f} % of their time", *slow, 100 * share);
 }
 
 nlohmann::ordered_json to_json(int rank, const RankStats& stats) {
@@ -41,6 +78,7 @@ nlohmann::ordered_json to_json(int rank, const RankStats& stats) {
   }
   return {{"rank", rank},
           {"samples_per_s", stats.samples_per_s()},
+          {"left_out", stats.left_out},
           {"data_wait", share(stats.data_wait)},
           {"comm_wait", share(stats.waited())},
           {"sent", stats.sent},

@@ -9,14 +9,18 @@ namespace starling {
 
 // What one rank has done and waited for since its run began.
 struct RankStats {
-  std::int64_t samples = 0;  // of its own rows
-  double seconds = 0;        // of steps
-  double data_wait = 0;      // of these, for data
-  std::uint64_t sent = 0;    // bytes that its strategy's exchanges put on the way
+  std::int64_t samples = 0;   // of its own rows that it computed
+  std::int64_t left_out = 0;  // of its own rows that it did not, since it was too late for them
+  double seconds = 0;         // of steps, and of waiting to hear of those of others
+  double data_wait = 0;       // of these, for data
+  std::uint64_t sent = 0;     // bytes that its strategy's exchanges put on the way
   std::uint64_t received = 0;
   std::array<double, kCommOpCount> wait{};  // seconds inside each kind of operation
 
   double samples_per_s() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double left_out_share() const {
+    return left_out > 0 ? static_cast<double>(left_out) / static_cast<double>(left_out + samples) : 0;
+  }
   double waited() const {
     double all = 0;
     for (const double one : wait) all += one;
