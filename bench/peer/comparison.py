@@ -22,25 +22,36 @@ def agreement(ours: list, theirs: list) -> dict:
             "steps": len(ours)}
 
 
-def check_losses(net, starling, peers: list) -> tuple:
-    """All sides take 20 steps from our exported weights on our exported batch: the agreement of each peer with us, and
-    why some of the peers beside PyTorch (the first) are left out of the timing."""
-    checks, refused = {}, {}
+def ask(peer, refused: dict, do: str, **arguments):
+    """The peer's reply. PyTorch is the bar: what it cannot do fails the network. Another framework that fails is left
+    out from there on, with its words in `refused`, and the reply is None."""
+    if peer in refused:
+        return None
+    try:
+        return peer.ask(do, **arguments)
+    except PeerError as error:
+        if peer.framework == "pytorch":
+            raise
+        refused[peer] = str(error)
+        return None
+
+
+def check_losses(net, starling, peers: list, refused: dict) -> dict:
+    """All sides take 20 steps from our exported weights on our exported batch: the agreement of each peer with us.
+    Peers beside PyTorch whose losses differ are left out of the timing."""
+    checks = {}
     with tempfile.TemporaryDirectory(prefix="starling-compare-") as folder:
         file = str(Path(folder) / f"{net.name}.safetensors")
         starling.export(net, file)
         ours = starling.losses(net, file)
         for peer in peers:
-            try:
-                checks[peer] = agreement(ours, peer.ask("losses", file=file)["losses"])
-            except PeerError as error:
-                if peer is peers[0]:
-                    raise
-                refused[peer] = str(error)
+            reply = ask(peer, refused, "losses", file=file)
+            if reply is None:
                 continue
-            if not checks[peer]["ok"] and peer is not peers[0]:
+            checks[peer] = agreement(ours, reply["losses"])
+            if not checks[peer]["ok"] and peer.framework != "pytorch":
                 refused[peer] = f"losses differ by {checks[peer]['max_difference']}"
-    return checks, refused
+    return checks
 
 
 def summary(slices: list) -> dict:
@@ -54,13 +65,13 @@ def disturbed(times: dict) -> bool:
     return times["ms"] > DISTURBED * times["p10_ms"]
 
 
-def interleave(net, starling, peers: list, options) -> tuple:
+def interleave(net, starling, peers: list, refused: dict, options) -> tuple:
     """A B A B …: one slice of ours, then one of each peer mode, round after round."""
     ours, theirs = [], {peer: [] for peer in peers}
     for _ in range(options.rounds):
         ours.append(starling.slice(net, options.phase, options.seconds))
         for peer in peers:
-            theirs[peer].append(peer.ask("slice", seconds=options.seconds))
+            theirs[peer].append(ask(peer, refused, "slice", seconds=options.seconds))
     return ours, theirs
 
 
@@ -75,11 +86,14 @@ def best_of(peers: list, prepared: dict, theirs: dict, mine: dict) -> dict:
             "version": prepared[peers[0]]["version"]}
 
 
-def timed(net, starling, peers: list, options) -> dict:
-    """The timings of one interleaved run of all modes of all frameworks; PyTorch's best is the bar."""
-    prepared = {peer: peer.ask("prepare") for peer in peers}
-    ours, theirs = interleave(net, starling, peers, options)
+def timed(net, starling, peers: list, refused: dict, options) -> dict:
+    """The timings of one interleaved run of all modes of all frameworks; PyTorch's best is the bar. Modes of the others
+    that are refused, or fail on the way, have no timing; a framework with none left says why."""
+    prepared = {peer: ask(peer, refused, "prepare") for peer in peers}
+    ours, theirs = interleave(net, starling, peers, refused, options)
     mine = summary(ours)
+    failed = {peer.framework: {"error": why} for peer, why in refused.items()}
+    peers = [peer for peer in peers if peer not in refused]
     by_framework = {name: best_of([peer for peer in peers if peer.framework == name], prepared, theirs, mine)
                     for name in dict.fromkeys(peer.framework for peer in peers)}
     bar = by_framework.pop("pytorch")
@@ -89,7 +103,7 @@ def timed(net, starling, peers: list, options) -> dict:
         "peer_ms": bar["ms"], "peer_p10_ms": bar["p10_ms"], "peer_mode": bar["mode"], "peer_variant": bar["variant"],
         "ratio": bar["ratio"], "ratio_p10": bar["ratio_p10"],
         "ratio_per_round": [b["step_ms"] / a["step_ms"] for a, b in zip(ours, rounds)], "modes": bar["modes"],
-        "disturbed": disturbed(mine) or disturbed(bar), "torch": bar["version"], "others": by_framework}
+        "disturbed": disturbed(mine) or disturbed(bar), "torch": bar["version"], "others": {**failed, **by_framework}}
 
 
 def start(net, pythons: dict, options, into: list) -> None:
@@ -103,19 +117,16 @@ def compare(net, starling, pythons: dict, options) -> dict:
     """The network's JSON line. Without PyTorch's losses equal to ours there is no timing: its ratio is null."""
     line = {"net": net.name, "batch": net.batch, "threads": options.threads, "phase": options.phase,
             "device": "cpu", "dtype": "f32", "rounds": options.rounds, "seconds": options.seconds, **stamp()}
-    peers = []
+    peers, refused = [], {}
     try:
         start(net, pythons, options, peers)
         # PyTorch's modes run one model, so that its first is asked; the others' modes are asked each
         asked = [peers[0], *(peer for peer in peers if peer.framework != "pytorch")]
-        checks, refused = check_losses(net, starling, asked)
+        checks = check_losses(net, starling, asked, refused)
         line["loss_check"] = checks[peers[0]]
         if not line["loss_check"]["ok"]:
             return {**line, "ours_ms": None, "peer_ms": None, "peer_mode": None, "ratio": None}
-        timings = timed(net, starling, [peer for peer in peers if peer not in refused], options)
-        timings["others"].update({peer.framework: {"error": why} for peer, why in refused.items()
-                                  if peer.framework not in timings["others"]})
-        return {**line, **timings}
+        return {**line, **timed(net, starling, peers, refused, options)}
     finally:
         for peer in peers:
             peer.close()

@@ -15,6 +15,8 @@ from types import SimpleNamespace
 import compare_memory
 from peer import environment
 from peer.catalogue import LOSS_TOLERANCE, with_batch
+from peer.client import PeerError
+from peer.comparison import timed
 from peer.ours import Starling
 
 FAKE = Path(__file__).with_name("fake_starling.py")
@@ -87,6 +89,34 @@ def tells_of_a_peer_that_is_not_there_and_goes_on(run, python):
     assert "worker ended" in done.lines[0]["others"]["jax"]["error"] and "jax" in done.text, done.text
 
 
+class FailingPeer:
+    """A framework whose worker ends in the middle of a measurement."""
+
+    def __init__(self, framework, fails_in=""):
+        self.framework, self.mode, self.fails_in, self.asked = framework, "eager", fails_in, []
+
+    def ask(self, do, **arguments):
+        self.asked.append(do)
+        if do == self.fails_in:
+            raise PeerError(f"{self.framework}'s worker ended during '{do}'")
+        return {"variant": "", "trials_ms": {}, "version": "1"} if do == "prepare" else {"step_ms": 3.0, "p10_ms": 2.0}
+
+
+def keeps_pytorchs_times_where_another_fails_on_the_way(run, python):
+    net, options = with_batch("mlp", 0), SimpleNamespace(rounds=3, seconds=0.1, phase="train")
+    ours = SimpleNamespace(slice=lambda *_: {"step_ms": 1.0, "p10_ms": 1.0, "peak_bytes": 1})
+    for fails_in in ["prepare", "slice"]:
+        other = FailingPeer("jax", fails_in)
+        line = timed(net, ours, [FailingPeer("pytorch"), other], {}, options)
+        assert line["ratio"] == 3.0 and fails_in in line["others"]["jax"]["error"], line
+        assert other.asked.count(fails_in) == 1, "it is left out once it has failed"
+        try:
+            timed(net, ours, [FailingPeer("pytorch", fails_in)], {}, options)
+        except PeerError:
+            continue
+        raise AssertionError("there is no line without PyTorch's times")
+
+
 def dates_every_line(run, python):
     line = Comparison(run, python).lines[0]
     assert datetime.datetime.fromisoformat(line["date"]).tzinfo is not None, line
@@ -117,7 +147,8 @@ def main(run, python) -> int:
     failures = 0
     for test in [reports_every_net_with_its_best_mode, times_the_forward_phase, refuses_to_time_unequal_losses,
                  names_what_is_wrong_with_our_program, compares_networks_of_tokens_at_another_batch,
-                 tells_of_a_peer_that_is_not_there_and_goes_on, dates_every_line, compares_memory_above_a_warm_start,
+                 tells_of_a_peer_that_is_not_there_and_goes_on, keeps_pytorchs_times_where_another_fails_on_the_way,
+                 dates_every_line, compares_memory_above_a_warm_start,
                  exits_with_3_when_no_index_can_be_reached]:
         try:
             test(run, python)

@@ -25,6 +25,15 @@ TEST(CliInspect, PrintsTextThatLoadsBackAtEveryStage) {
   EXPECT_GE(nodes("traced"), nodes("after:prune"));
 }
 
+TEST(CliInspect, TheFinalStageShowsWhatALargeProgramComputesAgain) {
+  const auto nodes = [](const std::string& stage) {
+    const auto ran = run_starling("inspect graph alexnet --batch 128 --stage " + stage);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return parse_graph(ran.out).size();
+  };
+  EXPECT_GT(nodes("final"), nodes("after:schedule"));
+}
+
 TEST(CliInspect, WritesDotSvgAndTensorBoardFiles) {
   const testing::TestFolder folder("cli-inspect");
   const auto write = [&](const std::string& format, const std::string& out) {

@@ -10,6 +10,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
+#include "starling/base/result.h"
 #include "starling/data/loader.h"
 #include "starling/data/scaled_dataset.h"
 #include "starling/tensor/allocator.h"
@@ -140,6 +141,32 @@ TEST(LoaderWorkers, RefuseAStateOfOtherDataAndGoOnAsBefore) {
   Loader seeded(numbers(41), {.batch = 8, .seed = 2, .shuffle = false});
   EXPECT_THROW(loader.restore(seeded.state()), Error);
   EXPECT_EQ(loader.next()->fields[1].to_vector().front(), 8);
+}
+
+TEST(LoaderWorkers, NameWhatIsOtherInDataOfTheSameSize) {
+  const auto tensors = [](std::int64_t changed, double by, const Shape& sample = {2}) {
+    std::vector<double> rows(static_cast<std::size_t>(41 * sample.numel())), labels;
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<double>(i);
+    for (int i = 0; i < 41; ++i) labels.push_back(i);
+    if (changed >= 0) rows[static_cast<std::size_t>(changed * sample.numel())] += by;
+    Shape shape = sample;
+    shape.insert(0, 41);
+    return std::make_shared<TensorDataset>(
+        std::vector<Tensor>{from_doubles(rows, shape), from_doubles(labels, {41}, DType::i64)});
+  };
+  const auto state = Loader(tensors(-1, 0), {.batch = 8}).state();
+  const auto error = [&](const std::shared_ptr<const Dataset>& data) {
+    Loader loader(data, {.batch = 8});
+    return attempt([&] { loader.restore(state); }).error();
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  EXPECT_NO_THROW(Loader(tensors(-1, 0), {.batch = 5}).restore(state));
+  EXPECT_NO_THROW(Loader(tensors(40, 0.01), {.batch = 5}).restore(state)) << "decoders may differ a little";
+  EXPECT_TRUE(has(error(tensors(40, 9)), "field 0 of sample 40 with mean")) << error(tensors(40, 9));
+  EXPECT_TRUE(has(error(tensors(-1, 0, {3})), "fields f32[3], i64[] instead of f32[2], i64[]"));
+  auto old = state;
+  old.erase("data");
+  EXPECT_NO_THROW(Loader(tensors(40, 9), {.batch = 8}).restore(old)) << "a state of an earlier version";
 }
 
 TEST(LoaderWorkers, GiveEverySampleToOneRankAndTheSameToAllTogether) {
@@ -276,17 +303,21 @@ TEST(LoaderWorkers, EndAtOnceWhereverTheyAre) {
 }
 
 TEST(LoaderWorkers, TellHowLongTheyWereWaitedFor) {
-  const auto start = std::chrono::steady_clock::now();
-  Loader slow(std::make_shared<Faulty>(std::set<std::int64_t>{}, 20'000), {.batch = 10, .workers = 1});
-  for (int i = 0; i < 8; ++i) slow.next();
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const LoaderStats stats = slow.stats();
-  EXPECT_EQ(stats.batches, 8);
-  EXPECT_EQ(stats.samples, 80);
-  EXPECT_EQ(stats.bytes, 640);
+  LoaderStats stats;
+  // Whoever gets no processor waits for that and not for the loader: then it is tried again.
+  for (int tries = 0; tries < 10 && stats.waited_s <= 0.020; ++tries) {
+    const auto start = std::chrono::steady_clock::now();
+    Loader slow(std::make_shared<Faulty>(std::set<std::int64_t>{}, 20'000), {.batch = 10, .workers = 1});
+    for (int i = 0; i < 8; ++i) slow.next();
+    const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    stats = slow.stats();
+    EXPECT_EQ(stats.batches, 8);
+    EXPECT_EQ(stats.samples, 80);
+    EXPECT_EQ(stats.bytes, 640);
+    EXPECT_LE(stats.waited_s, elapsed);
+    EXPECT_GE(stats.made_s, 0.160);
+  }
   EXPECT_GT(stats.waited_s, 0.020);  // of 0.160 that it takes to make them
-  EXPECT_LE(stats.waited_s, elapsed);
-  EXPECT_GE(stats.made_s, 0.160);
 }
 
 TEST(LoaderWorkers, HoldNoMoreBatchesThanTheMemoryAllows) {
@@ -297,6 +328,21 @@ TEST(LoaderWorkers, HoldNoMoreBatchesThanTheMemoryAllows) {
   for (int i = 0; i < 20; ++i) loader.next();
   EXPECT_LE(allocator(kCpu).stats().peak_bytes - before, 5 * 256 * 16 + 5 * 2 * 64);
   EXPECT_THROW(Loader(data, {.batch = 256, .prefetch_bytes = 256 * 16}), Error);
+}
+
+TEST(LoaderWorkers, CountTheScratchOfTransformsAmongTheMemory) {
+  const std::vector<Tensor> columns = {zeros({64, 3, 8, 8}, DType::u8), zeros({64}, DType::i64)};
+  const auto data = std::make_shared<TensorDataset>(columns);
+  LoaderOptions options{.batch = 32, .workers = 2};
+  for (const auto& chosen : read_transforms(ConfigNode::parse("[to_float, {name: mixup, classes: 2}]", "job.yaml"))) {
+    options.transforms.push_back(chosen.make());
+  }
+  const std::int64_t raw = 32 * (3 * 8 * 8 + 8), made = 32 * 4 * (3 * 8 * 8 + 2);
+  const std::int64_t between = 32 * (4 * 3 * 8 * 8 + 8) + 64;  // pictures of f32 before they are mixed
+  options.prefetch_bytes = 2 * made + 2 * (raw + between);
+  EXPECT_NO_THROW(Loader(data, options));
+  options.prefetch_bytes -= 1;
+  EXPECT_THROW(Loader(data, options), Error);
 }
 
 TEST(LoaderWorkers, RefuseWrongOptions) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "data/stream_testing.h"
+#include "starling/data/formats/tfrecord.h"
 #include "starling/data/indexed_records.h"
 #include "starling/data/sampler.h"
 
@@ -127,6 +128,38 @@ TEST(RecordIndex, NamesTheShardAndOffsetOfARecordThatIsCutShort) {
   Loader loader(data, {.batch = 20, .shuffle = false});
   const std::string error = error_of([&] { take(loader, 1); });
   EXPECT_TRUE(error.starts_with("[loader] sample 0 (position 0 of epoch 0): [stream] expected shard")) << error;
+}
+
+class Bytes final : public RecordDecoder {
+ public:
+  std::vector<TensorType> fields() const override { return {{DType::u8, {}}}; }
+  void decode(const Record& record, const std::string&, std::span<const Tensor> out) const override {
+    *out[0].data<std::uint8_t>() = static_cast<std::uint8_t>(record.parts[0].bytes[0]);
+  }
+};
+
+TEST(RecordIndex, ReadersOfTfRecordsGoWhereTheNextRecordLies) {
+  const Folder folder;
+  std::string file;
+  for (int i = 0; i < 50; ++i) {
+    const std::string record(static_cast<std::size_t>(1 + i * 331), static_cast<char>(i));
+    append_tfrecord(file, std::as_bytes(std::span(record)));
+  }
+  write_text(folder.path() / "a.tfrecord", file);
+  int opened = 0;
+  const auto open = [&](const std::filesystem::path& path, std::uint64_t offset) {
+    ++opened;
+    return open_tfrecord(path, offset, {});
+  };
+  const IndexedRecords data(RecordShards{{folder.path() / "a.tfrecord"}, open, std::make_shared<Bytes>()});
+  opened = 0;
+  const TensorList out = {empty({1}, DType::u8)};
+  for (std::int64_t i = 0; i < 200; ++i) {
+    const std::int64_t row = i * 37 % 50;
+    data.gather({&row, 1}, {out.data(), out.size()});
+    ASSERT_EQ(out[0].item(), static_cast<double>(row));
+  }
+  EXPECT_EQ(opened, 1);
 }
 
 TEST(RecordIndex, RefusesADamagedShardAndLeavesNoIndex) {

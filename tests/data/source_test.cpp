@@ -401,6 +401,22 @@ TEST(Sources, PicturesInExamplesAreDecoded) {
             testing::golden_arrays("decoded.npz").at("grey.png:1").to_vector());
 }
 
+TEST(Sources, ShardsAreADataSetByNumberWhereTheyAreIndexed) {
+  const TemporaryFolder folder;
+  const std::string fields = "fields: [{name: cls, kind: integers}]";
+  const std::string tar = "{name: webdataset, train: ['" + golden("gnu.tar").string() + "'], " + fields;
+  const auto indexes = folder / "made" / "here";
+  const auto splits = source(tar + ", indexed: true, index_folder: '" + indexes.string() + "'}");
+  EXPECT_FALSE(splits.train_shards);
+  ASSERT_TRUE(splits.train);
+  EXPECT_EQ(all_of(*splits.train)[0].to_vector(), (Values{3, 4}));
+  EXPECT_TRUE(std::filesystem::exists(indexes / "gnu.tar.index"));
+  EXPECT_NE(error_of([&] { source(tar + ", index_folder: '" + indexes.string() + "'}"); }).find("indexed: true"),
+            std::string::npos);
+  const std::string packed = "{name: webdataset, train: ['" + golden("pax.tar.gz").string() + "'], " + fields;
+  EXPECT_NE(error_of([&] { source(packed + ", indexed: true}"); }).find("not compressed"), std::string::npos);
+}
+
 TEST(Sources, ShardsAndTransformsGoThroughTheLoader) {
   const TemporaryFolder folder;
   for (int shard = 0; shard < 3; ++shard) {

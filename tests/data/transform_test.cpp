@@ -12,6 +12,7 @@
 #include "starling/data/colour.h"
 #include "starling/data/resample.h"
 #include "starling/data/transform_pipeline.h"
+#include "starling/data/transform_scratch.h"
 #include "testing/temporary_folder.h"
 
 namespace starling {
@@ -288,6 +289,26 @@ TEST(Pipeline, GivesASampleTheSameBitsWhateverIsAroundIt) {
   }
   EXPECT_EQ(whole.to_vector(), parts.to_vector());
   EXPECT_EQ(whole_labels.to_vector(), labels.to_vector());
+}
+
+TEST(Pipeline, KnowsHowMuchMemoryItsScratchGrowsTo) {
+  for (const char* yaml : {"[flip]", "[flip, to_float]", "[flip, {name: resize, size: [20, 20]}, to_float]",
+                           "[to_float, {name: mixup, classes: 3}]", "[flip, to_float, {name: cutmix, classes: 3}]"}) {
+    constexpr std::int64_t kCount = 5;
+    const std::vector<TensorType> fields = {{DType::u8, {3, 9, 8}}, {DType::i64, {}}};
+    const TransformPipeline pipeline(steps(yaml), fields);
+    const Tensor in[] = {zeros({kCount, 3, 9, 8}, DType::u8), zeros({kCount}, DType::i64)};
+    TensorList out;
+    for (auto type : pipeline.fields()) {
+      type.shape.insert(0, kCount);
+      out.push_back(empty(type.shape, type.dtype));
+    }
+    TransformPipeline::Scratch scratch;
+    pipeline.apply(in, {out.data(), out.size()}, std::vector<SampleKey>(kCount), scratch);
+    std::size_t grown = 0;
+    for (const auto* buffers : {scratch.sample, scratch.batch}) grown += buffers[0].size() + buffers[1].size();
+    EXPECT_EQ(scratch_bytes(steps(yaml), fields, kCount), static_cast<std::int64_t>(grown)) << yaml;
+  }
 }
 
 struct Mixed {

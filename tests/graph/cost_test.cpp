@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "graph/passes_testing.h"
+#include "starling/graph/control.h"
+#include "starling/graph/tracer.h"
+#include "starling/starling.h"
 
 namespace starling {
 namespace {
@@ -96,6 +99,50 @@ TEST(Cost, SourcesViewsAndAssignsAreFreeAndAnEmbeddingReadsOnlyItsRows) {
   EXPECT_EQ(cost_of(graph, 3).bytes(), 0);
   EXPECT_EQ(cost_of(graph, 4).bytes(), 0);
   EXPECT_EQ(cost_of(graph).bytes(), cost_of(graph, 2).bytes());
+}
+
+Cost cost_of_control(std::string_view op, const TraceFn& f) {
+  const Graph graph = trace(f, std::vector{zeros({8, 4}), zeros({4, 4}), zeros({}, DType::boolean)}).graph;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (is_op(graph.node(id), op)) return cost_of(graph, id);
+  }
+  ADD_FAILURE() << "no " << op;
+  return {};
+}
+
+constexpr double kProduct = 2.0 * 8 * 4 * 4;              // of x [8, 4] with w [4, 4]
+constexpr double kMoved = 4.0 * (8 * 4 + 4 * 4 + 8 * 4);  // bytes of its operands and of its result
+
+TEST(Cost, ABranchCostsAsMuchAsTheDearerOne) {
+  const Cost cost = cost_of_control("cond", [](std::span<const Tensor> in) {
+    return cond(
+        in[2], [&] { return TensorList{in[0] + 1.0}; }, [&] { return TensorList{matmul(in[0], in[1])}; });
+  });
+  EXPECT_EQ(cost.flops, kProduct);
+  EXPECT_EQ(cost.bytes(), kMoved);
+}
+
+TEST(Cost, AScanCostsItsBodyForEveryTrip) {
+  const Cost cost = cost_of_control("scan", [](std::span<const Tensor> in) {
+    const auto product = [&](const TensorList& carry, const TensorList&) {
+      return std::pair{TensorList{matmul(carry[0], in[1])}, TensorList{}};
+    };
+    return scan(product, {in[0]}, {in[0]}).first;
+  });
+  EXPECT_GE(cost.flops, 8 * kProduct) << "a trip for every row of x";
+  EXPECT_LE(cost.flops, 9 * kProduct);
+}
+
+TEST(Cost, ALoopCostsAsManyTripsAsItsBoundAllowsAndOneWithoutABound) {
+  const auto loop = [](std::int64_t max_trips) {
+    return cost_of_control("while", [max_trips](std::span<const Tensor> in) {
+      return while_loop([&](const TensorList&) { return in[2]; },
+                        [&](const TensorList& s) { return TensorList{matmul(s[0], in[1])}; }, {in[0]},
+                        {.max_trips = max_trips});
+    });
+  };
+  EXPECT_EQ(loop(5).flops, 5 * kProduct);
+  EXPECT_EQ(loop(0).flops, kProduct);
 }
 
 }  // namespace

@@ -127,5 +127,38 @@ return %r
   EXPECT_LT(text.find("mul("), text.find("assign")) << text;
 }
 
+TEST(Partition, FilesAreWrittenByTheFirstRank) {
+  const Graph global = parse_graph(R"(starling-graph 1
+variable 0 "w" f32[3, 4]
+body 0 {
+%w = input {index=0, shape=[3, 4]}
+%n = save(%w) {file="b", names="w"}
+return %n
+}
+body 1 {
+%w = input {index=0, shape=[3, 4]}
+%n = full {dtype=i64}
+return %n
+}
+%p = input {index=0, dtype=bool}
+%w = variable {index=0, shape=[3, 4]}
+%n = save(%w) {file="a", names="w"}
+%m = cond(%p, %w) {then=0, otherwise=1}
+return %n, %m
+)");
+  PassContext at{.world = 2, .rank = 0, .inputs = {Placement::replicate()}};
+  const auto elsewhere = [&](int rank) {
+    at.rank = rank;
+    const std::string text = print(passes::partition(global, at));
+    int found = 0;
+    for (auto from = text.find("saved_elsewhere("); from != std::string::npos;
+         from = text.find("saved_elsewhere(", from + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(elsewhere(0), 0);
+  EXPECT_EQ(elsewhere(1), 2) << "in the step and in the branch";
+}
+
 }  // namespace
 }  // namespace starling

@@ -5,6 +5,9 @@
 
 #include "runtime/session_testing.h"
 #include "starling/data/safetensors.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
+#include "starling/ops/saved_tensors.h"
 
 namespace starling::testing {
 namespace {
@@ -114,6 +117,16 @@ TEST_F(SavedTensors, AreRefusedInABranchThatAGradientGoesThrough) {
       [&] { return TensorList{w * 1.0}; });
   EXPECT_TRUE(holds(error_of([&] { b.gradients(made[0], {w}); }),
                     "[cond] expected bodies without effects where a gradient goes through, got save"));
+}
+
+TEST_F(SavedTensors, AreOnlyCountedWhereAnotherRankWritesThem) {
+  const auto bytes = [&](const char* op) {
+    return apply1(find_op(op), TensorList{values({1, 2, 3})}, SaveAttrs{Symbol(file()), Symbol("w")}).item();
+  };
+  EXPECT_EQ(bytes("saved_elsewhere"), 12);
+  EXPECT_FALSE(fs::exists(file()));
+  EXPECT_EQ(bytes("save"), 12);
+  EXPECT_TRUE(fs::exists(file()));
 }
 
 TEST_F(SavedTensors, AreNumberedByAStep) {

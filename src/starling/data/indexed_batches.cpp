@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/data/data_marks.h"
 
 namespace starling {
 namespace {
@@ -123,11 +124,13 @@ void IndexedBatches::seek(DataPosition position) {
 }
 
 nlohmann::json IndexedBatches::state(std::span<const BatchPlan* const> /*undone*/, DataPosition at) const {
-  return {{"epoch", at.epoch},
-          {"sample", at.sample},
-          {"samples", size_},
-          {"seed", options_.seed},
-          {"shuffle", options_.shuffle}};
+  return {{"epoch", at.epoch},     {"sample", at.sample},         {"samples", size_},
+          {"seed", options_.seed}, {"shuffle", options_.shuffle}, {"data", marks()}};
+}
+
+const nlohmann::json& IndexedBatches::marks() const {
+  if (marks_.is_null()) marks_ = marks_of(*dataset_);
+  return marks_;
 }
 
 DataPosition IndexedBatches::restore(const nlohmann::json& state) {
@@ -140,6 +143,10 @@ DataPosition IndexedBatches::restore(const nlohmann::json& state) {
   const auto shuffle = state.at("shuffle").get<bool>();
   check(shuffle == options_.shuffle, "[loader] expected to go on with shuffle {} of the saved state, got {}", shuffle,
         options_.shuffle);
+  if (state.contains("data")) {  // states of earlier versions have none
+    const std::string difference = difference_of_marks(state.at("data"), marks());
+    check(difference.empty(), "[loader] expected to go on with the data of the saved state, got {}", difference);
+  }
   const DataPosition position{state.at("epoch").get<std::int64_t>(), state.at("sample").get<std::int64_t>()};
   seek(position);
   return position;

@@ -50,6 +50,7 @@ class IndexedBatches final : public BatchSource {
   Part part_of(std::int64_t total) const;
   std::int64_t batch_size_at(std::int64_t sample) const;  // 0 at the end of the epoch
   const EpochOrder& order(std::int64_t epoch);
+  const nlohmann::json& marks() const;
 
   std::shared_ptr<const Dataset> dataset_;
   Options options_;
@@ -57,6 +58,7 @@ class IndexedBatches final : public BatchSource {
   DataPosition position_;
   std::optional<EpochOrder> order_;
   std::int64_t order_epoch_ = -1;
+  mutable nlohmann::json marks_;  // of the data set, once they were asked for
 };
 
 }  // namespace starling

@@ -1,12 +1,25 @@
 #include "starling/data/indexed_records.h"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <numeric>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/data/seekable_reader.h"
 
 namespace starling {
+namespace {
+
+void expect_plain(const std::filesystem::path& shard) {
+  std::array<char, 2> begin{};
+  std::ifstream(shard, std::ios::binary).read(begin.data(), begin.size());
+  check(begin != std::array{'\x1f', '\x8b'},
+        "[records] expected shards that are not compressed to take samples by number, got {}", shard.string());
+}
+
+}  // namespace
 
 // Readers that stand somewhere in their shard, for whoever comes next; the last used at the end.
 class IndexedRecords::Readers {
@@ -19,16 +32,12 @@ class IndexedRecords::Readers {
     check(most >= 0, "[records] expected at least 0 shards held open, got {}", most);
   }
 
-  // One that stands exactly there, else none.
+  // One that stands exactly there, or one of that shard that can go there, else none.
   Reader take(const RecordRef& ref) {
-    std::scoped_lock lock(mutex_);
-    for (auto& one : idle_) {
-      if (one.shard != ref.shard || one.reader->offset() != ref.offset) continue;
-      Reader taken = std::move(one);
-      idle_.erase(idle_.begin() + (&one - idle_.data()));
-      return taken;
-    }
-    return {};
+    Reader taken = one_of(ref);
+    if (!taken.reader || taken.reader->offset() == ref.offset) return taken;
+    auto* seekable = dynamic_cast<SeekableReader*>(taken.reader.get());
+    return seekable && seekable->go_to(ref.offset) ? std::move(taken) : Reader{};
   }
   void give_back(Reader reader) {
     if (most_ == 0) return;
@@ -38,6 +47,20 @@ class IndexedRecords::Readers {
   }
 
  private:
+  Reader one_of(const RecordRef& ref) {
+    std::scoped_lock lock(mutex_);
+    auto found = idle_.end();
+    for (auto one = idle_.begin(); one != idle_.end(); ++one) {
+      if (one->shard != ref.shard) continue;
+      found = one;
+      if (one->reader->offset() == ref.offset) break;
+    }
+    if (found == idle_.end()) return {};
+    Reader taken = std::move(*found);
+    idle_.erase(found);
+    return taken;
+  }
+
   std::mutex mutex_;
   std::size_t most_;
   std::vector<Reader> idle_;
@@ -47,6 +70,7 @@ IndexedRecords::IndexedRecords(RecordShards shards, const IndexedRecordsOptions&
     : shards_(std::make_shared<const ShardSet>(shards)), readers_(std::make_unique<Readers>(options.most_open)) {
   first_.push_back(0);
   for (const auto& file : shards.files) {
+    expect_plain(file);
     const auto folder = options.index_folder.empty() ? file.parent_path() : options.index_folder;
     indexes_.push_back(RecordIndex::open_or_build(file, folder / (file.filename().string() + ".index"), shards.open));
     first_.push_back(first_.back() + indexes_.back().records());

@@ -18,7 +18,8 @@ struct IndexedRecordsOptions {
 
 // Shards of records as a data set that can be asked by number, by means of an index of where each record begins. The
 // index of a shard is built the first time and again when the shard has changed; it stays on disk, so that memory does
-// not grow with the number of records. Shards must not be compressed. Throws naming the shard and the offset.
+// not grow with the number of records. Gzipped shards are refused: a record of one would be
+// found by unpacking all before it. Throws naming the shard and the offset.
 class IndexedRecords final : public Dataset {
  public:
   explicit IndexedRecords(RecordShards shards, const IndexedRecordsOptions& options = {});

@@ -10,6 +10,7 @@
 #include "starling/base/result.h"
 #include "starling/data/indexed_batches.h"
 #include "starling/data/stream_batches.h"
+#include "starling/data/transform_scratch.h"
 
 namespace starling {
 namespace {
@@ -92,7 +93,8 @@ void Loader::prepare() {
   const std::int64_t rows = source_->largest_batch();
   const std::int64_t share = (rows + options_.workers - 1) / options_.workers;
   const std::int64_t part_rows = pipeline_.mixes() ? rows : std::min(rows, std::max(share, 2 * kLeastRows));
-  const std::int64_t staging = pipeline_.empty() ? 0 : options_.workers * part_rows * bytes_of_sample(raw);
+  const std::int64_t each = part_rows * bytes_of_sample(raw) + scratch_bytes(options_.transforms, raw, part_rows);
+  const std::int64_t staging = pipeline_.empty() ? 0 : options_.workers * each;
   const std::int64_t batch = std::max<std::int64_t>(rows * bytes_of_sample(pipeline_.fields()), 1);
   const std::int64_t fit = (options_.prefetch_bytes - staging) / batch;
   check(fit >= 2, "[loader] expected prefetch_bytes of at least {} for two batches of {}, got {}", staging + 2 * batch,

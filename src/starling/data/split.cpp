@@ -11,15 +11,8 @@ namespace {
 
 constexpr std::uint64_t kSite = 0x73706c6974746572;  // "splitter"
 
-std::vector<std::int64_t> first_rows(std::int64_t count) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
-  std::iota(rows.begin(), rows.end(), 0);
-  return rows;
-}
-
 void limit(std::shared_ptr<const Dataset>& data, std::int64_t most) {
-  if (!data || most <= 0 || data->size() <= most) return;
-  data = std::make_shared<const Subset>(data, first_rows(most));
+  if (data && most > 0) data = first_of(std::move(data), most);
 }
 
 void divide(std::shared_ptr<const Dataset>& from, std::shared_ptr<const Dataset>& part, double share, std::int64_t seed,
@@ -51,6 +44,13 @@ void Subset::gather(std::span<const std::int64_t> rows, std::span<const Tensor> 
   }
   base_->gather(mapped, out);
   inner = std::move(mapped);
+}
+
+std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> data, std::int64_t count) {
+  if (data->size() <= count) return data;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  std::iota(rows.begin(), rows.end(), 0);
+  return std::make_shared<const Subset>(std::move(data), std::move(rows));
 }
 
 double share_of(std::string_view text, std::int64_t seed) {

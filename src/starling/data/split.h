@@ -24,6 +24,9 @@ class Subset final : public Dataset {
   std::vector<std::int64_t> rows_;
 };
 
+// The first samples of a data set; all of it where it has no more.
+std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> data, std::int64_t count);
+
 // What every source can do with its samples.
 struct SplitOptions {
   std::int64_t train_limit = 0;

@@ -5,11 +5,10 @@
 
 #include "starling/base/error.h"
 #include "starling/base/result.h"
+#include "starling/data/transform_scratch.h"
 
 namespace starling {
 namespace {
-
-constexpr std::size_t kAlign = 64;
 
 std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
@@ -18,8 +17,8 @@ std::size_t bytes_of(const TensorType& type) {
 // Fields of these types for `count` samples in one buffer, which grows when it has to.
 void lay_out(const std::vector<TensorType>& types, std::size_t count, std::vector<std::byte>& buffer,
              std::vector<FieldView>& fields) {
-  std::size_t total = kAlign;
-  for (const auto& type : types) total += (bytes_of(type) * count + kAlign - 1) / kAlign * kAlign;
+  constexpr std::size_t kAlign = kFieldAlign;
+  const std::size_t total = bytes_of_fields(types, count);
   if (buffer.size() < total) buffer.resize(total);
   auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
   auto* at = buffer.data() + (kAlign - address % kAlign) % kAlign;

@@ -28,7 +28,4 @@ void TransformedDataset::gather(std::span<const std::int64_t> rows, std::span<co
   pipeline_.apply(raw, out, keys, scratch);
 }
 
-FirstOf::FirstOf(std::shared_ptr<const Dataset> dataset, std::int64_t count)
-    : dataset_(std::move(dataset)), count_(std::min(count, dataset_->size())) {}
-
 }  // namespace starling

@@ -23,19 +23,4 @@ class TransformedDataset final : public Dataset {
   std::uint64_t seed_;
 };
 
-// The first samples of a data set, as many as it has at most.
-class FirstOf final : public Dataset {
- public:
-  FirstOf(std::shared_ptr<const Dataset> dataset, std::int64_t count);
-  std::int64_t size() const override { return count_; }
-  std::vector<TensorType> fields() const override { return dataset_->fields(); }
-  void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override {
-    dataset_->gather(rows, out);
-  }
-
- private:
-  std::shared_ptr<const Dataset> dataset_;
-  std::int64_t count_;
-};
-
 }  // namespace starling

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/cost_rules.h"
 #include "starling/graph/splice.h"
+#include "starling/ops/control.h"
 
 namespace starling {
 namespace {
@@ -51,6 +53,29 @@ double flops_of(const CostCall& call) {
   return largest(call);
 }
 
+Cost times(Cost cost, double count) {
+  return {cost.flops * count, cost.bytes_read * count, cost.bytes_written * count};
+}
+
+// How often the bodies of a loop run, as far as the graph knows.
+double trips_of(const Node& node) {
+  if (is_op(node, "scan")) return static_cast<double>(node.attrs.as<ScanLoopAttrs>().length);
+  const bool bounded = is_op(node, "while") && node.attrs.as<WhileAttrs>().max_trips > 0;
+  return bounded ? static_cast<double>(node.attrs.as<WhileAttrs>().max_trips) : 1;
+}
+
+// What the bodies take: the dearer branch of a cond, all the trips of a scan, as many as the bound allows of a while,
+// and one trip of a loop whose trips only the data knows.
+Cost cost_of_control(const Graph& graph, const Node& node) {
+  Cost all, dearest;
+  for (const auto& body : bodies_of(graph, node)) {
+    const Cost one = cost_of(*body);
+    all += one;
+    if (one.flops + one.bytes() > dearest.flops + dearest.bytes()) dearest = one;
+  }
+  return is_op(node, "cond") ? dearest : times(all, trips_of(node));
+}
+
 }  // namespace
 
 Cost& Cost::operator+=(const Cost& other) {
@@ -75,6 +100,7 @@ Cost cost_of(const CostCall& call) {
 
 Cost cost_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
+  if (is_control(*node.op)) return cost_of_control(graph, node);
   Types in, out;
   for (ValueId value : node.in) in.push_back(graph.value(value).type);
   for (ValueId value : node.out) out.push_back(graph.value(value).type);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "starling/base/error.h"
+#include "starling/graph/control_types.h"
 #include "starling/graph/splice.h"
 #include "starling/ops/comm.h"
 #include "starling/ops/control.h"
@@ -51,6 +52,25 @@ void expect_whole(const Node& node, const Placements& placed) {
   }
 }
 
+bool acts(const Graph& graph) {
+  const auto outside = [&](const Node& node) { return acts_outside(graph, node); };
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), outside);
+}
+
+// Files are written by the first rank: what would write them here only says how much it would have written.
+void stop_writing(Graph& graph) {
+  static const OpDef& elsewhere = find_op("saved_elsewhere");
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (is_op(graph.node(id), "save")) graph.node(id).op = &elsewhere;
+  }
+  for (auto& body : graph.bodies) {
+    if (!acts(*body)) continue;
+    auto quiet = std::make_shared<Graph>(*body);
+    stop_writing(*quiet);
+    body = std::move(quiet);
+  }
+}
+
 }  // namespace
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> inputs)
@@ -66,6 +86,7 @@ Graph Partitioner::run() {
   for (NodeId id = 0; id < global_.size(); ++id) node(id);
   outputs();
   for (ValueId id : global_.outputs) rewriter_.to().outputs.push_back(pieces(id)[0]);
+  if (mesh_.first > 0) stop_writing(rewriter_.to());
   return std::move(rewriter_.to());
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
+#include "starling/data/split.h"
 #include "starling/data/transform_pipeline.h"
 #include "starling/data/transformed_dataset.h"
 
@@ -77,7 +78,7 @@ JobData load_job_data(const DataJob& job) {
   if (job.load.labels > 0) {
     check(data.splits.train != nullptr,
           "[train] expected data that can be asked by number for data.labels, got shards");
-    data.splits.train = std::make_shared<FirstOf>(data.splits.train, job.load.labels);
+    data.splits.train = first_of(data.splits.train, job.load.labels);
   }
   data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
   return data;

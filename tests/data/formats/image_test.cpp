@@ -74,6 +74,19 @@ TEST(Images, AreRefusedWhenCutAnywhere) {
   }
 }
 
+TEST(Images, AreUsedWhereOnlyWhatNoPixelDependsOnIsOdd) {
+  if (!has_jpeg()) GTEST_SKIP() << "a build without the library";
+  const std::string whole = read_text(golden("colour.jpg"));
+  const auto pixels = [](const std::string& file) { return decode_image(bytes_of(file), "f").pixels; };
+  const std::string bytes_before_the_end = whole.substr(0, whole.size() - 2) + "12345" + whole.substr(whole.size() - 2);
+  EXPECT_EQ(pixels(bytes_before_the_end), pixels(whole));
+  std::string another_version = whole;
+  const auto at = whole.find("JFIF");
+  ASSERT_NE(at, std::string::npos);
+  another_version[at + 5] = 9;
+  EXPECT_EQ(pixels(another_version), pixels(whole));
+}
+
 TEST(Images, DamageNeverDoesMoreThanThrow) {
   for (const char* name : {"colour.jpg", "grey.jpg", "palette.png", "alpha.png"}) {
     if (!can_read(name)) continue;

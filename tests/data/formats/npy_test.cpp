@@ -153,6 +153,17 @@ TEST(Npz, RefusesEveryTruncationAndEveryFlippedByteOfItsData) {
   }
 }
 
+TEST(Npz, UnpacksTheArrayAskedForAndNoOther) {
+  const testing::TemporaryFolder folder;
+  const std::vector<NamedTensor> arrays = {{"large", zeros({1000}, DType::u8)}, {"small", zeros({3}, DType::u8)}};
+  write_npz(folder / "a.npz", arrays).value();
+  // The first is over the limit, so that unpacking it on the way would show.
+  EXPECT_EQ(read_npz_array(folder / "a.npz", "small", {.most_bytes = 500}).numel(), 3);
+  EXPECT_NE(error_of([&] { read_npz_array(folder / "a.npz", "large", {.most_bytes = 500}); }), "");
+  EXPECT_NE(error_of([&] { read_npz_array(folder / "a.npz", "x"); }).find("an array 'x', got large, small"),
+            std::string::npos);
+}
+
 TEST(Npz, StopsAtItsLimitBeforeUnpacking) {
   const testing::TemporaryFolder folder;
   const std::vector<NamedTensor> zeros_only = {{"zeros", zeros({4'000'000}, DType::u8)}};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "starling/base/file.h"
+#include "starling/base/parallel.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/commands.h"
 #include "starling/graph/export/dot.h"
@@ -14,6 +15,7 @@
 #include "starling/graph/export/tensorboard.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
+#include "starling/runtime/program.h"
 
 namespace starling::cli {
 namespace {
@@ -25,7 +27,7 @@ struct Options : BenchOptions {
   std::string out;
 };
 
-// The passes up to the stage asked for.
+// The passes up to the stage asked for; all of them for the last.
 std::vector<Pass> passes_for(const std::string& stage) {
   if (stage == "traced") return {};
   if (stage == "final") return all_passes();
@@ -37,6 +39,12 @@ std::vector<Pass> passes_for(const std::string& stage) {
     known += ", after:" + std::string(pass.name);
   }
   throw UsageError(fmt::format("[inspect] expected a stage, one of (traced, final{}), got '{}'", known, stage));
+}
+
+// A program as it runs is what compiling makes of it: large ones give up memory and compute some values again.
+Graph graph_at(const Options& options, const Graph& traced, const std::vector<Pass>& passes) {
+  if (options.stage != "final") return run_passes(traced, {}, {}, passes).graph;
+  return build_program(traced, {}, num_threads(), {}).executable->graph();
 }
 
 std::string svg(const Options& options, const Graph& graph, const std::string& title) {
@@ -69,7 +77,7 @@ int run_graph(const Options& options) {
   const auto passes = passes_for(options.stage);
   BenchNet net(options);
   const Graph traced = trace(net.function(), net.arguments()).graph;
-  const std::string text = rendered(options, run_passes(traced, {}, {}, passes).graph);
+  const std::string text = rendered(options, graph_at(options, traced, passes));
   if (options.out.empty()) {
     std::cout << text;
     return kOk;

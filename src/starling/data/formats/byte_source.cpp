@@ -172,6 +172,15 @@ void ByteSource::skip(std::uint64_t bytes, const char* what) {
   }
 }
 
+bool ByteSource::seek(std::uint64_t offset) {
+  if (inflater_ || offset > size_) return false;
+  begin_ = end_ = 0;
+  at_ = offset_ = offset;
+  ahead_ = kFirst;
+  buffer_.resize(std::min(buffer_.size(), kFirst));  // which is read as a whole
+  return true;
+}
+
 std::uint64_t ByteSource::most_left() const {
   if (!inflater_) return size_ - std::min(size_, offset_);
   const std::uint64_t packed = packed_.size() + (size_ - at_);

@@ -36,6 +36,7 @@ class ByteSource {
   // The same, but throws "expected <what>: <n> bytes at byte <offset>, got <m>" when there are fewer.
   void read_exactly(void* to, std::size_t bytes, const char* what);
   void skip(std::uint64_t bytes, const char* what);  // throws when the end comes first
+  bool seek(std::uint64_t offset);  // goes there; false in gzipped files and behind the end, and nothing has changed
   bool at_end() { return peek(1).empty(); }
 
   std::uint64_t offset() const { return offset_; }  // of the next byte, after unpacking
@@ -60,7 +61,8 @@ class ByteSource {
   std::uint64_t at_ = 0;                 // read of it so far
   std::uint64_t offset_ = 0;
 
-  std::size_t ahead_ = 8192;       // bytes read at once: few at first, whoever opens a shard may want one record
+  static constexpr std::size_t kFirst = 8192;
+  std::size_t ahead_ = kFirst;     // bytes read at once: few at first, whoever opens a shard may want one record
   std::vector<std::byte> buffer_;  // unpacked bytes [begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

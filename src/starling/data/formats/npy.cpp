@@ -1,5 +1,7 @@
 #include "starling/data/formats/npy.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -68,16 +70,14 @@ std::string entry_name(const std::string& name) {
   return name + std::string(kSuffix);
 }
 
-std::vector<NamedTensor> arrays_of(const ZipArchive& zip, const NpyOptions& options) {
-  std::vector<NamedTensor> arrays;
-  for (const auto& entry : zip.entries()) {
-    check(entry.name.ends_with(kSuffix), "[npz] {}: expected entries that end with .npy, got '{}'", zip.name(),
-          entry.name);
-    const auto bytes = zip.read(entry, options.most_bytes);
-    const std::string place = zip.name() + ":" + entry.name;
-    arrays.push_back({entry.name.substr(0, entry.name.size() - kSuffix.size()), parse_npy(bytes, place, options)});
-  }
-  return arrays;
+std::string array_name(const ZipArchive& zip, const ZipEntry& entry) {
+  check(entry.name.ends_with(kSuffix), "[npz] {}: expected entries that end with .npy, got '{}'", zip.name(),
+        entry.name);
+  return entry.name.substr(0, entry.name.size() - kSuffix.size());
+}
+
+Tensor array_of(const ZipArchive& zip, const ZipEntry& entry, const NpyOptions& options) {
+  return parse_npy(zip.read(entry, options.most_bytes), zip.name() + ":" + entry.name, options);
 }
 
 }  // namespace
@@ -127,7 +127,22 @@ std::vector<NamedTensor> read_npz(const std::filesystem::path& path, const NpyOp
 
 std::vector<NamedTensor> parse_npz(std::span<const std::byte> file, const std::string& name,
                                    const NpyOptions& options) {
-  return arrays_of(ZipArchive(file, name), options);
+  const ZipArchive zip(file, name);
+  std::vector<NamedTensor> arrays;
+  for (const auto& entry : zip.entries()) arrays.push_back({array_name(zip, entry), array_of(zip, entry, options)});
+  return arrays;
+}
+
+Tensor read_npz_array(const std::filesystem::path& path, const std::string& array, const NpyOptions& options) {
+  const auto file = MappedFile::map(path).value();
+  const ZipArchive zip(file->bytes(), path.string());
+  std::vector<std::string> names;
+  for (const auto& entry : zip.entries()) {
+    names.push_back(array_name(zip, entry));
+    if (names.back() == array) return array_of(zip, entry, options);
+  }
+  fail("[npz] {}: expected an array '{}', got {}{}", zip.name(), array, fmt::join(names, ", "),
+       names.empty() ? "none" : "");
 }
 
 Result<void> write_npz(const std::filesystem::path& path, std::span<const NamedTensor> tensors,

@@ -32,6 +32,8 @@ std::string format_npy(const Tensor& tensor);  // the whole file
 std::vector<NamedTensor> read_npz(const std::filesystem::path& path, const NpyOptions& options = {});
 std::vector<NamedTensor> parse_npz(std::span<const std::byte> file, const std::string& name,
                                    const NpyOptions& options = {});
+// One array of an archive: the others are not unpacked. Throws naming those there are where there is none of that name.
+Tensor read_npz_array(const std::filesystem::path& path, const std::string& array, const NpyOptions& options = {});
 struct NpzOptions {
   bool compress = false;
 };

@@ -7,6 +7,7 @@
 
 #include "starling/base/crc32c.h"
 #include "starling/base/error.h"
+#include "starling/data/seekable_reader.h"
 
 namespace starling {
 namespace {
@@ -23,7 +24,7 @@ T little_endian(const std::byte* from) {
   return value;
 }
 
-class TfRecordReader final : public RecordReader {
+class TfRecordReader final : public RecordReader, public SeekableReader {
  public:
   TfRecordReader(ByteSource source, const RecordLimits& limits) : source_(std::move(source)), limits_(limits) {
     record_.parts.resize(1);
@@ -55,6 +56,7 @@ class TfRecordReader final : public RecordReader {
   }
 
   std::uint64_t offset() const override { return source_.offset(); }
+  bool go_to(std::uint64_t offset) override { return source_.seek(offset); }
 
  private:
   [[noreturn]] void refuse(const std::string& expected, const std::string& given) const {

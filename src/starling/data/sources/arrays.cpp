@@ -45,13 +45,7 @@ struct SafetensorsOptions : ArraysOptions {
 Tensor read_array(const std::string& place) {
   const auto colon = place.rfind(".npz:");
   if (colon == std::string::npos) return read_npy(place);
-  const std::string file = place.substr(0, colon + 4), name = place.substr(colon + 5);
-  std::vector<std::string> names;
-  for (auto& array : read_npz(file)) {
-    if (array.name == name) return array.tensor;
-    names.push_back(array.name);
-  }
-  fail("[npy] {}: expected an array '{}', got {}{}", file, name, fmt::join(names, ", "), names.empty() ? "none" : "");
+  return read_npz_array(place.substr(0, colon + 4), place.substr(colon + 5));
 }
 
 // Labels of i64 count classes from 0; integers of other widths become i64, bytes only where they are labels.

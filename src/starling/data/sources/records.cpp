@@ -4,6 +4,7 @@
 #include "starling/data/field_decoder.h"
 #include "starling/data/formats/tfrecord.h"
 #include "starling/data/formats/webdataset.h"
+#include "starling/data/indexed_records.h"
 #include "starling/data/source.h"
 
 namespace starling {
@@ -18,6 +19,8 @@ struct RecordsOptions {
   std::vector<std::string> class_names{};
   std::int64_t most_record = std::int64_t{256} << 20;
   std::int64_t most_unpacked = std::int64_t{64} << 30;
+  bool indexed = false;
+  std::filesystem::path index_folder{};
   static Settings settings() {
     return {required(setting("train", &RecordsOptions::train, "shards to train with; * stands for any letters")),
             setting("valid", &RecordsOptions::valid, "shards to validate with"),
@@ -26,9 +29,21 @@ struct RecordsOptions {
             setting("classes", &RecordsOptions::classes, "of the labels; 0: labels are no classes", {.min = 0}),
             setting("class_names", &RecordsOptions::class_names, "of the classes, in order"),
             setting("most_record", &RecordsOptions::most_record, "largest record that is read, in bytes", {.min = 1}),
-            setting("most_unpacked", &RecordsOptions::most_unpacked, "bytes of a gzipped shard at most", {.min = 1})};
+            setting("most_unpacked", &RecordsOptions::most_unpacked, "bytes of a gzipped shard at most", {.min = 1}),
+            setting("indexed", &RecordsOptions::indexed,
+                    "take samples by number, in an order over all of them, instead of streaming the shards through a "
+                    "shuffle buffer; an index of each shard is built once (not of gzipped ones)"),
+            setting("index_folder", &RecordsOptions::index_folder, "where the indexes lie; empty: beside the shards")};
   }
 };
+
+// Shards become a data set by number.
+void index(std::optional<RecordShards>& shards, std::shared_ptr<const Dataset>& data, const RecordsOptions& o) {
+  if (!shards) return;
+  if (!o.index_folder.empty()) std::filesystem::create_directories(o.index_folder);
+  data = std::make_shared<const IndexedRecords>(*shards, IndexedRecordsOptions{.index_folder = o.index_folder});
+  shards.reset();
+}
 
 using OpenRecords = std::unique_ptr<RecordReader> (*)(const std::filesystem::path&, std::uint64_t, const RecordLimits&);
 
@@ -47,6 +62,12 @@ DataSplits make(const RecordsOptions& o, OpenRecords open, const std::shared_ptr
   splits.train_shards = shards(o.train);
   splits.valid_shards = shards(o.valid);
   splits.test_shards = shards(o.test);
+  check(o.indexed || o.index_folder.empty(), "[data] expected indexed: true with an index_folder, got false");
+  if (o.indexed) {
+    index(splits.train_shards, splits.train, o);
+    index(splits.valid_shards, splits.valid, o);
+    index(splits.test_shards, splits.test, o);
+  }
   splits.classes = o.classes;
   splits.class_names = o.class_names;
   return splits;

@@ -103,6 +103,14 @@ void register_ops_saved_tensors(OpRegistry& ops) {
            .infer = infer_save,
            .stateful = true,
            .plain = true});
+  ops.add({.name = "saved_elsewhere",
+           .doc = "What save gives on ranks that leave the writing to the first: how many bytes the tensors have.",
+           .inputs = {"step_and_tensors..."},
+           .outputs = {"bytes"},
+           .attrs = &attr_type<SaveAttrs>(),
+           .infer = infer_save,
+           .stateful = true,
+           .plain = true});
   ops.add({.name = "restore",
            .doc = "Reads a tensor from a safetensors file.",
            .inputs = {"step?"},

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <jpeglib.h>
+#include <jerror.h>
 // clang-format on
 
 #include <setjmp.h>
@@ -32,9 +33,15 @@ void on_error(j_common_ptr jpeg) {
   longjmp(decoder->leave, 1);
 }
 
-// Damage that libjpeg would paint over is an error here.
+// Remarks that no pixel depends on: bytes too many between two segments, versions and parameters that nobody reads.
+bool harmless(int message) {
+  return message == JWRN_EXTRANEOUS_DATA || message == JWRN_JFIF_MAJOR || message == JWRN_ADOBE_XFORM ||
+         message == JWRN_NOT_SEQUENTIAL;
+}
+
+// Damage that libjpeg would paint over is an error here: data that ends early or is no code.
 void on_message(j_common_ptr jpeg, int level) {
-  if (level < 0) on_error(jpeg);
+  if (level < 0 && !harmless(jpeg->err->msg_code)) on_error(jpeg);
 }
 
 void on_progress(j_common_ptr jpeg) {
