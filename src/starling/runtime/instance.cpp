@@ -17,6 +17,7 @@ struct Instance::Step {
   void** out;
   void* scratch;
   const Instruction* instruction;
+  bool awaited = false;  // an instruction of another lane waits for its end
 };
 
 namespace {
@@ -106,6 +107,12 @@ void Instance::resolve() {
     void* scratch = arena ? static_cast<std::byte*>(arena) + instruction.scratch.offset : nullptr;
     steps_[static_cast<std::size_t>(instruction.lane)].push_back(
         {bound(*instruction.plan), in, out, scratch, &instruction});
+  }
+  for (const auto& instruction : exe.instructions()) {
+    for (const Wait& wait : instruction.waits) {
+      if (wait.count > 0)
+        steps_[static_cast<std::size_t>(wait.lane)][static_cast<std::size_t>(wait.count) - 1].awaited = true;
+    }
   }
 }
 
@@ -221,7 +228,7 @@ void Instance::run_lane(std::size_t lane) {
       if (failed_.load(std::memory_order_relaxed)) return fail_lane(lane);
       run_step(step, nullptr);
       done.fetch_add(1, std::memory_order_release);
-      done.notify_all();
+      if (step.awaited) done.notify_all();  // a thread woken in vain costs as much as a small op
     }
   } catch (...) {
     fail_lane(lane);
