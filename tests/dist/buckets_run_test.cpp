@@ -40,8 +40,8 @@ void expect_same_bits(const Trained& a, const Trained& b) {
 
 TEST(Buckets, GiveTheBitsOfSeparateReductions) {
   for (const int workers : {2, 3}) {
-    const Trained joined = train({.workers = workers}, {});
-    const Trained separate = train({.workers = workers}, {.disable = {"buckets"}});
+    const Trained joined = train({.workers = workers}, {.disable = {"shared_updates"}});
+    const Trained separate = train({.workers = workers}, {.disable = {"buckets", "shared_updates"}});
     expect_same_bits(joined, separate);
     EXPECT_EQ(joined.exchanges, 2) << "the loss and the first megabyte of gradients, then the rest";
     EXPECT_EQ(separate.exchanges, 8 + 1);

@@ -18,6 +18,7 @@ struct Instance::Step {
   void** out;
   void* scratch;
   const Instruction* instruction;
+  bool awaited = false;  // an instruction of another lane waits for its end
   bool late = false;  // and what it waits for of the run before: LateSteps
   int earlier = 0;
 };
@@ -122,6 +123,14 @@ void Instance::resolve() {
     step.earlier = late_.earlier[position];
     if (step.earlier > 0) last_earlier_ = static_cast<int>(steps_[0].size());
   }
+  for (const auto& instruction : exe.instructions()) {
+    for (const Wait& wait : instruction.waits) {
+      if (wait.count > 0)
+        steps_[static_cast<std::size_t>(wait.lane)][static_cast<std::size_t>(wait.count) - 1].awaited = true;
+    }
+  }
+  if (!late_.any) return;
+  for (Step& step : steps_[static_cast<std::size_t>(Lane::comm)]) step.awaited = true;  // by the next run, too
 }
 
 const Plan* Instance::bound(const Plan& plan) {
@@ -322,7 +331,7 @@ void Instance::run_lane(std::size_t lane) {
       if (failed_.load(std::memory_order_relaxed)) return fail_lane(lane);
       run_step(step, nullptr);
       done.fetch_add(1, std::memory_order_release);
-      done.notify_all();
+      if (step.awaited) done.notify_all();  // a thread woken in vain costs as much as a small op
     }
   } catch (...) {
     fail_lane(lane);
