@@ -48,7 +48,8 @@ struct LawCounter {
 //     rows, and not at all without any;
 //   or the backward program (not without rows, nor where closed()), exchange, and, unless updates(), the update
 //   program; and after_update in any case.
-// settle when one model is to be had: at the end, and before evaluations where settles_to_evaluate().
+// settle when one model is to be had: at the end, and before evaluations where settles_to_evaluate(); show and unshow
+// around them where shows_to_evaluate().
 // One thread per rank; an error of one rank aborts the communicator, so that the others end too.
 class RankStrategy : public Strategy {
  public:
@@ -83,6 +84,10 @@ class RankStrategy : public Strategy {
   // Collective: the tensors of begin and tensors() have been given the values of a checkpoint taken at this step.
   virtual void restored([[maybe_unused]] std::int64_t step) {}
 
+  // Collective, after restored: the checkpoint is one of another number of ranks, and all have been given rank 0's
+  // part.
+  virtual void regrouped() {}
+
   virtual bool exchanges_gradients() const { return false; }
   // Whether the gradients of this step are settled without this rank's: it need not compute them.
   virtual bool closed([[maybe_unused]] std::int64_t step) { return false; }
@@ -100,6 +105,11 @@ class RankStrategy : public Strategy {
   // Collective: afterwards the weights are those that the run stands for, the same on all ranks.
   virtual void settle() {}
   virtual bool settles_to_evaluate() const { return false; }
+  // Whether the model to be evaluated is another than the weights that ranks train: show() puts it in their place, the
+  // same on all ranks, and unshow() the rank's own back. Collective, both.
+  virtual bool shows_to_evaluate() const { return false; }
+  virtual void show() {}
+  virtual void unshow() {}
   // Whether the trained state of all ranks is equal now, so that rank 0's alone makes a checkpoint; else a checkpoint
   // holds that of every rank.
   virtual bool settled() const { return true; }
