@@ -1,88 +1,15 @@
 // P ranks with b rows each against one with P · b, and against one whose rows P cannot share evenly.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "starling/starling.h"
+#include "dist/parallel_nets.h"
+#include "dist/shared_worlds.h"
 
 namespace starling {
 namespace {
 
-struct Net {
-  const char* name;
-  nlohmann::json options = {};
-  bool has_batch_norm = false;
-};
-std::ostream& operator<<(std::ostream& out, const Net& net) { return out << net.name; }
-
-const Net kNets[] = {
-    {"lenet"},
-    {"lstm"},
-    {"resnet18", {{"image", 32}, {"width", 0.125}}, true},
-    {"gpt"},
-};
-
-enum class Norm { local, global };
-
-// The small setting of a network with its optimizer and one batch: two of the same dtype begin alike.
-struct Step {
-  zoo::Recipe recipe;
-  std::shared_ptr<nn::Module> net;
-  optim::Sgd opt;
-  TensorList batch;
-
-  Step(const Net& which, std::int64_t rows, DType dtype, Norm norm)
-      : recipe(chosen(which).make()),
-        net(make(recipe, dtype, norm)),
-        opt(net->parameters(), {.lr = 0.01, .momentum = 0.9}),
-        batch(zoo::random_batch(recipe, rows, dtype)) {
-    manual_seed(7);
-  }
-
-  std::span<const Tensor> fields() const { return {batch.data(), batch.size()}; }
-
-  TensorList gradients_of(std::span<const Tensor> in) {
-    const Tensor loss = zoo::loss(recipe, *net, in);
-    TensorList all = gradients({&loss, 1}, net->parameters());
-    all.push_back(loss.detach());
-    return all;
-  }
-
-  Tensor step(std::span<const Tensor> in) {
-    Tensor loss = zoo::loss(recipe, *net, in);
-    loss.backward();
-    opt.step();
-    return loss;
-  }
-
- private:
-  static zoo::Net chosen(const Net& which) {
-    const zoo::Net small = zoo::nets().small(which.name).net;
-    return which.options.empty() ? small : zoo::with(small, which.options);
-  }
-  static std::shared_ptr<nn::Module> make(const zoo::Recipe& recipe, DType dtype, Norm norm) {
-    manual_seed(7);
-    auto net = recipe.make();
-    net->to(dtype);
-    nn::use_global_statistics(*net, norm == Norm::global);
-    return net;
-  }
-};
+using namespace parallel_nets;
 
 CompileOptions over(int ranks) { return {.strategy = data_parallel({.workers = ranks, .threads_per_worker = 1})}; }
-
-// |a - b| / |b| over all gradients together, and the loss.
-double distance(const TensorList& a, const TensorList& b) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const auto x = a[i].to_vector(), y = b[i].to_vector();
-    for (std::size_t k = 0; k < y.size(); ++k) {
-      difference += (x[k] - y[k]) * (x[k] - y[k]);
-      size += y[k] * y[k];
-    }
-  }
-  return std::sqrt(difference / size);
-}
 
 double gradients_apart(const Net& net, int ranks, std::int64_t rows, DType dtype, Norm norm = Norm::global) {
   Step one(net, rows, dtype, Norm::local), many(net, rows, dtype, norm);
@@ -122,6 +49,11 @@ TEST_P(ParallelNet, FollowsOneRankOverTwentySteps) { EXPECT_LE(losses_apart(GetP
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ParallelNet, ::testing::ValuesIn(kNets),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Ranks with networks of their own, as jobs run them; over Gloo and MPI by law_processes/rank.cpp.
+TEST_P(ParallelNet, OfRanksWithOneCommunicatorEachIsThatOfOne) {
+  run_ranks(checking_backend().make(2), [](Comm& comm) { expect_like_one(comm, GetParam()); });
+}
 
 // The control: what holds with statistics of the whole batch does not with those of each rank's rows.
 TEST(ParallelNet, WithLocalBatchNormIsAnotherNet) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -114,6 +115,23 @@ TEST_F(JobRanks, TrainByEveryStrategy) {
     EXPECT_EQ(summary.at("ranks").size(), 2U) << name;
     EXPECT_FALSE(summary.at("ranks").at(0).at("counters").empty()) << name << " keeps its law counters";
   }
+}
+
+// By messages then: what each algorithm's formula says is sent, where shared memory would send its own way.
+TEST_F(JobRanks, ReduceByTheAlgorithmThatTheJobNames) {
+  const double one = run("reduced-one", {}).summary.loss;
+  std::map<std::string, double> sent;
+  for (const char* name : {"ring", "recursive_doubling", "linear"}) {
+    const Summary summary =
+        run(std::string("reduced-") + name, {"distribute.workers=4", std::string("distribute.all_reduce=") + name})
+            .summary;
+    EXPECT_NEAR(summary.loss, one, 1e-3) << name;
+    ASSERT_EQ(summary.ranks.size(), 4U);
+    for (const auto& rank : summary.ranks) sent[name] += static_cast<double>(rank.stats.sent);
+  }
+  EXPECT_NEAR(sent["recursive_doubling"] / sent["ring"], 2.0 / 1.5, 1e-2) << "log2 P against 2(P-1)/P";
+  EXPECT_NEAR(sent["linear"] / sent["ring"], 1.0, 1e-2) << "2(P-1) n over all links, as the ring";
+  EXPECT_THROW(run("reduced-by-what", {"distribute.workers=2", "distribute.all_reduce=star"}), Error);
 }
 
 TEST_F(JobRanks, OfTwoGroupsKeepTogetherInsideAndMeetBetween) {

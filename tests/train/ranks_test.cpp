@@ -2,15 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "data/stream_testing.h"
 #include "starling/base/error.h"
+#include "starling/dist/strategy/easgd.h"
 #include "starling/dist/strategy/local_sgd.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/creation.h"
 #include "starling/ops/reduce.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/ranks/link.h"
 #include "train/ranks_testing.h"
 
 namespace starling {
@@ -45,6 +50,12 @@ testing::MakeStrategy deterministic(int shards) {
 testing::MakeStrategy local(std::int64_t every) {
   return [every](std::shared_ptr<Comm> comm) -> std::shared_ptr<RankStrategy> {
     return std::make_shared<LocalSgd>(std::move(comm), LocalSgdOptions{.every = every});
+  };
+}
+
+testing::MakeStrategy elastic(bool asynchronous) {
+  return [asynchronous](std::shared_ptr<Comm> comm) -> std::shared_ptr<RankStrategy> {
+    return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 3, .asynchronous = asynchronous});
   };
 }
 
@@ -264,6 +275,52 @@ TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
   }
 }
 
+// Before the first step that a run makes.
+class FirstLook final : public Callback {
+ public:
+  explicit FirstLook(std::function<void(starling::Run&)> look) : look_(std::move(look)) {}
+  std::string name() const override { return "first_look"; }
+  StepWants before(starling::Run& run) override {
+    if (look_) std::exchange(look_, nullptr)(run);
+    return {};
+  }
+
+ private:
+  std::function<void(starling::Run&)> look_;
+};
+
+// New workers start from the centre, as old ones do then.
+TEST_F(RankCheckpoints, OfElasticRanksAreGoneOnWithByAnotherNumberFromTheCentre) {
+  for (const bool asynchronous : {false, true}) {
+    const auto make = [&](int ranks) {
+      RankRun made = recipe(asynchronous ? "elastic-asynchronous" : "elastic", ranks);
+      made.dropout = 0;
+      made.options.hash_every = 0;
+      made.strategy = elastic(asynchronous);
+      return made;
+    };
+    RankRun first = make(2);
+    stop_after(first, 4);
+    EXPECT_TRUE(first.run()[0].result.interrupted);
+    RankRun second = make(3);
+    std::vector<std::string> begun(3);
+    second.callbacks = [&](Trainer& trainer, int rank) {
+      trainer.add(checkpoints());
+      trainer.add(std::make_shared<FirstLook>([&, rank](starling::Run& run) {
+        begun[static_cast<std::size_t>(rank)] = testing::hash_of(run.net());
+        run.link()->strategy().show();
+        EXPECT_EQ(testing::hash_of(run.net()), begun[static_cast<std::size_t>(rank)]) << "it is the centre";
+        run.link()->strategy().unshow();
+      }));
+    };
+    const auto rest = second.run();
+    EXPECT_EQ(begun[0], begun[1]);
+    EXPECT_EQ(begun[0], begun[2]);
+    EXPECT_EQ(rest[0].losses.size(), 4U) << "it went on";
+    EXPECT_EQ(rest[0].hash, rest[2].hash);
+  }
+}
+
 TEST_F(RankCheckpoints, OfRanksThatHoldDifferentThingsHoldThemAll) {
   // Under local SGD weights differ between meetings, and the momentum of each rank is its own.
   const auto make = [&](const std::string& folder) {
@@ -282,6 +339,54 @@ TEST_F(RankCheckpoints, OfRanksThatHoldDifferentThingsHoldThemAll) {
   EXPECT_GT(rest[0].losses.size(), 0U);
   EXPECT_EQ(rest[0].hash, rest[1].hash);
   EXPECT_EQ(rest[0].hash, straight);
+}
+
+double accuracy_of(nn::Module& net, const Dataset& data) {
+  const NoGrad no_grad;
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(data.size()));
+  std::iota(rows.begin(), rows.end(), 0);
+  const Tensor fields[] = {empty({data.size(), 8}, DType::f32), empty({data.size()}, DType::i64)};
+  data.gather(rows, fields);
+  const auto logits = net(fields[0]).to_vector();
+  std::int64_t right = 0;
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    const double* row = logits.data() + 4 * i;
+    right += std::max_element(row, row + 4) - row == fields[1].data<std::int64_t>()[i] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(data.size());
+}
+
+// Evaluations judge the centre, in whose place the ranks' own weights come back; the last one is of what the run ends
+// with.
+TEST(ElasticRanks, EvaluateTheCentreAndGoOnFromTheirOwnWeights) {
+  for (const bool asynchronous : {false, true}) {
+    const auto test = points(60, 7);
+    RankRun recipe{.ranks = 3, .options = {.epochs = 3, .batch = 33}, .data = splits(points(132), test)};
+    recipe.strategy = elastic(asynchronous);
+    std::vector<std::set<std::string>> judged(3), own(3);
+    std::mutex mutex;
+    recipe.callbacks = [&](Trainer& trainer, int) {
+      const auto note = [&](std::vector<std::set<std::string>>& where, std::size_t epoch, const nn::Module& net) {
+        const std::scoped_lock lock(mutex);
+        where[epoch].insert(testing::hash_of(net));
+      };
+      trainer.add(after_evaluation([&, note](starling::Run& run) {
+        const auto epoch = static_cast<std::size_t>(run.state().step / 4 - 1);
+        note(own, epoch, run.net());
+        run.link()->strategy().show();
+        note(judged, epoch, run.net());
+        EXPECT_NEAR(accuracy_of(run.net(), *test), run.evaluation().metrics.at("accuracy"), 1e-6);
+        run.link()->strategy().unshow();
+        note(own, epoch, run.net());
+      }));
+    };
+    const auto all = recipe.run();
+    for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+      EXPECT_EQ(judged[epoch].size(), 1U) << "one model is judged";
+      EXPECT_EQ(own[epoch].size(), 3U) << "each rank has its own again";
+    }
+    EXPECT_EQ(*judged[2].begin(), all[0].hash);
+  }
 }
 
 // A network that learns nothing and counts what it is shown.

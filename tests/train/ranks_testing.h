@@ -30,12 +30,18 @@ struct RankRun {
   TrainerOptions options{};
   std::function<void(TrainerOptions&)> each{};  // what every rank needs for itself
   double dropout = 0;
+  double rate = 0.1;
   DataSplits data{};
+  ObjectivePtr objective = classify();
   std::function<void(Trainer&, int rank)> callbacks{};
   std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm>)> decorate{};
 
+  std::function<std::vector<std::unique_ptr<Comm>>(int ranks)> world = [](int size) {
+    return make_thread_comms(size, {.deadline = std::chrono::milliseconds(60'000)});
+  };
+
   std::vector<RankOutcome> run() const {
-    auto comms = make_thread_comms(ranks, {.deadline = std::chrono::milliseconds(60'000)});
+    auto comms = world(ranks);
     if (decorate) {
       for (auto& comm : comms) comm = decorate(std::move(comm));
     }
@@ -43,11 +49,11 @@ struct RankRun {
     run_ranks(comms, [&](Comm& comm) {
       RankOutcome& own = outcomes[static_cast<std::size_t>(comm.rank())];
       auto net = small_net(dropout);
-      optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+      optim::Sgd optimizer(net.parameters(), {.lr = rate, .momentum = 0.9});
       TrainerOptions of_rank = quiet(options);
       if (each) each(of_rank);
       of_rank.strategy = strategy(std::shared_ptr<Comm>(&comm, [](Comm*) {}));
-      Trainer trainer(net, optimizer, classify(), of_rank);
+      Trainer trainer(net, optimizer, objective, of_rank);
       trainer.add(after_step([&](Run& run) {
         own.losses.push_back(run.last().loss);
         own.samples.push_back(run.last().samples);

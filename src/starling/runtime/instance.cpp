@@ -19,7 +19,7 @@ struct Instance::Step {
   void* scratch;
   const Instruction* instruction;
   bool awaited = false;  // an instruction of another lane waits for its end
-  bool late = false;  // and what it waits for of the run before: LateSteps
+  bool late = false;     // and what it waits for of the run before: LateSteps
   int earlier = 0;
 };
 
@@ -195,7 +195,7 @@ class Instance::BumpVersions {
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
   Comm* comm = options_.comm ? options_.comm : current_world().comm;
-  if (comm != comm_) comm_ = comm;  // a lane that is under way only reads it
+  if (comm != comm_) comm_ = comm;    // a lane that is under way only reads it
   const BumpVersions written(*this);  // also when a run fails half-way
   if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);

@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kLossMemory = 0.98;  // of the loss that the progress line shows
 
+constexpr int kMostSkipped = 50;  // steps in a row: it will not get better
+
 constexpr double kLowestScale = 1.0 / 16384;  // of f16 losses: below, the network itself overflows
 
 double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -235,6 +237,11 @@ void FitRun::take(StepPrograms::Result result) {
   report_.gradient_norm = result.gradient_norm;
   report_.skipped = result.skipped;
   report_.values = std::move(result.values);
+  // A loss that is not finite says more than the gradients that follow from it.
+  const bool loss_tells = parts_.options.non_finite != NonFinite::skip && !std::isfinite(result.loss);
+  if (!result.non_finite.empty() && loss_tells) report_.skipped = false;
+  if (!result.non_finite.empty() && !loss_tells) judge(result.non_finite);
+  if (!report_.skipped) skipped_in_a_row_ = 0;
   if (report_.skipped) {
     ++state_.skipped;
     check(parts_.programs.loss_scale() >= kLowestScale,
@@ -248,11 +255,27 @@ void FitRun::take(StepPrograms::Result result) {
         strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks tell of these rows
     note_.weight = result.weight / sharing;
     note_.loss = result.loss * note_.weight;
-    note_.not_finite = std::isfinite(result.loss) ? 0 : 1;
+    note_.not_finite = std::isfinite(result.loss) ? 0 : StepNote::kLoss;
     if (loss_shown_) report_.loss = last_loss_;  // of all ranks, as far as it is known
   }
   state_.samples += report_.samples;
   ++state_.step;
+}
+
+// Gradients that are not finite were not applied. Where all ranks share the update, all of them are here now; else the
+// others hear of it with the note of this step.
+void FitRun::judge(const std::string& what) {
+  if (parts_.options.non_finite == NonFinite::skip) {
+    check(++skipped_in_a_row_ <= kMostSkipped,
+          "[train] expected a step with finite gradients now and then, got {} in a row without, last of {} at step {}",
+          kMostSkipped, what, state_.step + 1);
+    return;
+  }
+  if (global_loss()) {
+    fail("[train] expected finite gradients, got {} that {} not at step {} (epoch {})", what,
+         what.find(" more") == std::string::npos ? "is" : "are", state_.step + 1, state_.position.epoch + 1);
+  }
+  note_.not_finite = StepNote::kGradients;
 }
 
 void FitRun::add_loss(double loss, double weight) {
@@ -305,10 +328,14 @@ Evaluation FitRun::evaluate() {
   if (test_.empty()) return {};
   parts_.programs.finish_updates();
   if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
-  const bool equal = strategy().settled() || strategy().settles_to_evaluate();  // it has settled just now
+  const bool shows = strategy().shows_to_evaluate();
+  if (shows) strategy().show();
+  const bool equal = shows || strategy().settled() || strategy().settles_to_evaluate();  // it has settled just now
   // Statistics that each rank keeps of its own rows: rank 0's are the model's.
   if (equal) parts_.link->broadcast(trained_state().buffers);
-  return parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
+  Evaluation made = parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
+  if (shows) strategy().unshow();
+  return made;
 }
 
 void FitRun::report(const std::string& name, double value) { evaluation_.metrics[name] = state_.metrics[name] = value; }

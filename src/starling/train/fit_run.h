@@ -89,6 +89,7 @@ class FitRun final : public Run {
   void set_rate();
   void take(StepPrograms::Result result);
   void check_loss() const;
+  void judge(const std::string& what);
   void after_step();
   void end_epoch(DataPosition ended);
   void evaluate_now();
@@ -112,8 +113,9 @@ class FitRun final : public Run {
   double shown_loss_ = 0;
   double last_loss_ = 0;
   bool loss_shown_ = false;
-  double rate_ = 0;          // the learning rate now
-  bool epoch_over_ = false;  // the loader has said so
+  int skipped_in_a_row_ = 0;  // because of gradients that were not finite
+  double rate_ = 0;           // the learning rate now
+  bool epoch_over_ = false;   // the loader has said so
   bool explained_ = false;
   bool resuming_ = false;
   bool all_read_through_run_ = false;  // the callbacks
@@ -129,6 +131,7 @@ class FitRun final : public Run {
   double told_wait_ = 0;            // seconds that this rank waited to hear of the steps of others
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;
+  int saved_by_ = 0;                // ranks that made the checkpoint
   std::vector<NamedTensor> saved_;  // what a checkpoint holds of this rank alone, until its strategy has begun
 };
 

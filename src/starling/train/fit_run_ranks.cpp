@@ -58,6 +58,10 @@ void FitRun::begin_ranks() {
 
 // What the checkpoint had of this rank alone, now that its strategy has made the tensors.
 void FitRun::restore_rank() {
+  const bool regrouped = saved_by_ != plan_.ranks && !saved_.empty();
+  if (regrouped)
+    note(fmt::format("the checkpoint is of {} ranks, this run has {}: all go on from rank 0's part", saved_by_,
+                     plan_.ranks));
   std::vector<NamedTensor> into;
   for (const auto& [name, tensor] : strategy().tensors()) into.push_back({"strategy." + name, tensor});
   const TrainedState state = trained_state();
@@ -66,6 +70,8 @@ void FitRun::restore_rank() {
   }
   for (const auto& [name, saved] : saved_) {
     const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == name; });
+    // What a strategy keeps on rank 0 alone is not for the others.
+    if (found == into.end() && regrouped && plan_.rank > 0 && name.starts_with("strategy.")) continue;
     check(found != into.end() && found->tensor.type() == saved.type(),
           "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), name,
           to_string(saved.type()));
@@ -73,6 +79,7 @@ void FitRun::restore_rank() {
   }
   saved_.clear();
   strategy().restored(state_.step);
+  if (regrouped) strategy().regrouped();
 }
 
 // What the strategy's exchanges have cost since training began.
@@ -127,8 +134,10 @@ void FitRun::consume(const std::vector<StepNote>& notes) {
   double weight = 0;
   for (std::size_t rank = 0; rank < notes.size(); ++rank) {
     const StepNote& note = notes[rank];
-    if (note.not_finite != 0)
+    if (note.not_finite == StepNote::kLoss)
       fail("[train] expected a finite loss, got one on rank {} at step {} that is not", rank, note.step);
+    if (note.not_finite == StepNote::kGradients)
+      fail("[train] expected finite gradients, got others on rank {} at step {}", rank, note.step);
     interrupted_ = interrupted_ || note.interrupted != 0;
     if (note.ended != 0 && ended_by_.empty())
       ended_by_ = end_wanted_.empty() ? fmt::format("a callback on rank {}", rank) : end_wanted_;
@@ -175,8 +184,8 @@ void FitRun::add_ranks(Checkpoint& checkpoint) {
 
 // With another number of ranks everyone begins with what rank 0 had.
 void FitRun::keep_ranks(const Checkpoint& checkpoint) {
-  const int before = checkpoint.extra.value("ranks", nlohmann::json::object()).value("ranks", 0);
-  const std::string prefix = fmt::format("rank.{}.", before == plan_.ranks ? plan_.rank : 0);
+  saved_by_ = checkpoint.extra.value("ranks", nlohmann::json::object()).value("ranks", 0);
+  const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);
   saved_.clear();
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (name.starts_with(prefix)) saved_.push_back({name.substr(prefix.size()), tensor});

@@ -20,6 +20,7 @@
 #include "starling/optim/schedule_kinds.h"
 #include "starling/train/metric.h"
 #include "starling/train/monitor/options.h"
+#include "starling/train/non_finite.h"
 #include "starling/train/objective.h"
 #include "starling/train/precision.h"
 #include "starling/train/resume.h"
@@ -95,6 +96,7 @@ struct TrainJob {
   std::int64_t accumulate = 1;
   double clip_norm = 0;
   double clip_value = 0;
+  NonFinite non_finite = NonFinite::automatic;
   std::int64_t evaluate_every = 0;
   std::string watch{};
   std::optional<EarlyStopJob> early_stop{};
@@ -114,6 +116,8 @@ struct TrainJob {
 struct DistributeJob {
   std::int64_t workers = 1;
   enum class Backend { automatic, shared, gloo, mpi } backend = Backend::automatic;
+  enum class AllReduce { automatic, ring, halving_doubling, recursive_doubling, direct, linear };
+  AllReduce all_reduce = AllReduce::automatic;
   std::int64_t threads = 0;
   enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
   std::optional<Topology> topology{};  // none: one group of all workers

@@ -9,6 +9,8 @@
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/comm/transport/memory/memory_transport.h"
+#include "starling/dist/comm/transport/transport_comm.h"
 #include "starling/dist/health/flight_recorder.h"
 #include "starling/dist/strategy/grouped.h"
 
@@ -23,6 +25,34 @@ int threads_of_each(const DistributeJob& job, int ranks_here) {
 bool is_plain(const DistributeJob& job) {
   return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
 }
+
+// As the job names it.
+std::string chosen(const DistributeJob& job, const char* key) {
+  return settings_json(DistributeJob::settings(), &job).at(key);
+}
+
+// Ranks as threads share memory, unless the job names a way of messages: then they send some, through memory.
+class ThreadComms {
+ public:
+  explicit ThreadComms(const DistributeJob& job) : all_reduce_(chosen(job, "all_reduce")) {
+    const auto workers = static_cast<int>(job.workers);
+    if (all_reduce_ == "auto") {
+      comms_ = make_thread_comms(workers);
+    } else {
+      network_ = make_memory_network(workers);
+    }
+  }
+  // Each rank once; collective.
+  std::unique_ptr<Comm> of(int rank, int workers) {
+    if (!network_) return std::move(comms_[static_cast<std::size_t>(rank)]);
+    return make_transport_comm(network_->endpoint(rank), {.rank = rank, .size = workers}, reducing_by(all_reduce_));
+  }
+
+ private:
+  std::string all_reduce_;
+  std::vector<std::unique_ptr<Comm>> comms_;
+  std::shared_ptr<MemoryNetwork> network_;
+};
 
 // Inside groups workers keep together, whatever is between them.
 std::shared_ptr<RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
@@ -69,15 +99,15 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   const auto workers = static_cast<int>(job.distribute.workers);
   const int threads = threads_of_each(job.distribute, workers);
   const JobData data = load_job_data(job.data);
-  auto comms = make_thread_comms(workers);
-  std::vector<std::exception_ptr> errors(comms.size());
+  ThreadComms comms(job.distribute);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(workers));
   TrainResult result;
   const auto run = [&](int rank) {
     const auto own = static_cast<std::size_t>(rank);
     const AsRank as_rank(workers > 1 ? rank : thread_rank());
     const ThreadScope scope(threads);
     try {
-      std::unique_ptr<Comm> made = std::move(comms[own]);
+      std::unique_ptr<Comm> made = comms.of(rank, workers);
       if (job.distribute.check && workers > 1) made = make_checking(std::move(made));
       const std::shared_ptr<Comm> comm = std::move(made);
       TrainOptions of_rank = options;
@@ -100,8 +130,8 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
 
 // This process as one rank of several.
 TrainResult train_process(Job job, const TrainOptions& options) {
-  const std::string backend = settings_json(DistributeJob::settings(), &job.distribute).at("backend");
-  const Processes others = join_processes(options.processes, backend, job.distribute.check);
+  const Processes others = join_processes(options.processes, chosen(job.distribute, "backend"), job.distribute.check,
+                                          chosen(job.distribute, "all_reduce"));
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);

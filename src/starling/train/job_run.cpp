@@ -40,6 +40,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.folder = job.train.folder;
   made.clip_norm = job.train.clip_norm;
   made.clip_value = job.train.clip_value;
+  made.non_finite = job.train.non_finite;
   made.precision = job.train.precision;
   if (job.schedule.kind) made.schedule = job.schedule.kind->make();
   made.watch = told_name(prepared, job.train.watch);
@@ -166,7 +167,7 @@ void fit_strategy(const PreparedJob& prepared, const RankStrategy& strategy) {
           strategy.name());
     nn::use_global_statistics(*prepared.net);
   }
-  check(!prepared.job.train.average || !strategy.settles_to_evaluate(),
+  check(!prepared.job.train.average || (!strategy.settles_to_evaluate() && !strategy.shows_to_evaluate()),
         "[train] expected no train.average with {}, under which workers hold different weights, got one",
         strategy.name());
 }

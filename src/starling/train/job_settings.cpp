@@ -51,6 +51,10 @@ Settings TrainJob::settings() {
       setting("accumulate", &J::accumulate, "batches that one update is made of", {.min = 1, .max = 1 << 20}),
       setting("clip_norm", &J::clip_norm, "largest norm of all gradients together; 0: any", {.min = 0}),
       setting("clip_value", &J::clip_value, "largest size of an element of a gradient; 0: any", {.min = 0}),
+      choice(
+          "non_finite", &J::non_finite, {"auto", "stop", "skip", "ignore"},
+          "what becomes of a step whose gradients are not finite, on all workers: end the run, leave the step out, or "
+          "do not look; auto: end the run, by the next loss where all workers share their updates"),
       setting("evaluate_every", &J::evaluate_every, "steps; every epoch ends with an evaluation anyway",
               {.min = 0, .max = kMany}),
       setting("watch", &J::watch, "the metric that schedules observe; empty: the first"),
@@ -75,6 +79,10 @@ Settings DistributeJob::settings() {
               {.min = 1, .max = 256}),
       choice("backend", &J::backend, {"auto", "shared", "gloo", "mpi"},
              "what carries the bytes between processes; auto: memory inside a host, and what there is between them"),
+      choice(
+          "all_reduce", &J::all_reduce, {"auto", "ring", "halving_doubling", "recursive_doubling", "direct", "linear"},
+          "how all-reduces go, by messages between all workers; linear: Mariana's partitioned linear topology. auto: "
+          "in place where memory is shared, else whichever is cheapest"),
       setting("threads", &J::threads, "of all workers of a host together; 0: as many as there are cores",
               {.min = 0, .max = 1024}),
       choice("batch_norm", &J::batch_norm, {"local", "global"},

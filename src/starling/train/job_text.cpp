@@ -140,6 +140,7 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "data.prefetch",
                                                     "train.folder",
                                                     "train.early_stop",
+                                                    "train.non_finite",
                                                     "train.keep",
                                                     "train.best",
                                                     "train.checkpoint_every",
@@ -149,6 +150,7 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "distribute.workers",
                                                     "distribute.threads",
                                                     "distribute.backend",
+                                                    "distribute.all_reduce",
                                                     "distribute.check",
                                                     "distribute.hash_every",
                                                     "distribute.slow"};

@@ -1,14 +1,22 @@
 #include "starling/train/step_programs.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/data/host_bytes.h"
+#include "starling/dist/health/verdict.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/apply.h"
 #include "starling/ops/binary.h"
 #include "starling/ops/creation.h"
+#include "starling/ops/logical.h"
 #include "starling/ops/random.h"
+#include "starling/ops/reduce.h"
 #include "starling/ops/row_sparse.h"
+#include "starling/ops/shape_ops.h"
 #include "starling/optim/clip.h"
 #include "starling/runtime/late_error.h"
 #include "starling/train/activations.h"
@@ -26,6 +34,15 @@ Tensor named_scalar(const char* name, double value, Device device) {
 Device device_of(const nn::Module& net) {
   const auto parameters = net.parameters();
   return parameters.empty() ? kCpu : parameters.front().device();
+}
+
+// Of several ranks none may go on while others do not. Devices but the CPU lack the ops.
+bool looks_at_gradients(const StepOptions& options, Device device) {
+  if (options.non_finite == NonFinite::ignore || options.precision == Precision::f16 || device != kCpu) return false;
+  const auto* ranks = dynamic_cast<const RankStrategy*>(options.strategy.get());
+  const bool alone = !options.strategy || (ranks && ranks->world() == 1);
+  if (options.non_finite == NonFinite::automatic) return !alone && ranks && !ranks->lockstep();
+  return !alone || options.non_finite == NonFinite::skip;
 }
 
 struct Forward {
@@ -62,6 +79,7 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
       device_(device_of(net)),
+      judges_(looks_at_gradients(options, device_)),
       inverse_(named_scalar("trainer.gradient_factor", 1, device_)),
       slow_(options.slow) {
   if (options.precision == Precision::f16) scaler_.emplace();
@@ -114,15 +132,36 @@ TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& want
     default_generator().next_step();
   } else {
     layout.wants_gradients = wants.gradients;
-    finish(out, layout);
+    finish(out, layout, made.loss.detach());
   }
   return out;
 }
 
-// From the gradients in the slots to the update.
-void StepPrograms::finish(TensorList& out, Layout& layout) {
+// One flag for each gradient: whether it is finite. Those of several ranks have been added up when they get here, so
+// that what is wrong on one rank is seen by all of them, and nothing more need be sent.
+Tensor StepPrograms::judge(Layout& layout, const Tensor& loss) const {
+  TensorList flags;
+  const auto look = [&](const std::string& name, const Tensor& value) {
+    layout.judged.push_back(name);
+    flags.push_back(all(isfinite(value)));
+  };
+  // A loss that is not finite ends a run that is to stop anyway.
+  if (options_.non_finite == NonFinite::skip && loss.defined()) look("the loss", loss);
+  for (const auto& [name, parameter] : net_.named_parameters()) {
+    const Tensor gradient = parameter.grad();
+    if (gradient.defined()) look(fmt::format("'{}'", name), is_row_sparse(gradient) ? row_values(gradient) : gradient);
+  }
+  return flags.empty() ? Tensor() : stack(flags);
+}
+
+// From the gradients in the slots to the update, which is not made where they are not finite. `loss`: where it is
+// known.
+void StepPrograms::finish(TensorList& out, Layout& layout, const Tensor& loss) {
+  const NoGrad no_grad;
   const auto parameters = net_.parameters();
-  const Tensor skip = scaler_ ? scaler_->unscale(parameters) : Tensor();
+  Tensor skip = scaler_ ? scaler_->unscale(parameters) : Tensor();
+  const Tensor finite = judges_ ? judge(layout, loss) : Tensor();
+  if (finite.defined()) skip = logical_not(all(finite));
   if (layout.wants_gradients) {
     for (const auto& [name, parameter] : net_.named_parameters()) {
       if (!parameter.grad().defined()) continue;
@@ -133,11 +172,11 @@ void StepPrograms::finish(TensorList& out, Layout& layout) {
   if (options_.clip_value > 0) optim::clip_gradients(parameters, options_.clip_value);
   if ((layout.norm = options_.clip_norm > 0))
     out.push_back(optim::clip_gradient_norm(parameters, options_.clip_norm).detach());
-  if (!scaler_) return optimizer_.step();
+  if (!skip.defined()) return optimizer_.step();
   optimizer_.step(skip);
-  scaler_->update(skip);
-  layout.skip = true;
-  out.push_back(skip);
+  if (scaler_) scaler_->update(skip);
+  layout.skip = scaler_.has_value();
+  out.push_back(scaler_ ? skip : finite);
 }
 
 StepPrograms::Program& StepPrograms::find(const StepWants& wants, Kind kind) {
@@ -194,6 +233,18 @@ void StepPrograms::take(const TensorList& out, const Layout& layout, std::size_t
   for (const auto& name : layout.gradients) result_.values.gradients.push_back({name, out[next++]});
   if (layout.norm) result_.gradient_norm = out[next++].item();
   if (layout.skip) result_.skipped = out[next++].item() != 0;
+  if (!layout.judged.empty()) read_flags(out[next++], layout);
+}
+
+void StepPrograms::read_flags(const Tensor& finite, const Layout& layout) {
+  const Tensor flags = on_host(finite);
+  std::size_t bad = 0;
+  for (std::size_t i = 0; i < layout.judged.size(); ++i) {
+    if (flags.data<bool>()[i]) continue;
+    if (bad++ == 0) result_.non_finite = layout.judged[i];
+  }
+  if (bad > 1) result_.non_finite += fmt::format(" and {} more", bad - 1);
+  result_.skipped = bad > 0;
 }
 
 StepPrograms::Result StepPrograms::end() {
@@ -201,10 +252,14 @@ StepPrograms::Result StepPrograms::end() {
   double weight = result_.weight;
   if (exchanges_) {
     weight = exchange();
+  } else if (split_ && options_.non_finite == NonFinite::skip && !scaler_ && !std::isfinite(result_.loss)) {
+    drop_gradients();
+    result_.non_finite = "the loss";
+    result_.skipped = true;
   } else if (split_ && (weight > 0 || !ranks_)) {
     update();
   }
-  if (ranks_) ranks_->after_update(step_, weight);
+  if (ranks_) ranks_->after_update(step_, result_.non_finite.empty() ? weight : 0);
   return std::move(result_);
 }
 
@@ -231,6 +286,15 @@ double StepPrograms::exchange() {
     gradients_.push_back({name, gradient});
   }
   GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
+  // A strategy that makes the updates itself is not given what would spoil the weights of all.
+  if (ranks_->updates() && weight > 0 && judges_) {
+    const std::string name = first_non_finite(gradients_);
+    result_.skipped = !name.empty();
+    if (result_.skipped) {
+      result_.non_finite = fmt::format("'{}'", name);
+      step.weight = 0;
+    }
+  }
   ranks_->exchange(step);
   if (step.weight > 0 && !ranks_->updates()) {
     update();
@@ -264,7 +328,7 @@ void StepPrograms::update() {
             if (parameter.grad().defined()) parameter.set_grad(optim::scaled_gradient(parameter.grad(), inverse_));
           }
           TensorList out;
-          finish(out, *layout);
+          finish(out, *layout, Tensor());
           return out;
         },
         CompileOptions{.threads = options_.threads});

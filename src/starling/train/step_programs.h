@@ -11,6 +11,7 @@
 #include "starling/optim/loss_scaler.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/callback.h"
+#include "starling/train/non_finite.h"
 #include "starling/train/precision.h"
 #include "starling/train/ranks/slow_down.h"
 
@@ -21,6 +22,7 @@ struct StepOptions {
   std::int64_t accumulate = 1;
   double clip_norm = 0;
   double clip_value = 0;
+  NonFinite non_finite = NonFinite::automatic;
   Precision precision = Precision::f32;
   int threads = 0;
   std::shared_ptr<Strategy> strategy{};
@@ -43,8 +45,9 @@ class StepPrograms {
     double loss = 0;
     double weight = 0;  // of the rows that the loss is the mean of: all, or this rank's where programs are its own
     double gradient_norm = 0;
-    std::int64_t rows = 0;  // of this rank that were computed; those of a step that it left out were not
-    bool skipped = false;
+    std::int64_t rows = 0;     // of this rank that were computed; those of a step that it left out were not
+    bool skipped = false;      // nothing was updated
+    std::string non_finite{};  // the gradients that were not finite: "'fc1.weight' and 2 more"; empty: none
     StepValues values{};
   };
   Result end();
@@ -64,6 +67,7 @@ class StepPrograms {
     bool weight = false;
     bool norm = false;
     bool skip = false;
+    std::vector<std::string> judged{};  // of which there is a flag each: whether it is finite
     bool wants_gradients = false;
     bool prediction = false;
     std::vector<std::string> gradients{};
@@ -77,13 +81,15 @@ class StepPrograms {
   CompiledFunction& program(const StepWants& wants, Kind kind) { return *find(wants, kind).function; }
   Program& find(const StepWants& wants, Kind kind);
   TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout);
-  void finish(TensorList& out, Layout& layout);
+  void finish(TensorList& out, Layout& layout, const Tensor& loss);
+  Tensor judge(Layout& layout, const Tensor& loss) const;
   void update();
   double exchange();
   void drop_gradients() const;
   void take(const TensorList& out, const Layout& layout, std::size_t next);
   template <class F>
   auto naming_late_step(F&& work);
+  void read_flags(const Tensor& finite, const Layout& layout);
 
   nn::Module& net_;
   optim::Optimizer& optimizer_;
@@ -96,6 +102,7 @@ class StepPrograms {
   bool exchanges_;                       // gradients, between backward and update
   bool split_;                           // backward and update are two programs
   Device device_;
+  bool judges_;     // whether gradients are finite
   Tensor inverse_;  // a variable: what summed gradients are multiplied with before the update
   std::map<int, Program> programs_;
   Program updates_[2];                       // without and with gradients

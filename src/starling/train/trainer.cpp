@@ -82,6 +82,7 @@ struct Trainer::Parts {
                   .accumulate = options.accumulate,
                   .clip_norm = options.clip_norm,
                   .clip_value = options.clip_value,
+                  .non_finite = options.non_finite,
                   .precision = options.precision,
                   .threads = options.threads,
                   .strategy = options.strategy,

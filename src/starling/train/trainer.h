@@ -16,6 +16,7 @@
 #include "starling/optim/schedule.h"
 #include "starling/train/callback.h"
 #include "starling/train/metric.h"
+#include "starling/train/non_finite.h"
 #include "starling/train/precision.h"
 #include "starling/train/progress.h"
 #include "starling/train/summary.h"
@@ -33,6 +34,7 @@ struct TrainerOptions {
   // Of the gradients before each update; 0: off. The norm is that of all gradients together.
   double clip_norm = 0;
   double clip_value = 0;
+  NonFinite non_finite = NonFinite::automatic;  // gradients; f16 has loss scales instead, which skip such steps
   Precision precision = Precision::f32;
   std::shared_ptr<optim::Schedule> schedule{};  // of the learning rate; null: it stays as it is
   std::string watch{};                          // the metric that schedules observe; empty: the first one

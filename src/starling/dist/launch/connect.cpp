@@ -28,7 +28,8 @@ std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const WorldPlace
                         .epoch = options.epoch,
                         .label = "world",
                         .deadline = options.call_deadline};
-  return make_gloo_comm(store, group, {.address = options.listen, .join = options.join_deadline});
+  return make_gloo_comm(store, group, {.address = options.listen, .join = options.join_deadline},
+                        reducing_by(options.all_reduce));
 }
 
 }  // namespace
@@ -46,7 +47,10 @@ ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Stor
   const std::string identity = options.host.empty() ? host_identity() : options.host;
   ConnectedWorld world{.hosts = exchange_hosts(place, *store, identity, options.join_deadline)};
   const HostMap& hosts = world.hosts;
-  const bool automatic = options.backend == WorldBackend::automatic;
+  const bool automatic = options.backend == WorldBackend::automatic && options.all_reduce.empty();
+  check(options.backend != WorldBackend::shared || options.all_reduce.empty(),
+        "[connect] expected a backend of messages, auto, gloo or mpi, with the all-reduce '{}', got shared",
+        options.all_reduce);
   if (options.backend == WorldBackend::shared || (automatic && hosts.hosts == 1)) {
     check(hosts.hosts == 1, "[connect] expected all {} ranks on one host for the backend shared, got {} hosts",
           place.world, hosts.hosts);

@@ -23,6 +23,7 @@ struct ConnectOptions {
   std::chrono::milliseconds join_deadline{60'000};
   std::chrono::milliseconds call_deadline{300'000};
   bool checking = true;
+  std::string all_reduce{};  // a named algorithm runs over messages between all ranks, inside a host too; empty: any
   std::string listen = "127.0.0.1";  // this host's address for the others
   std::string host{};                // which host this rank counts to; empty: host_identity()
 };

@@ -60,9 +60,13 @@ struct Joining {
   const bool launched = variables("STARLING_LAUNCHED").has_value();
   ConnectOptions connect{};
 
+  explicit Joining(const WorldOptions& given);
   void meet_at(const std::string& address, const std::string& secret, bool serve);
   std::unique_ptr<Comm> meet_over_mpi();
 };
+
+// Not inline: GCC 12 would take the members for uninitialised.
+[[gnu::noinline]] Joining::Joining(const WorldOptions& given) : options(given) {}
 
 void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
   const WorldPlace& place = world.place;
@@ -88,7 +92,8 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
 // MPI brings everyone together; the rendezvous of rank 0 is made known through it, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
   const WorldPlace& place = world.place;
-  auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline});
+  auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},
+                            reducing_by(options.all_reduce));
   check(comm->rank() == place.rank && comm->size() == place.world,
         "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
         "started it?",
@@ -138,7 +143,7 @@ void World::report_failure(std::string_view why) const {
 }
 
 World join_world(const PlaceFlags& flags, const WorldOptions& options) {
-  Joining joining{.options = options};
+  Joining joining(options);
   World& world = joining.world;
   world.place = find_place(flags, joining.variables).value();
   world.epoch = read_epoch(joining.variables);
@@ -150,6 +155,7 @@ World join_world(const PlaceFlags& flags, const WorldOptions& options) {
                      .join_deadline = options.join_deadline,
                      .call_deadline = options.call_deadline,
                      .checking = options.checking};
+  joining.connect.all_reduce = options.all_reduce;
   if (world.alone()) {
     world.backend = "threads";
     world.store = make_memory_store();

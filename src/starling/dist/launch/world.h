@@ -19,6 +19,7 @@ struct WorldOptions {
   std::chrono::milliseconds join_deadline{60'000};   // until all ranks have come
   std::chrono::milliseconds call_deadline{300'000};  // of communicator calls that give none
   bool checking = true;                              // fingerprints of all ranks' calls are compared
+  std::string all_reduce = "";                       // algorithm by name, over messages between all ranks; empty: any
 };
 
 // The ranks that this process runs among, joined. When nobody told it of others: a world of one, whose communicator

@@ -214,8 +214,9 @@ void Easgd::after_update(std::int64_t step, double weight) {
   options_.asynchronous ? meet_centre(step) : meet_all();
 }
 
-void Easgd::settle() {
-  if (options_.asynchronous) comm().barrier({.name = "easgd.settle"}).wait();  // nobody is on the way to the centre
+// The weights of this rank become the centre.
+void Easgd::take_centre(const char* what) {
+  if (options_.asynchronous) comm().barrier({.name = what}).wait();  // nobody is on the way to the centre
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     FlatTensors& flat = weights_[i];
     if (!centre_.empty()) std::memcpy(flat.data(), centre_[i].raw(), static_cast<std::size_t>(flat.bytes()));
@@ -223,6 +224,28 @@ void Easgd::settle() {
       comm().broadcast(flat.data(), flat.count(), flat.dtype(), 0, {.name = "easgd.centre"}).wait();
     flat.unpack();
   }
+}
+
+void Easgd::show() {
+  own_.clear();
+  for (auto& flat : weights_) {
+    flat.pack();
+    own_.push_back(empty({flat.count()}, flat.dtype()));
+    std::memcpy(own_.back().raw(), flat.data(), static_cast<std::size_t>(flat.bytes()));
+  }
+  take_centre("easgd.show");
+}
+
+void Easgd::unshow() {
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    std::memcpy(weights_[i].data(), own_[i].raw(), static_cast<std::size_t>(weights_[i].bytes()));
+    weights_[i].unpack();
+  }
+  own_.clear();
+}
+
+void Easgd::settle() {
+  take_centre("easgd.settle");
   broadcast_tensors(comm(), buffers_, 0, "easgd.buffers");
   explored_ = false;
 }

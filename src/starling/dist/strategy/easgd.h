@@ -33,8 +33,12 @@ class Easgd final : public RankStrategy {
   void after_update(std::int64_t step, double weight) override;
   bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
   bool meets_alone() const override { return options_.asynchronous; }
+  void regrouped() override { settle(); }  // all workers, new ones too, start from the centre
   void settle() override;
   bool settling_changes() const override { return true; }
+  bool shows_to_evaluate() const override { return true; }
+  void show() override;
+  void unshow() override;
   bool settled() const override { return world() == 1 && !explored_; }
   std::vector<NamedTensor> tensors() const override;
   std::vector<LawCounter> counters() const override;
@@ -50,11 +54,13 @@ class Easgd final : public RankStrategy {
   void meet_all();
   void meet_centre(std::int64_t step);
   std::int64_t foremost(std::int64_t step);
+  void take_centre(const char* what);
 
   EasgdOptions options_;
   double alpha_;
   std::vector<FlatTensors> weights_, pulls_;
   std::vector<Tensor> centre_;
+  std::vector<Tensor> own_;  // weights of this rank while the centre is shown in their place
   std::vector<NamedTensor> buffers_;
   std::unique_ptr<Desk> desk_;
   std::unique_ptr<Seat> seat_;

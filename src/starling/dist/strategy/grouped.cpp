@@ -39,7 +39,7 @@ std::unique_ptr<Program> Grouped::build(const Graph& global, const Container& co
 void Grouped::begin(const TrainedState& state) {
   RankStrategy::begin(state);
   if (place().member == 0) between_->begin(state);
-  shared_ = state.weights;
+  weights_ = shared_ = state.weights;
   shared_.insert(shared_.end(), state.buffers.begin(), state.buffers.end());
   shared_.insert(shared_.end(), state.optimizer.begin(), state.optimizer.end());
 }
@@ -64,6 +64,21 @@ bool Grouped::meets_after(std::int64_t step) const { return between_->meets_afte
 void Grouped::settle() {
   if (place().member == 0) between_->settle();
   share_in_group("grouped.settle");
+}
+
+void Grouped::regrouped() {
+  if (place().member == 0) between_->regrouped();
+  share_in_group("grouped.regrouped");
+}
+
+void Grouped::show() {
+  if (place().member == 0) between_->show();
+  broadcast_tensors(inside_->comm(), weights_, 0, "grouped.show");
+}
+
+void Grouped::unshow() {
+  if (place().member == 0) between_->unshow();
+  broadcast_tensors(inside_->comm(), weights_, 0, "grouped.unshow");
 }
 
 bool Grouped::settles_to_evaluate() const { return between_->settles_to_evaluate(); }

@@ -27,8 +27,12 @@ class Grouped final : public RankStrategy {
   bool meets_after(std::int64_t step) const override;
   void settle() override;
   bool meets_alone() const override { return between_->meets_alone(); }
+  void regrouped() override;
   bool settles_to_evaluate() const override;
   bool settling_changes() const override { return between_->settling_changes(); }
+  bool shows_to_evaluate() const override { return between_->shows_to_evaluate(); }
+  void show() override;
+  void unshow() override;
   bool settled() const override;
   std::vector<NamedTensor> tensors() const override;
   std::vector<LawCounter> counters() const override;
@@ -43,7 +47,8 @@ class Grouped final : public RankStrategy {
   Topology topology_;
   std::unique_ptr<AllReduce> inside_;      // of this rank's group
   std::shared_ptr<RankStrategy> between_;  // of the leaders; on others a stand-in on a group of its own
-  std::vector<NamedTensor> shared_;
+  std::vector<NamedTensor> weights_;
+  std::vector<NamedTensor> shared_;  // these and all else that is trained
   std::int64_t handed_on_ = 0;
 };
 

@@ -50,7 +50,8 @@ OpCounters operator+(OpCounters a, const OpCounters& b);
 //     rows, and not at all without any;
 //   or the backward program (not without rows, nor where closed()), exchange, and, unless updates(), the update
 //   program; and after_update in any case.
-// settle when one model is to be had: at the end, and before evaluations where settles_to_evaluate().
+// settle when one model is to be had: at the end, and before evaluations where settles_to_evaluate(); show and unshow
+// around them where shows_to_evaluate().
 // One thread per rank; an error of one rank aborts the communicator, so that the others end too.
 class RankStrategy : public Strategy {
  public:
@@ -85,6 +86,10 @@ class RankStrategy : public Strategy {
   // Collective: the tensors of begin and tensors() have been given the values of a checkpoint taken at this step.
   virtual void restored([[maybe_unused]] std::int64_t step) {}
 
+  // Collective, after restored: the checkpoint is one of another number of ranks, and all have been given rank 0's
+  // part.
+  virtual void regrouped() {}
+
   virtual bool exchanges_gradients() const { return false; }
   // Whether this rank leaves out its rows of this step: the gradients are settled without it, or it has fallen so far
   // behind that it had better catch up. Asked by trainers whose programs are the rank's own.
@@ -107,6 +112,11 @@ class RankStrategy : public Strategy {
   virtual bool settles_to_evaluate() const { return false; }
   // Whether settle() would leave other weights than those that evaluations have seen: the same answer on all ranks.
   virtual bool settling_changes() const { return false; }
+  // Whether the model to be evaluated is another than the weights that ranks train: show() puts it in their place, the
+  // same on all ranks, and unshow() the rank's own back. Collective, both.
+  virtual bool shows_to_evaluate() const { return false; }
+  virtual void show() {}
+  virtual void unshow() {}
   // Whether the trained state of all ranks is equal now, so that rank 0's alone makes a checkpoint; else a checkpoint
   // holds that of every rank.
   virtual bool settled() const { return true; }

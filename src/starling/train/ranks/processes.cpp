@@ -13,10 +13,12 @@ PlaceFlags place_flags(const ProcessFlags& flags) {
 
 bool among_processes(const ProcessFlags& flags) { return find_place(place_flags(flags)).value().world > 1; }
 
-Processes join_processes(const ProcessFlags& flags, const std::string& backend, bool check) {
+Processes join_processes(const ProcessFlags& flags, const std::string& backend, bool check,
+                         const std::string& all_reduce) {
   WorldOptions options;
   options.backend = backend == "auto" ? "" : backend;
   options.checking = check;
+  options.all_reduce = all_reduce == "auto" ? "" : all_reduce;
   const auto world = std::make_shared<const World>(join_world(place_flags(flags), options));
   return {.world = world,
           .comm = world->comm,

@@ -30,7 +30,8 @@ struct Processes {
   std::function<void(std::string_view why)> failed{};  // and that it has failed, before the others do
 };
 
-// `backend`: auto or by name; `check`: compare what ranks ask of each other.
-Processes join_processes(const ProcessFlags& flags, const std::string& backend, bool check);
+// `backend` and `all_reduce`: auto or by name; `check`: compare what ranks ask of each other.
+Processes join_processes(const ProcessFlags& flags, const std::string& backend, bool check,
+                         const std::string& all_reduce = "auto");
 
 }  // namespace starling

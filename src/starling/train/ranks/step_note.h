@@ -31,13 +31,14 @@ struct RankStats {
 // What every rank tells all others after a step: what they must agree on, and what is to be known of it. Bytes on the
 // wire, so plain data.
 struct StepNote {
-  std::int64_t step = 0;  // done
-  double loss = 0;        // loss · weight of its rows; 0 where the program knows the loss of all
+  static constexpr std::uint32_t kLoss = 1, kGradients = 2;  // what was not finite
+  std::int64_t step = 0;                                     // done
+  double loss = 0;  // loss · weight of its rows; 0 where the program knows the loss of all
   double weight = 0;
   double clock = 0;               // seconds since the run began, by its own clock
   std::uint32_t interrupted = 0;  // it was asked to save and leave
   std::uint32_t ended = 0;        // a callback there has ended the run
-  std::uint32_t not_finite = 0;   // its loss was not
+  std::uint32_t not_finite = 0;   // its loss or its gradients were not
   std::uint32_t unused = 0;       // no byte without a value travels
   RankStats stats{};
 };

@@ -2,8 +2,9 @@
 
 namespace starling {
 
-std::unique_ptr<Comm> make_gloo_comm(std::shared_ptr<Store> store, const CommGroup& group, const GlooOptions& options) {
-  return make_transport_comm(make_gloo_transport(std::move(store), group, options), group);
+std::unique_ptr<Comm> make_gloo_comm(std::shared_ptr<Store> store, const CommGroup& group, const GlooOptions& options,
+                                     const TransportCommOptions& how) {
+  return make_transport_comm(make_gloo_transport(std::move(store), group, options), group, how);
 }
 
 }  // namespace starling

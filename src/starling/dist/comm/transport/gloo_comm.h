@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "starling/dist/comm/transport/transport.h"
+#include "starling/dist/comm/transport/transport_comm.h"
 #include "starling/dist/launch/store.h"
 
 namespace starling {
@@ -28,6 +28,6 @@ std::shared_ptr<Transport> make_gloo_transport(std::shared_ptr<Store> store, con
                                                const GlooOptions& options = {});
 
 std::unique_ptr<Comm> make_gloo_comm(std::shared_ptr<Store> store, const CommGroup& group,
-                                     const GlooOptions& options = {});
+                                     const GlooOptions& options = {}, const TransportCommOptions& how = {});
 
 }  // namespace starling

@@ -2,14 +2,14 @@
 
 namespace starling {
 
-std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options) {
+std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options, const TransportCommOptions& how) {
   auto transport = make_mpi_transport(options);
   const CommGroup group{.rank = transport->rank(),
                         .size = transport->size(),
                         .epoch = options.epoch,
                         .label = options.label,
                         .deadline = options.deadline};
-  return make_transport_comm(std::move(transport), group);
+  return make_transport_comm(std::move(transport), group, how);
 }
 
 }  // namespace starling

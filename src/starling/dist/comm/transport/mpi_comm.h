@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "starling/dist/comm/transport/transport.h"
+#include "starling/dist/comm/transport/transport_comm.h"
 
 namespace starling {
 
@@ -28,6 +28,6 @@ bool has_mpi();
 // without a lost process: its starter ends the others.
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options = {});
 
-std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options = {});
+std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options = {}, const TransportCommOptions& how = {});
 
 }  // namespace starling

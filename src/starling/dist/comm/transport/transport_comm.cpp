@@ -240,6 +240,14 @@ std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, 
   return make_transport_comm(std::move(transport), std::move(group), {});
 }
 
+TransportCommOptions reducing_by(const std::string& algorithm) {
+  TransportCommOptions options;
+  if (algorithm.empty()) return options;
+  options.forced[CommOp::all_reduce] = algorithm_named(algorithm, CommOp::all_reduce).name;
+  options.chain = algorithm == "linear";
+  return options;
+}
+
 std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, CommReduce reduce) {
   const auto* over_transport = dynamic_cast<const TransportComm*>(&comm);
   if (over_transport == nullptr) return {};

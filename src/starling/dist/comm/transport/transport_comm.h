@@ -17,6 +17,9 @@ struct TransportCommOptions {
   std::map<CommOp, std::string> forced = {};  // algorithms by name
 };
 
+// All-reduces by the algorithm of that name (comm/algorithms); empty: whichever is cheapest, call by call.
+TransportCommOptions reducing_by(const std::string& algorithm);
+
 // Collective over all ranks of the transport; group.rank and group.size are the transport's.
 std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, CommGroup group,
                                           const TransportCommOptions& options);

@@ -1,0 +1,47 @@
+#include "starling/ops/messages.h"
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/comm.h"
+#include "starling/dist/families/collective_kernels.h"
+#include "starling/kernels/kernel_table.h"
+
+// Kernels of messages between two ranks (ops/families/messages.cpp). Without a communicator nobody is there: zeros.
+namespace starling {
+namespace {
+
+int checked_peer(const char* op, const Comm& comm, std::int64_t peer) {
+  if (peer < comm.size() && peer != comm.rank()) return static_cast<int>(peer);
+  fail("[{}] expected another rank of {}, got {} on rank {}", op, comm.size(), peer, comm.rank());
+}
+
+std::unique_ptr<Plan> plan_send(const PlanRequest& request) {
+  const auto a = request.attrs.as<SendToAttrs>();
+  const DType dtype = request.in[0].dtype;
+  const std::int64_t n = request.in[0].shape.numel();
+  return make_plan([=](const Launch& launch) {
+    zero_bytes(launch.out[0], size_of(dtype));
+    Comm* comm = launch.context.comm;
+    if (!comm) return;
+    comm->send(launch.in[0], n, dtype, checked_peer("send_to", *comm, a.to), {.name = a.name.str()}).wait();
+  });
+}
+
+std::unique_ptr<Plan> plan_recv(const PlanRequest& request) {
+  const auto a = request.attrs.as<RecvFromAttrs>();
+  const DType dtype = request.out[0].dtype;
+  const std::int64_t n = request.out[0].shape.numel();
+  return make_plan([=](const Launch& launch) {
+    Comm* comm = launch.context.comm;
+    if (!comm) return zero_bytes(launch.out[0], static_cast<std::size_t>(n) * size_of(dtype));
+    comm->recv(launch.out[0], n, dtype, checked_peer("recv_from", *comm, a.from), {.name = a.name.str()}).wait();
+  });
+}
+
+}  // namespace
+
+void register_dist_messages(KernelTable& table) {
+  table.add("send_to", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_send});
+  table.add("recv_from", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_recv});
+}
+
+}  // namespace starling

@@ -1,0 +1,81 @@
+#include "starling/ops/messages.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/apply.h"
+#include "starling/ops/registry.h"
+
+namespace starling {
+
+Tensor send_to(const Tensor& x, const SendToAttrs& attrs) { return apply1(named_op<"send_to">(), {x}, attrs); }
+Tensor recv_from(const Tensor& ticket, const RecvFromAttrs& attrs) {
+  return apply1(named_op<"recv_from">(), {ticket}, attrs);
+}
+
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 16;
+
+void check_peer(const InferCall& call, std::int64_t peer) {
+  check(peer >= 0 && peer < kMostRanks, "[{}] expected a rank in [0, {}), got {}", call.op.name, kMostRanks, peer);
+}
+
+Types infer_send(const InferCall& call) {
+  check_peer(call, call.attrs.as<SendToAttrs>().to);
+  return Types{{call.in[0].dtype, {}}};
+}
+
+Types infer_recv(const InferCall& call) {
+  const auto& a = call.attrs.as<RecvFromAttrs>();
+  check_peer(call, a.from);
+  check(call.in[0].shape.rank() == 0, "[recv_from] expected a ticket without dimensions, got {}",
+        to_string(call.in[0]));
+  for (const std::int64_t size : a.shape) check(size >= 0, "[recv_from] expected sizes of at least 0, got {}", size);
+  return Types{{call.in[0].dtype, a.shape}};
+}
+
+// The receipt's gradient is the ticket of what comes back.
+TensorList grad_send(const GradCall& c) {
+  const auto& a = c.attrs.as<SendToAttrs>();
+  return {recv_from(c.grads[0], {.from = a.to, .shape = c.in[0].shape(), .name = a.name})};
+}
+
+TensorList grad_recv(const GradCall& c) {
+  const auto& a = c.attrs.as<RecvFromAttrs>();
+  return {send_to(c.grads[0], {.to = a.from, .name = a.name})};
+}
+
+}  // namespace
+
+void register_ops_messages(OpRegistry& ops) {
+  ops.add({.name = "send_to",
+           .doc = "Sends x to another rank; a zero that says so.",
+           .inputs = {"x"},
+           .outputs = {"receipt"},
+           .attrs = &attr_type<SendToAttrs>(),
+           .infer = infer_send,
+           .gradient = grad_send,
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {2, 3}}}, SendToAttrs{.to = 1}},
+                                            {{{.shape = {}}}, SendToAttrs{.to = 0, .name = Symbol("activation")}},
+                                            {{{.shape = {0}}}, SendToAttrs{.to = 2}}};
+               },
+           .saves = kSavesNothing,
+           .comm = true});
+  ops.add({.name = "recv_from",
+           .doc = "What another rank sends.",
+           .inputs = {"ticket"},
+           .attrs = &attr_type<RecvFromAttrs>(),
+           .infer = infer_recv,
+           .gradient = grad_recv,
+           .cases =
+               [] {
+                 return std::vector<OpCase>{{{{.shape = {}}}, RecvFromAttrs{.from = 1, .shape = {2, 3}}},
+                                            {{{.shape = {}}}, RecvFromAttrs{.from = 0, .shape = {}}},
+                                            {{{.shape = {}}}, RecvFromAttrs{.from = 2, .shape = {0}}}};
+               },
+           .saves = kSavesNothing,
+           .comm = true});
+}
+
+}  // namespace starling
