@@ -27,7 +27,7 @@ TEST(CliInspect, PrintsTextThatLoadsBackAtEveryStage) {
 
 TEST(CliInspect, TheFinalStageShowsWhatALargeProgramComputesAgain) {
   const auto nodes = [](const std::string& stage) {
-    const auto ran = run_starling("inspect graph alexnet --batch 128 --stage " + stage);
+    const auto ran = run_starling("inspect graph resnet18 --batch 64 --stage " + stage);
     EXPECT_EQ(ran.code, 0) << ran.err;
     return parse_graph(ran.out).size();
   };

@@ -29,16 +29,9 @@ class Overlap {
     for (int i = 0; i < 3; ++i) step_->call({&x_, 1});
   }
 
-  double best_ms() {
-    double best = 1e9;
-    for (int i = 0; i < 12; ++i) {
-      profiler_.clear();
-      const auto start = std::chrono::steady_clock::now();
-      step_->call({&x_, 1});
-      best =
-          std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    }
-    return best;
+  void run() {
+    profiler_.clear();
+    step_->call({&x_, 1});
   }
 
   const Profiler& profiler() const { return profiler_; }
@@ -57,11 +50,9 @@ class Overlap {
   std::unique_ptr<CompiledFunction> step_;
 };
 
-TEST(Overlap, CommunicationRunsBesideIndependentCompute) {
-  Overlap overlap(true);
-  overlap.best_ms();
+// How long compute and communication of a rank ran at the same time.
+std::int64_t hidden_ns(const std::vector<Profiler::Event>& events) {
   std::int64_t hidden = 0;
-  const auto events = overlap.profiler().events();
   for (const auto& comm : events) {
     if (comm.lane != static_cast<int>(Lane::comm)) continue;
     for (const auto& compute : events) {
@@ -69,12 +60,23 @@ TEST(Overlap, CommunicationRunsBesideIndependentCompute) {
       hidden = std::max(hidden, std::min(comm.end_ns, compute.end_ns) - std::max(comm.begin_ns, compute.begin_ns));
     }
   }
+  return hidden;
+}
+
+// Of several steps one must show it: on a starved machine a rank may sleep through a collective.
+TEST(Overlap, CommunicationRunsBesideIndependentCompute) {
+  Overlap overlap(true);
+  std::int64_t hidden = 0;
+  for (int i = 0; i < 50 && hidden <= 0; ++i) {
+    overlap.run();
+    hidden = hidden_ns(overlap.profiler().events());
+  }
   EXPECT_GT(hidden, 0) << "no compute instruction ran while a collective was on its way";
 }
 
 TEST(Overlap, WithoutTheSchedulePassTheLaneIsNotUsed) {
   Overlap plain(false);
-  plain.best_ms();
+  plain.run();
   for (const auto& event : plain.profiler().events()) EXPECT_EQ(event.lane, static_cast<int>(Lane::compute));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/base/glob.h"
 #include "starling/base/parallel.h"
 #include "starling/nn/module.h"
 #include "starling/nn/orthogonal.h"
@@ -177,16 +178,7 @@ Tensor initial(const Shape& shape, const Init& init, double bound) {
                                          : initial(shape, init);
 }
 
-bool matches(std::string_view name, std::string_view pattern) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '*') {
-    for (std::size_t i = 0; i <= name.size(); ++i) {
-      if (matches(name.substr(i), pattern.substr(1))) return true;
-    }
-    return false;
-  }
-  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && matches(name.substr(1), pattern.substr(1));
-}
+bool matches(std::string_view name, std::string_view pattern) { return glob_matches(pattern, name); }
 
 std::size_t initialise(Module& net, const std::string& pattern, const Init& init) {
   const NoGrad no_grad;

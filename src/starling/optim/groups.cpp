@@ -1,6 +1,7 @@
 #include "starling/optim/groups.h"
 
 #include "starling/base/error.h"
+#include "starling/base/glob.h"
 #include "starling/base/nearest.h"
 
 namespace starling::optim {
@@ -12,25 +13,7 @@ Settings GroupRule::settings() {
           setting("weight_decay", &O::weight_decay, "instead of the optimizer's own", {.min = 0})};
 }
 
-bool matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
-      ++p;
-      ++t;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
+bool matches(std::string_view pattern, std::string_view text) { return glob_matches(pattern, text); }
 
 std::vector<ParameterGroup> make_groups(const NamedParameters& parameters, const std::vector<GroupRule>& rules) {
   std::vector<ParameterGroup> groups;

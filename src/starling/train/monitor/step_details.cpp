@@ -1,9 +1,8 @@
 #include "starling/train/monitor/step_details.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
+#include "starling/base/glob.h"
 #include "starling/train/monitor/histogram.h"
 
 namespace starling {
@@ -17,7 +16,7 @@ Tensor copied(const Tensor& tensor) {
 
 bool matches(const std::string& name, const std::vector<std::string>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+                     [&](const std::string& pattern) { return glob_matches(pattern, name); });
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ class StepDetails {
 
   // Tags: weights/NAME, gradients/NAME, activations/MODULE, the scalar update_ratio/NAME (how far the step moved a
   // parameter, relative to its norm), and not_finite/TAG, a count, where there was a NaN or an infinity. `modules` are
-  // patterns (fnmatch) of the activations to write. One result a record.
+  // patterns (base/glob.h) of the activations to write. One result a record.
   std::vector<Result<void>> write(EventWriter& events, std::int64_t step, const StepValues& values,
                                   const std::vector<std::string>& modules) const;
 

@@ -25,26 +25,12 @@ class MaskingNoise : public nn::Module {
   double share_;
 };
 
-// While training: adds normal numbers.
-class AddedNoise : public nn::Module {
- public:
-  explicit AddedNoise(double stddev) : stddev_(stddev) {}
-
- protected:
-  Tensor forward(const Tensor& x) override {
-    return training() && stddev_ > 0 ? add(x, normal(x.shape(), {.stddev = stddev_, .dtype = x.dtype()})) : x;
-  }
-
- private:
-  double stddev_;
-};
-
 void add_noise(nn::Sequential& net, Noise noise, double amount) {
   if (noise == Noise::masking) {
     check(amount < 1, "[autoencoder] expected a share of the inputs below 1, got {}", amount);
     net.add("noise", MaskingNoise(amount));
   }
-  if (noise == Noise::gaussian) net.add("noise", AddedNoise(amount));
+  if (noise == Noise::gaussian) net.add("noise", nn::GaussianNoise({.stddev = amount}));
 }
 
 // There and back; `linear_code`: no sigmoid at the narrowest place.
