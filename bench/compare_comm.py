@@ -2,11 +2,13 @@
 """All-reduce between the processes of one host: ours in shared memory beside Open MPI and Gloo, interleaved.
 
     bench/compare_comm.py --build build/release --json comm.jsonl [--sizes 4,1M,16M] [--rounds 15] [--ranks 2]
+        [--sides "shared,Open MPI"]
 
 All sides are started once and sleep at a pipe; then each round measures every size on every side in turn. Reported is
 the median over the rounds, in microseconds an all-reduce of float32, and the rate as bytes of the buffer a second:
     shared, arena    buffers in Comm::arena(): reduced where they lie
     shared, plain    buffers anywhere: staged through the shared memory
+    shared, checked  as the first, inside the decorator that jobs have around every communicator
     gloo backend     our communicator over Gloo's connections
     Open MPI         MPI_Allreduce, the better of in place and two buffers; Gloo: the better of ring and bcube
 Ratios are Open MPI's or Gloo's time over that of ours. One JSON line a size and side goes to the file.
@@ -81,25 +83,26 @@ class Side:
 
 def sides(options, folder):
     build = options.build / "bench"
-    made = [
-        Side("shared, arena", build / "bench_comm", ["--backend", "shared", "--memory", "arena"], options.ranks,
-             folder / "arena"),
-        Side("shared, plain", build / "bench_comm", ["--backend", "shared", "--memory", "plain"], options.ranks,
-             folder / "plain"),
-    ]
+    made = []
+
+    def add(name, program, flags, mpirun=None):
+        if name.startswith(tuple(options.sides.split(","))):
+            made.append(Side(name, build / program, flags, options.ranks, folder / name, mpirun))
+
+    shared = ["--backend", "shared", "--memory"]
+    add("shared, arena", "bench_comm", [*shared, "arena"])
+    add("shared, plain", "bench_comm", [*shared, "plain"])
+    add("shared, checked", "bench_comm", [*shared, "arena", "--checked", "yes"])
     mpirun = shutil.which("mpirun")
     if mpirun and (build / "bench_comm_mpi").exists():
         for place in ("in", "apart"):
-            made.append(Side(f"Open MPI, {place}", build / "bench_comm_mpi", ["--place", place], options.ranks,
-                             folder / f"mpi_{place}", mpirun))
+            add(f"Open MPI, {place}", "bench_comm_mpi", ["--place", place], mpirun)
     else:
         print("Open MPI is left out: no mpirun, or bench_comm_mpi was not built")
     if (build / "bench_comm_gloo").exists():
         for algorithm in ("ring", "bcube"):
-            made.append(Side(f"Gloo, {algorithm}", build / "bench_comm_gloo", ["--algorithm", algorithm],
-                             options.ranks, folder / f"gloo_{algorithm}"))
-        made.append(Side("gloo backend", build / "bench_comm", ["--backend", "gloo"], options.ranks,
-                         folder / "gloo_backend"))
+            add(f"Gloo, {algorithm}", "bench_comm_gloo", ["--algorithm", algorithm])
+        add("gloo backend", "bench_comm", ["--backend", "gloo"])
     else:
         print("Gloo is left out: bench_comm_gloo was not built")
     return made
@@ -129,7 +132,7 @@ def best(times, names, size):
 
 def report(times, made, sizes, ranks, file):
     names = [side.name for side in made]
-    ours = ["shared, arena", "shared, plain"]
+    ours = [n for n in names if n.startswith("shared")]
     peers = {"Open MPI": [n for n in names if n.startswith("Open MPI")],
              "Gloo": [n for n in names if n.startswith("Gloo")],
              "gloo backend": ["gloo backend"]}
@@ -160,6 +163,7 @@ def main():
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--sides", default="shared,Open MPI,Gloo,gloo", help="beginnings of the names of those to run")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sizes = [parse_size(text) for text in options.sizes.split(",")]

@@ -1,9 +1,11 @@
-// Our communicators between processes: --backend shared (--memory arena or plain), gloo.
+// Our communicators between processes: --backend shared (--memory arena or plain), gloo; --checked yes: with the
+// decorator that jobs have around them.
 #include <cstdlib>
 #include <exception>
 
 #include "comm/contender.h"
 #include "starling/base/error.h"
+#include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/shared/shared_arena.h"
 #include "starling/dist/comm/shared/shared_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
@@ -24,6 +26,7 @@ class Ours final : public bench::Contender {
     } else {
       comm_ = make_shared_comm(*store_, rank, world);
     }
+    if (arguments.text("checked") == "yes") comm_ = make_checking(std::move(comm_));
   }
 
   int rank() const override { return comm_->rank(); }

@@ -157,5 +157,24 @@ TEST(ReduceBlock, NanWinsAndIntegersWrap) {
   EXPECT_EQ(sum, std::numeric_limits<std::int32_t>::min());
 }
 
+TEST(ReduceBlock, TheResultMayTakeThePlaceOfTheFirstSource) {
+  constexpr std::int64_t kLength = 1003, kOffset = 5;
+  for (int sources : {1, 2, 3, 5}) {
+    std::vector<std::vector<float>> values(static_cast<std::size_t>(sources));
+    std::vector<const void*> pointers;
+    for (std::size_t s = 0; s < values.size(); ++s) {
+      for (std::int64_t i = 0; i < kLength + kOffset; ++i) {
+        values[s].push_back(static_cast<float>((i * 7919 + static_cast<std::int64_t>(s) * 104729) % 1009) / 301.7f);
+      }
+      pointers.push_back(values[s].data());
+    }
+    std::vector<float> apart(kLength);
+    reduce_block(DType::f32, CommReduce::mean, pointers, kOffset, kLength, apart.data());
+    reduce_block(DType::f32, CommReduce::mean, pointers, kOffset, kLength, values[0].data() + kOffset);
+    values[0].erase(values[0].begin(), values[0].begin() + kOffset);
+    EXPECT_TRUE(same(values[0], apart)) << sources << " sources";
+  }
+}
+
 }  // namespace
 }  // namespace starling

@@ -214,6 +214,23 @@ TEST(Shared, PartsComeAndGoWithoutTakingMemoryForGood) {
   });
 }
 
+// What has ended is told to the others by the next call, or else as soon as the rank waits for anything at all: here a
+// message that its sender has before it the call that needs the room.
+TEST(Shared, ARankThatCallsNothingMoreMakesRoomWhileItWaits) {
+  constexpr int kOutstanding = 64;
+  run_ranks(shared_comms(2), [](Comm& comm) {
+    float first = 1, word = 0;
+    comm.all_reduce(&first, &first, 1, DType::f32, CommReduce::sum).wait();
+    if (comm.rank() == 1) comm.recv(&word, 1, DType::f32, 0, {.deadline = std::chrono::seconds(20)}).wait();
+    std::vector<float> data(kOutstanding, 1.0f);
+    std::vector<Work> works;
+    for (float& x : data) works.push_back(comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum));
+    if (comm.rank() == 0) comm.send(&word, 1, DType::f32, 1).wait();
+    for (const Work& work : works) work.wait();
+    EXPECT_EQ(data, std::vector<float>(kOutstanding, 2.0f));
+  });
+}
+
 // A rank that waits in one group keeps its operations in all others moving.
 TEST(Shared, GroupsDoNotHoldEachOtherUp) {
   run_ranks(shared_comms(2), [](Comm& comm) {

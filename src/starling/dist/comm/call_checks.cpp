@@ -74,20 +74,20 @@ void check_buffers(const Call& call, const CommGroup& group) {
 void check_reduction(const Call& call) {
   const bool sums = call.op == CommOp::sum_shards;
   if (!sums && call.op != CommOp::all_reduce && call.op != CommOp::reduce_scatter) return;
-  check(call.reduce != CommReduce::mean || is_float(call.dtype),
-        "[{}] expected a floating-point dtype for mean, got {}: sum and divide as the rounding should be",
-        name(call.op), name(call.dtype));
-  check(call.dtype != DType::boolean || call.reduce == CommReduce::max || call.reduce == CommReduce::min,
-        "[{}] expected max (or) or min (and) for bool, got {}", name(call.op), name(call.reduce));
+  if (call.reduce == CommReduce::mean && !is_float(call.dtype))
+    fail("[{}] expected a floating-point dtype for mean, got {}: sum and divide as the rounding should be",
+         name(call.op), name(call.dtype));
+  if (call.dtype == DType::boolean && call.reduce != CommReduce::max && call.reduce != CommReduce::min)
+    fail("[{}] expected max (or) or min (and) for bool, got {}", name(call.op), name(call.reduce));
 }
 
 void check_peer(const Call& call, const CommGroup& group) {
   if (!has_root(call.op) && !is_point_to_point(call.op)) return;
-  const std::string_view what = has_root(call.op) ? "root" : "peer";
-  check(call.peer >= 0 && call.peer < group.size, "[{}] expected a {} in [0, {}), got {}", name(call.op), what,
-        group.size, call.peer);
-  check(has_root(call.op) || call.peer != group.rank, "[{}] expected another rank, got this rank {}", name(call.op),
-        call.peer);
+  if (call.peer < 0 || call.peer >= group.size)
+    fail("[{}] expected a {} in [0, {}), got {}", name(call.op), has_root(call.op) ? "root" : "peer", group.size,
+         call.peer);
+  if (!has_root(call.op) && call.peer == group.rank)
+    fail("[{}] expected another rank, got this rank {}", name(call.op), call.peer);
 }
 
 }  // namespace
@@ -115,11 +115,15 @@ void check_counts(CommOp op, std::span<const std::int64_t> counts, int world) {
 }
 
 void check_call(const Call& call, const CommGroup& group) {
-  const std::int64_t most =
-      std::numeric_limits<std::int64_t>::max() / 8 / group.size / std::max<std::int64_t>(call.shards, 1);
-  check(call.count >= 0 && call.count <= most, "[{}] expected a count in [0, {}], got {}", name(call.op), most,
-        call.count);
-  check(call.shards >= 0, "[{}] expected at least 0 shards, got {}", name(call.op), call.shards);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 8;
+  if (call.shards < 0) fail("[{}] expected at least 0 shards, got {}", name(call.op), call.shards);
+  // Far below the limit there is no need to divide.
+  const bool little = call.count >= 0 && call.count <= 1 << 20 && call.shards <= 1 << 20 && group.size <= 1 << 16;
+  if (!little) {
+    const std::int64_t most = kMost / group.size / std::max<std::int64_t>(call.shards, 1);
+    if (call.count < 0 || call.count > most)
+      fail("[{}] expected a count in [0, {}], got {}", name(call.op), most, call.count);
+  }
   check_peer(call, group);
   check_reduction(call);
   check_buffers(call, group);

@@ -42,7 +42,7 @@ void Journal::finished(std::uint64_t number, CommOp op, std::chrono::nanoseconds
   Record& record = records_[number % kRecords];
   if (record.ended) return;
   record.ended = true;
-  record.end = now;
+  record.end = std::max(now, record.start);  // the clock may have been a coarse one
   if (!is_point_to_point(op)) last_finished_ = std::max(last_finished_, record.fingerprint.sequence);
 }
 

@@ -104,11 +104,13 @@ void accumulate(std::span<const void* const> sources, std::int64_t offset, std::
   if constexpr (kInResult) acc = out;
   const auto source = [&](std::size_t s) { return static_cast<const T*>(sources[s]) + offset; };
   const T *first = source(0), *second = source(1);
+#pragma GCC ivdep  // the result may be the first source
   for (std::int64_t i = 0; i < count; ++i) {
     acc[i] = Combine::combine(static_cast<A>(value(first[i])), value(second[i]));
   }
   for (std::size_t next = 2; next < sources.size(); ++next) {
     const T* b = source(next);
+#pragma GCC ivdep
     for (std::int64_t i = 0; i < count; ++i) acc[i] = Combine::combine(acc[i], value(b[i]));
   }
   if constexpr (std::is_floating_point_v<A>) {
@@ -157,8 +159,8 @@ void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> s
   }
   if (sources.size() == 1) {  // every reduction of one value is that value
     const std::size_t size = size_of(dtype);
-    std::memcpy(out, static_cast<const std::byte*>(sources[0]) + static_cast<std::size_t>(offset) * size,
-                static_cast<std::size_t>(count) * size);
+    const std::byte* only = static_cast<const std::byte*>(sources[0]) + static_cast<std::size_t>(offset) * size;
+    if (out != only) std::memcpy(out, only, static_cast<std::size_t>(count) * size);
     return;
   }
   if (dtype == DType::boolean) dtype = DType::u8;  // bytes of 0 and 1: max is or, min is and

@@ -12,8 +12,8 @@ inline constexpr std::int64_t kReduceBlock = 2048;
 
 // out[i] = ((s0[i] . s1[i]) . s2[i]) ... over the sources in order, each read from element `offset` on; mean then
 // divides by their number. One operand at a time, so the bits do not depend on how the sources are spread over ranks.
-// f16 and bf16 accumulate in f32 and round once. No sources give zeros. out does not overlap the sources; count <=
-// kReduceBlock.
+// f16 and bf16 accumulate in f32 and round once. No sources give zeros. out is what is read of the first source, or
+// overlaps none; count <= kReduceBlock.
 void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> sources, std::int64_t offset,
                   std::int64_t count, void* out);
 

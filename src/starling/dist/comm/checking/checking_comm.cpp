@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <vector>
 
 #include "starling/base/error.h"
 #include "starling/dist/comm/checking/watch.h"
+#include "starling/dist/comm/coarse_clock.h"
 #include "starling/dist/comm/in_flight.h"
 
 namespace starling {
@@ -19,6 +21,7 @@ struct Checked {
   std::vector<Fingerprint> all;
   CommTime start = {};
   CommTime deadline = {};
+  std::atomic<std::uint64_t> ended{0};  // one more than the number of the last whose end a wait has seen
 };
 
 // Why a call failed, without the call: what fail_call put behind it.
@@ -67,7 +70,7 @@ class CheckingComm final : public Comm {
     if (!find(ticket.cookie, check)) return true;
     if (side_ && !look(check, *side_, check.exchange)) return false;
     verify(ticket.cookie);
-    return look(check, *inner_, check.operation);
+    return look(check, *inner_, check.operation) && end(ticket.cookie);
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
@@ -76,7 +79,7 @@ class CheckingComm final : public Comm {
     if (!await_exchange(check, deadline)) return false;
     verify(ticket.cookie);
     const auto operation = [&](CommTime until) { return Comm::await(*inner_, check.operation, until); };
-    return watch_.wait(subject(check, deadline), deadline, operation, GiveUp{*this, check.own});
+    return watch_.wait(subject(check, deadline), deadline, operation, GiveUp{*this, check.own}) && end(ticket.cookie);
   }
 
   void expire(const Ticket& ticket) override {
@@ -116,13 +119,19 @@ class CheckingComm final : public Comm {
     });
   }
 
+  // Its place may belong to a later one by now, to which this says nothing.
+  bool end(std::uint64_t number) {
+    checks_.place(number).ended.store(number + 1, std::memory_order_relaxed);
+    return true;
+  }
+
   std::uint64_t begin_check(const Call& call) {
     watch_.calling();
     settle_oldest(call.deadline);
     const std::uint64_t number = checks_.add();
     Checked& check = checks_.place(number);
     check.own = fingerprint_of(call, rank(), epoch());
-    check.start = CommClock::now();
+    check.start = about_now();
     check.deadline = call.deadline;
     if (side_) check.exchange = exchange(check, call).ticket();
     return number;
@@ -132,6 +141,7 @@ class CheckingComm final : public Comm {
   void settle_oldest(CommTime deadline) {
     std::uint64_t number = 0;
     if (!checks_.oldest(number)) return;
+    if (checks_.place(number).ended.load(std::memory_order_relaxed) == number + 1) return;
     Ticket old = checks_.place(number).operation;
     old.cookie = number;
     if (old.op != CommOp::split && !await(old, deadline)) expire(old);

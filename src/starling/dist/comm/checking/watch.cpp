@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "starling/dist/comm/coarse_clock.h"
+
 namespace starling {
 
 Watch::~Watch() { comm_.tell(standing_of(comm_.journal(), Standing::State::left, comm_.size())); }
@@ -16,7 +18,7 @@ void Watch::calling() {
 
 bool Watch::wait(const Subject& subject, CommTime deadline, FunctionRef<bool(CommTime)> await,
                  FunctionRef<void(const std::string&)> hopeless) {
-  const CommTime patience = CommClock::now() + kPatience;
+  const CommTime patience = about_now() + kPatience;
   if (await(std::min(deadline, patience))) return true;
   if (deadline <= patience) return false;
   tell_waiting(subject);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
+
+#include "starling/dist/comm/reduce.h"
 
 namespace starling {
 namespace {
@@ -44,23 +47,16 @@ bool Collectives::completed(std::uint64_t sequence) const {
   return sequence < oldest_ || operation(sequence).way == Way::over;
 }
 
-void Collectives::post(const Call& call, const Fingerprint& print) {
+// Others wait until the sequence number is stored; what only this rank needs is written after that.
+void Collectives::post(const Call& call, std::uint64_t epoch) {
   const std::uint64_t sequence = call.sequence;
   Operation& op = operation(sequence);
-  op.counts.assign(call.counts.begin(), call.counts.end());
-  op.call = call;
-  op.call.counts = op.counts;
-  op.call.name = {};
-  op.way = Way::unknown;
-  op.arrived = 0;
-  const bool sharded = call.op == CommOp::sum_shards;
-  op.pieces.emplace(op.call, rank_, size_, op.operands, std::span(op.shards).first(sharded ? op.shards.size() : 0));
   SharedPost& post = block_.post(sequence, rank_);
-  post.fingerprint = print;
+  std::construct_at(&post.fingerprint, fingerprint_of(call, rank_, epoch));
   post.color = call.color;
   post.key = call.key;
   Arrival& arrival = block_.arrival(sequence, rank_);
-  arrival.digest = digest_of(print);
+  arrival.digest = digest_of(post.fingerprint);
   arrival.shards = static_cast<std::uint32_t>(call.shards);
   arrival.source = op.source = place_source(call, arrival, post);
   arrival.target = place_target(call, post);
@@ -68,9 +64,19 @@ void Collectives::post(const Call& call, const Fingerprint& print) {
   record.last_group.store(world_.offset_of(&block_.header()), std::memory_order_relaxed);
   record.last_post.store(world_.offset_of(&post.fingerprint), std::memory_order_relaxed);
   block_.flags(rank_).started.store(sequence, std::memory_order_relaxed);
-  next_ = sequence + 1;
+  published_ = oldest_ - 1;
+  block_.flags(rank_).finished.store(published_, std::memory_order_release);
   arrival.sequence.store(sequence);
   ring_others();
+  // Theirs is the last copy of the line that the next call writes.
+  block_.arrival(sequence + 1, rank_).warmed.store(1, std::memory_order_relaxed);
+  op.counts.assign(call.counts.begin(), call.counts.end());
+  op.call = call;
+  op.call.counts = op.counts;
+  op.call.name = {};
+  op.way = Way::unknown;
+  op.arrived = 0;
+  next_ = sequence + 1;
 }
 
 // What is small is copied even from an arena: the buffer may be overwritten in place before all have read it.
@@ -120,8 +126,14 @@ bool Collectives::step() {
 void Collectives::finish_prefix() {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && operation(oldest_).way == Way::over) ++oldest_;
-  if (oldest_ == before) return;
-  block_.flags(rank_).finished.store(oldest_ - 1);
+  // The next call tells the others for nothing, and usually comes at once; if it does not, the next look around does.
+  const bool later = oldest_ == before + 1 && operation(before).source == BufferPlace::tiny;
+  if (!later && published_ + 1 < oldest_) publish_finished();
+}
+
+void Collectives::publish_finished() {
+  published_ = oldest_ - 1;
+  block_.flags(rank_).finished.store(published_);
   ring_others();
 }
 
@@ -137,6 +149,7 @@ bool Collectives::arrived(Operation& op) {
 bool Collectives::advance(Operation& op) {
   if (op.way == Way::unknown && !open(op)) return false;
   switch (op.way) {
+    case Way::over: return true;
     case Way::small: return take_small(op);
     case Way::direct: return run_unit(op);
     case Way::staged: return stage(op);
@@ -146,6 +159,10 @@ bool Collectives::advance(Operation& op) {
 
 bool Collectives::open(Operation& op) {
   if (!agreed(op)) return false;
+  const bool small = op.source == BufferPlace::tiny || op.source == BufferPlace::in_slot;
+  if (small && op.call.op == CommOp::all_reduce) return reduce_small(op);
+  const bool sharded = op.call.op == CommOp::sum_shards;
+  op.pieces.emplace(op.call, rank_, size_, op.operands, std::span(op.shards).first(sharded ? op.shards.size() : 0));
   find_sources(op);
   const Way way = way_of(op);
   if (way == Way::direct) open_direct(op);
@@ -190,6 +207,23 @@ Collectives::Way Collectives::way_of(const Operation& op) const {
   }
   if (small || size_ == 1) return Way::small;
   return direct ? Way::direct : Way::staged;
+}
+
+// The shortest way: all that was brought lies in the lines just looked at or in the slot, apart from where it goes.
+bool Collectives::reduce_small(Operation& op) {
+  const Call& call = op.call;
+  op.operands.clear();
+  for (int r = 0; r < size_; ++r) {
+    op.operands.push_back(op.source == BufferPlace::tiny ? block_.arrival(call.sequence, r).tiny.data()
+                                                         : block_.in_slot(call.sequence, r));
+  }
+  const auto size = static_cast<std::int64_t>(size_of(call.dtype));
+  for (std::int64_t b = 0; b < call.count; b += kReduceBlock) {
+    reduce_block(call.dtype, call.reduce, op.operands, b, std::min(kReduceBlock, call.count - b),
+                 static_cast<std::byte*>(call.recv) + b * size);
+  }
+  op.way = Way::over;
+  return true;
 }
 
 bool Collectives::take_small(Operation& op) {

@@ -24,7 +24,7 @@ class Collectives {
   // Whether the slot of this sequence number is free on all ranks.
   bool has_room(std::uint64_t sequence);
   // With the world's mutex held, like step.
-  void post(const Call& call, const Fingerprint& print);
+  void post(const Call& call, std::uint64_t epoch);
   bool step();
   bool completed(std::uint64_t sequence) const;
 
@@ -66,6 +66,7 @@ class Collectives {
   Way way_of(const Operation& op) const;
   void find_sources(Operation& op);
   bool take_small(Operation& op);
+  bool reduce_small(Operation& op);
   void open_direct(Operation& op);
   bool run_unit(Operation& op);
   void open_staged(Operation& op);
@@ -76,6 +77,7 @@ class Collectives {
   bool sources_at_rest(const Operation& op) const;
   void set_sources(Operation& op, std::int64_t part);
   void finish_prefix();
+  void publish_finished();
   void ring_others();
 
   // The least of a flag over all ranks. Remembered: flags only grow.
@@ -86,6 +88,7 @@ class Collectives {
   const int rank_, size_;
   std::array<Operation, kSharedSlots> operations_;
   std::uint64_t oldest_ = 1, next_ = 1;  // operations that may not be over: [oldest_, next_)
+  std::uint64_t published_ = 0;          // those up to here the others know to be over
   std::uint64_t staging_ = 0;            // the sequence number of the one that uses the staging memory; 0: none
   std::uint64_t next_chunk_ = 0;         // of the group's stream
   std::uint64_t least_finished_ = 0;

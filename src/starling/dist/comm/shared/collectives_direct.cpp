@@ -4,6 +4,8 @@
 namespace starling {
 namespace {
 
+constexpr std::int64_t kLeastUnit = 8 << 10;  // takes ten times as long as claiming it
+
 std::uint64_t tag(std::uint64_t sequence) { return sequence << 32; }
 
 // One more in the count of this operation; the first starts from zero. Returns the count before.
@@ -20,18 +22,19 @@ std::uint64_t count_one(std::atomic<std::uint64_t>& word, std::uint64_t sequence
 
 void Collectives::open_direct(Operation& op) {
   op.posts.resize(static_cast<std::size_t>(size_));
+  const Fingerprint& own = block_.post(op.call.sequence, rank_).fingerprint;
   for (int r = 0; r < size_; ++r) {
     const Arrival& arrival = block_.arrival(op.call.sequence, r);
     const SharedPost& shared = block_.post(op.call.sequence, r);
     Post& post = op.posts[static_cast<std::size_t>(r)];
-    post.fingerprint = shared.fingerprint;
+    post.fingerprint = own;  // all agree
     post.send = op.sources[static_cast<std::size_t>(r)].data;
     post.recv = arrival.target == BufferPlace::in_arena ? world_.at(shared.recv) : nullptr;
     post.shards = arrival.shards;
     post.counts = op.counts;
   }
   if (!op.exchange) op.exchange = std::make_unique<Exchange>(size_);
-  op.exchange->open(op.posts);
+  op.exchange->open(op.posts, kLeastUnit);
 }
 
 bool Collectives::run_unit(Operation& op) {

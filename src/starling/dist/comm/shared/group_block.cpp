@@ -28,7 +28,7 @@ struct GroupBlock::Layout {
     standings = next(size * standing_bytes(ranks), kLine);
     // Sparse from here on: pages of it exist once they have been used.
     messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
-    in_slot = next(kSharedSlots * size * kInlineBytes, kPage);
+    in_slot = next(kSharedSlots * size * kInlineStep, kPage);
     staging = next(size * kChunks * kChunkBytes, kPage);
     results = next(kChunks * kChunkBytes, kPage);
     message_inline = next(size * size * kSharedMessages * kMessageInline, kPage);

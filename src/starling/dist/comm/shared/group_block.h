@@ -14,9 +14,11 @@ namespace starling {
 // The memory in which the ranks of one group meet. Each word has one writer, except for claims, which ranks compete
 // for.
 
-inline constexpr std::uint64_t kSharedSlots = 64;      // outstanding collectives
-inline constexpr std::uint64_t kSharedMessages = 8;    // outstanding messages of an ordered pair
-inline constexpr std::size_t kInlineBytes = 8192;      // what a rank brings to a collective and is kept in its slot
+inline constexpr std::uint64_t kSharedSlots = 64;    // outstanding collectives
+inline constexpr std::uint64_t kSharedMessages = 8;  // outstanding messages of an ordered pair
+inline constexpr std::size_t kInlineBytes = 8192;    // what a rank brings to a collective and is kept in its slot
+inline constexpr std::size_t kInlineStep =
+    kInlineBytes + 320;                                // an odd number of cache lines: slots share no cache sets
 inline constexpr std::size_t kChunkBytes = 256 << 10;  // staged at once for a collective
 inline constexpr std::uint64_t kChunks = 4;            // of each rank, used in turns
 inline constexpr std::size_t kMessageInline = 1024;
@@ -31,6 +33,7 @@ struct alignas(64) Arrival {
   std::atomic<std::uint64_t> sequence{0};  // stored last
   std::uint64_t digest = 0;                // of what all ranks must agree on
   BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
+  std::atomic<std::uint16_t> warmed{0};  // written to fetch the line ahead of the next call; nobody reads it
   std::uint32_t shards = 0;
   std::array<std::byte, 40> tiny = {};
 };
@@ -56,7 +59,8 @@ struct RankFlags {
   // Collectives up to here are over for this rank: it reads nothing of their slots any more.
   alignas(64) std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> started{0};
-  std::atomic<std::uint32_t> left{0};
+  // What others read at every call and nobody writes then, apart from what changes with each.
+  alignas(64) std::atomic<std::uint32_t> left{0};
   std::atomic<std::uint32_t> telling{0};  // whoever reads or writes the rank's standing holds it, for a moment
   std::uint32_t world_rank = 0;
   // Chunks of the group's stream that this rank has staged, reduced its share of, and taken what it wanted of.
@@ -98,7 +102,7 @@ class GroupBlock {
   Claims& claims(std::uint64_t sequence) const { return claims_[sequence % kSharedSlots]; }
   Arrival& arrival(std::uint64_t sequence, int rank) const { return arrivals_[place(sequence, rank)]; }
   SharedPost& post(std::uint64_t sequence, int rank) const { return posts_[place(sequence, rank)]; }
-  std::byte* in_slot(std::uint64_t sequence, int rank) const { return inline_ + place(sequence, rank) * kInlineBytes; }
+  std::byte* in_slot(std::uint64_t sequence, int rank) const { return inline_ + place(sequence, rank) * kInlineStep; }
   // chunk: its number in the group's stream.
   std::byte* staging(int rank, std::uint64_t chunk) const;
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }

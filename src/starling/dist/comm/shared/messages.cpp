@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace starling {
 
@@ -33,7 +34,7 @@ const Fingerprint& Messages::fingerprint(const Ticket& ticket) const {
   return block_.message(from, to, sends ? 0 : 1, ticket.sequence).fingerprint;
 }
 
-void Messages::post(const Call& call, const Fingerprint& print) {
+void Messages::post(const Call& call, std::uint64_t epoch) {
   const bool sends = call.op == CommOp::send;
   const int from = sends ? rank_ : call.peer, to = sends ? call.peer : rank_;
   Line& l = line(call.op, call.peer);
@@ -41,7 +42,7 @@ void Messages::post(const Call& call, const Fingerprint& print) {
   pending.bytes = static_cast<std::size_t>(call.count) * size_of(call.dtype);
   pending.data = static_cast<std::byte*>(sends ? const_cast<void*>(call.send) : call.recv);
   MessagePost& post = block_.message(from, to, sends ? 0 : 1, call.sequence);
-  post.fingerprint = print;
+  std::construct_at(&post.fingerprint, fingerprint_of(call, rank_, epoch));
   if (sends) {
     const bool small = pending.bytes <= kMessageInline;
     if (small && pending.bytes > 0) {

@@ -15,7 +15,7 @@ class Messages {
   Messages(SharedWorld& world, GroupBlock block, int rank, int size);
 
   bool has_room(const Call& call) const;
-  void post(const Call& call, const Fingerprint& print);  // with the world's mutex held, like step
+  void post(const Call& call, std::uint64_t epoch);  // with the world's mutex held, like step
   bool step();
   bool completed(const Ticket& ticket) const;
   bool partner_arrived(const Ticket& ticket) const;

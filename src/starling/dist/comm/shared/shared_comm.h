@@ -14,7 +14,7 @@ struct SharedWorldOptions {
   std::string label = "world";
   std::chrono::milliseconds deadline{300'000};      // of calls that give none
   std::chrono::milliseconds join_deadline{60'000};  // until all ranks have mapped the memory
-  int spins = -1;  // looks at a flag before a waiting rank sleeps; -1: some microseconds if there are cores enough
+  int spins = -1;  // looks at a flag before a waiting rank sleeps; -1: as it fits ranks and cores
   // Address space kept for each rank's arena, at least what it will ever hold; pages are taken as they are used. 0: the
   // memory of the machine. Rank 0's value counts.
   std::size_t arena_bytes = 0;

@@ -25,14 +25,27 @@ bool SharedGroup::step() {
   return messages_.step() || moved;
 }
 
-bool SharedGroup::post(const Call& call, const Fingerprint& print) {
-  if (!fits(call) || !make_room(call)) return false;
+bool SharedGroup::post(const Call& call, std::uint64_t epoch) {
+  if (!fits(call)) return false;
+  {
+    const std::scoped_lock lock(world_->mutex());
+    if (has_room(call)) return put(call, epoch);
+  }
+  if (!make_room(call)) return false;
   const std::scoped_lock lock(world_->mutex());
+  return put(call, epoch);
+}
+
+bool SharedGroup::has_room(const Call& call) {
+  return is_point_to_point(call.op) ? messages_.has_room(call) : collectives_.has_room(call.sequence);
+}
+
+bool SharedGroup::put(const Call& call, std::uint64_t epoch) {
   if (world_->broken()) return false;
   if (is_point_to_point(call.op)) {
-    messages_.post(call, print);
+    messages_.post(call, epoch);
   } else {
-    collectives_.post(call, print);
+    collectives_.post(call, epoch);
   }
   return true;
 }
@@ -47,15 +60,10 @@ bool SharedGroup::fits(const Call& call) {
 }
 
 bool SharedGroup::make_room(const Call& call) {
-  const bool message = is_point_to_point(call.op);
-  const auto has_room = [&] { return message ? messages_.has_room(call) : collectives_.has_room(call.sequence); };
-  {
-    const std::scoped_lock lock(world_->mutex());
-    if (has_room()) return true;
-  }
-  const Ticket before{
-      .op = call.op, .peer = call.peer, .sequence = call.sequence - (message ? kSharedMessages : kSharedSlots)};
-  const Outcome outcome = wait(before, has_room, call.deadline);
+  const std::uint64_t places = is_point_to_point(call.op) ? kSharedMessages : kSharedSlots;
+  const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - places};
+  const Outcome outcome = wait(
+      before, [&] { return has_room(call); }, call.deadline);
   if (outcome == Outcome::late) expire(before);
   return outcome == Outcome::ended;
 }

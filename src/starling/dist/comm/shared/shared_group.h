@@ -23,7 +23,7 @@ class SharedGroup final : public Mover {
   SharedGroup& operator=(const SharedGroup&) = delete;
 
   // Posts a call. Blocks only while its place is taken. Returns false when the world is broken.
-  bool post(const Call& call, const Fingerprint& print);
+  bool post(const Call& call, std::uint64_t epoch);
   bool done(const Ticket& ticket);
   Outcome await(const Ticket& ticket, CommTime deadline);
   // Breaks the world because the operation came too late, naming who is missing.
@@ -47,6 +47,9 @@ class SharedGroup final : public Mover {
   std::vector<int> missing(const Ticket& ticket) const;
   bool deserted(const Ticket& ticket) const;
   bool fits(const Call& call);
+  // These two with the world's mutex held.
+  bool has_room(const Call& call);
+  bool put(const Call& call, std::uint64_t epoch);
   bool make_room(const Call& call);
   void break_over(const Ticket& ticket, std::string_view why);
   std::string blame(const Ticket& ticket) const;

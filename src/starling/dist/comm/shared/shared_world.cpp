@@ -1,6 +1,7 @@
 #include "starling/dist/comm/shared/shared_world.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,12 +24,12 @@ RankRecord* records_in(const Mapping& mapping) {
 
 }  // namespace
 
-SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins)
+SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, Patience patience)
     : mapping_(std::move(mapping)),
       block_(block_in(*mapping_)),
       records_(records_in(*mapping_)),
       rank_(rank),
-      spins_(spins),
+      patience_(patience),
       arena_(std::make_shared<SharedArena>(
           mapping_, block_.arenas + static_cast<std::uint64_t>(rank) * block_.arena_bytes, block_.arena_bytes)) {
   const ProcessId own = this_process();
@@ -174,6 +175,35 @@ std::string SharedWorld::last_call(int rank) const {
   return fmt::format("it last started {} in group '{}'", describe(print), header.label.data());
 }
 
+// None for a rank that another one cannot arrive beside, being on the same core.
+int SharedWorld::spins_now() {
+  if (patience_.yields == 0) return patience_.spins;
+  const int core = sched_getcpu();
+  std::atomic<std::int32_t>& own = record(rank_).core;
+  if (own.load(std::memory_order_relaxed) != core) own.store(core, std::memory_order_relaxed);
+  for (int r = 0; r < size(); ++r) {
+    if (r != rank_ && record(r).core.load(std::memory_order_relaxed) == core) return 0;
+  }
+  return patience_.spins;
+}
+
+int SharedWorld::yields_now() {
+  if (no_yields_.load(std::memory_order_relaxed) <= 0) return patience_.yields;
+  no_yields_.fetch_sub(1, std::memory_order_relaxed);
+  return 0;
+}
+
+// Whoever gives way to a thread that only computes gets the core back after milliseconds; a sleeper is woken at once.
+bool SharedWorld::give_way() {
+  constexpr std::chrono::microseconds kTurn{200};
+  constexpr int kWaits = 200;
+  const CommTime begin = CommClock::now();
+  std::this_thread::yield();
+  if (CommClock::now() - begin < kTurn) return true;
+  no_yields_.store(kWaits, std::memory_order_relaxed);
+  return false;
+}
+
 void SharedWorld::pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -190,21 +220,10 @@ std::size_t rounded_up(std::size_t bytes, std::size_t step) { return (bytes + st
 
 // What differs where two builds would not understand each other.
 std::uint64_t layout_of_this_build() {
-  constexpr std::uint64_t parts[] = {sizeof(WorldBlock),
-                                     sizeof(RankRecord),
-                                     sizeof(GroupHeader),
-                                     sizeof(RankFlags),
-                                     sizeof(SharedPost),
-                                     sizeof(MessagePost),
-                                     sizeof(PairFlags),
-                                     kSharedSlots,
-                                     kInlineBytes,
-                                     kChunkBytes,
-                                     kChunks,
-                                     kCommOpCount,
-                                     kMessageInline,
-                                     kMessageChunkBytes,
-                                     kMessageChunks};
+  constexpr std::uint64_t parts[] = {sizeof(WorldBlock), sizeof(RankRecord),  sizeof(GroupHeader), sizeof(RankFlags),
+                                     sizeof(SharedPost), sizeof(MessagePost), sizeof(PairFlags),   kSharedSlots,
+                                     kInlineBytes,       kInlineStep,         kChunkBytes,         kChunks,
+                                     kCommOpCount,       kMessageInline,      kMessageChunkBytes,  kMessageChunks};
   std::uint64_t hash = 1;
   for (std::uint64_t part : parts) hash = hash * 1099511628211ull + part;
   return hash;

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "starling/dist/comm/call.h"
+#include "starling/dist/comm/shared/brief_lock.h"
 #include "starling/dist/comm/shared/mapping.h"
 #include "starling/dist/comm/shared/shared_arena.h"
 #include "starling/dist/comm/shared/world_block.h"
@@ -19,12 +21,18 @@ class Mover {
   virtual bool step() = 0;  // does a bounded piece of work; false: there is none to do now
 };
 
+// What a waiting rank does before it sleeps: looks around so often, pausing for moments in between; then so often
+// again, each time letting other threads have the core first, as the rank it waits for may be among them.
+struct Patience {
+  int spins = 0, yields = 0;
+};
+
 // One rank's view of the memory of its world, shared by its group of all ranks and those split from it: one fate, one
 // bell to sleep on, one arena; and the thing that keeps all its operations moving, whichever of them it waits for.
 class SharedWorld {
  public:
   // Enters this process as that rank; leaves when destroyed.
-  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins);
+  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, Patience patience);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
@@ -51,7 +59,7 @@ class SharedWorld {
   void ring(int rank);
 
   // Guards this rank's operations: held in step(), and whenever a call is added.
-  std::mutex& mutex() { return mutex_; }
+  BriefLock& mutex() { return mutex_; }
   void add(Mover& mover);
   void remove(Mover& mover);
 
@@ -96,15 +104,23 @@ class SharedWorld {
   static constexpr std::chrono::milliseconds kLivenessCheck{100}, kLongestSleep{50};
 
   static void pause();
+  int spins_now();
+  int yields_now();
+  bool give_way();
   template <class Done>
   bool spin(Done done) {
-    for (int i = 0; i <= spins_; ++i) {
+    const int spins = spins_now(), yields = yields_now();
+    for (int i = 0; i <= spins + yields; ++i) {
       {
         std::scoped_lock lock(mutex_);
         if (step()) i = 0;
         if (done() || broken()) return true;
       }
-      pause();
+      if (i < spins) {
+        pause();
+      } else if (!give_way()) {
+        return false;
+      }
     }
     return false;
   }
@@ -135,9 +151,10 @@ class SharedWorld {
   WorldBlock& block_;
   RankRecord* const records_;
   const int rank_;
-  const int spins_;
+  const Patience patience_;
+  std::atomic<int> no_yields_{0};  // waits that give way to nobody
   std::shared_ptr<SharedArena> arena_;
-  std::mutex mutex_;
+  BriefLock mutex_;
   std::vector<Mover*> movers_;
   std::vector<std::byte*> blocks_;  // of groups, made by this rank
   std::mutex watch_mutex_;

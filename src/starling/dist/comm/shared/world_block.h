@@ -22,6 +22,7 @@ struct RankRecord {
   // Rung when something has changed that the rank may be sleeping for.
   alignas(64) std::atomic<std::uint32_t> bell{0};
   std::atomic<std::uint32_t> sleepers{0};
+  std::atomic<std::int32_t> core{-1};  // where it waited last
 
   // Whether it is reading or writing buffers of other ranks just now.
   alignas(64) std::atomic<std::uint32_t> visiting{0};

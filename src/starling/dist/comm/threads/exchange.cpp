@@ -28,7 +28,7 @@ void Post::fill(const Call& call, const Fingerprint& print) {
 
 Exchange::Exchange(int world) : offsets_(at(world + 1), 0) { sources_.reserve(at(world)); }
 
-void Exchange::open(std::span<const Post> posts) {
+void Exchange::open(std::span<const Post> posts, std::int64_t least) {
   posts_ = posts;
   const Fingerprint& f = posts[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
@@ -43,7 +43,9 @@ void Exchange::open(std::span<const Post> posts) {
     for (std::int64_t k = 0; k < post.shards; ++k) sources_.push_back(post.send + (k > 0 ? k * f.count * size : 0));
   }
   const bool moves = f.op != CommOp::barrier && f.op != CommOp::split;
-  unit_ = kUnitBytes / size;
+  // Some units for every rank, where they are not too small to be worth sharing out.
+  const std::int64_t even = offsets_.back() * size / (2 * world) / least * least;
+  unit_ = std::clamp(even, least, kUnitBytes) / size;
   units_ = moves ? (offsets_.back() + unit_ - 1) / unit_ : 0;
 }
 
@@ -78,11 +80,12 @@ void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end) const {
   if (posts_.size() == 1 && sources_.size() == 1) {  // nobody to reduce with; nothing at all when in place
     return copy_bytes(posts_[0].recv + begin * size, posts_[0].send + begin * size, (end - begin) * size);
   }
-  alignas(64) std::byte block[kReduceBlock * 8];
+  // The first rank's result may be in place of the first source, and of no other.
   for (std::int64_t b = begin; b < end; b += kReduceBlock) {
     const std::int64_t n = std::min(kReduceBlock, end - b);
-    reduce_block(f.dtype, f.reduce, sources_, b, n, block);
-    for (const Post& post : posts_) copy_bytes(post.recv + b * size, block, n * size);
+    std::byte* result = posts_[0].recv + b * size;
+    reduce_block(f.dtype, f.reduce, sources_, b, n, result);
+    for (const Post& post : posts_) copy_bytes(post.recv + b * size, result, n * size);
   }
 }
 

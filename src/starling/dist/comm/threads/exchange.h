@@ -30,8 +30,9 @@ class Exchange {
 
   explicit Exchange(int world);
 
-  // Allocates only when the group meets more shards than ever before.
-  void open(std::span<const Post> posts);
+  // Allocates only when the group meets more shards than ever before. least: bytes of a unit that are worth sharing
+  // out; a power of two.
+  void open(std::span<const Post> posts, std::int64_t least = kUnitBytes);
   std::int64_t units() const { return units_; }
   void run(std::int64_t unit) const;
 
