@@ -146,13 +146,4 @@ inline void expect_like_one(Comm& comm, const Net& net) {
   }
 }
 
-// All of them, in step with the other ranks. Returns whether all held here; failures are printed.
-inline bool all_hold(Comm& comm) {
-  for (const Net& net : kNets) {
-    expect_like_one(comm, net);
-    comm.barrier({.name = net.name}).wait();
-  }
-  return !::testing::Test::HasFailure();
-}
-
 }  // namespace starling::parallel_nets

@@ -74,16 +74,23 @@ bool algorithms_hold(const Seat& seat) {
 int run(const Seat& seat) {
   if (!seat.there()) return kSkipped;
   const ThreadScope one(1);
-  const auto over = [&](bool (*laws)(Comm&)) {
+  const auto over = [&](const std::function<bool(Comm&)>& laws) {
     const auto comm = make_checking(seat.comm());
     set_thread_rank(comm->rank());
     return laws(*comm);
   };
-  const std::map<std::string, std::function<bool()>> modes{
+  std::map<std::string, std::function<bool()>> modes{
       {"strategies", [&] { return over(laws::run_laws); }},
       {"gradients", [&] { return over(collective_gradients::all_hold); }},
-      {"nets", [&] { return over(parallel_nets::all_hold); }},
       {"algorithms", [&] { return algorithms_hold(seat); }}};
+  for (const auto& net : parallel_nets::kNets) {
+    modes[net.name] = [&over, &net] {
+      return over([&](Comm& comm) {
+        parallel_nets::expect_like_one(comm, net);
+        return !::testing::Test::HasFailure();
+      });
+    };
+  }
   check(modes.contains(seat.mode), "expected a mode that is known, got '{}'", seat.mode);
   check(modes.at(seat.mode)(), "laws do not hold over {}", seat.backend);
   return 0;
