@@ -119,7 +119,8 @@ def counts(name, summary, ranks, args):
         updates = sum(one["updates"] for one in counters)
     else:
         updates = summary["steps"]
-    return {"updates": int(updates), "unused": (sum(left_out) + late) / given, "left_out_by_rank": left_out, "late": late}
+    unused = (sum(left_out) + late) / given
+    return {"updates": int(updates), "unused": unused, "left_out_by_rank": left_out, "late": late}
 
 
 def commit():

@@ -140,7 +140,8 @@ class Panel:
             out.append(text(LEFT - 8, y + LANE / 2 + 5, "compute", "end", ' font-size="12" fill="#555"'))
             out.append(text(LEFT - 8, y + LANE + LANE_GAP + LANE / 2 + 5, "comm", "end", ' font-size="12" fill="#555"'))
             for lane in (y, y + LANE + LANE_GAP):
-                out.append(f'<rect x="{LEFT}" y="{lane}" width="{WIDTH - LEFT - RIGHT}" height="{LANE}" fill="#f4f4f4"/>')
+                width = WIDTH - LEFT - RIGHT
+                out.append(f'<rect x="{LEFT}" y="{lane}" width="{width}" height="{LANE}" fill="#f4f4f4"/>')
             out += self.compute(compute, y)
             out += self.collectives(comm, came, y)
             hidden = hidden_share(compute, comm)
@@ -157,7 +158,8 @@ class Panel:
         out, tick = [], 0.0
         while tick <= length + 1e-9:
             x = LEFT + tick * 1e3 * self.scale
-            out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top - 4}" y2="{bottom}" stroke="#ccc" stroke-width="0.8"/>')
+            out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top - 4}" y2="{bottom}" stroke="#ccc" '
+                       f'stroke-width="0.8"/>')
             out.append(text(x, bottom + 15, f"{tick:g} ms", "middle", ' font-size="12" fill="#555"'))
             tick += spacing
         return out
@@ -167,7 +169,8 @@ class Panel:
         for group in self.merged(events):
             begin, end = group[0]["ts"], group[-1]["ts"] + group[-1]["dur"]
             longest = max(group, key=lambda event: event["dur"])
-            told = f"{longest['name']} {longest.get('cat', '')}: {(end - begin) / 1e3:.3f} ms, {len(group)} instructions"
+            told = (f"{longest['name']} {longest.get('cat', '')}: {(end - begin) / 1e3:.3f} ms, "
+                    f"{len(group)} instructions")
             out.append(rectangle(self.x(begin), y, (end - begin) * self.scale, LANE, COLOURS[kind_of(group[0])], told,
                                  border((end - begin) * self.scale)))
         return out + self.names(events, y)

@@ -11,7 +11,7 @@ struct EasgdOptions {
   std::int64_t every = 10;    // local steps between two pulls
   double alpha = 0;           // share of the distance that is gone; 0: 0.9 divided by the number of workers
   bool asynchronous = false;  // every worker meets the centre when it is ready, not all at once
-  std::int64_t lag = 4;       // asynchronous: steps behind the foremost before a rank leaves out its rows; 0: never
+  std::int64_t lag = 0;       // asynchronous: steps behind the foremost before a rank leaves out its rows; 0: never
   static Settings settings();
 };
 

@@ -11,10 +11,9 @@
 namespace starling {
 
 struct HogwildOptions {
-  bool atomic = false;  // updates that meet at one weight are all kept; slower
-  std::int64_t lag =
-      4;              // steps that a rank may lie behind the foremost before it leaves out its rows; 0: it never does
-  RacyProbe probe{};  // for tests
+  bool atomic = false;   // updates that meet at one weight are all kept; slower
+  std::int64_t lag = 0;  // steps that a rank may lie behind the foremost before it leaves out its rows; 0: never
+  RacyProbe probe{};     // for tests
   static Settings settings();
 };
 
