@@ -15,11 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void remove_folder(const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-}
-
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 // Without a slash at the end, which would make the name of the last part empty.
@@ -28,7 +23,31 @@ fs::path plain(fs::path path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
+// Puts `from` in the place of `to`. Where something is there already, the two change places in one step or, on file
+// systems that cannot do that, the old one steps aside first.
+bool move_into_place(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  if (errno != ENOTEMPTY && errno != EEXIST) return false;
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return true;
+  const fs::path aside = from.string() + ".old";
+  if (::rename(to.c_str(), aside.c_str()) != 0) return false;
+  const bool moved = ::rename(from.c_str(), to.c_str()) == 0;
+  const int reason = errno;
+  if (moved) {
+    remove_folder(aside);
+  } else {
+    ::rename(aside.c_str(), to.c_str());
+  }
+  errno = reason;
+  return moved;
+}
+
 }  // namespace
+
+void remove_folder(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
 
 TemporaryFolder::TemporaryFolder(fs::path final_path, fs::path path)
     : final_path_(std::move(final_path)), path_(std::move(path)) {}
@@ -44,27 +63,26 @@ TemporaryFolder::~TemporaryFolder() {
 
 Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path) {
   final_path = plain(std::move(final_path));
+  static std::atomic<unsigned> serial{0};  // two threads may write the same folder: the last to publish wins
+  fs::path path = final_path.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
+  return create(std::move(final_path), std::move(path));
+}
+
+Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path, fs::path path) {
   std::error_code error;
   const auto there = fs::symlink_status(final_path, error).type();
   if (there != fs::file_type::not_found && there != fs::file_type::directory)
     return failure("[folder] expected a folder or nothing at {}, got something else", final_path.string());
-  static std::atomic<unsigned> serial{0};  // two threads may write the same folder: the last to publish wins
-  fs::path path = final_path.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
   remove_folder(path);
   fs::create_directories(path, error);
   if (error) return failure("[folder] expected to create {}, got: {}", path.string(), error.message());
   return TemporaryFolder(std::move(final_path), std::move(path));
 }
 
+// What was there before is at path() then and goes with this object.
 Result<void> TemporaryFolder::publish() {
   if (auto synced = sync_folder(path_); !synced) return synced;
-  if (::rename(path_.c_str(), final_path_.c_str()) == 0) {
-    path_.clear();
-    return sync_folder(parent_of(final_path_));
-  }
-  // The two change places in one step; the old one goes with this object.
-  if ((errno != ENOTEMPTY && errno != EEXIST) ||
-      ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_path_.c_str(), RENAME_EXCHANGE) != 0) {
+  if (!move_into_place(path_, final_path_)) {
     return failure("[folder] expected to rename {} to {}, got: {}", path_.string(), final_path_.string(), errno_text());
   }
   return sync_folder(parent_of(final_path_));

@@ -16,6 +16,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/file.h"
+#include "starling/base/folder.h"
 #include "starling/base/safe_path.h"
 #include "starling/data/safetensors.h"
 #include "starling/train/checkpoint/finite.h"
@@ -33,24 +34,6 @@ constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kTemporary = ".tmp-";  // being written or being removed; never read
 constexpr std::size_t kMostManifestBytes = std::size_t{16} << 20;
 
-void remove_folder(const fs::path& folder) {
-  std::error_code ignored;  // what stays is removed by a later save
-  fs::remove_all(folder, ignored);
-}
-
-// A folder that is removed again unless it was renamed away.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) { remove_folder(path_); }
-  ~TemporaryFolder() { remove_folder(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -61,58 +44,12 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   return names;
 }
 
-Result<void> create_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return failure("[checkpoint] expected to create {}, got: {}", folder.string(), error.message());
-  return {};
-}
-
 // A name, not a copy, of the first tensor with an infinity or NaN; empty when there is none.
 std::string first_not_finite(const std::vector<NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (is_float(tensor.dtype()) && !all_finite(on_host(tensor))) return name;
   }
   return "";
-}
-
-// Puts `from` in the place of `to`; where something is there already, the two change places in one step, or, on file
-// systems that cannot do that, the old one steps aside first (the other checkpoints are what a crash in between falls
-// back on).
-Result<void> move_into_place(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return {};
-  if (errno == ENOTEMPTY || errno == EEXIST) {
-    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return {};
-    const fs::path aside = from.string() + ".old";
-    if (::rename(to.c_str(), aside.c_str()) == 0) {
-      const bool moved = ::rename(from.c_str(), to.c_str()) == 0;
-      const int reason = errno;
-      if (!moved) ::rename(aside.c_str(), to.c_str());
-      if (moved) remove_folder(aside);
-      if (moved) return {};
-      errno = reason;
-    }
-  }
-  return failure("[checkpoint] expected to rename {} to {}, got: {}", from.string(), to.string(), errno_text());
-}
-
-Result<std::shared_ptr<const MappedFile>> map_checked(const fs::path& folder, const ManifestFile& entry) {
-  auto fd = open_beneath(folder, entry.name);
-  if (!fd) return fd.failure();
-  auto file = MappedFile::map(*fd, (folder / entry.name).string());
-  if (!file) return file;
-  const auto bytes = (*file)->bytes();
-  if (bytes.size() != entry.bytes) {
-    return failure("[checkpoint] {}: expected {} bytes in {}, got {}", folder.string(), entry.bytes, entry.name,
-                   bytes.size());
-  }
-  Hash128 hash;
-  hash.update(bytes);
-  if (hash.hex() != entry.checksum) {
-    return failure("[checkpoint] {}: expected the checksum {} of {}, got {}", folder.string(), entry.checksum,
-                   entry.name, hash.hex());
-  }
-  return file;
 }
 
 Result<Manifest> load_manifest(const fs::path& folder) {
@@ -149,13 +86,13 @@ std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor>
   return shards;
 }
 
-Result<ManifestFile> write_shard(const fs::path& folder, const std::string& name, std::span<const NamedTensor> tensors,
-                                 const SafetensorsMetadata& metadata) {
+Result<ListedFile> write_shard(const fs::path& folder, const std::string& name, std::span<const NamedTensor> tensors,
+                               const SafetensorsMetadata& metadata) {
   auto file = FileWriter::create(folder / name);
   if (!file) return file.failure();
   if (auto result = write_safetensors(*file, tensors, metadata); !result) return result.failure();
   if (auto result = file->finish(); !result) return result.failure();
-  return ManifestFile{name, file->size(), file->checksum()};
+  return ListedFile{name, file->size(), file->checksum()};
 }
 
 Result<void> add_tensors(std::shared_ptr<const MappedFile> file, const std::string& name,
@@ -183,7 +120,7 @@ Result<Checkpoint> load_folder(const fs::path& folder) {
   Checkpoint checkpoint{.step = manifest->step, .tensors = {}, .extra = std::move(manifest->extra)};
   bool found = false;
   for (const auto& entry : manifest->files) {
-    auto file = map_checked(folder, entry);
+    auto file = map_listed(folder, entry, "checkpoint");
     if (!file) return file.failure();
     if (!is_shard(entry.name)) continue;
     found = true;
@@ -223,21 +160,19 @@ Result<fs::path> CheckpointFolder::save(const Checkpoint& checkpoint) const {
     return failure("[checkpoint] expected finite numbers at step {}, got an infinity or NaN in '{}'; nothing was saved",
                    checkpoint.step, name);
   }
-  if (auto result = create_folder(folder_); !result) return result.failure();
   for (const auto& name : folders_in(folder_)) {
     if (name.starts_with(kTemporary)) remove_folder(folder_ / name);
   }
   const fs::path path = path_of(checkpoint.step);
-  const TemporaryFolder temporary(folder_ / (std::string(kTemporary) + path.filename().string()));
-  if (auto result = write(checkpoint, temporary.path()); !result) return result.failure();
-  if (auto result = move_into_place(temporary.path(), path); !result) return result.failure();
-  if (auto result = sync_folder(folder_); !result) return result.failure();
+  auto temporary = TemporaryFolder::create(path, folder_ / (std::string(kTemporary) + path.filename().string()));
+  if (!temporary) return temporary.failure();
+  if (auto result = write(checkpoint, temporary->path()); !result) return result.failure();
+  if (auto result = temporary->publish(); !result) return result.failure();
   prune(checkpoint.step);
   return path;
 }
 
 Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::path& temporary) const {
-  if (auto result = create_folder(temporary); !result) return result;
   const SafetensorsMetadata metadata = {{"step", std::to_string(checkpoint.step)}};
   Manifest manifest{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra};
   const auto shards = in_shards(checkpoint.tensors, options_.shard_bytes);
@@ -250,8 +185,7 @@ Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::pat
   auto file = FileWriter::create(temporary / kManifest);
   if (!file) return file.failure();
   if (auto result = file->write(format_manifest(manifest)); !result) return result;
-  if (auto result = file->finish(); !result) return result;
-  return sync_folder(temporary);
+  return file->finish();
 }
 
 // Renames before removing, so that a half removed checkpoint is never taken for one. Later steps than the newest saved

@@ -5,20 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "starling/train/checkpoint/sealed_json.h"
+
 namespace starling {
 
 inline constexpr int kCheckpointVersion = 1;
 
-struct ManifestFile {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::string checksum;  // XXH3-128, hex
-};
-
 // What a checkpoint consists of; written last, so that a checkpoint with a manifest is whole.
 struct Manifest {
   std::int64_t step = 0;
-  std::vector<ManifestFile> files;
+  std::vector<ListedFile> files;
   nlohmann::json extra = nlohmann::json::object();
 };
 

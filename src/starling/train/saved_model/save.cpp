@@ -84,20 +84,20 @@ std::vector<NamedTensor> weights_of(const Graph& graph) {
   return weights;
 }
 
-Result<ModelFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights) {
+Result<ListedFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights) {
   auto file = FileWriter::create(folder / kWeights);
   if (!file) return file.failure();
   if (auto written = write_safetensors(*file, weights); !written) return written.failure();
   if (auto done = file->finish(); !done) return done.failure();
-  return ModelFile{kWeights, file->size(), file->checksum()};
+  return ListedFile{kWeights, file->size(), file->checksum()};
 }
 
-Result<ModelFile> write_text(const fs::path& folder, const char* name, const std::string& text) {
+Result<ListedFile> write_text(const fs::path& folder, const char* name, const std::string& text) {
   auto file = FileWriter::create(folder / name);
   if (!file) return file.failure();
   if (auto written = file->write(text); !written) return written.failure();
   if (auto done = file->finish(); !done) return done.failure();
-  return ModelFile{name, file->size(), file->checksum()};
+  return ListedFile{name, file->size(), file->checksum()};
 }
 
 }  // namespace

@@ -33,27 +33,13 @@ Result<ModelManifest> load_manifest(const fs::path& folder) {
 }
 
 // The file by that name, if it is listed, lies beneath the folder and is what the list says.
-Result<std::shared_ptr<const MappedFile>> map_listed(const fs::path& folder, const ModelManifest& manifest,
-                                                     const std::string& name) {
+Result<std::shared_ptr<const MappedFile>> map_named(const fs::path& folder, const ModelManifest& manifest,
+                                                    const std::string& name) {
   const auto listed = std::find_if(manifest.files.begin(), manifest.files.end(),
-                                   [&](const ModelFile& file) { return file.name == name; });
+                                   [&](const ListedFile& file) { return file.name == name; });
   if (listed == manifest.files.end())
     return failure("[model] {}: expected '{}' among its files, got none", folder.string(), name);
-  auto fd = open_beneath(folder, name);
-  if (!fd) return fd.failure();
-  auto file = MappedFile::map(*fd, (folder / name).string());
-  if (!file) return file;
-  const auto bytes = (*file)->bytes();
-  if (bytes.size() != listed->bytes) {
-    return failure("[model] {}: expected {} bytes in {}, got {}", folder.string(), listed->bytes, name, bytes.size());
-  }
-  Hash128 hash;
-  hash.update(bytes);
-  if (hash.hex() != listed->checksum) {
-    return failure("[model] {}: expected the checksum {} of {}, got {}", folder.string(), listed->checksum, name,
-                   hash.hex());
-  }
-  return file;
+  return map_listed(folder, *listed, "model");
 }
 
 std::string text_of(const MappedFile& file) {
@@ -139,13 +125,13 @@ Result<SavedModel> SavedModel::load(const fs::path& folder, const SavedModelOpti
   check(options.cache > 0, "[model] expected a cache of at least one program, got {}", options.cache);
   auto manifest = load_manifest(folder);
   if (!manifest) return manifest.failure();
-  auto graph = map_listed(folder, *manifest, manifest->graph);
+  auto graph = map_named(folder, *manifest, manifest->graph);
   if (!graph) return graph.failure();
   if ((*graph)->bytes().size() > kMostGraphBytes) {
     return failure("[model] {}: expected a graph of at most {} bytes, got {}", folder.string(), kMostGraphBytes,
                    (*graph)->bytes().size());
   }
-  auto weights = map_listed(folder, *manifest, manifest->weights);
+  auto weights = map_named(folder, *manifest, manifest->weights);
   if (!weights) return weights.failure();
   auto tensors = SafetensorsFile::open(std::move(*weights), (folder / manifest->weights).string());
   if (!tensors) return tensors.failure();

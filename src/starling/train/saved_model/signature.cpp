@@ -3,7 +3,6 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
 #include "starling/base/version.h"
 
 namespace starling {
@@ -11,18 +10,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "starling-model";
-constexpr int kMostDepth = 32;
+constexpr SealedFormat kFormat{"starling-model", kModelVersion};
 constexpr std::size_t kMostFiles = 16;
 constexpr std::size_t kMostFields = 64;
 constexpr std::size_t kMostClasses = 10'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // of one sample
-
-std::string checksum_of(const Json& json) {
-  Hash128 hash;
-  hash.update(json.dump());  // objects are sorted by key, so equal contents have equal text
-  return hash.hex();
-}
 
 Json to_json(const std::vector<ModelField>& fields) {
   Json list = Json::array();
@@ -93,50 +85,21 @@ ModelSignature read_signature(const Json& json) {
   return signature;
 }
 
-Json parse_limited(const std::string& text) {
-  return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
-    check(depth <= kMostDepth, "expected at most {} levels, got more", kMostDepth);
-    return true;
-  });
-}
-
-ModelManifest read_manifest(Json json) {
-  check(json.is_object() && json.value("format", "") == kFormat, "expected the format {}", kFormat);
-  const auto version = json.at("version").get<std::int64_t>();
-  check(version == kModelVersion, "expected version {}, got {}", kModelVersion, version);
-  const auto checksum = json.at("checksum").get<std::string>();
-  json.erase("checksum");
-  check(checksum == checksum_of(json), "expected the checksum {}, got {}", checksum, checksum_of(json));
-  ModelManifest manifest;
-  manifest.graph = json.at("graph").get<std::string>();
-  manifest.weights = json.at("weights").get<std::string>();
-  const Json& files = json.at("files");
-  check(files.is_array() && files.size() <= kMostFiles, "expected a list of at most {} files", kMostFiles);
-  for (const auto& file : files) {
-    manifest.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::uint64_t>(),
-                              file.at("xxh3_128").get<std::string>()});
-  }
-  manifest.signature = read_signature(json.at("signature"));
-  return manifest;
+ModelManifest read_manifest(const Json& json) {
+  return {json.at("graph").get<std::string>(), json.at("weights").get<std::string>(),
+          read_listed_files(json.at("files"), kMostFiles), read_signature(json.at("signature"))};
 }
 
 }  // namespace
 
 std::string format_model_manifest(const ModelManifest& manifest) {
-  Json files = Json::array();
-  for (const auto& file : manifest.files)
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
-  Json json = {{"format", kFormat},
-               {"version", kModelVersion},
-               {"starling", kVersion},
-               {"graph", manifest.graph},
-               {"weights", manifest.weights},
-               {"files", std::move(files)},
-               {"signature", to_json(manifest.signature)}};
   try {
-    json = Json::parse(json.dump());  // what JSON cannot hold (NaN) changes before the checksum is taken
-    json["checksum"] = checksum_of(json);
-    return json.dump(1) + "\n";
+    return format_sealed({{"starling", kVersion},
+                          {"graph", manifest.graph},
+                          {"weights", manifest.weights},
+                          {"files", listed_files(manifest.files)},
+                          {"signature", to_json(manifest.signature)}},
+                         kFormat);
   } catch (const Json::exception& error) {
     fail("[model] expected names in UTF-8, got: {}", error.what());
   }
@@ -145,7 +108,7 @@ std::string format_model_manifest(const ModelManifest& manifest) {
 ModelManifest parse_model_manifest(const std::string& text, const std::string& name) {
   std::string reason;
   try {
-    return read_manifest(parse_limited(text));
+    return read_manifest(parse_sealed(text, kFormat));
   } catch (const Json::exception& error) {
     reason = error.what();
   } catch (const Error& error) {

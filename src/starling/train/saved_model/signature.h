@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/tensor/tensor.h"
+#include "starling/train/checkpoint/sealed_json.h"
 
 namespace starling {
 
@@ -31,18 +32,11 @@ struct ModelSignature {
   friend bool operator==(const ModelSignature&, const ModelSignature&) = default;
 };
 
-// A file of a saved model, so that damage is found before anything is made of it.
-struct ModelFile {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::string checksum;  // XXH3-128, hex
-};
-
 // model.json: what a saved model consists of.
 struct ModelManifest {
   std::string graph{};  // names of two of the files
   std::string weights{};
-  std::vector<ModelFile> files{};
+  std::vector<ListedFile> files{};
   ModelSignature signature{};
 };
 
