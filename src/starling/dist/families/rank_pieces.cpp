@@ -75,7 +75,10 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
   return make_plan([=](const Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("all_gather", *comm, a.rank, a.ranks);
-      comm->all_gather(launch.in[0], launch.out[0], pieces.counts, dtype, {.name = a.name.str()}).wait();
+      // From its place in the result, which the others can read, too: arguments of a program lie anywhere.
+      auto* own = static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size;
+      copy_bytes(own, launch.in[0], static_cast<std::size_t>(pieces.own) * size);
+      comm->all_gather(own, launch.out[0], pieces.counts, dtype, {.name = a.name.str()}).wait();
       return;
     }
     zero_bytes(launch.out[0], static_cast<std::size_t>(pieces.total) * size);
