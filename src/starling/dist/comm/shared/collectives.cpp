@@ -27,6 +27,19 @@ std::uint64_t digest_of(const Fingerprint& f) {
   return digest;
 }
 
+constexpr std::size_t kFetchedAhead = 1024;
+
+void fetch_to_write(const void* data, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 64) {
+    const auto* line = static_cast<const std::byte*>(data) + at;
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" ::"m"(*line));  // which the compiler knows of newer processors only
+#else
+    __builtin_prefetch(line, 1);
+#endif
+  }
+}
+
 }  // namespace
 
 Collectives::Collectives(SharedWorld& world, GroupBlock block, int rank, int size)
@@ -66,10 +79,11 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
   block_.flags(rank_).started.store(sequence, std::memory_order_relaxed);
   published_ = oldest_ - 1;
   block_.flags(rank_).finished.store(published_, std::memory_order_release);
-  arrival.sequence.store(sequence);
+  arrival.sequence.store(sequence, std::memory_order_release);  // see SharedWorld::sleep
   ring_others();
-  // Theirs is the last copy of the line that the next call writes.
-  block_.arrival(sequence + 1, rank_).warmed.store(1, std::memory_order_relaxed);
+  // The others have the last copies of the lines that the next call, if it is like this one, writes.
+  fetch_to_write(&block_.arrival(sequence + 1, rank_), 1);
+  if (op.source == BufferPlace::in_slot) fetch_to_write(block_.in_slot(sequence + 1, rank_), kFetchedAhead);
   op.counts.assign(call.counts.begin(), call.counts.end());
   op.call = call;
   op.call.counts = op.counts;

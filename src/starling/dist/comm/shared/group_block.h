@@ -33,7 +33,6 @@ struct alignas(64) Arrival {
   std::atomic<std::uint64_t> sequence{0};  // stored last
   std::uint64_t digest = 0;                // of what all ranks must agree on
   BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
-  std::atomic<std::uint16_t> warmed{0};  // written to fetch the line ahead of the next call; nobody reads it
   std::uint32_t shards = 0;
   std::array<std::byte, 40> tiny = {};
 };

@@ -125,14 +125,18 @@ class SharedWorld {
     return false;
   }
 
-  // Nothing is missed: whoever changes something after our last look sees that we are about to sleep, and rings.
+  // Nothing is missed: whoever changes something after our last look sees that we are about to sleep, and rings. Only
+  // arrivals are not ordered so strictly, as that would cost every call: one under way while we say that we sleep may
+  // be seen some tens of nanoseconds later, so we look for some microseconds.
   template <class Done>
   void sleep(Done done, CommClock::duration time) {
+    constexpr int kLooks = 64;
     RankRecord& own = record(rank_);
     own.sleepers.fetch_add(1);
     const std::uint32_t heard = own.bell.load();
-    bool idle = false;
-    {
+    bool idle = true;
+    for (int i = 0; i < kLooks && idle; ++i) {
+      if (i > 0) pause();
       std::scoped_lock lock(mutex_);
       idle = !step() && !done() && !broken();
     }
