@@ -8,18 +8,28 @@ namespace starling {
 namespace {
 
 // In a process of their own: what is prepared stays.
-TEST(LastWords, TellRankHostSignalAndStepFromASignalHandler) {
+TEST(LastWords, TellRankHostSignalAndStep) {
   EXPECT_EXIT(
       {
         prepare_last_words(2, "alpha");
+        prepare_last_words(2, "alpha");  // once more changes nothing
         note_last_step(37);
-        ::signal(SIGTERM, [](int signal) {
-          write_last_words(signal);
-          ::_exit(0);
-        });
         ::raise(SIGTERM);
       },
-      ::testing::ExitedWithCode(0), "^starling: rank 2 on alpha is ended by SIGTERM after step 37\n$");
+      ::testing::KilledBySignal(SIGTERM), "^starling: rank 2 on alpha is ended by SIGTERM after step 37\n$");
+}
+
+TEST(LastWords, LeaveTheHandlerThatWasThereItsWork) {
+  EXPECT_EXIT(
+      {
+        ::signal(SIGTERM, [](int signal) { ::signal(signal, SIG_DFL); });
+        prepare_last_words(2, "alpha");
+        note_last_step(37);
+        ::raise(SIGTERM);
+        (void)!::write(STDERR_FILENO, "saved\n", 6);
+        ::raise(SIGTERM);  // a second one kills, as the handler wished
+      },
+      ::testing::KilledBySignal(SIGTERM), "^starling: rank 2 on alpha is ended by SIGTERM after step 37\nsaved\n$");
 }
 
 TEST(LastWords, OfARankThatFailsAreWrittenOnce) {

@@ -8,7 +8,6 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/dist/launch/last_words.h"
 #include "starling/train/job_run.h"
 
 namespace starling::cli {
@@ -27,7 +26,6 @@ volatile std::sig_atomic_t stop_signal = 0;  // a signal handler can reach nothi
 // The first signal asks for a checkpoint and an end; a second one kills as usual.
 void on_stop(int signal) {
   stop_signal = signal;
-  write_last_words(signal);
   std::signal(signal, SIG_DFL);
 }
 

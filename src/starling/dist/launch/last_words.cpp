@@ -55,6 +55,27 @@ class Line {
   std::size_t size_ = 0;
 };
 
+struct sigaction before;  // what SIGTERM did
+
+void on_end(int signal) {
+  const int number = errno;
+  write_last_words(signal);
+  ::sigaction(signal, &before, nullptr);
+  ::raise(signal);  // comes when this returns
+  errno = number;
+}
+
+void watch_for_the_end() {
+  struct sigaction now {};
+  if (::sigaction(SIGTERM, nullptr, &now) != 0 || now.sa_handler == SIG_IGN || now.sa_handler == on_end) return;
+  before = now;
+  struct sigaction ours {};
+  ours.sa_handler = on_end;
+  ::sigemptyset(&ours.sa_mask);
+  ours.sa_flags = SA_RESTART;
+  ::sigaction(SIGTERM, &ours, nullptr);
+}
+
 }  // namespace
 
 void prepare_last_words(int rank, const std::string& host) {
@@ -62,6 +83,7 @@ void prepare_last_words(int rank, const std::string& host) {
   const std::size_t length = std::min(who.size(), words.who.size());
   std::copy_n(who.begin(), length, words.who.begin());
   words.length.store(length, std::memory_order_release);
+  watch_for_the_end();
 }
 
 void note_last_step(std::int64_t step) noexcept { words.step.store(step, std::memory_order_relaxed); }

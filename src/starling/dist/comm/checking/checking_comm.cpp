@@ -24,12 +24,12 @@ struct Checked {
   std::atomic<std::uint64_t> ended{0};  // one more than the number of the last whose end a wait has seen
 };
 
-// Why a call failed, without the call: what fail_call put behind it.
+// Why a call failed, without the calls: what fail_call put behind the innermost.
 std::string reason_of(const Error& error) {
   const std::string text = error.what();
   std::string line = text.substr(0, text.find('\n'));
   constexpr std::string_view kEpoch = ", epoch ";
-  if (const auto call = line.find(kEpoch); call != std::string::npos) {
+  if (const auto call = line.rfind(kEpoch); call != std::string::npos) {
     const auto reason = line.find(": ", call);
     if (reason != std::string::npos) line.erase(0, reason + 2);
   }
