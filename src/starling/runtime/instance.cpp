@@ -186,7 +186,7 @@ class Instance::BumpVersions {
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
   Comm* comm = options_.comm ? options_.comm : current_world().comm;
-  if (comm != comm_) comm_ = comm;  // a lane that is under way only reads it
+  if (comm != comm_) comm_ = comm;    // a lane that is under way only reads it
   const BumpVersions written(*this);  // also when a run fails half-way
   if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);
@@ -258,7 +258,7 @@ void Instance::run_late() {
         run_step(step, nullptr);
       }
       ++ended;
-      if (behind_ && ended >= last_earlier_) {
+      if (behind_ && (ended >= last_earlier_ || comm_lane_ended())) {
         catch_up(ended);
       } else if (!behind_) {
         done_[0].value.fetch_add(1, std::memory_order_release);
@@ -278,6 +278,11 @@ void Instance::run_late() {
   if (!failed_.load(std::memory_order_acquire)) return;
   broken_ = true;
   for (auto& lane : others_) lane->finish();  // throws what the lane threw
+}
+
+bool Instance::comm_lane_ended() const {
+  constexpr auto lane = static_cast<std::size_t>(Lane::comm);
+  return done_[lane].value.load(std::memory_order_acquire) >= static_cast<int>(steps_[lane].size());
 }
 
 void Instance::catch_up(int ended) {
