@@ -25,6 +25,8 @@ namespace passes {
 // As buckets, but what results wait for goes by itself, and gradients go in the order in which they will be used where
 // they queue up: one that is ready goes before another that the next forward pass needs later.
 Graph buckets_by_first_use(const Graph& graph, const PassContext& context);
+// As fused_optimizer, but only updates that wait for the same exchange are joined.
+Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext& context);
 // Turns the step. The graph as it was where no exchange can outlive it: results that need all gradients (their norm, a
 // verdict on them), no collectives, no lane for them, several compute lanes, other devices than the CPU.
 Graph next_forward(const Graph& graph, const PassContext& context);

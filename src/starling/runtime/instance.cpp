@@ -267,7 +267,7 @@ void Instance::run_late() {
         run_step(step, nullptr);
       }
       ++ended;
-      if (behind_ && ended >= last_earlier_) {
+      if (behind_ && (ended >= last_earlier_ || comm_lane_ended())) {
         catch_up(ended);
       } else if (!behind_) {
         done_[0].value.fetch_add(1, std::memory_order_release);
@@ -287,6 +287,11 @@ void Instance::run_late() {
   if (!failed_.load(std::memory_order_acquire)) return;
   broken_ = true;
   for (auto& lane : others_) lane->finish();  // throws what the lane threw
+}
+
+bool Instance::comm_lane_ended() const {
+  constexpr auto lane = static_cast<std::size_t>(Lane::comm);
+  return done_[lane].value.load(std::memory_order_acquire) >= static_cast<int>(steps_[lane].size());
 }
 
 void Instance::catch_up(int ended) {

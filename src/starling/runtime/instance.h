@@ -77,6 +77,7 @@ class Instance {
   void run_late();
   void begin_lanes(int ended);
   void catch_up(int ended);
+  bool comm_lane_ended() const;
   void end_behind();
   [[noreturn]] void fail_late();
   void run_part();

@@ -40,9 +40,9 @@ class AllReduceProgram final : public Program {
   }
   const Graph& graph() const override { return part_.graph(); }
   std::string explain() const override {
-    return fmt::format(
-               "all-reduce, rank {} of {}{}\n", comm_->rank(), comm_->size(),
-               part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "") +
+    return fmt::format("all-reduce, rank {} of {}{}{}\n", comm_->rank(), comm_->size(),
+                       part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "",
+                       part_.instance().has_late_updates() ? ", updates made by the next run" : "") +
            describe(part_.reports()) + part_.executable().explain();
   }
   std::vector<PassReport> reports() const override { return part_.reports(); }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "starling/graph/next_forward.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/registry.h"
@@ -118,20 +119,20 @@ bool independent(const Graph& graph, NodeId id, const Group& group) {
 }
 
 // The last bucket of reduced gradients that each node waits for, -1 for none: an update must not wait for more of them
-// than its own.
-std::vector<NodeId> last_buckets(const Graph& graph) {
+// than its own. Collectives of one tensor count where every one does.
+std::vector<NodeId> last_buckets(const Graph& graph, bool every_one) {
   std::vector<NodeId> last(graph.nodes().size(), -1);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     auto& own = last[static_cast<std::size_t>(id)];
     for (ValueId in : node.in) own = std::max(own, last[static_cast<std::size_t>(graph.value(in).node)]);
-    if (node.op->comm) own = id;
+    if (node.op->comm && (every_one || node.out.size() > 1)) own = id;
   }
   return last;
 }
 
-std::vector<Group> candidates(const Graph& graph) {
-  const std::vector<NodeId> buckets = last_buckets(graph);
+std::vector<Group> candidates(const Graph& graph, bool every_one) {
+  const std::vector<NodeId> buckets = last_buckets(graph, every_one);
   const auto bucket = [&](NodeId id) { return buckets[static_cast<std::size_t>(id)]; };
   std::vector<Group> groups;
   for (NodeId id : updates(graph)) {
@@ -152,8 +153,8 @@ std::vector<Group> candidates(const Graph& graph) {
   return groups;
 }
 
-std::vector<Group> update_groups(const Graph& graph) {
-  std::vector<Group> groups = candidates(graph);
+std::vector<Group> update_groups(const Graph& graph, bool every_one) {
+  std::vector<Group> groups = candidates(graph, every_one);
   for (Group& group : groups) {
     const NodeId last = group.back();
     std::erase_if(group, [&](NodeId id) { return !may_wait(graph, id, last); });
@@ -164,8 +165,8 @@ std::vector<Group> update_groups(const Graph& graph) {
 
 class Joiner {
  public:
-  explicit Joiner(const Graph& graph) : graph_(graph), rewriter_(graph), joined_(graph.nodes().size(), nullptr) {
-    groups_ = update_groups(graph);
+  Joiner(const Graph& graph, bool every_one) : graph_(graph), rewriter_(graph), joined_(graph.nodes().size(), nullptr) {
+    groups_ = update_groups(graph, every_one);
     for (const Group& group : groups_) {
       for (NodeId id : group) joined_[static_cast<std::size_t>(id)] = &group;
     }
@@ -241,6 +242,7 @@ class Joiner {
 
 }  // namespace
 
-Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph).run(); }
+Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph, false).run(); }
+Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext&) { return Joiner(graph, true).run(); }
 
 }  // namespace starling::passes

@@ -229,6 +229,7 @@ std::vector<Pass> make_passes() {
   std::vector<Pass> list = all_passes();
   for (Pass& pass : list) {
     if (pass.name == "buckets") pass.run = passes::buckets_by_first_use;
+    if (pass.name == "fused_optimizer") pass.run = passes::fused_optimizer_by_exchange;
   }
   list.push_back({"next_forward", "leave updates to the next run, so that exchanges go on while it runs forward",
                   passes::next_forward});
