@@ -46,6 +46,7 @@ class Checkpoints final : public Callback {
   void save(Run& run);
   void tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
   void save_best(Run& run);
+  void tell_best(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
   bool due(Run& run);
   std::optional<Checkpoint> newest(Run& run);
@@ -54,6 +55,7 @@ class Checkpoints final : public Callback {
   std::filesystem::path folder_;
   std::optional<CheckpointFolder> checkpoints_;
   std::unique_ptr<BackgroundSaver> saver_;
+  std::unique_ptr<BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
   std::int64_t tried_step_ = -1;  // to save; it may have failed
