@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -29,6 +30,31 @@ class CliTrain : public ::testing::Test {
     return "'" + file.string() + "'";
   }
   std::filesystem::path run_folder() const { return folder_.path() / "run"; }
+
+  struct Ended {
+    int status = 0;
+    std::string err;
+  };
+  // Trains the job that was written until a name appears in the run's folder, calls `then` and sends the signal.
+  Ended train_until(const std::string& name, int signal, const std::function<void()>& then = {}) const {
+    const std::string program = testing::program_path().string();
+    const std::string job = (folder_.path() / "job.yaml").string();
+    const std::string err = (folder_.path() / "err").string();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (std::freopen(err.c_str(), "w", stderr) != nullptr)
+        ::execl(program.c_str(), "starling", "train", job.c_str(), "--progress", "off", static_cast<char*>(nullptr));
+      ::_exit(99);
+    }
+    for (int i = 0; i < 600 && !std::filesystem::exists(run_folder() / name); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (then) then();
+    ::kill(child, signal);
+    Ended ended;
+    EXPECT_EQ(::waitpid(child, &ended.status, 0), child);
+    ended.err = testing::file_text(err);
+    return ended;
+  }
 
   testing::TestFolder folder_{"cli-train"};
 };
@@ -60,25 +86,49 @@ TEST_F(CliTrain, FailsInOneLineWhenTheDataIsNotThere) {
 
 TEST_F(CliTrain, SavesAndEndsWith130WhenInterrupted) {
   write_job("epochs: 100000");
-  const std::string program = testing::program_path().string();
-  const std::string job = (folder_.path() / "job.yaml").string();
-  const std::string err = (folder_.path() / "err").string();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (std::freopen(err.c_str(), "w", stderr) != nullptr)
-      ::execl(program.c_str(), "starling", "train", job.c_str(), "--progress", "off", static_cast<char*>(nullptr));
-    ::_exit(99);
-  }
-  for (int i = 0; i < 600 && !std::filesystem::exists(run_folder() / "checkpoints"); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ::kill(child, SIGTERM);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_NE(testing::file_text(err).find("interrupted at step"), std::string::npos) << testing::file_text(err);
+  const auto ended = train_until("checkpoints", SIGTERM);
+  EXPECT_TRUE(WIFEXITED(ended.status));
+  EXPECT_EQ(WEXITSTATUS(ended.status), 130);
+  EXPECT_NE(ended.err.find("interrupted at step"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("the same command goes on"), std::string::npos) << ended.err;
   const auto steps = nlohmann::json::parse(testing::file_text(run_folder() / "summary.json")).at("steps").get<int>();
   EXPECT_TRUE(std::filesystem::exists(run_folder() / "checkpoints" / fmt::format("step-{:08}", steps)));
+}
+
+TEST_F(CliTrain, SaysHowARunThatStartedOverGoesOn) {
+  write_job("epochs: 100000, resume: none");
+  const auto ended = train_until("checkpoints", SIGINT);
+  EXPECT_NE(ended.err.find("with --resume auto goes on"), std::string::npos) << ended.err;
+}
+
+TEST_F(CliTrain, OneRunAtATimeUsesAFolder) {
+  const std::string job = write_job("epochs: 100000");
+  testing::Ran second;
+  train_until("job.yaml", SIGKILL, [&] { second = run_starling("train " + job + " --progress off"); });
+  EXPECT_EQ(second.code, 1);
+  EXPECT_NE(second.err.find("no other run"), std::string::npos) << second.err;
+  const auto after = run_starling("train " + job + " --progress off --resume none --set train.epochs=1");
+  EXPECT_EQ(after.code, 0) << after.err;
+}
+
+TEST_F(CliTrain, AFullDiskIsToldAndTrainedOn) {
+  const std::string disk = (folder_.path() / "disk").string();
+  std::filesystem::create_directories(disk);
+  // In a name space of its own, which needs no rights where the machine allows it at all.
+  const std::string alone =
+      "unshare --user --map-root-user --mount sh -c \"mount -t tmpfs -o size=1100k tmpfs '" + disk + "'";
+  if (std::system((alone + "\" 2>/dev/null").c_str()) != 0)
+    GTEST_SKIP() << "this user may not make a small disk of its own (unshare, mount)";
+  const std::string err = (folder_.path() / "err").string();
+  const std::string train = " && '" + testing::program_path().string() + "' train " + write_job("epochs: 4") +
+                            " --progress plain --set train.folder='" + disk + "/run'\" >/dev/null 2>'" + err + "'";
+  const int status = std::system((alone + train).c_str());
+  const std::string told = testing::file_text(err);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1) << "the trained weights are nowhere\n" << told;
+  EXPECT_NE(told.find("warning: no checkpoint of step"), std::string::npos) << told;
+  EXPECT_NE(told.find("No space left on device"), std::string::npos) << told;
+  EXPECT_NE(told.find("epoch 4/4"), std::string::npos) << "it was trained to the end\n" << told;
 }
 
 }  // namespace

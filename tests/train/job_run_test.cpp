@@ -11,6 +11,7 @@
 
 #include "starling/base/error.h"
 #include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/interrupt.h"
 #include "starling/train/prepared_job.h"
 #include "starling/train/saved_model/saved_model.h"
 #include "train/tiny_fashion.h"
@@ -166,6 +167,27 @@ TEST_F(JobRunTest, GoesOnWhenACheckpointCannotBeSaved) {
   EXPECT_EQ(result.summary.steps, 14);
   EXPECT_FALSE(result.saved);
   EXPECT_NE(told.str().find("training goes on"), std::string::npos) << told.str();
+}
+
+TEST_F(JobRunTest, StoppedWhilePretrainingItSavesNothingAndBeginsAnew) {
+  const Job job = this->job("pretrained", {"model={name: sae_small}", "pretrain={name: rbm, epochs: 2}"});
+  std::int64_t asked = 0;
+  TrainOptions options = quiet();
+  options.stop = [&asked] { return ++asked > 2; };
+  EXPECT_THROW(train(job, options), Interrupted);
+  EXPECT_EQ(asked, 3) << "asked after every epoch of a layer";
+  EXPECT_FALSE(fs::exists(job.train.folder / "checkpoints"));
+  EXPECT_EQ(run(job).summary.steps, 14);
+}
+
+TEST_F(JobRunTest, MetricsOfAveragesNeedOne) {
+  for (const char* set : {"train.average=null", "train.average={decay: 0}"}) {
+    const Job job = this->job("averaged", {"train.best=ema_accuracy", set});
+    EXPECT_THROW(run(job), Error) << set;
+  }
+  const Job job = this->job("averaged", {"train.best=ema_accuracy", "train.average={decay: 0.5, from_step: 10}",
+                                         "train.early_stop={metric: ema_loss}"});
+  EXPECT_TRUE(run(job).summary.metrics.contains("ema_test_accuracy"));
 }
 
 TEST_F(JobRunTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {

@@ -107,6 +107,7 @@ TEST(Job, RefusesWhatIsOutOfRange) {
   EXPECT_NE(error_of(kSmall + "distribute: {workers: 4, deterministic: true, shards: 3}\n").find("shards"),
             std::string::npos);
   EXPECT_NE(error_of(kSmall + "data: {batch: 2}\ndistribute: {workers: 3}\n").find("workers"), std::string::npos);
+  EXPECT_NE(error_of("model: {name: mlp}\ntrain: {folder: x, average: {decay: 1}}\n").find("decay"), std::string::npos);
   EXPECT_NE(error_of("model: {name: mlp}\n").find("'train'"), std::string::npos);
   EXPECT_NE(error_of("model: {name: mlp}\ntrain: {folder: ''}\n").find("folder for the run"), std::string::npos);
 }

@@ -92,6 +92,24 @@ TEST(Metrics, AccuracyAndTopKCountLabelsAmongTheLargest) {
   }
 }
 
+TEST(Metrics, NothingThatIsNoNumberIsAHit) {
+  const float nan = std::nanf("");
+  const auto share = [&](const std::string& yaml, const std::vector<float>& logits, std::int64_t label) {
+    const std::vector<Sample> one{{logits, label}};
+    const auto judge = metric(yaml);
+    judge->add(judged(one));
+    return judge->value();
+  };
+  for (const char* yaml : {"{name: accuracy}", "{name: top_k, k: 1}", "{name: word_accuracy}"}) {
+    EXPECT_EQ(share(yaml, {nan, nan, nan}, 0), 0) << yaml;
+    EXPECT_EQ(share(yaml, {nan, 1, 2}, 0), 0) << yaml;
+    EXPECT_EQ(share(yaml, {nan, 1, 2}, 2), 0) << yaml << ": what cannot be told may be larger";
+    EXPECT_EQ(share(yaml, {0, 1, 2}, 2), 1) << yaml;
+  }
+  EXPECT_EQ(share("{name: top_k, k: 2}", {nan, 1, 2}, 2), 1);
+  EXPECT_EQ(share("{name: top_k, k: 2}", {nan, 1, 2}, 0), 0);
+}
+
 TEST(Metrics, PrecisionRecallAndF1ByDefinition) {
   const auto all = samples(300, 5, 0.05);
   double macro[3] = {0, 0, 0}, tp = 0, fp = 0, fn = 0;

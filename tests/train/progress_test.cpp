@@ -78,6 +78,17 @@ TEST_F(ProgressTest, MeasuresOnlyWhatThisRunDid) {
   EXPECT_NE(out_.str().find(" 1000 samples/s"), std::string::npos) << out_.str();
 }
 
+TEST_F(ProgressTest, SpeedsLeaveOutTheTimeOfEvaluations) {
+  auto progress = make(ProgressMode::plain);
+  run(progress, 6);
+  time_ += 100;
+  progress.leave_out(100);
+  run(progress, 6);
+  progress.finish(state());
+  std::istringstream lines(out_.str());
+  for (std::string line; std::getline(lines, line);) EXPECT_NE(line.find(" 1000 samples/s"), std::string::npos) << line;
+}
+
 TEST_F(ProgressTest, IsSilentWhenOff) {
   auto progress = make(ProgressMode::off);
   run(progress, 10);

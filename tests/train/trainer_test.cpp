@@ -131,7 +131,7 @@ TEST(Trainer, FollowsItsSchedule) {
   ASSERT_EQ(rates.size(), 8U);
   for (std::size_t i = 0; i < rates.size(); ++i)
     EXPECT_DOUBLE_EQ(rates[i], 0.5 * std::pow(0.5, static_cast<double>(i)));
-  EXPECT_NEAR(optimizer.lr(), rates.back(), 1e-9);
+  EXPECT_NEAR(optimizer.lr(), 0.5, 1e-9) << "another fit begins with the rate of its own";
   ASSERT_EQ(schedule->observed.size(), 2U);
   EXPECT_EQ(schedule->observed.back(), result.summary.metrics.at("loss"));
 }

@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "starling/base/file.h"
 #include "starling/base/nearest.h"
 #include "starling/cli/commands.h"
+#include "starling/train/interrupt.h"
 
 namespace starling {
 void register_commands(cli::Commands& into);  // generated
@@ -23,6 +27,13 @@ int complain(std::string message, int code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   fmt::print(stderr, "starling: {}\n", message);
   return code;
+}
+
+// What was printed may still be on its way, to a disk that is full.
+bool wrote_everything() {
+  errno = 0;
+  std::cout.flush();
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
 }
 
 // A first word that is no command deserves a better answer than "a subcommand is required".
@@ -55,9 +66,12 @@ int run(int argc, char** argv) {
     return complain(std::string(e.what()) + " (see starling --help)", kUsage);
   }
   try {
-    return commands.run();
+    const int code = commands.run();
+    return wrote_everything() ? code : complain("expected to write to standard output, got: " + errno_text(), kFailure);
   } catch (const UsageError& e) {
     return complain(e.what(), kUsage);
+  } catch (const Interrupted& e) {
+    return complain(e.what(), kInterrupted);
   } catch (const std::exception& e) {
     return complain(e.what(), kFailure);
   }

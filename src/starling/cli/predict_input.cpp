@@ -61,7 +61,7 @@ std::vector<TransformStep> steps_for(const TensorType& sample, const ModelSignat
   const Shape& wanted = signature.inputs[0].sample;
   const bool picture = sample.shape.rank() == 3 && wanted.rank() == 3;
   if (picture && !resizes(list) && (sample.shape[1] != wanted[1] || sample.shape[2] != wanted[2]))
-    list.insert(list.begin(), {{"name", "resize"}, {"size", {wanted[1], wanted[2]}}});
+    list.insert(list.begin(), nlohmann::json::object({{"name", "resize"}, {"size", {wanted[1], wanted[2]}}}));
   std::vector<TransformStep> steps;
   for (const auto& chosen : read_transforms(ConfigNode::parse(list.dump(), "model.json")))
     steps.push_back(chosen.make());

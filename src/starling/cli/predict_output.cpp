@@ -106,15 +106,16 @@ std::string to_csv(const Predictions& p, const ModelSignature& signature) {
   return out;
 }
 
-void check_output_name(const std::string& file) {
+void check_output_name(const std::string& file, const std::vector<std::string>& extensions) {
   const std::string extension = std::filesystem::path(file).extension().string();
-  if (extension != ".npy" && extension != ".csv" && extension != ".json")
-    throw UsageError(fmt::format("[predict] expected -o with a name that ends with .npy, .csv or .json, got {}", file));
+  if (std::find(extensions.begin(), extensions.end(), extension) != extensions.end()) return;
+  throw UsageError(
+      fmt::format("[predict] expected -o with a name that ends with {}, got {}", fmt::join(extensions, " or "), file));
 }
 
 void write_predictions(const std::string& file, const Predictions& p, const ModelSignature& signature,
                        std::int64_t top) {
-  check_output_name(file);
+  check_output_name(file, array_extensions());
   const std::string extension = std::filesystem::path(file).extension().string();
   if (extension == ".npy") {
     write_npy(file, p.values).value();

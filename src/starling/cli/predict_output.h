@@ -26,6 +26,9 @@ std::string to_csv(const Predictions& predictions, const ModelSignature& signatu
 // By the ending of the name: .npy, .csv or .json; refuses others.
 void write_predictions(const std::string& file, const Predictions& predictions, const ModelSignature& signature,
                        std::int64_t top);
-void check_output_name(const std::string& file);
+// Throws a UsageError unless the name ends with one of these.
+void check_output_name(const std::string& file, const std::vector<std::string>& extensions);
+inline std::vector<std::string> array_extensions() { return {".npy", ".csv", ".json"}; }
+inline std::vector<std::string> text_extensions() { return {".txt", ".json"}; }
 
 }  // namespace starling::cli

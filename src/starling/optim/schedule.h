@@ -20,6 +20,8 @@ class Schedule {
   virtual ~Schedule() = default;
   virtual double factor(const ScheduleMoment& moment) const = 0;
 
+  // Before the run: whether a larger value of the metric that is observed is the better one. Not told: a smaller one.
+  virtual void prefer([[maybe_unused]] bool higher) {}
   // After each evaluation; schedules that wait for a plateau listen.
   virtual void observe([[maybe_unused]] double metric) {}
   // What a checkpoint needs beside the step: of those that listen.

@@ -19,6 +19,7 @@ class Warmup final : public Schedule {
     const double done = std::min(static_cast<double>(moment.step) / static_cast<double>(options_.steps), 1.0);
     return then_->factor(behind) * (options_.start + (1 - options_.start) * done);
   }
+  void prefer(bool higher) override { then_->prefer(higher); }
   void observe(double metric) override { then_->observe(metric); }
   nlohmann::json state() const override { return then_->state(); }
   void restore(const nlohmann::json& state) override { then_->restore(state); }

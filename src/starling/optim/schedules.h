@@ -101,9 +101,9 @@ struct OneCycleOptions {
 };
 // factor · rate whenever the metric of evaluations has not become better by the threshold for `patience` of them.
 struct PlateauOptions {
-  enum class Mode { min, max };
+  enum class Mode { automatic, min, max };  // automatic: as the metric says
   enum class Threshold { relative, absolute };
-  Mode mode = Mode::min;
+  Mode mode = Mode::automatic;
   double factor = 0.1;
   std::int64_t patience = 10;
   double threshold = 1e-4;

@@ -1,5 +1,6 @@
 #include "starling/train/callback.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -35,6 +36,12 @@ class OwnCallback final : public Callback {
 };
 
 }  // namespace
+
+bool RunPlan::made_by_callbacks(const std::string& metric) const {
+  const auto ends = [&](const PlannedMetric& one) { return metric.ends_with("_" + one.name); };
+  const auto is = [&](const PlannedMetric& one) { return metric == one.name; };
+  return std::any_of(metrics.begin(), metrics.end(), ends) && std::none_of(metrics.begin(), metrics.end(), is);
+}
 
 bool RunPlan::higher_is_better(const std::string& metric) const {
   for (const auto& one : metrics) {

@@ -68,6 +68,8 @@ struct RunPlan {
   std::vector<PlannedMetric> metrics{};  // of evaluations, in their order
   // Of a metric, or of one that a callback made of it: ema_accuracy is like accuracy.
   bool higher_is_better(const std::string& metric) const;
+  // One that callbacks make of a metric of the evaluation, so that it may come later than the others: ema_accuracy.
+  bool made_by_callbacks(const std::string& metric) const;
 };
 
 class RankLink;
@@ -87,6 +89,7 @@ class Run {
   virtual const Evaluation& evaluation() const = 0;  // the last one, with what callbacks reported
   virtual CompiledFunction& program() = 0;           // of the normal step: its graph, its profiler
 
+  virtual bool interrupted() const = 0;          // asked to leave before its end: it may go on another time
   virtual void stop(std::string reason) = 0;     // end after this step, as if the run had been this long
   virtual void note(std::string_view text) = 0;  // a line for the user beside the progress line
   virtual Evaluation evaluate() = 0;             // of the test data with the weights as they are now

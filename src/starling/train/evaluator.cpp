@@ -9,23 +9,11 @@
 #include "starling/ops/apply.h"
 #include "starling/ops/creation.h"
 #include "starling/train/autocast.h"
+#include "starling/train/eval_mode.h"
 #include "starling/train/ranks/link.h"
 
 namespace starling {
 namespace {
-
-// Eval mode while it lives.
-class EvalMode {
- public:
-  explicit EvalMode(nn::Module& net) : net_(net), before_(net.training()) { net.eval(); }
-  ~EvalMode() { net_.train(before_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  nn::Module& net_;
-  bool before_;
-};
 
 Tensor as_f32(const Tensor& tensor) { return is_half(tensor.dtype()) ? cast(tensor, DType::f32) : tensor; }
 
@@ -118,11 +106,17 @@ void Evaluator::reset_metrics() const {
 }
 
 Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names) {
+  return *evaluate_unless({}, data, class_names);
+}
+
+std::optional<Evaluation> Evaluator::evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
+                                                     const std::vector<std::string>& class_names) {
   const EvalMode eval(net_);
   reset_metrics();
   std::int64_t samples = 0;
   Loader& loader = *loader_of(data);
   while (const Batch* batch = loader.next()) {
+    if (stop && stop()) return std::nullopt;
     const Judged one = judged(*batch);
     for (const auto& [name, metric] : options_.metrics) metric->add(one);
     samples += batch->size;

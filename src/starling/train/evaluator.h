@@ -39,6 +39,9 @@ class Evaluator {
   Evaluator(nn::Module& net, ObjectivePtr objective, EvaluatorOptions options);
 
   Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names = {});
+  // The same, asking between batches whether to leave; nothing then.
+  std::optional<Evaluation> evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
+                                            const std::vector<std::string>& class_names);
   // The same for all ranks of a run. Where their weights are `equal`, each judges some of the batches, and all come to
   // the result of one; otherwise, and where data or metrics cannot be shared out, rank 0 judges for all. Tables are on
   // rank 0.

@@ -82,7 +82,12 @@ void FitRun::each(void (Callback::*event)(Run&)) {
 // The steps count from 0, wherever the generator stood.
 void FitRun::begin() {
   began_ = steady_seconds();
+  if (!plan_.folder.empty() && plan_.rank == 0) lock_.emplace(plan_.folder);
   manual_seed(parts_.options.seed);
+  if (const auto& schedule = parts_.options.schedule) {
+    fresh_schedule_ = schedule->state();
+    if (!watched().empty()) schedule->prefer(plan_.higher_is_better(watched()));
+  }
   state_.base_lr = rate_ = parts_.optimizer.lr();
   parts_.net.train();
   each(&Callback::attach);
@@ -104,6 +109,21 @@ bool FitRun::finished() const {
          (parts_.options.steps > 0 && state_.step >= parts_.options.steps) || !ended_by_.empty();
 }
 
+// The metric that schedules observe; empty: there is none.
+const std::string& FitRun::watched() const {
+  static const std::string none;
+  if (!parts_.options.watch.empty()) return parts_.options.watch;
+  return plan_.metrics.empty() ? none : plan_.metrics.front().name;
+}
+
+// Another fit with the same optimizer begins where this one did, not with the last rate of its schedule.
+void FitRun::rewind() {
+  const auto& schedule = parts_.options.schedule;
+  if (!schedule || fresh_schedule_.is_null()) return;
+  parts_.optimizer.set_lr(state_.base_lr);
+  schedule->restore(fresh_schedule_);
+}
+
 bool FitRun::stopping() {
   // Ranks leave together: they ask when they tell each other.
   if (!parts_.link) interrupted_ = interrupted_ || (parts_.options.stop && parts_.options.stop());
@@ -115,8 +135,19 @@ void FitRun::stop(std::string reason) {
   if (ended.empty()) ended = reason.empty() ? "a callback" : std::move(reason);
 }
 
-// A rank that fails takes the others with it: they would wait for it in vain.
 FitResult FitRun::run() {
+  try {
+    FitResult result = run_with_ranks();
+    rewind();
+    return result;
+  } catch (...) {
+    rewind();
+    throw;
+  }
+}
+
+// A rank that fails takes the others with it: they would wait for it in vain.
+FitResult FitRun::run_with_ranks() {
   if (!parts_.link) return run_all();
   const auto tell = [&](std::string_view why) {
     if (parts_.options.failed) parts_.options.failed(why);
@@ -138,16 +169,16 @@ double FitRun::clock() const { return parts_.link ? clock_ : steady_seconds(); }
 FitResult FitRun::run_all() {
   allocator(kCpu).reset_peak();
   begin();
+  pay_owed();
   while (!finished() && !stopping()) run_epoch();
   const bool moved = settle();
   const bool within_epoch = state_.position.sample != 0;
-  if (interrupted_) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
-  if (!interrupted_ && within_epoch) progress_.finish(progress_state(state_.position));
+  if (interrupted_ || within_epoch) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
   each(&Callback::end);
-  FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
   each(&Callback::finished);
+  FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
   if (!plan_.folder.empty() && plan_.rank == 0) {
     if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
   }
@@ -281,7 +312,9 @@ void FitRun::judge(const std::string& what) {
 void FitRun::add_loss(double loss, double weight) {
   state_.epoch_loss += loss * weight;
   state_.epoch_weight += weight;
-  shown_loss_ = loss_shown_ ? kLossMemory * shown_loss_ + (1 - kLossMemory) * loss : loss;
+  const double before = kLossMemory * shown_weight_;
+  shown_weight_ = before + (1 - kLossMemory);
+  shown_loss_ = (before * shown_loss_ + (1 - kLossMemory) * loss) / shown_weight_;
   last_loss_ = loss;
   loss_shown_ = true;
 }
@@ -296,7 +329,7 @@ void FitRun::after_step() {
   progress_.update(progress_state(state_.position));
   each(&Callback::step);
   const std::int64_t every = parts_.options.evaluate_every;
-  if (every > 0 && state_.step % every == 0) evaluate_now();
+  if (every > 0 && state_.step % every == 0 && !evaluate_now()) return;
   agree(false);
   // Where the epoch is over, the state belongs to its end, which comes now.
   if (!epoch_over_) each(&Callback::settled);
@@ -304,24 +337,48 @@ void FitRun::after_step() {
 
 void FitRun::end_epoch(DataPosition ended) {
   agree(true);  // the losses that are still on their way are of this epoch
-  if (state_.evaluated_step != state_.step) evaluate_now();
+  if (state_.evaluated_step != state_.step && !evaluate_now()) {
+    state_.owed = Owed::epoch;
+    return;
+  }
+  state_.owed = Owed::nothing;
   progress_.finish(progress_state(ended));
   each(&Callback::epoch);
   agree(true);
   each(&Callback::settled);
 }
 
-void FitRun::evaluate_now() {
-  state_.evaluated_step = state_.step;
+// What the run was left in the middle of.
+void FitRun::pay_owed() {
+  if (state_.owed == Owed::nothing) return;
+  if (state_.owed == Owed::epoch) return end_epoch({state_.position.epoch - 1, plan_.samples_per_epoch});
+  if (evaluate_now()) each(&Callback::settled);
+}
+
+// False where someone asked for a stop meanwhile: it is owed then, and made when the run goes on.
+bool FitRun::evaluate_now() {
   if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
-  evaluation_ = evaluate();
+  const double since = progress_.now();
+  auto found = evaluate_unless_stopped();
+  state_.owed = found ? Owed::nothing : Owed::evaluation;
+  if (!found) return false;
+  state_.evaluated_step = state_.step;
+  evaluation_ = std::move(*found);
   state_.metrics = evaluation_.metrics;
-  if (evaluation_.samples == 0) return;
-  each(&Callback::evaluated);
-  const std::string& watched = parts_.options.watch;
-  const auto& metrics = parts_.evaluator.metrics();
-  const auto found = state_.metrics.find(watched.empty() && !metrics.empty() ? metrics.front().name : watched);
-  if (parts_.options.schedule && found != state_.metrics.end()) parts_.options.schedule->observe(found->second);
+  if (evaluation_.samples > 0) {
+    each(&Callback::evaluated);
+    const auto metric = state_.metrics.find(watched());
+    if (parts_.options.schedule && metric != state_.metrics.end()) parts_.options.schedule->observe(metric->second);
+  }
+  progress_.leave_out(progress_.now() - since);
+  return true;
+}
+
+// Ranks go through it together and are not asked.
+std::optional<Evaluation> FitRun::evaluate_unless_stopped() {
+  if (parts_.link || test_.empty()) return evaluate();
+  parts_.programs.finish_updates();
+  return parts_.evaluator.evaluate_unless([this] { return stopping(); }, test_, plan_.class_names);
 }
 
 Evaluation FitRun::evaluate() {
@@ -347,6 +404,16 @@ void FitRun::explain_once() {
   *parts_.options.explain << step.graph() << step.explain() << std::flush;
 }
 
+// By the steps of the run where they end it before the epochs do; -1: the epochs tell.
+std::int64_t FitRun::samples_left(DataPosition position) const {
+  if (parts_.options.steps == 0) return -1;
+  const std::int64_t left =
+      std::max<std::int64_t>(0, parts_.options.steps - state_.step) * parts_.options.batch * parts_.options.accumulate;
+  if (plan_.samples_per_epoch == 0) return left;
+  const std::int64_t of_epochs = (parts_.options.epochs - position.epoch) * plan_.samples_per_epoch - position.sample;
+  return std::clamp<std::int64_t>(of_epochs, 0, left);
+}
+
 ProgressState FitRun::progress_state(DataPosition position) {
   shown_metrics_.clear();
   for (const auto& [name, value] : state_.metrics) shown_metrics_.push_back({name, value});
@@ -355,6 +422,7 @@ ProgressState FitRun::progress_state(DataPosition position) {
           .sample = position.sample,
           .samples = plan_.samples_per_epoch,
           .step = state_.step,
+          .left = samples_left(position),
           .loss = shown_loss_,
           .lr = rate_,
           .metrics = shown_metrics_};
@@ -391,15 +459,15 @@ void FitRun::restore(const Checkpoint& checkpoint) {
     check_identity(parts_.options.identity, checkpoint.extra);
     state_ = run_state(checkpoint.extra.at("run"));
     if (parts_.options.schedule) parts_.options.schedule->restore(checkpoint.extra.at("schedule"));
+    for (const auto& text : restore_run(checkpoint, run_parts())) note(text);
+    evaluation_.metrics = state_.metrics;
+    const std::string told = feed_.restore(checkpoint.extra.value("data", nlohmann::json()), state_.position);
+    state_.position = feed_.position();
+    if (!told.empty()) note(told);
+    if (parts_.link) keep_ranks(checkpoint);
   } catch (const nlohmann::json::exception& e) {
     fail("[train] expected the state of a run in the checkpoint of step {}, got: {}", checkpoint.step, e.what());
   }
-  for (const auto& text : restore_run(checkpoint, run_parts())) note(text);
-  evaluation_.metrics = state_.metrics;
-  const std::string told = feed_.restore(checkpoint.extra.value("data", nlohmann::json()), state_.position);
-  state_.position = feed_.position();
-  if (!told.empty()) note(told);
-  if (parts_.link) keep_ranks(checkpoint);
 }
 
 RunParts FitRun::run_parts() const {

@@ -9,6 +9,7 @@
 #include "starling/train/ranks/feed.h"
 #include "starling/train/ranks/link.h"
 #include "starling/train/run_checkpoint.h"
+#include "starling/train/run_lock.h"
 #include "starling/train/step_programs.h"
 #include "starling/train/trainer.h"
 
@@ -45,6 +46,7 @@ class FitRun final : public Run {
   const StepReport& last() const override { return report_; }
   const Evaluation& evaluation() const override { return evaluation_; }
   CompiledFunction& program() override { return parts_.programs.main_program(); }
+  bool interrupted() const override { return interrupted_; }
   void stop(std::string reason) override;
   void note(std::string_view text) override {
     if (plan_.rank == 0) progress_.note(text);
@@ -63,7 +65,10 @@ class FitRun final : public Run {
 
  private:
   FitResult run_all();
+  FitResult run_with_ranks();
   void begin();
+  void rewind();
+  const std::string& watched() const;
   void begin_ranks();
   void restore_rank();
   RankStrategy& strategy() const { return parts_.link->strategy(); }
@@ -92,10 +97,13 @@ class FitRun final : public Run {
   void judge(const std::string& what);
   void after_step();
   void end_epoch(DataPosition ended);
-  void evaluate_now();
+  void pay_owed();
+  bool evaluate_now();
+  std::optional<Evaluation> evaluate_unless_stopped();
   void explain_once();
   void each(void (Callback::*event)(Run&));
   void before_callbacks();
+  std::int64_t samples_left(DataPosition position) const;
   ProgressState progress_state(DataPosition position);
   Summary summary() const;
   RunParts run_parts() const;
@@ -110,13 +118,16 @@ class FitRun final : public Run {
   Evaluation evaluation_;
   std::vector<ProgressMetric> shown_metrics_;
   std::int64_t first_step_ = 0;
-  double shown_loss_ = 0;
+  double shown_loss_ = 0;  // a moving mean, of which so much weight has come together
+  double shown_weight_ = 0;
   double last_loss_ = 0;
   bool loss_shown_ = false;
   int skipped_in_a_row_ = 0;  // because of gradients that were not finite
   double rate_ = 0;           // the learning rate now
   bool epoch_over_ = false;   // the loader has said so
   bool explained_ = false;
+  nlohmann::json fresh_schedule_{};  // its state before this run
+  std::optional<RunLock> lock_;      // of the run's folder, on the rank that writes
   bool resuming_ = false;
   bool all_read_through_run_ = false;  // the callbacks
   bool interrupted_ = false;

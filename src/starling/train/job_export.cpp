@@ -1,6 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/ops/apply.h"
+#include "starling/train/eval_mode.h"
 #include "starling/train/prepared_job.h"
 #include "starling/train/saved_model/saved_model.h"
 
@@ -35,19 +36,6 @@ nlohmann::json transforms_json(const DataJob& job) {
   }
   return list;
 }
-
-// Back to training however this ends.
-class EvalMode {
- public:
-  explicit EvalMode(nn::Module& net) : net_(net), was_(net.training()) { net_.eval(); }
-  ~EvalMode() { net_.train(was_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  nn::Module& net_;
-  bool was_;
-};
 
 }  // namespace
 

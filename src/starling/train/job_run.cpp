@@ -8,6 +8,7 @@
 #include "starling/ops/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/interrupt.h"
 #include "starling/train/job_ranks.h"
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/prepared_job.h"
@@ -99,7 +100,7 @@ class JobFile final : public Callback, public ReadsThroughRun {
 // Trains the hidden layers before the first step; a run that goes on has that behind it.
 class Pretrain final : public Callback, public ReadsThroughRun {
  public:
-  explicit Pretrain(const PreparedJob& prepared) : prepared_(prepared) {}
+  Pretrain(const PreparedJob& prepared, std::function<bool()> stop) : prepared_(prepared), stop_(std::move(stop)) {}
   std::string name() const override { return "pretrain"; }
   void begin(Run& run) override {
     if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // the others get rank 0's weights
@@ -108,6 +109,8 @@ class Pretrain final : public Callback, public ReadsThroughRun {
     const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
     prepared_.job.pretrain.kind->make()(
         run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
+          if (stop_ && stop_())
+            throw Interrupted("[train] interrupted while pre-training: there is nothing to save yet");
           run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
         });
     manual_seed(run.plan().seed);  // the noise of training does not depend on how much pre-training drew
@@ -119,6 +122,7 @@ class Pretrain final : public Callback, public ReadsThroughRun {
 
  private:
   const PreparedJob& prepared_;
+  std::function<bool()> stop_;  // asked after every epoch of a layer
   bool done_ = false;
 };
 
@@ -137,7 +141,7 @@ MonitorContext monitor_context(const Job& job) {
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
   const TrainJob& job = prepared.job.train;
   trainer.add(std::make_shared<JobFile>(prepared.job));
-  if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared));
+  if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared, options.stop));
   if (job.average) {
     trainer.add(average_weights({.decay = job.average->decay,
                                  .from_step = job.average->from_step,

@@ -13,7 +13,9 @@ namespace starling {
 
 struct TrainOptions {
   ProgressOptions progress{};
-  std::function<bool()> stop{};     // asked after every step; true: save and return. Null: never
+  // Asked after every step, by one worker also within evaluations; true: save and return. Null: never. While
+  // pre-training, which leaves nothing to save, true throws Interrupted.
+  std::function<bool()> stop{};
   std::filesystem::path trace{};    // write a Chrome trace of some steps there; empty: none
   std::ostream* explain = nullptr;  // gets the compiled step's graph and explain() once it is built
   ProcessFlags processes{};         // where this process stands among those of the run

@@ -34,7 +34,7 @@ Settings EarlyStopJob::settings() {
 Settings AverageJob::settings() {
   using J = AverageJob;
   return {setting("decay", &J::decay, "of the moving average of the weights; 0: the plain mean (SWA)",
-                  {.min = 0, .max = 1}),
+                  {.min = 0, .max = 0.9999999}),
           setting("from_step", &J::from_step, "nothing is taken before", {.min = 0, .max = kMany}),
           setting("every", &J::every, "steps between two that are taken", {.min = 1, .max = kMany}),
           setting("keep", &J::keep, "the run ends with the averaged weights")};

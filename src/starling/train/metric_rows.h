@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "starling/train/metric.h"
@@ -18,8 +19,14 @@ void expect_numbers(const Judged& batch, const char* who);
 // The target as numbers, whatever its dtype.
 std::vector<double> numbers_of(const Tensor& tensor);
 
+// Where the largest stands. A NaN is larger than any number: what cannot be told is not passed over.
 inline std::int64_t largest(const float* logits, std::int64_t classes) {
-  return std::max_element(logits, logits + classes) - logits;
+  const auto less = [](float a, float b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
+  return std::max_element(logits, logits + classes, less) - logits;
+}
+// Whether the largest is the label's, and a number.
+inline bool tells(const float* logits, std::int64_t classes, std::int64_t label) {
+  return largest(logits, classes) == label && !std::isnan(logits[label]);
 }
 
 template <class F>

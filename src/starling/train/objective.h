@@ -30,6 +30,10 @@ class Objective {
   // The prediction alone, when there are no targets: `fields` may lack those that are targets only.
   virtual Tensor predict(nn::Module& net, std::span<const Tensor> fields) const { return net(fields[0]); }
 
+  // As apply(), where `net` gives what predict() does, as saved models do. The loss is undefined where that does not
+  // tell it.
+  virtual Outputs judge(nn::Module& net, std::span<const Tensor> fields) const { return apply(net, fields); }
+
   // Evaluated when the user names none; names that metric_kinds() knows.
   virtual std::vector<std::string> metrics() const = 0;
 };

@@ -77,7 +77,12 @@ std::string told_name(const PreparedJob& prepared, const std::string& metric) {
   std::vector<std::string> known;
   for (const auto& one : prepared.metrics) known.push_back(one.name);
   for (const std::string& prefix : {std::string("ema_"), std::string("swa_")}) {
-    if (metric.starts_with(prefix)) return prefix + told_name(prepared, metric.substr(prefix.size()));
+    if (!metric.starts_with(prefix)) continue;
+    const auto& average = prepared.job.train.average;
+    check(average && (average->decay == 0) == (prefix == "swa_"),
+          "[train] expected train.average{} for the metric '{}', got {}", prefix == "swa_" ? " with decay: 0" : "",
+          metric, average ? fmt::format("a decay of {}", average->decay) : "none");
+    return prefix + told_name(prepared, metric.substr(prefix.size()));
   }
   for (const std::string& name : {metric, prepared.data.evaluated + "_" + metric}) {
     if (std::find(known.begin(), known.end(), name) != known.end()) return name;

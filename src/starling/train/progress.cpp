@@ -48,6 +48,7 @@ std::string bar(double part) {
 
 // NaN when not known.
 double seconds_left(const ProgressState& state, double rate) {
+  if (state.left >= 0 && rate > 0) return static_cast<double>(state.left) / rate;
   if (state.samples <= 0 || rate <= 0) return std::nan("");
   return static_cast<double>(state.epochs * state.samples - done_in_all(state)) / rate;
 }
@@ -155,6 +156,11 @@ void Progress::update(const ProgressState& state) {
   if (now - drawn_time_ < every) return;
   measure(state, now);
   draw(state);
+}
+
+void Progress::leave_out(double seconds) {
+  first_time_ += seconds;
+  drawn_time_ += seconds;
 }
 
 void Progress::measure(const ProgressState& state, double now) {

@@ -24,6 +24,7 @@ struct ProgressState {
   std::int64_t sample = 0;   // of this epoch, done
   std::int64_t samples = 0;  // in an epoch; 0: not known
   std::int64_t step = 0;     // done
+  std::int64_t left = -1;    // samples to the end of the run; -1: as the epochs say
   double loss = 0;
   double lr = 0;                              // 0: not shown
   std::span<const ProgressMetric> metrics{};  // read during the call only
@@ -45,6 +46,9 @@ class Progress {
   explicit Progress(ProgressOptions options);
 
   void update(const ProgressState& state);
+  // So many seconds were not spent on training, such as those of an evaluation: speeds do not count them.
+  void leave_out(double seconds);
+  double now() const { return options_.now(); }
   void finish(const ProgressState& state);  // draws the last state and ends the line
   void note(std::string_view text);  // a line of its own in every mode; {"note": …} in JSON; the bar goes on below it
 

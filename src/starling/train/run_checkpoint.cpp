@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <unordered_map>
 
 #include "starling/base/error.h"
 #include "starling/ops/random.h"
 #include "starling/train/checkpoint/environment.h"
+#include "starling/train/copy_tensors.h"
 
 namespace starling {
 namespace {
@@ -30,18 +30,6 @@ std::vector<NamedTensor> tensors_of(const Callback& callback) {
 }
 
 bool has_state(const Callback& callback) { return !callback.state().is_null() || !callback.tensors().empty(); }
-
-void copy_tensors(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
-  std::unordered_map<std::string, const Tensor*> saved;
-  for (const auto& [name, tensor] : from) saved[name] = &tensor;
-  for (const auto& [name, tensor] : to) {
-    const auto found = saved.find(name);
-    check(found != saved.end(), "[train] expected '{}' in the checkpoint, got none", name);
-    check(found->second->type() == tensor.type(), "[train] expected '{}' of {} in the checkpoint, got {}", name,
-          to_string(tensor.type()), to_string(found->second->type()));
-  }
-  for (const auto& [name, tensor] : to) copy_into(tensor, *saved[name]);
-}
 
 }  // namespace
 
@@ -69,7 +57,7 @@ std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunPart
     }
     for (auto& tensor : tensors_of(*callback)) into.push_back(std::move(tensor));
   }
-  copy_tensors(checkpoint.tensors, into);
+  copy_tensors(checkpoint, into, "train");
   for (const auto& callback : parts.callbacks) {
     if (has_state(*callback) && states.contains(callback->name())) callback->restore(states.at(callback->name()));
   }
@@ -88,8 +76,8 @@ void check_identity(const std::map<std::string, std::string>& identity, const nl
       differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", what, before, value);
   }
   check(differences.empty(),
-        "[train] expected a checkpoint of the same run, got one of another: {} (choose another folder, or start over "
-        "with resume: none)",
+        "[train] expected a checkpoint of the same run, got one of another: {} (choose another folder, as by --set "
+        "train.folder=runs/other, or start over by --resume none)",
         differences);
 }
 

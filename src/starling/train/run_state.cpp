@@ -35,7 +35,8 @@ nlohmann::json to_json(const RunState& state) {
           {"skipped", state.skipped},
           {"base_lr", state.base_lr},
           {"metrics", metrics_json(state.metrics)},
-          {"evaluated_step", state.evaluated_step}};
+          {"evaluated_step", state.evaluated_step},
+          {"owed", static_cast<int>(state.owed)}};
 }
 
 RunState run_state(const nlohmann::json& json) {
@@ -51,6 +52,7 @@ RunState run_state(const nlohmann::json& json) {
   state.base_lr = json.at("base_lr").get<double>();
   state.metrics = read_metrics(json.at("metrics"));
   state.evaluated_step = json.at("evaluated_step").get<std::int64_t>();
+  state.owed = static_cast<Owed>(json.value("owed", 0));
   return state;
 }
 

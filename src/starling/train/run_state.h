@@ -9,6 +9,10 @@
 
 namespace starling {
 
+// What a run still has to do before its next step, because it was left meanwhile: the evaluation after a step, or the
+// end of an epoch, which begins with one.
+enum class Owed { nothing, evaluation, epoch };
+
 // Where a run stands, beside its tensors; all of it is in every checkpoint.
 struct RunState {
   std::int64_t step = 0;     // done
@@ -22,6 +26,7 @@ struct RunState {
   double base_lr = 0;                       // what the schedule multiplies
   std::map<std::string, double> metrics{};  // of the last evaluation
   std::int64_t evaluated_step = -1;         // when that was
+  Owed owed = Owed::nothing;
 
   void begin_epoch() { epoch_loss = epoch_weight = 0; }
   double mean_loss() const { return epoch_weight > 0 ? epoch_loss / epoch_weight : 0; }

@@ -1,9 +1,10 @@
 #include "starling/train/run_weights.h"
 
 #include <charconv>
-#include <unordered_map>
+#include <optional>
 
 #include "starling/base/error.h"
+#include "starling/train/copy_tensors.h"
 
 namespace starling {
 namespace {
@@ -14,11 +15,49 @@ Result<Checkpoint> newest(const std::filesystem::path& folder) {
   return std::move(loaded->checkpoint);
 }
 
+// Why a checkpoint was kept as the best, as the callback that did it says.
+struct Kept {
+  std::string metric;
+  double value = 0;
+  bool lowest = false;  // values are better
+};
+
+std::optional<Kept> why_kept(const Checkpoint& checkpoint) {
+  try {
+    const auto& told = checkpoint.extra.at("callbacks").at("checkpoints");
+    return Kept{told.at("metric").get<std::string>(), told.at("best").get<double>(), told.at("lowest").get<bool>()};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool better(const Kept& a, const Kept& b) {
+  return a.metric == b.metric && (a.lowest ? a.value < b.value : a.value > b.value);
+}
+
+// A run that went back to an earlier checkpoint may have left a later one here that is not the best: the values decide,
+// of the metric that the newest was kept for.
+Result<Checkpoint> best(const std::filesystem::path& folder) {
+  auto chosen = newest(folder);
+  if (!chosen) return chosen;
+  auto why = why_kept(*chosen);
+  const CheckpointFolder all(folder);
+  for (const std::int64_t step : all.steps()) {
+    if (!why || step == chosen->step) continue;
+    auto other = all.load(step);
+    const auto its = other ? why_kept(*other) : std::nullopt;
+    if (!its || !better(*its, *why)) continue;
+    chosen = std::move(other);
+    why = its;
+  }
+  return chosen;
+}
+
 }  // namespace
 
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which) {
   if (which == "latest") return newest(run / "checkpoints");
-  if (which == "best") return newest(run / "checkpoints-best");
+  if (which == "best") return best(run / "checkpoints-best");
   std::int64_t step = -1;
   const auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), step);
   if (error != std::errc() || end != which.data() + which.size() || step < 0)
@@ -27,17 +66,10 @@ Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const s
 }
 
 void load_weights(nn::Module& net, const Checkpoint& checkpoint) {
-  std::unordered_map<std::string, const Tensor*> saved;
-  for (const auto& [name, tensor] : checkpoint.tensors) saved[name] = &tensor;
-  auto wanted = net.named_parameters();
-  for (auto& buffer : net.named_buffers()) wanted.push_back(buffer);
-  for (const auto& [name, tensor] : wanted) {
-    const auto found = saved.find(name);
-    check(found != saved.end(), "[run] expected '{}' in the checkpoint of step {}, got none", name, checkpoint.step);
-    check(found->second->type() == tensor.type(), "[run] expected '{}' of {} in the checkpoint, got {}", name,
-          to_string(tensor.type()), to_string(found->second->type()));
-  }
-  for (const auto& [name, tensor] : wanted) copy_into(tensor, *saved.at(name));
+  std::vector<NamedTensor> wanted;
+  for (auto& [name, tensor] : net.named_parameters()) wanted.push_back({name, tensor});
+  for (auto& [name, tensor] : net.named_buffers()) wanted.push_back({name, tensor});
+  copy_tensors(checkpoint, wanted, "run");
 }
 
 }  // namespace starling

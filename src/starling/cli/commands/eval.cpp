@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -52,6 +53,12 @@ LoaderOptions loader_options(const PreparedJob& prepared) {
   return made;
 }
 
+std::unique_ptr<Loader> make_loader(const PreparedJob& prepared) {
+  const EvaluationData data = evaluation_data(prepared);
+  if (data.set) return std::make_unique<Loader>(data.set, loader_options(prepared));
+  return std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, loader_options(prepared));
+}
+
 Evaluation evaluate_run(const Options& options, PreparedJob& prepared, std::int64_t& step) {
   const Checkpoint checkpoint = load_run_checkpoint(options.what, options.checkpoint).value();
   step = checkpoint.step;
@@ -65,6 +72,7 @@ Evaluation evaluate_run(const Options& options, PreparedJob& prepared, std::int6
       .evaluate(evaluation_data(prepared), prepared.data.splits.class_names);
 }
 
+double loss_of(const Objective::Outputs& out) { return out.loss.defined() ? out.loss.item() : std::nan(""); }
 double weight_of(const Objective::Outputs& out, const Batch& batch) {
   return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
 }
@@ -74,20 +82,23 @@ Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
   SavedModule net(model);
   const auto metrics = chosen_metrics(options, prepared);
-  const EvaluationData data = evaluation_data(prepared);
-  check(data.set != nullptr, "[eval] expected data that can be asked by number, got shards without an index");
-  Loader loader(data.set, loader_options(prepared));
+  const auto loader = make_loader(prepared);
   Evaluation found;
+  bool knows_loss = true;
   const NoGrad no_grad;
-  while (const Batch* batch = loader.next()) {
+  net.eval();
+  while (const Batch* batch = loader->next()) {
     const std::span<const Tensor> fields(batch->fields.data(), batch->fields.size());
-    const Objective::Outputs out = prepared.objective->apply(net, fields);
-    const Judged judged{out.prediction, out.target, fields, out.loss.item(), weight_of(out, *batch)};
+    const Objective::Outputs out = prepared.objective->judge(net, fields);
+    const Judged judged{out.prediction, out.target, fields, loss_of(out), weight_of(out, *batch)};
     for (const auto& metric : metrics) metric.metric->add(judged);
     found.samples += batch->size;
+    knows_loss = knows_loss && out.loss.defined();
   }
   for (const auto& metric : metrics) {
-    found.metrics[metric.name] = metric.metric->value();
+    const double value = metric.metric->value();
+    if (!knows_loss && std::isnan(value)) continue;  // it is made of the loss
+    found.metrics[metric.name] = value;
     if (auto table = metric.metric->table(prepared.data.splits.class_names); !table.empty())
       found.tables[metric.name] = std::move(table);
   }
@@ -114,7 +125,11 @@ Job job_of_model(const Options& options) {
   if (!about.is_object() || !about.contains("job"))
     throw UsageError("[eval] expected --data JOB with a model that does not say which data it is for, got none");
   const std::string text = about.at("job").dump();
-  return as_usage([&] { return read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
+  Job job = as_usage([&] { return read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
+  // Whoever made the model chose these paths: the user is to see what is opened.
+  fmt::print(stderr, "starling: data as {}/model.json says (--data JOB takes other): {} {}\n", options.what,
+             job.data.source.name, job.data.source.json().dump());
+  return job;
 }
 
 int run(const Options& options) {

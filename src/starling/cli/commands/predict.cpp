@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "starling/base/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/predict_input.h"
 #include "starling/cli/predict_output.h"
@@ -38,29 +39,46 @@ SavedModel load_model(const Options& options) {
   return SavedModel::load(folder, {.threads = options.threads}).value();
 }
 
+// To standard output, or whole into the file.
+void put_text(const Options& options, const std::string& text) {
+  if (options.out.empty()) {
+    fmt::print("{}", text);
+  } else {
+    write_file_atomically(options.out, text).value();
+    fmt::print("{}\n", options.out);
+  }
+}
+
+std::string extension_of(const Options& options) { return fs::path(options.out).extension().string(); }
+
 int go_on_with_text(const Options& options, SavedModel& model) {
   if (model.signature().tokenizer.is_null())
     throw UsageError("[predict] expected a model of text, which has a tokenizer, with --prompt, got another");
   const auto tokenizer = parse_tokenizer(model.signature().tokenizer.dump(), "model.json");
   const auto begin = as_usage([&] { return tokenizer->encode(options.prompt); });
   if (begin.empty()) throw UsageError("[predict] expected a prompt of at least one token, got none");
-  if (!options.json) fmt::print("{}", options.prompt);
+  const bool json = options.json || extension_of(options) == ".json";
+  const bool live = !json && options.out.empty();  // letter by letter, as they are drawn
+  if (live) fmt::print("{}", options.prompt);
   const auto all = generate(model, begin, options.generate, [&](std::int64_t token) {
-    if (options.json) return;
+    if (!live) return;
     fmt::print("{}", tokenizer->decode({&token, 1}));
     std::fflush(stdout);
   });
-  fmt::print("{}\n", options.json ? nlohmann::json{{"text", tokenizer->decode(all)}, {"tokens", all}}.dump() : "");
+  const auto told = [&] { return nlohmann::json{{"text", tokenizer->decode(all)}, {"tokens", all}}.dump(); };
+  put_text(options, live ? "\n" : (json ? told() : tokenizer->decode(all)) + "\n");
   return kOk;
 }
 
 int translate(const Options& options, SavedModel& model) {
+  if (options.inputs.empty()) throw UsageError("[predict] expected at least one text for a model of texts, got none");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string lines;
   for (const auto& [source, target] : translate_texts(model, options.inputs)) {
-    if (options.json) list.push_back({{"input", source}, {"output", target}});
-    if (!options.json) fmt::print("{}: {}\n", source, target);
+    list.push_back({{"input", source}, {"output", target}});
+    lines += fmt::format("{}: {}\n", source, target);
   }
-  if (options.json) fmt::print("{}\n", list.dump());
+  put_text(options, options.json || extension_of(options) == ".json" ? list.dump() + "\n" : lines);
   return kOk;
 }
 
@@ -104,10 +122,16 @@ int predict_files(const Options& options, SavedModel& model) {
 }
 
 int run(const Options& options) {
-  if (!options.out.empty()) check_output_name(options.out);
   SavedModel model = load_model(options);
+  const bool writes_text = !options.prompt.empty() || reads_and_writes_text(model.signature());
+  if (!options.out.empty()) {
+    check_output_name(options.out, writes_text ? text_extensions() : array_extensions());
+    if (options.json && writes_text && extension_of(options) != ".json")
+      throw UsageError(
+          fmt::format("[predict] expected -o with a name that ends with .json beside --json, got {}", options.out));
+  }
   if (!options.prompt.empty()) return go_on_with_text(options, model);
-  if (reads_and_writes_text(model.signature())) return translate(options, model);
+  if (writes_text) return translate(options, model);
   return predict_files(options, model);
 }
 
@@ -127,7 +151,8 @@ void register_command_predict(cli::Commands& into) {
       cli::run);
   app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
   app.add_option("input", o.inputs, "Pictures (.jpg, .png), folders of them, .npy or .csv files; words for seq2seq");
-  app.add_option("-o,--out", o.out, "File to write: .npy, .csv or .json; nothing: standard output");
+  app.add_option("-o,--out", o.out,
+                 "File to write: .npy, .csv or .json, of texts .txt or .json; nothing: standard output");
   app.add_option("--top", o.top, "How many classes to tell")->check(CLI::Range(1, 1'000'000))->capture_default_str();
   app.add_option("--batch", o.batch, "Samples run at once")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_flag("--csv-header", o.csv_header, "The first row of a CSV file names its columns");

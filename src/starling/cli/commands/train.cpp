@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/train/interrupt.h"
 #include "starling/train/job_run.h"
 
 namespace starling::cli {
@@ -20,14 +20,6 @@ struct Options : JobFile {
   bool explain = false;
   ProcessFlags processes;
 };
-
-volatile std::sig_atomic_t stop_signal = 0;  // a signal handler can reach nothing else
-
-// The first signal asks for a checkpoint and an end; a second one kills as usual.
-void on_stop(int signal) {
-  stop_signal = signal;
-  std::signal(signal, SIG_DFL);
-}
 
 Job job_of(const Options& options) {
   JobFile file = options;
@@ -43,21 +35,25 @@ void print_summary(const Job& job, const TrainResult& result) {
              s.weights_hash.substr(0, 12), (job.train.folder / "summary.json").string());
 }
 
+// How an interrupted run goes on.
+std::string then(const Job& job, const TrainResult& result) {
+  if (!result.saved) return "the state could not be saved";
+  if (job.train.resume == Resume::automatic) return "the same command goes on from there";
+  return "the same command with --resume auto goes on from there";
+}
+
 int run(const Options& options) {
   const Job job = job_of(options);
   TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
-  train_options.stop = [] { return stop_signal != 0; };
+  train_options.stop = stop_on_signals();
   train_options.trace = options.trace;
   if (options.explain) train_options.explain = &std::cout;
   train_options.processes = options.processes;
-  std::signal(SIGINT, on_stop);
-  std::signal(SIGTERM, on_stop);
   const TrainResult result = train(job, train_options);
   if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 tells
   if (result.stopped) {
-    fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps,
-               result.saved ? "the same command goes on from there" : "the state could not be saved");
+    fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));
     return kInterrupted;
   }
   if (!result.ended_by.empty()) fmt::print("ended early: {}\n", result.ended_by);

@@ -24,10 +24,18 @@ std::string describe_data(const PreparedJob& prepared) {
       prepared.data.evaluated.empty() ? ", nothing to evaluate with" : ", evaluated on " + prepared.data.evaluated);
 }
 
+std::int64_t steps_an_epoch(const Job& job, std::int64_t samples) {
+  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t batch = job.data.load.batch;
+  return ceil_div(job.data.load.drop_last ? samples / batch : ceil_div(samples, batch), job.train.accumulate);
+}
+
 void check_with_data(const Options& options, const Job& job) {
   const PreparedJob prepared = prepare_job(job);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
-  for (const auto& name : {job.train.watch, job.train.best}) static_cast<void>(told_name(prepared, name));
+  const std::string early = job.train.early_stop ? job.train.early_stop->metric : "";
+  for (const auto& name : {job.train.watch, job.train.best, early}) static_cast<void>(told_name(prepared, name));
+  if (job.schedule.kind) static_cast<void>(job.schedule.kind->make());
   const StepShapes shapes = trace_shapes(prepared);
   fmt::print("{}: ok\n", options.job);
   fmt::print("data        {}\n", describe_data(prepared));
@@ -37,8 +45,7 @@ void check_with_data(const Options& options, const Job& job) {
              shapes.prediction.shape.rank() > 0 ? ", gives " + to_string(shapes.prediction) : "");
   fmt::print("objective   {}\n", prepared.objective_name);
   if (prepared.data.splits.train) {
-    const std::int64_t batch = job.data.load.batch * job.train.accumulate;
-    fmt::print("steps       {} an epoch\n", (prepared.data.splits.train->size() + batch - 1) / batch);
+    fmt::print("steps       {} an epoch\n", steps_an_epoch(job, prepared.data.splits.train->size()));
   }
 }
 

@@ -12,6 +12,8 @@ class Plateau final : public Schedule {
 
   double factor(const ScheduleMoment&) const override { return factor_; }
 
+  void prefer(bool higher) override { higher_ = higher; }
+
   void observe(double metric) override {
     const bool is_better = !best_known_ ? !std::isnan(metric) : better(metric);
     if (is_better) {
@@ -47,12 +49,13 @@ class Plateau final : public Schedule {
  private:
   bool better(double metric) const {
     const bool relative = o_.threshold_mode == PlateauOptions::Threshold::relative;
-    if (o_.mode == PlateauOptions::Mode::min)
-      return metric < (relative ? best_ * (1 - o_.threshold) : best_ - o_.threshold);
+    const bool higher = o_.mode == PlateauOptions::Mode::automatic ? higher_ : o_.mode == PlateauOptions::Mode::max;
+    if (!higher) return metric < (relative ? best_ * (1 - o_.threshold) : best_ - o_.threshold);
     return metric > (relative ? best_ * (1 + o_.threshold) : best_ + o_.threshold);
   }
 
   PlateauOptions o_;
+  bool higher_ = false;  // is better, as the metric says
   double factor_ = 1;
   double best_ = 0;
   bool best_known_ = false;
@@ -64,7 +67,8 @@ class Plateau final : public Schedule {
 
 Settings PlateauOptions::settings() {
   using O = PlateauOptions;
-  return {choice("mode", &O::mode, {"min", "max"}, "which metric is better: a smaller or a larger one"),
+  return {choice("mode", &O::mode, {"auto", "min", "max"},
+                 "which value is better: as the metric says, a smaller or a larger one"),
           setting("factor", &O::factor, "times the rate on a plateau", {.min = 0, .max = 1}),
           setting("patience", &O::patience, "evaluations without progress that are borne", {.min = 0}),
           setting("threshold", &O::threshold, "how much better counts", {.min = 0}),

@@ -52,8 +52,8 @@ class AverageWeights final : public Callback, public ReadsThroughRun {
   }
 
   // Other callbacks have had their end with the weights as they were trained: a run goes on with those.
-  void finished(Run&) override {
-    if (options_.keep && taken_ > 0) average_->swap();
+  void finished(Run& run) override {
+    if (options_.keep && taken_ > 0 && !run.interrupted()) average_->swap();
   }
 
   nlohmann::json state() const override { return {{"taken", taken_}}; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/train/callbacks/watched_metric.h"
 #include "starling/train/ranks/link.h"
 
 namespace starling {
@@ -19,6 +20,9 @@ constexpr std::int64_t kPatience = 64;  // steps that a checkpoint waits for ran
 fs::path beside(const fs::path& folder, const std::string& suffix) {
   return folder.parent_path() / (folder.filename().string() + suffix);
 }
+
+// It keeps two, so that one is whole while the next is written.
+CheckpointFolder best_folder(const fs::path& folder) { return CheckpointFolder(beside(folder, "-best"), 2); }
 
 }  // namespace
 
@@ -41,6 +45,8 @@ void Checkpoints::attach(Run& run) {
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
   saver_ = options_.background ? std::make_unique<BackgroundSaver>(*checkpoints_) : nullptr;
+  best_saver_ =
+      options_.background && !options_.best.empty() ? std::make_unique<BackgroundSaver>(best_folder(folder_)) : nullptr;
 }
 
 bool Checkpoints::resume(Run& run) {
@@ -48,7 +54,8 @@ bool Checkpoints::resume(Run& run) {
   if (run.link() != nullptr) found = run.link()->share(std::move(found));  // one reads, all get it
   if (!found) return false;
   run.restore(*found);
-  saved_step_ = tried_step_ = run.state().step;
+  saved_step_ = run.state().step;
+  tried_step_ = run.state().owed == Owed::nothing ? saved_step_ : -1;  // what is owed will change the state
   run.note(fmt::format("resuming {} at step {}", folder_.string(), run.state().step));
   return true;
 }
@@ -83,12 +90,8 @@ void Checkpoints::evaluated(Run& run) {
   // What is evaluated anew at the step that was saved has changed since: ranks have settled on one model.
   if (run.state().step == tried_step_) due_step_ = tried_step_;
   if (options_.best.empty()) return;
-  const auto& metrics = run.evaluation().metrics;
-  const auto found = metrics.find(options_.best);
-  check(found != metrics.end(), "[checkpoints] expected the metric '{}' in the evaluation, got none of that name",
-        options_.best);
-  const double value = found->second;
-  if (std::isnan(value) || (best_ && (lowest_ ? value >= *best_ : value <= *best_))) return;
+  const auto value = watched_metric(run, options_.best, "checkpoints");
+  if (!value || std::isnan(*value) || (best_ && (lowest_ ? *value >= *best_ : *value <= *best_))) return;
   best_ = value;
   best_step_ = run.state().step;
   best_now_ = true;
@@ -109,6 +112,7 @@ bool Checkpoints::due(Run& run) {
 
 void Checkpoints::settled(Run& run) {
   if (saver_) tell(run, saver_->poll());
+  if (best_saver_) tell_best(run, best_saver_->poll());
   if (best_now_) save_best(run);
   best_now_ = false;
   if (due(run)) save(run);
@@ -120,6 +124,9 @@ void Checkpoints::end(Run& run) {
   best_now_ = false;
   if (tried_step_ != run.state().step || due_step_ >= 0) save(run);
   if (saver_) tell(run, saver_->wait());
+  if (best_saver_) tell_best(run, best_saver_->wait());
+  if (!options_.best.empty() && best_step_ < 0 && run.state().evaluated_step >= 0 && !run.interrupted())
+    run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
 }
 
 // All ranks take part in making it; one writes it.
@@ -146,22 +153,30 @@ void Checkpoints::tell(Run& run, const std::optional<BackgroundSaver::Outcome>& 
   }
 }
 
-// The folder of the best keeps two, so that one is whole while the next is written.
 void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
   if (!writes_) return;
-  const auto saved = CheckpointFolder(beside(folder_, "-best"), 2).save(made);
-  if (!saved)
-    run.note(fmt::format("warning: no checkpoint of the best {} at step {}, training goes on: {}", options_.best,
-                         run.state().step, saved.error()));
+  if (best_saver_) return tell_best(run, best_saver_->save(made));
+  tell_best(run, BackgroundSaver::Outcome{made.step, best_folder(folder_).save(made)});
+}
+
+void Checkpoints::tell_best(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome) {
+  if (!outcome || outcome->result) return;
+  run.note(fmt::format("warning: no checkpoint of the best {} at step {}, training goes on: {}", options_.best,
+                       outcome->step, outcome->result.error()));
 }
 
 nlohmann::json Checkpoints::state() const {
   if (options_.best.empty()) return {};
-  return {{"best", best_ ? nlohmann::json(*best_) : nlohmann::json()}, {"best_step", best_step_}};
+  return {{"metric", options_.best},
+          {"lowest", lowest_},
+          {"best", best_ ? nlohmann::json(*best_) : nlohmann::json()},
+          {"best_step", best_step_}};
 }
 
+// What was best of another metric says nothing of this one.
 void Checkpoints::restore(const nlohmann::json& state) {
+  if (state.value("metric", options_.best) != options_.best) return;
   if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
   best_step_ = state.at("best_step").get<std::int64_t>();
 }

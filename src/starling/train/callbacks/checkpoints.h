@@ -47,6 +47,7 @@ class Checkpoints final : public Callback, public ReadsThroughRun {
   void save(Run& run);
   void tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
   void save_best(Run& run);
+  void tell_best(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
   bool due(Run& run);
   std::optional<Checkpoint> newest(Run& run);
@@ -55,6 +56,7 @@ class Checkpoints final : public Callback, public ReadsThroughRun {
   std::filesystem::path folder_;
   std::optional<CheckpointFolder> checkpoints_;
   std::unique_ptr<BackgroundSaver> saver_;
+  std::unique_ptr<BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
   std::int64_t tried_step_ = -1;  // to save; it may have failed

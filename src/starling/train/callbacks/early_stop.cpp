@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/callbacks/watched_metric.h"
 #include "starling/train/reads_through_run.h"
 
 namespace starling {
@@ -30,13 +31,10 @@ class EarlyStop final : public Callback, public ReadsThroughRun {
   void begin(Run& run) override { decide(run); }  // resumed after the end: it stays the end
 
   void evaluated(Run& run) override {
-    const auto& metrics = run.evaluation().metrics;
-    const auto found = metrics.find(options_.metric);
-    check(found != metrics.end(), "[early_stop] expected the metric '{}' in the evaluation, got {}", options_.metric,
-          names_of(metrics));
-    const double value = found->second;
-    if (better(value)) {
-      best_ = value;
+    const auto value = watched_metric(run, options_.metric, "early_stop");
+    if (!value) return;
+    if (better(*value)) {
+      best_ = *value;
       best_step_ = run.state().step;
       waited_ = 0;
     } else {
@@ -45,12 +43,20 @@ class EarlyStop final : public Callback, public ReadsThroughRun {
     decide(run);
   }
 
+  void end(Run& run) override {
+    if (best_step_ < 0 && waited_ == 0 && run.state().evaluated_step >= 0 && !run.interrupted())
+      run.note(fmt::format("warning: early_stop: no evaluation told '{}'", options_.metric));
+  }
+
   nlohmann::json state() const override {
-    return {{"best", best_step_ < 0 ? nlohmann::json() : nlohmann::json(best_)},
+    return {{"metric", options_.metric},
+            {"best", best_step_ < 0 ? nlohmann::json() : nlohmann::json(best_)},
             {"best_step", best_step_},
             {"waited", waited_}};
   }
+  // What was best of another metric says nothing of this one.
   void restore(const nlohmann::json& state) override {
+    if (state.value("metric", options_.metric) != options_.metric) return;
     best_step_ = state.at("best_step").get<std::int64_t>();
     best_ = best_step_ < 0 ? 0 : state.at("best").get<double>();
     waited_ = state.at("waited").get<std::int64_t>();
@@ -66,11 +72,6 @@ class EarlyStop final : public Callback, public ReadsThroughRun {
     if (waited_ > options_.patience)
       run.stop(
           fmt::format("early_stop: {} has not got better since step {} ({:.4g})", options_.metric, best_step_, best_));
-  }
-  static std::string names_of(const std::map<std::string, double>& metrics) {
-    std::string all;
-    for (const auto& [name, value] : metrics) all += (all.empty() ? "" : ", ") + name;
-    return all.empty() ? "none" : all;
   }
 
   EarlyStopOptions options_;

@@ -32,7 +32,7 @@ struct AverageOptions {
   bool keep = false;           // the network ends with the averaged weights
 };
 // Averages the weights beside training and evaluates with the average: each metric is reported again as
-// "ema_<name>" (or "swa_<name>").
+// "ema_<name>" (or "swa_<name>") once something was taken. Add it before callbacks that look at those.
 CallbackPtr average_weights(const AverageOptions& options = {});
 
 }  // namespace starling

@@ -9,7 +9,7 @@ class Accuracy final : public Metric {
   void add(const Judged& batch) override {
     const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
     for_each_label(batch, "accuracy", [&](const float* logits, std::int64_t label) {
-      share_.hits += largest(logits, classes) == label ? 1 : 0;
+      share_.hits += tells(logits, classes, label) ? 1 : 0;
       ++share_.count;
     });
   }
@@ -29,7 +29,8 @@ struct TopKOptions {
   }
 };
 
-// How often fewer than k logits are larger than the label's, or equal to it and before it.
+// How often fewer than k logits are larger than the label's, or equal to it and before it. A NaN is larger than any
+// number, and no hit itself.
 class TopK final : public Metric {
  public:
   explicit TopK(const TopKOptions& options) : k_(options.k) {}
@@ -37,10 +38,10 @@ class TopK final : public Metric {
     const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
     for_each_label(batch, "top_k", [&](const float* logits, std::int64_t label) {
       ++share_.count;
-      if (label >= classes) return;
+      if (label >= classes || std::isnan(logits[label])) return;
       std::int64_t before = 0;
       for (std::int64_t c = 0; c < classes; ++c)
-        before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label) ? 1 : 0;
+        before += !(logits[c] <= logits[label]) || (logits[c] == logits[label] && c < label) ? 1 : 0;
       share_.hits += before < k_ ? 1 : 0;
     });
   }
@@ -69,7 +70,7 @@ class SequenceAccuracy final : public Metric {
       for (std::int64_t p = s * places; p < (s + 1) * places; ++p) {
         if (labels[p] < 0) continue;
         counts = true;
-        right = right && largest(logits + p * classes, classes) == labels[p];
+        right = right && tells(logits + p * classes, classes, labels[p]);
       }
       share_.hits += right && counts ? 1 : 0;
       share_.count += counts ? 1 : 0;

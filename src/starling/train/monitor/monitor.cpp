@@ -298,8 +298,7 @@ void Monitor::write_event(Run* run, const char* kind, const ordered_json& values
 
 void Monitor::end(Run& run) {
   if (!running_) return;
-  const RunPlan& plan = run.plan();
-  const bool whole = run.state().position.epoch >= plan.epochs || (plan.steps > 0 && run.state().step >= plan.steps);
+  const bool whole = !run.interrupted();
   if (whole && window_.samples > 0) write_window(run);  // otherwise the run may go on, and so may the window
   end_files(&run, whole ? SessionEnd::success : SessionEnd::unknown);
 }

@@ -1,8 +1,15 @@
 #include "starling/train/objectives/own_loss.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/ops/binary.h"
+#include "starling/ops/creation.h"
+#include "starling/ops/index.h"
+#include "starling/ops/reduce.h"
+#include "starling/ops/select.h"
+#include "starling/train/objective_parts.h"
 
 namespace starling {
 namespace {
@@ -20,6 +27,32 @@ class OwnLossObjective final : public Objective {
 
  private:
   std::vector<std::string> metrics_;
+};
+
+// Sequences of tokens from sequences: what is written can be held against the targets, whose padding is 0. Its loss is
+// the network's secret.
+class Sequences final : public Objective {
+ public:
+  Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override { return trained_.apply(net, fields); }
+
+  Outputs judge(nn::Module& net, std::span<const Tensor> fields) const override {
+    expect_fields(fields, 2, "seq2seq", "sources and targets");
+    const Tensor& target = fields[1];
+    const Tensor written = net(fields[0]);
+    check(written.dtype() == DType::i64 && written.shape() == target.shape(),
+          "[seq2seq] expected tokens like the targets {}, got {}", to_string(target.type()), to_string(written.type()));
+    const auto most = static_cast<std::int64_t>(std::max(max(written).item(), max(target).item()));
+    const Tensor counts = not_equal(target, full({}, 0, DType::i64));
+    return {.loss = {},
+            .prediction = one_hot(written, most + 1, DType::f32),
+            .target = where(counts, target, full({}, -1, DType::i64)),
+            .weight = cast(sum(counts), DType::f32)};
+  }
+
+  std::vector<std::string> metrics() const override { return trained_.metrics(); }
+
+ private:
+  OwnLossObjective trained_{{"word_accuracy", "accuracy", "loss"}};
 };
 
 }  // namespace
@@ -43,8 +76,8 @@ void register_objective_own_loss(ObjectiveKinds& kinds) {
   add("own_loss", "the loss that the network brings itself", {"loss"});
   add("elbo", "evidence lower bound, which variational autoencoders bring themselves", {"loss"});
   add("contrastive_divergence", "contrastive divergence, which Boltzmann machines bring themselves", {"loss"});
-  add("seq2seq", "a sequence from a sequence, read and written by a network that brings its loss",
-      {"word_accuracy", "accuracy", "loss"});
+  kinds.add<NoSettings>("seq2seq", "a sequence from a sequence, read and written by a network that brings its loss",
+                        [](const NoSettings&) { return std::make_shared<Sequences>(); });
 }
 
 }  // namespace starling

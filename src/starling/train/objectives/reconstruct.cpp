@@ -20,16 +20,17 @@ class Reconstruct final : public Objective {
   }
 
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
-    expect_fields(fields, 1, "reconstruct", "samples");
-    const Tensor& x = fields[0];
-    check(is_float(x.dtype()), "[reconstruct] expected samples of floats, got {}", to_string(x.type()));
-    const Tensor made = net(net.training() ? noisy(x) : x);
-    check(made.numel() == x.numel(), "[reconstruct] expected as many numbers as the samples have, {}, got {}",
-          to_string(x.type()), to_string(made.type()));
-    const Tensor target = made.shape() == x.shape() ? x : reshape(x, made.shape());
+    const auto [made, target] = made_of(net, fields);
     if (options_.loss == ReconstructOptions::Loss::mse)
       return {.loss = mse(made, target), .prediction = made, .target = target, .weight = {}};
     return {.loss = bce_with_logits(made, target), .prediction = sigmoid(made), .target = target, .weight = {}};
+  }
+
+  Outputs judge(nn::Module& net, std::span<const Tensor> fields) const override {
+    const auto [made, target] = made_of(net, fields);
+    const bool squares = options_.loss == ReconstructOptions::Loss::mse;
+    return {
+        .loss = squares ? mse(made, target) : bce(made, target), .prediction = made, .target = target, .weight = {}};
   }
 
   Tensor predict(nn::Module& net, std::span<const Tensor> fields) const override {
@@ -40,6 +41,17 @@ class Reconstruct final : public Objective {
   std::vector<std::string> metrics() const override { return {"mse", "loss"}; }
 
  private:
+  // What the network makes of the samples, and those in the same shape.
+  std::pair<Tensor, Tensor> made_of(nn::Module& net, std::span<const Tensor> fields) const {
+    expect_fields(fields, 1, "reconstruct", "samples");
+    const Tensor& x = fields[0];
+    check(is_float(x.dtype()), "[reconstruct] expected samples of floats, got {}", to_string(x.type()));
+    Tensor made = net(net.training() ? noisy(x) : x);
+    check(made.numel() == x.numel(), "[reconstruct] expected as many numbers as the samples have, {}, got {}",
+          to_string(x.type()), to_string(made.type()));
+    Tensor target = made.shape() == x.shape() ? x : reshape(x, made.shape());
+    return {std::move(made), std::move(target)};
+  }
   Tensor noisy(const Tensor& x) const {
     if (options_.noise == ReconstructOptions::Noise::gaussian)
       return add(x, normal(x.shape(), {.stddev = options_.amount, .dtype = x.dtype()}));

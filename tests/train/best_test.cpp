@@ -1,0 +1,130 @@
+// What is kept as the best of a run, and what ends one that gets no better.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "starling/base/error.h"
+#include "starling/optim/schedules.h"
+#include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/callbacks/ready_made.h"
+#include "starling/train/run_weights.h"
+#include "train/trainer_testing.h"
+
+namespace starling {
+namespace {
+
+using testing::points;
+using testing::quiet;
+using testing::small_net;
+
+class Best : public ::testing::Test {
+ protected:
+  std::filesystem::path run() const { return folder_.path() / "run"; }
+
+  // A checkpoint that was kept for a value of a metric.
+  void keep(std::int64_t step, const std::string& metric, double value, bool lowest) const {
+    Checkpoint made{.step = step, .tensors = {{"w", from_host<float>(std::vector<float>{1}, {1})}}};
+    made.extra["callbacks"]["checkpoints"] = {{"metric", metric}, {"best", value}, {"lowest", lowest}};
+    ASSERT_TRUE(CheckpointFolder(run() / "checkpoints-best", 10).save(made));
+  }
+  std::int64_t best_step() const { return load_run_checkpoint(run(), "best").value().step; }
+
+  // Trains with these callbacks beside checkpoints, going on with what is in the folder.
+  FitResult fit(std::int64_t epochs, const CheckpointsOptions& how, const std::vector<CallbackPtr>& callbacks,
+                std::ostream* told = nullptr) const {
+    auto net = small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    TrainerOptions options = quiet({.epochs = epochs, .batch = 16, .folder = run()});
+    if (told != nullptr) options.progress = {.mode = ProgressMode::plain, .out = told, .plain_every_s = 1e9};
+    Trainer trainer(net, optimizer, classify(), options);
+    for (const auto& callback : callbacks) trainer.add(callback);
+    trainer.add(checkpoints(how));
+    return trainer.fit(points(64), points(40, 7));
+  }
+  nlohmann::json state_of(const std::string& callback) const {
+    return load_run_checkpoint(run(), "latest").value().extra.at("callbacks").at(callback);
+  }
+
+  testing::TestFolder folder_{"best"};
+};
+
+TEST_F(Best, IsTheOneWithTheBestValueNotTheNewest) {
+  keep(30, "accuracy", 0.9, false);
+  keep(40, "accuracy", 0.8, false);  // of a time line that was rolled back
+  EXPECT_EQ(best_step(), 30);
+  keep(50, "loss", 0.4, true);  // the run was told to keep another metric's
+  EXPECT_EQ(best_step(), 50);
+  keep(45, "loss", 0.3, true);
+  EXPECT_EQ(best_step(), 45);
+}
+
+TEST_F(Best, WaitsForAMetricThatAnAverageWillTell) {
+  const auto result = fit(3, {.best = "ema_accuracy"},
+                          {average_weights({.decay = 0.5, .from_step = 6}), early_stop({.metric = "ema_loss"})});
+  EXPECT_TRUE(result.summary.metrics.contains("ema_accuracy"));
+  EXPECT_GE(best_step(), 6);
+}
+
+TEST_F(Best, TellsWhenNothingEverToldTheMetric) {
+  std::ostringstream told;
+  fit(1, {.best = "ema_accuracy"}, {early_stop({.metric = "ema_loss"})}, &told);
+  EXPECT_NE(told.str().find("no evaluation told 'ema_loss'"), std::string::npos) << told.str();
+  EXPECT_NE(told.str().find("no checkpoint of the best ema_accuracy"), std::string::npos) << told.str();
+}
+
+TEST_F(Best, OfAnotherMetricIsForgottenWhenTheRunGoesOn) {
+  fit(2, {.best = "loss"}, {early_stop({.metric = "loss", .patience = 9})});
+  ASSERT_LT(state_of("checkpoints").at("best").get<double>(), 2);
+  fit(3, {.best = "accuracy"}, {early_stop({.metric = "accuracy", .patience = 9})});
+  for (const char* callback : {"checkpoints", "early_stop"}) {
+    const auto state = state_of(callback);
+    EXPECT_EQ(state.at("metric"), "accuracy");
+    EXPECT_EQ(state.at("best_step"), 12) << callback << ": the first evaluation of the new metric is the best so far";
+    EXPECT_LE(state.at("best").get<double>(), 1) << callback;
+  }
+  EXPECT_EQ(best_step(), 12);
+}
+
+TEST_F(Best, IsWrittenBesideTheTrainingToo) {
+  for (const bool background : {true, false}) {
+    folder_.clear();
+    fit(2, {.best = "loss", .background = background}, {});
+    EXPECT_EQ(best_step(), state_of("checkpoints").at("best_step")) << background;
+  }
+}
+
+// Which direction a run tells its schedule.
+class Asked final : public optim::Schedule {
+ public:
+  double factor(const optim::ScheduleMoment&) const override { return 1; }
+  void prefer(bool is_higher) override { higher = is_higher; }
+  std::optional<bool> higher;
+};
+
+TEST(Plateau, GoesByTheMetricUnlessToldOtherwise) {
+  for (const std::string watch : {"", "accuracy", "loss"}) {
+    auto net = small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+    const auto schedule = std::make_shared<Asked>();
+    TrainerOptions options = quiet({.epochs = 1, .batch = 16, .schedule = schedule, .watch = watch});
+    Trainer(net, optimizer, classify(), options).fit(points(32), points(10));
+    EXPECT_EQ(schedule->higher, watch != "loss") << watch;
+  }
+  using Mode = optim::PlateauOptions::Mode;
+  const auto falls = [](Mode mode, std::optional<bool> higher, double slope) {
+    const auto plateau = optim::make_schedule(optim::PlateauOptions{.mode = mode, .patience = 1});
+    if (higher) plateau->prefer(*higher);
+    for (int i = 0; i < 8; ++i) plateau->observe(10 + slope * i);
+    return plateau->factor({}) < 1;
+  };
+  EXPECT_FALSE(falls(Mode::automatic, true, 1));
+  EXPECT_TRUE(falls(Mode::automatic, true, -1));
+  EXPECT_TRUE(falls(Mode::automatic, false, 1));
+  EXPECT_TRUE(falls(Mode::automatic, std::nullopt, 1)) << "a smaller one is better where nobody says";
+  EXPECT_TRUE(falls(Mode::min, true, 1));
+  EXPECT_FALSE(falls(Mode::max, false, 1));
+}
+
+}  // namespace
+}  // namespace starling
