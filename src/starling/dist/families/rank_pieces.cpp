@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/families/collective_kernels.h"
@@ -87,6 +90,9 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
   });
 }
 
+// Exchanges that a gather of rows has under way at once, so that a step asks for no memory.
+constexpr std::size_t kTogether = 16;
+
 // Every tensor's own rows go out where they lie, and the others' come in beside them.
 std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   const auto a = request.attrs.as<PiecesAttrs>();
@@ -99,16 +105,20 @@ std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   return make_plan([=](const Launch& launch) {
     Comm* comm = launch.context.comm;
     if (comm) check_place("gather_rows", *comm, a.rank, a.ranks);
-    std::vector<Work> under_way;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const std::size_t size = size_of(dtypes[i]);
-      copy_bytes(launch.out[i], launch.in[i], static_cast<std::size_t>(tensors[i].total) * size);
-      const auto* own =
-          static_cast<const std::byte*>(launch.out[i]) + static_cast<std::size_t>(tensors[i].before) * size;
-      if (comm)
-        under_way.push_back(comm->all_gather(own, launch.out[i], tensors[i].counts, dtypes[i], {.name = a.name.str()}));
+    std::array<Work, kTogether> under_way;
+    for (std::size_t first = 0; first < tensors.size(); first += kTogether) {
+      const std::size_t end = std::min(first + kTogether, tensors.size());
+      for (std::size_t i = first; i < end; ++i) {
+        const std::size_t size = size_of(dtypes[i]);
+        copy_bytes(launch.out[i], launch.in[i], static_cast<std::size_t>(tensors[i].total) * size);
+        const auto* own =
+            static_cast<const std::byte*>(launch.out[i]) + static_cast<std::size_t>(tensors[i].before) * size;
+        if (comm)
+          under_way[i - first] =
+              comm->all_gather(own, launch.out[i], tensors[i].counts, dtypes[i], {.name = a.name.str()});
+      }
+      for (std::size_t i = first; i < end; ++i) under_way[i - first].wait();
     }
-    for (const Work& work : under_way) work.wait();
   });
 }
 
