@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/program.h"
+
+namespace starling::testing {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Ran bench_of_two(const std::string& arguments) {
+  return run_starling("launch -n 2 -- '" + program_path().string() +
+                      "' bench mlp --batch 4 --threads 1 --seconds 0.02 " + arguments);
+}
+
+TEST(CliBenchRanks, MeasureAStepTogether) {
+  const auto ran = bench_of_two("--json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto line = nlohmann::json::parse(ran.out.substr(ran.out.find('{')));  // rank 0's alone
+  EXPECT_EQ(line.at("world"), 2);
+  EXPECT_EQ(line.at("backend"), "shared");
+  EXPECT_NEAR(line.at("samples_per_s").get<double>() * line.at("step_ms").get<double>() / 1e3, 8, 1e-6);
+}
+
+TEST(CliBenchRanks, WriteOneTraceWithTheCollectivesOfAll) {
+  const TestFolder folder("cli-bench-ranks");
+  const auto file = folder.path() / "trace.json";
+  ASSERT_EQ(bench_of_two("--overlap off --trace '" + file.string() + "'").code, 0);
+  std::set<int> ranks;
+  for (const auto& event : nlohmann::json::parse(file_text(file)).at("traceEvents")) {
+    if (event.value("name", "").starts_with("all_reduce")) ranks.insert(event.at("pid").get<int>());
+  }
+  EXPECT_EQ(ranks, (std::set<int>{0, 1}));
+}
+
+TEST(CliBenchRanks, RefuseWhatOneProcessDoesAlone) {
+  const auto forward = bench_of_two("--phase forward");
+  EXPECT_NE(forward.code, 0);
+  EXPECT_TRUE(has(forward.err, "--phase train with 2 ranks")) << forward.err;
+}
+
+TEST(CliBenchRanks, AnswerRequestsWithTheirTimes) {
+  const TestFolder folder("cli-bench-requests");
+  const auto asked = folder.path() / "asked";
+  std::ofstream(asked) << "3\n2\n";
+  const auto ran = run_starling("bench mlp --batch 4 --threads 1 --on-request <'" + asked.string() + "'");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "\"steps\":3")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "\"steps\":2")) << ran.out;
+  EXPECT_EQ(run_starling("bench mlp --on-request --explain").code, 2);
+}
+
+}  // namespace
+}  // namespace starling::testing
