@@ -36,7 +36,7 @@ void fill(Call& call, const CallOptions& options, CommTime now, const CommGroup&
 // written one by one as a block stalls for longer than all the rest takes.
 [[gnu::always_inline]] inline Work Comm::submit(Call call, const CallOptions& options) {
   fill(call, options, about_now() + kTick, group_, log());
-  const auto note = [&] { return log().started(fingerprint_of(call, rank(), epoch())); };
+  const auto note = [&] { return log().started(fingerprint_of(call, rank(), epoch()), about_now()); };
   try {
     const Ticket ticket = start(call);
     return Work(*this, ticket, call.deadline, note());
@@ -166,7 +166,7 @@ Call Comm::prepare(Call call, const CallOptions& options, CommTime now) {
 }
 
 bool Comm::finish(const Work& work, CommTime deadline) {
-  // The last to arrive, for whom all wait, finds it over: it has waited for nothing and needs no clock.
+  // The last to arrive, for whom all wait, finds it over: it has waited for nothing and needs no exact clock.
   if (poll(work.ticket_)) {
     log().finished(work.record_, work.ticket_.op, {}, about_now());
     return true;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "starling/dist/comm/coarse_clock.h"
+
 namespace starling {
 namespace {
 
@@ -12,17 +14,17 @@ double milliseconds(CommClock::duration time) { return std::chrono::duration<dou
 }  // namespace
 
 std::uint64_t Journal::next_sequence(CommOp op, int peer) {
+  if (!is_point_to_point(op)) return __atomic_add_fetch(&collectives_, 1, __ATOMIC_RELAXED);
   std::scoped_lock lock(mutex_);
   if (op == CommOp::send) return ++sent_[static_cast<std::size_t>(peer)];
-  if (op == CommOp::recv) return ++received_[static_cast<std::size_t>(peer)];
-  return ++collectives_;
+  return ++received_[static_cast<std::size_t>(peer)];
 }
 
 std::uint64_t Journal::last_sequence(CommOp op, int peer) const {
+  if (!is_point_to_point(op)) return __atomic_load_n(&collectives_, __ATOMIC_RELAXED);
   std::scoped_lock lock(mutex_);
   if (op == CommOp::send) return sent_[static_cast<std::size_t>(peer)];
-  if (op == CommOp::recv) return received_[static_cast<std::size_t>(peer)];
-  return collectives_;
+  return received_[static_cast<std::size_t>(peer)];
 }
 
 std::uint64_t Journal::started(const Fingerprint& fingerprint, CommTime now) {
@@ -92,8 +94,8 @@ std::string Journal::lines(Line line) const {
 std::string Journal::dump() const {
   return lines([](const Record& r, CommTime now) {
     return fmt::format(
-        "  {} {:.1f} ms ago: {}\n", describe(r.fingerprint), milliseconds(now - r.start),
-        r.ended ? fmt::format("finished after {:.3f} ms", milliseconds(r.end - r.start)) : "not finished");
+        "  {} {:.0f} ms ago: {}\n", describe(r.fingerprint), milliseconds(now - r.start),
+        r.ended ? fmt::format("finished within {:.0f} ms", milliseconds(r.end - r.start + kTick)) : "not finished");
   });
 }
 
