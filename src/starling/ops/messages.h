@@ -10,9 +10,9 @@ namespace starling {
 //
 // Each is the gradient of the other: what rank r sent to s comes back as the gradient that s found for it. So that
 // both stand in the graph, a send_to has a result, the receipt, and a recv_from has an operand, the ticket: zeros
-// without a dimension, of the message's dtype. A receipt must reach its rank's loss (add it, it is 0), or an output of
-// a compiled function; a ticket must require a gradient where the message is to be differentiated, or follow from
-// something that does (a receipt, which also says that the one comes after the other).
+// without a dimension, of the message's dtype. Where the message is to be differentiated, the receipt must reach its
+// rank's loss (add it, it is 0) and the ticket require a gradient, or follow from something that does (a receipt, which
+// also says that the one comes after the other).
 //
 //   rank 0:  loss = add(own, send_to(x, {.to = 1}));
 //   rank 1:  y = recv_from(ticket, {.from = 0, .shape = {8, 3}}); loss = f(y);
