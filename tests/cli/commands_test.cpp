@@ -21,6 +21,14 @@ TEST(Cli, RefusesAnUnknownCommandAsMisuse) {
   EXPECT_EQ(run_starling("--help").code, 0);
 }
 
+TEST(Cli, FailsWhenItsOutputCannotBeWritten) {
+  const std::string program = "'" + testing::program_path().string() + "'";
+  for (const char* command : {"ops conv2d", "ops --json", "bench --list"}) {
+    const int status = std::system((program + " " + command + " >/dev/full 2>/dev/null").c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << command;
+  }
+}
+
 TEST(CliBench, PrintsOneJsonLineWithEveryField) {
   const auto ran =
       run_starling("bench sae_small --batch 4 --threads 1 --phase forward --mode eager --seconds 0.01 --json");

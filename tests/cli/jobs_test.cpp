@@ -118,6 +118,16 @@ TEST_F(CliJobs, ValidatesAJobAndTellsAllThatIsWrongWithIt) {
   EXPECT_EQ(good.code, 0) << good.err;
   for (const char* part : {"ok", "200 samples", "25450 parameters", "f32[20, 10]", "10 an epoch"})
     EXPECT_TRUE(has(good.out, part)) << part << "\n" << good.out;
+  const auto steps = [&](const std::string& set) { return run_starling("validate " + quoted(job()) + set).out; };
+  EXPECT_TRUE(has(steps(" --set data.batch=30"), "7 an epoch"));
+  EXPECT_TRUE(has(steps(" --set data.batch=30 --set data.drop_last=true"), "6 an epoch"));
+  EXPECT_TRUE(has(steps(" --set data.batch=30 --set train.accumulate=4"), "2 an epoch"));
+  const auto metric = run_starling("validate " + quoted(job()) + " --set train.early_stop={metric:\\ acuracy}");
+  EXPECT_EQ(metric.code, 1);
+  EXPECT_TRUE(has(metric.err, "one of (test_accuracy")) << metric.err;
+  const auto average = run_starling("validate " + quoted(job()) + " --set train.best=ema_accuracy");
+  EXPECT_EQ(average.code, 1);
+  EXPECT_TRUE(has(average.err, "train.average")) << average.err;
   const auto bad =
       run_starling("validate " + quoted(job()) + " --set trian.epochs=1 --set data.batch=0 --set optimizer.lr=x");
   EXPECT_EQ(bad.code, 2);
