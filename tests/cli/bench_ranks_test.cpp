@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cli/program.h"
 
@@ -23,17 +22,6 @@ TEST(CliBenchRanks, MeasureAStepTogether) {
   EXPECT_EQ(line.at("world"), 2);
   EXPECT_EQ(line.at("backend"), "shared");
   EXPECT_NEAR(line.at("samples_per_s").get<double>() * line.at("step_ms").get<double>() / 1e3, 8, 1e-6);
-}
-
-TEST(CliBenchRanks, WriteOneTraceWithTheCollectivesOfAll) {
-  const TestFolder folder("cli-bench-ranks");
-  const auto file = folder.path() / "trace.json";
-  ASSERT_EQ(bench_of_two("--overlap off --trace '" + file.string() + "'").code, 0);
-  std::set<int> ranks;
-  for (const auto& event : nlohmann::json::parse(file_text(file)).at("traceEvents")) {
-    if (event.value("name", "").starts_with("all_reduce")) ranks.insert(event.at("pid").get<int>());
-  }
-  EXPECT_EQ(ranks, (std::set<int>{0, 1}));
 }
 
 TEST(CliBenchRanks, RefuseWhatOneProcessDoesAlone) {

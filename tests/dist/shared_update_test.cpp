@@ -5,7 +5,7 @@
 #include "runtime/step_testing.h"
 #include "starling/dist/strategy/allreduce.h"
 
-// Updates that ranks share out by rows, and sequences that stay split, end where one process ends.
+// Updates that ranks share out by rows end where one process ends.
 namespace starling {
 namespace {
 
@@ -104,35 +104,6 @@ TEST(SharedUpdate, MovesTheTrainedStateToWhereTheOthersCanReadIt) {
     EXPECT_NE(weight.raw(), before);
     EXPECT_EQ(weight.to_vector(), (std::vector<double>{1, 2, 3}));
   });
-}
-
-// Time first, batch second, as recurrent nets have it; the gradient of what every time step of every sample goes
-// through.
-TensorList sequence_gradient(const Tensor& x, const Tensor& w) {
-  const std::int64_t samples = x.size(0), steps = x.size(1), width = x.size(2);
-  const Tensor rows = reshape(transpose(x, {1, 0, 2}), {steps * samples, width});
-  const Tensor y = reshape(tanh(matmul(rows, w)), {steps, samples, w.size(1)});
-  const Tensor loss = mean(mul(y, y));
-  return gradients({&loss, 1}, {&w, 1});
-}
-
-TEST(SplitSequences, HaveTheGradientsOfOneProcess) {
-  manual_seed(3);
-  Tensor w = cast(normal({3, 2}), DType::f64);
-  w.set_requires_grad(true);
-  for (const std::int64_t batch : {4, 3}) {  // 3 do not cut evenly
-    const Tensor x = cast(normal({batch, 5, 3}), DType::f64);
-    auto single = compile([&](const Tensor& in) { return sequence_gradient(in, w); }, {.threads = 1});
-    const Tensor expected = single(x)[0];
-    run_ranks(make_thread_comms(2), [&](Comm& comm) {
-      const auto strategy = allreduce(borrowed(comm));
-      auto program =
-          compile([&](const Tensor& in) { return sequence_gradient(in, w); }, {.threads = 1, .strategy = strategy});
-      const Tensor mine = rows_of_tensor(x, strategy->rows(batch));
-      EXPECT_LE(relative_l2(program.call({&mine, 1}, GlobalRows{batch})[0], expected), 1e-12);
-      EXPECT_EQ(count(program.graph(), "slice_backward") > 0, batch == 3) << "activations travel only if they must";
-    });
-  }
 }
 
 }  // namespace
