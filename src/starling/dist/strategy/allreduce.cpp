@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "starling/base/error.h"
@@ -71,6 +72,17 @@ void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
 
 }  // namespace
 
+namespace {
+
+// Processes that share memory reduce with their own cores: where all of these compute, a lane beside them only
+// interrupts one.
+bool cores_are_taken(const Comm& comm, int threads) {
+  return comm.capabilities().direct_memory && comm.arena() &&
+         static_cast<unsigned>(comm.size() * threads) >= std::thread::hardware_concurrency();
+}
+
+}  // namespace
+
 Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
   return {
@@ -103,18 +115,18 @@ std::string AllReduce::name() const {
 std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container,
                                           const BuildOptions& options) {
   BuildOptions build = options;
-  build.overlap = options.overlap && options_.overlap;
+  const int threads = options_.deterministic ? 1 : threads_each(options_.threads, 1, build);
+  build.overlap = options.overlap && options_.overlap && (options_.next_forward || !cores_are_taken(comm(), threads));
   build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
   build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
   // Rows of weights go by memory fast enough, but not by a wire, where gradients leave earlier and hide better.
   if (!comm().capabilities().direct_memory) build.disable.insert("shared_updates");
-  return std::make_unique<AllReduceProgram>(
-      shared_comm(), behind_, global, container, build,
-      RankProgramOptions{.comm = &comm(),
-                         .threads = options_.deterministic ? 1 : threads_each(options_.threads, 1, build),
-                         .shards = shards(),
-                         .shard_order = options_.shard_order,
-                         .next_forward = options_.next_forward && build.overlap});
+  return std::make_unique<AllReduceProgram>(shared_comm(), behind_, global, container, build,
+                                            RankProgramOptions{.comm = &comm(),
+                                                               .threads = threads,
+                                                               .shards = shards(),
+                                                               .shard_order = options_.shard_order,
+                                                               .next_forward = options_.next_forward && build.overlap});
 }
 
 void AllReduce::begin(const TrainedState& state) {
