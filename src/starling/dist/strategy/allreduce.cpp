@@ -70,10 +70,6 @@ void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   impl.offset = 0;
 }
 
-}  // namespace
-
-namespace {
-
 // Processes that share memory reduce with their own cores: where all of these compute, a lane beside them only
 // interrupts one.
 bool cores_are_taken(const Comm& comm, int threads) {
