@@ -81,13 +81,10 @@ class SharedComm final : public Comm {
   std::shared_ptr<SharedGroup> shared_;
 };
 
-// Spinning helps only while every rank has a core to itself. Even then two may be on one core, beside something else on
-// the other; if they slept at once they would stay there, taking turns, as neither core would ever look overloaded.
-// Where cores are too few, ranks that make room for each other all arrive in one round, and nobody has to be woken.
-Patience patience_for(int world, int spins) {
-  if (spins >= 0) return {.spins = spins};
-  const bool alone = static_cast<unsigned>(world) <= std::thread::hardware_concurrency();
-  return alone ? Patience{.spins = 150, .yields = 50} : Patience{.yields = world};
+// Spinning helps only while every rank has a core to itself.
+int spins_for(int world, int asked) {
+  if (asked >= 0) return asked;
+  return static_cast<unsigned>(world) <= std::thread::hardware_concurrency() ? 400 : 0;
 }
 
 std::unique_ptr<Comm> comm_of(std::shared_ptr<SharedWorld> world, const SharedWorldOptions& options) {
@@ -111,7 +108,7 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
     mapping = Mapping::open(store.get(kKey, options.join_deadline));
     check_world_memory(*mapping, world);
   }
-  auto shared = std::make_shared<SharedWorld>(mapping, rank, patience_for(world, options.spins));
+  auto shared = std::make_shared<SharedWorld>(mapping, rank, spins_for(world, options.spins));
   shared->await_all(deadline);
   mapping->close();
   return comm_of(std::move(shared), options);
@@ -123,7 +120,7 @@ std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorl
   mapping->close();
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
-    comms.push_back(comm_of(std::make_shared<SharedWorld>(mapping, rank, patience_for(world, options.spins)), options));
+    comms.push_back(comm_of(std::make_shared<SharedWorld>(mapping, rank, spins_for(world, options.spins)), options));
   }
   return comms;
 }

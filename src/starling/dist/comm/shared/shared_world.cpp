@@ -24,12 +24,12 @@ RankRecord* records_in(const Mapping& mapping) {
 
 }  // namespace
 
-SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, Patience patience)
+SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins)
     : mapping_(std::move(mapping)),
       block_(block_in(*mapping_)),
       records_(records_in(*mapping_)),
       rank_(rank),
-      patience_(patience),
+      spins_(spins),
       arena_(std::make_shared<SharedArena>(
           mapping_, block_.arenas + static_cast<std::uint64_t>(rank) * block_.arena_bytes, block_.arena_bytes)) {
   const ProcessId own = this_process();
@@ -177,31 +177,14 @@ std::string SharedWorld::last_call(int rank) const {
 
 // None for a rank that another one cannot arrive beside, being on the same core.
 int SharedWorld::spins_now() {
-  if (patience_.yields == 0) return patience_.spins;
+  if (spins_ == 0) return 0;
   const int core = sched_getcpu();
   std::atomic<std::int32_t>& own = record(rank_).core;
   if (own.load(std::memory_order_relaxed) != core) own.store(core, std::memory_order_relaxed);
   for (int r = 0; r < size(); ++r) {
     if (r != rank_ && record(r).core.load(std::memory_order_relaxed) == core) return 0;
   }
-  return patience_.spins;
-}
-
-int SharedWorld::yields_now() {
-  if (no_yields_.load(std::memory_order_relaxed) <= 0) return patience_.yields;
-  no_yields_.fetch_sub(1, std::memory_order_relaxed);
-  return 0;
-}
-
-// Whoever gives way to a thread that only computes gets the core back after milliseconds; a sleeper is woken at once.
-bool SharedWorld::give_way() {
-  constexpr std::chrono::microseconds kTurn{200};
-  constexpr int kWaits = 200;
-  const CommTime begin = CommClock::now();
-  std::this_thread::yield();
-  if (CommClock::now() - begin < kTurn) return true;
-  no_yields_.store(kWaits, std::memory_order_relaxed);
-  return false;
+  return spins_;
 }
 
 void SharedWorld::pause() {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,18 +20,12 @@ class Mover {
   virtual bool step() = 0;  // does a bounded piece of work; false: there is none to do now
 };
 
-// What a waiting rank does before it sleeps: looks around so often, pausing for moments in between; then so often
-// again, each time letting other threads have the core first, as the rank it waits for may be among them.
-struct Patience {
-  int spins = 0, yields = 0;
-};
-
 // One rank's view of the memory of its world, shared by its group of all ranks and those split from it: one fate, one
 // bell to sleep on, one arena; and the thing that keeps all its operations moving, whichever of them it waits for.
 class SharedWorld {
  public:
   // Enters this process as that rank; leaves when destroyed.
-  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, Patience patience);
+  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
@@ -105,22 +98,16 @@ class SharedWorld {
 
   static void pause();
   int spins_now();
-  int yields_now();
-  bool give_way();
   template <class Done>
   bool spin(Done done) {
-    const int spins = spins_now(), yields = yields_now();
-    for (int i = 0; i <= spins + yields; ++i) {
+    const int spins = spins_now();
+    for (int i = 0; i <= spins; ++i) {
       {
         std::scoped_lock lock(mutex_);
         if (step()) i = 0;
         if (done() || broken()) return true;
       }
-      if (i < spins) {
-        pause();
-      } else if (!give_way()) {
-        return false;
-      }
+      pause();
     }
     return false;
   }
@@ -155,8 +142,7 @@ class SharedWorld {
   WorldBlock& block_;
   RankRecord* const records_;
   const int rank_;
-  const Patience patience_;
-  std::atomic<int> no_yields_{0};  // waits that give way to nobody
+  const int spins_;
   std::shared_ptr<SharedArena> arena_;
   BriefLock mutex_;
   std::vector<Mover*> movers_;
