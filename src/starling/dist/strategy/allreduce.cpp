@@ -116,7 +116,7 @@ std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& 
   build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
   build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
   // Rows of weights go by memory fast enough, but not by a wire, where gradients leave earlier and hide better.
-  if (!comm().capabilities().direct_memory) build.disable.insert("shared_updates");
+  if (!comm().capabilities().direct_memory || options_.next_forward) build.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(shared_comm(), behind_, global, container, build,
                                             RankProgramOptions{.comm = &comm(),
                                                                .threads = threads,
