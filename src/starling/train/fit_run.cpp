@@ -171,9 +171,9 @@ FitResult FitRun::run_all() {
   begin();
   pay_owed();
   while (!finished() && !stopping()) run_epoch();
-  settle();
+  const bool moved = settle();
   const bool within_epoch = state_.position.sample != 0;
-  if (!interrupted_ && within_epoch && state_.evaluated_step != state_.step) evaluate_now();
+  if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
   if (interrupted_ || within_epoch) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
   each(&Callback::end);

@@ -84,7 +84,7 @@ class FitRun final : public Run {
   void keep_ranks(const Checkpoint& checkpoint);
   void sum_up_ranks();
   void add_loss(double loss, double weight);
-  void settle();
+  bool settle();
   bool finished() const;
   bool stopping();
   void run_epoch();

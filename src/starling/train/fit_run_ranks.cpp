@@ -154,14 +154,17 @@ void FitRun::compare_replicas() {
   if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
 }
 
-// One model at the end. A run that was interrupted goes on from where every rank stands.
-void FitRun::settle() {
+// One model at the end; true where it is another than was evaluated last. A run that was interrupted goes on from where
+// every rank stands.
+bool FitRun::settle() {
   parts_.programs.finish_updates();
-  if (!parts_.link) return;
+  if (!parts_.link) return false;
   agree(true);
   if (finished()) interrupted_ = false;  // it was asked to stop when there was nothing left to do
+  const bool moves = !interrupted_ && strategy().settling_changes();
   if (!interrupted_) strategy().settle();
   sum_up_ranks();
+  return moves;
 }
 
 void FitRun::add_ranks(Checkpoint& checkpoint) {

@@ -35,6 +35,7 @@ class Easgd final : public RankStrategy {
   bool meets_alone() const override { return options_.asynchronous; }
   void regrouped() override { settle(); }  // all workers, new ones too, start from the centre
   void settle() override;
+  bool settling_changes() const override { return true; }
   bool shows_to_evaluate() const override { return true; }
   void show() override;
   void unshow() override;

@@ -29,6 +29,7 @@ class Grouped final : public RankStrategy {
   bool meets_alone() const override { return between_->meets_alone(); }
   void regrouped() override;
   bool settles_to_evaluate() const override;
+  bool settling_changes() const override { return between_->settling_changes(); }
   bool shows_to_evaluate() const override { return between_->shows_to_evaluate(); }
   void show() override;
   void unshow() override;

@@ -110,6 +110,8 @@ class RankStrategy : public Strategy {
   // Collective: afterwards the weights are those that the run stands for, the same on all ranks.
   virtual void settle() {}
   virtual bool settles_to_evaluate() const { return false; }
+  // Whether settle() would leave other weights than those that evaluations have seen: the same answer on all ranks.
+  virtual bool settling_changes() const { return false; }
   // Whether the model to be evaluated is another than the weights that ranks train: show() puts it in their place, the
   // same on all ranks, and unshow() the rank's own back. Collective, both.
   virtual bool shows_to_evaluate() const { return false; }
