@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, OverProcesses,
                          ::testing::Combine(::testing::Values("shared", "gloo", "mpi"),
                                             ::testing::Values("{name: allreduce}", "{name: local_sgd, every: 5}",
                                                               "{name: easgd, every: 3, asynchronous: true}",
-                                                              "{name: backup_workers}", "{name: hogwild}")),
+                                                              "{name: backup_workers}", "{name: hogwild, lag: 0}")),
                          name_of);
 
 }  // namespace

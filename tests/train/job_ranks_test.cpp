@@ -193,10 +193,10 @@ TEST_F(JobRanks, CountEveryByteOnBothSides) {
     }
     // Rank 0 has asked for the next note of everyone already, and counts it as asked for.
     EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(received), 0.01 * static_cast<double>(sent)) << strategy;
-    // To rank 0 and back is 2 (P - 1) times the weights a step, as in an all-reduce.
+    // To rank 0 and back is 2 (P - 1) times the weights a step, as in an all-reduce. Evaluations show the centre.
     std::uint64_t reduced = 0;
     for (const auto& rank : dense.ranks) reduced += rank.stats.sent;
-    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(reduced), 0.02 * static_cast<double>(sent)) << strategy;
+    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(reduced), 0.15 * static_cast<double>(sent)) << strategy;
   }
 }
 
@@ -214,7 +214,7 @@ TEST_F(JobRanks, TellTheAccuracyOfTheModelThatTheyLeave) {
   }
   ASSERT_GE(losses.size(), 2U);
   EXPECT_EQ(losses.back(), result.summary.metrics.at("test_loss"));
-  EXPECT_NE(losses.back(), losses[losses.size() - 2]) << "rank 0's own weights were evaluated at the end of the epoch";
+  EXPECT_EQ(losses.back(), losses[losses.size() - 2]) << "at the end of the epoch the centre was evaluated, too";
   const PreparedJob again = prepare_job(job("centre", {}), load_job_data(job("centre", {}).data));
   load_weights(*again.net, load_run_checkpoint(runs_.path() / "centre", "latest").value());
   std::vector<NamedTensor> weights;

@@ -20,7 +20,7 @@ Types infer_sgd_rows(const InferCall& call) {
   check(w.rank() == 2 && call.in[0] == call.in[1], "[matmul_sgd_rows] expected matrices w and v alike, got {} and {}",
         to_string(call.in[0]), to_string(call.in[1]));
   const bool fits = a.rank() == 2 && b.rank() == 2 && a[0] == b[0] && b[1] == w[1] && begin >= 0 &&
-                    begin + a[1] <= w[0] && call.in[2].dtype == call.in[0].dtype &&
+                    begin <= w[0] - a[1] && call.in[2].dtype == call.in[0].dtype &&
                     call.in[3].dtype == call.in[0].dtype;
   check(fits, "[matmul_sgd_rows] expected factors of rows from {} on of {}, got {} and {}", begin,
         to_string(call.in[0]), to_string(call.in[2]), to_string(call.in[3]));
@@ -44,8 +44,9 @@ TensorList sgd_rows_of_parts(std::span<const Tensor> in, const Attrs& attrs) {
 Types infer_gather_rows(const InferCall& call) {
   const auto& a = call.attrs.as<PiecesAttrs>();
   check(!call.in.empty(), "[gather_rows] expected at least one tensor, got none");
-  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[gather_rows] expected a rank in [0, {}), got {}", a.ranks,
-        a.rank);
+  constexpr std::int64_t most = 1 << 16;
+  check(a.ranks >= 1 && a.ranks <= most, "[gather_rows] expected 1 to {} ranks, got {}", most, a.ranks);
+  check(a.rank >= 0 && a.rank < a.ranks, "[gather_rows] expected a rank in [0, {}), got {}", a.ranks, a.rank);
   Types out;
   for (const auto& type : call.in) {
     check(type.shape.rank() > 0 && type.shape[0] == a.rows, "[gather_rows] expected tensors of {} rows, got {}", a.rows,
@@ -82,8 +83,11 @@ void register_ops_shared_update(OpRegistry& ops) {
            .infer = infer_gather_rows,
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {7, 3}}, {.shape = {7}}}, PiecesAttrs{.rows = 7}},
-                                            {{{.shape = {4, 2}}}, PiecesAttrs{.rows = 4}}};
+                 return std::vector<OpCase>{
+                     {{{.shape = {7, 3}}, {.shape = {7}}}, PiecesAttrs{.rows = 7}},
+                     {{{.shape = {0, 2}}}, PiecesAttrs{.rows = 0}},
+                     {{{.shape = {4, 2}}},
+                      PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
                },
            .comm = true,
            .inplace = 0});
