@@ -365,13 +365,19 @@ TEST(ElasticRanks, EvaluateTheCentreAndGoOnFromTheirOwnWeights) {
     recipe.strategy = elastic(asynchronous);
     std::vector<std::set<std::string>> judged(3), own(3);
     std::mutex mutex;
-    recipe.callbacks = [&](Trainer& trainer, int) {
+    std::set<std::pair<int, std::size_t>> seen;
+    recipe.callbacks = [&](Trainer& trainer, int rank) {
       const auto note = [&](std::vector<std::set<std::string>>& where, std::size_t epoch, const nn::Module& net) {
         const std::scoped_lock lock(mutex);
         where[epoch].insert(testing::hash_of(net));
       };
-      trainer.add(after_evaluation([&, note](starling::Run& run) {
+      const auto first = [&, rank](std::size_t epoch) {
+        const std::scoped_lock lock(mutex);
+        return seen.insert({rank, epoch}).second;
+      };
+      trainer.add(after_evaluation([&, note, first](starling::Run& run) {
         const auto epoch = static_cast<std::size_t>(run.state().step / 4 - 1);
+        if (!first(epoch)) return;  // the run has ended, and all have the centre
         note(own, epoch, run.net());
         run.link()->strategy().show();
         note(judged, epoch, run.net());
