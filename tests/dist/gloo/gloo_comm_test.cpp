@@ -5,28 +5,12 @@
 
 #include "dist/comm_conformance.h"
 #include "dist/comm_worlds.h"
+#include "dist/gloo/gloo_worlds.h"
 
 namespace starling {
 namespace {
 
 using std::chrono::milliseconds;
-
-Comms make_gloo_comms(int world) {
-  const auto store = make_memory_store();
-  Comms comms(static_cast<std::size_t>(world));
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < world; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        comms[static_cast<std::size_t>(rank)] = make_gloo_comm(store, {.rank = rank, .size = world});
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "rank " << rank << ": " << error.what();
-      }
-    });
-  }
-  threads.clear();
-  return comms;
-}
 
 class GlooComm : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, GlooComm, ::testing::Range(1, 10));
