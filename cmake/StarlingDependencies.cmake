@@ -1,4 +1,10 @@
-# Everything Starling links against, found once. All of it is in Debian 12.
+# Everything Starling links against, found once. All of it is in Debian 12 and 13; starling_packages() notes the Debian packages
+# that a project linking Starling needs too, for the .deb that cpack makes.
+set(STARLING_DEV_PACKAGES)
+macro(starling_packages)
+  list(APPEND STARLING_DEV_PACKAGES ${ARGN})
+endmacro()
+
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -13,28 +19,35 @@ include(StarlingLapack)
 if(NOT TARGET OpenBLAS::openmp)
   message(FATAL_ERROR "OpenBLAS was not found: install libopenblas-openmp-dev")
 endif()
+starling_packages(pkg-config zlib1g-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libhwy-dev libxxhash-dev
+  libopenblas-openmp-dev)
 # Optional: TensorBoard's files.
 find_package(Protobuf QUIET)
 if(Protobuf_FOUND AND TARGET protobuf::protoc)
   set(STARLING_PROTOBUF ON)
+  starling_packages(libprotobuf-dev protobuf-compiler)
 else()
   set(STARLING_PROTOBUF OFF)
   message(STATUS "protobuf was not found: no export to TensorBoard (libprotobuf-dev, protobuf-compiler)")
 endif()
 # Optional: pictures as files.
+set(package_JPEG libjpeg62-turbo-dev)
+set(package_PNG libpng-dev)
 foreach(part JPEG PNG)
   find_package(${part} QUIET)
   if(${part}_FOUND)
     set(STARLING_${part} ON)
+    starling_packages(${package_${part}})
   else()
     set(STARLING_${part} OFF)
-    message(STATUS "${part} was not found: no reading of such pictures (libjpeg62-turbo-dev, libpng-dev)")
+    message(STATUS "${part} was not found: no reading of such pictures (${package_${part}})")
   endif()
 endforeach()
 # Optional: ranks that are processes, over TCP (Gloo) and under mpirun or srun (Open MPI).
 find_package(Gloo CONFIG QUIET)
 if(TARGET gloo)
   set(STARLING_GLOO ON)
+  starling_packages(libgloo-dev)
   find_path(STARLING_GLOO_MEMORY_HEADER gloo/common/memory.h)  # Debian's package lacks it
 else()
   set(STARLING_GLOO OFF)
@@ -44,6 +57,7 @@ set(MPI_CXX_SKIP_MPICXX ON)  # MPI's own C++ interface, long gone from the stand
 find_package(MPI QUIET COMPONENTS CXX)
 if(MPI_CXX_FOUND)
   set(STARLING_MPI ON)
+  starling_packages(libopenmpi-dev openmpi-bin)
 else()
   set(STARLING_MPI OFF)
   message(STATUS "MPI was not found: no ranks under mpirun and srun (libopenmpi-dev, openmpi-bin)")

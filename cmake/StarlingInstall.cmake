@@ -1,16 +1,19 @@
-# `cmake --install`: library, headers, program, and the package that find_package(Starling) finds.
+# `cmake --install`: library static and shared, headers, program, example jobs and presets, and the package that find_package(Starling) finds.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(starling_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Starling)
 
-install(TARGETS starling starling_deps EXPORT StarlingTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS starling starling_shared starling_deps EXPORT StarlingTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT StarlingTargets NAMESPACE Starling:: DESTINATION ${starling_package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/starling DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
 if(TARGET starling_cli)
   install(TARGETS starling_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/starling/examples
+  FILES_MATCHING PATTERN "*.yaml" PATTERN pretraining EXCLUDE PATTERN cpp EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/StarlingConfig.cmake.in

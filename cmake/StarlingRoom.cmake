@@ -1,4 +1,5 @@
-# starling_room(name): an OBJECT library `starling_<name>` of every .cpp below src/starling/<name>.
+# starling_room(name [HOT|COLD]): an OBJECT library `starling_<name>` of every .cpp below src/starling/<name>. In release builds
+# HOT rooms, which have loops over elements, are compiled with -O3; COLD ones, which run once or once a step, with -O1.
 #
 # Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
 # is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there; and so for */jpeg/,
@@ -7,6 +8,7 @@
 set_property(GLOBAL PROPERTY STARLING_ROOMS "")
 
 function(starling_room name)
+  cmake_parse_arguments(arg "HOT;COLD" "" "" ${ARGN})
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/starling/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cpp)
   if(STARLING_CUDA)
@@ -38,8 +40,14 @@ function(starling_room name)
   endif()
   starling_generate_registry(${name} ${dir} generated)
   add_library(starling_${name} OBJECT ${sources} ${generated})
+  starling_batches(starling_${name} ${sources})
   target_link_libraries(starling_${name} PRIVATE starling_options PUBLIC starling_deps)
   target_include_directories(starling_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  if(arg_HOT)
+    target_compile_options(starling_${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O3>)
+  elseif(arg_COLD)
+    target_compile_options(starling_${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endif()
   if(STARLING_MPI AND name STREQUAL "dist")
     target_link_libraries(starling_${name} PRIVATE MPI::MPI_CXX)  # its headers; nobody else sees them
   endif()
@@ -138,17 +146,29 @@ function(starling_registry_file id function type header pattern prefix out)
   set(${out} ${path} PARENT_SCOPE)
 endfunction()
 
+# starling_library(): the rooms' objects as the static library `starling`, which programs link and which is the fastest, and
+# as `starling_shared`, which tests link: a shared library makes each of their links a matter of a second.
 function(starling_library)
   get_property(rooms GLOBAL PROPERTY STARLING_ROOMS)
   add_library(starling STATIC)
+  add_library(starling_shared SHARED)
   add_library(Starling::starling ALIAS starling)
-  foreach(room ${rooms})
-    target_sources(starling PRIVATE $<TARGET_OBJECTS:starling_${room}>)
+  add_library(Starling::starling_shared ALIAS starling_shared)
+  set_target_properties(starling_shared PROPERTIES OUTPUT_NAME starling VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_link_options(starling_shared PRIVATE -Wl,-Bsymbolic-functions)
+  if(STARLING_SANITIZE)
+    target_link_libraries(starling_shared PRIVATE $<BUILD_INTERFACE:starling_options>)
+  endif()
+  foreach(library starling starling_shared)
+    foreach(room ${rooms})
+      target_sources(${library} PRIVATE $<TARGET_OBJECTS:starling_${room}>)
+    endforeach()
+    target_include_directories(${library} PUBLIC
+      $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+    target_link_libraries(${library} PUBLIC starling_deps)
+    target_compile_features(${library} PUBLIC cxx_std_20)
   endforeach()
-  target_include_directories(starling PUBLIC
-    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
-  target_link_libraries(starling PUBLIC starling_deps)
-  target_compile_features(starling PUBLIC cxx_std_20)
 endfunction()
 
 add_library(starling_deps INTERFACE)

@@ -1,16 +1,20 @@
-# The Debian 12 packages Starling needs, and how they get onto a machine. Source it after common.sh.
+# The Debian packages Starling needs, and how they get onto a machine. Source it after common.sh. Names hold on Debian 12 and
+# 13; what only benchmarks need is installed by bench/ceilings/build.
 
 build_packages=(
   g++ cmake ninja-build ccache pkg-config
-  libdnnl-dev libhwy-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
+  libhwy-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libopenblas-openmp-dev
   libprotobuf-dev protobuf-compiler
   libjpeg62-turbo-dev libpng-dev
   libgloo-dev libopenmpi-dev openmpi-bin
 )
+# Real data of the examples: pictures; words and their sounds; sayings, for models of letters.
+quickstart_packages=(dataset-fashion-mnist)
 data_packages=(dataset-fashion-mnist pocketsphinx-en-us fortunes)
-# libomp-dev only for the omp.h that clang-tidy reads; nothing links it.
-test_packages=(libgtest-dev clang-format clang-tidy libomp-dev git python3)
+# dpkg-dev tells which libraries the .deb needs. libomp-dev only for the omp.h that clang-tidy reads; nothing links it.
+test_packages=(libgtest-dev clang-format clang-tidy libomp-dev git python3 python3-venv dpkg-dev iproute2)
+bench_packages=(libdnnl-dev ocl-icd-opencl-dev)
 
 missing_packages() {
   local package

@@ -1,7 +1,9 @@
-"""Reads the results folder of scripts/test: where the time went, what failed, and the last line `N passed, N failed`."""
+"""summary.py RESULTS BUILD: reads the results folder of scripts/test and the build folders: where the time went, what failed,
+and the last line `N passed, N failed`."""
 
 import collections
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -26,10 +28,34 @@ def read_stages(results: pathlib.Path) -> list[tuple[str, str, int]]:
     return [(verdict, name, int(seconds)) for verdict, name, seconds in (line.split("\t") for line in lines)]
 
 
+def read_units(build: pathlib.Path, since: float) -> list[tuple[str, str, float]]:
+    """(preset, unit, seconds) of every file that ninja compiled or linked after `since`, from its logs."""
+    units = []
+    for log in build.glob("*/.ninja_log"):
+        if log.stat().st_mtime < since:
+            continue
+        for line in log.read_text().splitlines()[1:]:
+            begin, end, modified, name = line.split("\t")[:4]
+            if int(modified) / 1e9 >= since and not name.startswith("/"):
+                short = re.sub(r"^(?:src|tests|bench)/|CMakeFiles/|Unity/unity_|_cxx\.cxx|\.dir|\.o$", "", name)
+                units.append((log.parent.name, short, (int(end) - int(begin)) / 1000))
+    return units
+
+
+def print_units(units: list[tuple[str, str, float]]) -> None:
+    if not units:
+        return
+    print("\nslowest build units")
+    for preset, unit, seconds in sorted(units, key=lambda unit: -unit[2])[:SLOWEST]:
+        print(f"  {seconds:8.2f} s  {preset:5}  {unit}")
+
+
 def print_times(stages: list[tuple[str, str, int]], tests: list[tuple[str, str, float, str]]) -> None:
     print("\nwhere the time goes")
-    for _, name, seconds in stages:
-        print(f"  {seconds:6d} s  {name}")
+    for verdict, name, seconds in stages:
+        print(f"  {seconds:6d} s  {name}{'' if verdict == 'passed' else ' (' + verdict + ')'}")
+    if not tests:
+        return
     rooms: dict[tuple[str, str], float] = collections.defaultdict(float)
     for preset, test, seconds, _ in tests:
         rooms[preset, test.split("/")[0]] += seconds
@@ -45,6 +71,7 @@ def main() -> int:
     results = pathlib.Path(sys.argv[1])
     stages, tests = read_stages(results), read_tests(results)
     print_times(stages, tests)
+    print_units(read_units(pathlib.Path(sys.argv[2]), (results / "begin").stat().st_mtime))
 
     failed = [f"{preset}: {test}" for preset, test, _, status in tests if status not in ("run", "skipped", "disabled")]
     # A stage that ran tests is told by its tests; a build or a check that failed counts as one failure.
@@ -55,6 +82,7 @@ def main() -> int:
     passed = sum(status == "run" for _, _, _, status in tests)
     skipped = sum(status in ("skipped", "disabled") for _, _, _, status in tests)
 
+    skipped += sum(verdict == "skipped" for verdict, _, _ in stages)
     if skipped:
         print(f"\nskipped: {skipped}")
     if failed:

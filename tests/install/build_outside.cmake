@@ -16,3 +16,4 @@ step(${CMAKE_COMMAND} -S ${work}/outside -B ${work}/build -G ${generator} -D CMA
   -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_BUILD_TYPE=${build_type})
 step(${CMAKE_COMMAND} --build ${work}/build)
 step(${work}/build/outside)
+step(${work}/build/outside_shared)

@@ -58,6 +58,90 @@ IntRange int_range(SettingRange range) {
 }
 
 nlohmann::json choice_schema(const std::vector<std::string>& names) { return {{"enum", names}}; }
+nlohmann::json list_schema(const nlohmann::json& items) { return {{"type", "array"}, {"items", items}}; }
+nlohmann::json nullable_schema(const nlohmann::json& value) { return {{"anyOf", {value, {{"type", "null"}}}}}; }
+
+Setting make_setting(std::string_view key, std::string_view doc, MemberPlace place, const MemberType& type,
+                     SettingRange range) {
+  return {.key = std::string(key),
+          .doc = std::string(doc),
+          .schema = type.schema(range),
+          .read = [place, &type, range](void* options,
+                                        const ConfigNode& node) { type.read(place.in(options), node, range); },
+          .value = [place, &type](const void* options) { return type.json(place.in(options)); }};
+}
+
+Setting make_choice(std::string_view key, std::string_view doc, MemberPlace place, const EnumType& type,
+                    std::vector<std::string> names) {
+  nlohmann::json schema = choice_schema(names);
+  return {.key = std::string(key),
+          .doc = std::string(doc),
+          .schema = std::move(schema),
+          .read = [place, &type, names](void* options,
+                                        const ConfigNode& node) { type.set(place.in(options), node.as_choice(names)); },
+          .value = [place, &type, names](const void* options) -> nlohmann::json {
+            return names.at(type.get(place.in(options)));
+          }};
+}
+
+template <>
+nlohmann::json PlainSettingType<bool>::schema(SettingRange) {
+  return {{"type", "boolean"}};
+}
+template <>
+bool PlainSettingType<bool>::read(const ConfigNode& node, SettingRange) {
+  return node.as_bool();
+}
+
+template <>
+nlohmann::json PlainSettingType<std::int64_t>::schema(SettingRange range) {
+  return number_schema("integer", range);
+}
+template <>
+std::int64_t PlainSettingType<std::int64_t>::read(const ConfigNode& node, SettingRange range) {
+  return node.as_int(int_range(range));
+}
+
+template <>
+nlohmann::json PlainSettingType<double>::schema(SettingRange range) {
+  return number_schema("number", range);
+}
+template <>
+double PlainSettingType<double>::read(const ConfigNode& node, SettingRange range) {
+  return node.as_double({range.min, range.max});
+}
+
+template <>
+nlohmann::json PlainSettingType<std::string>::schema(SettingRange) {
+  return {{"type", "string"}};
+}
+template <>
+std::string PlainSettingType<std::string>::read(const ConfigNode& node, SettingRange) {
+  return node.as_string();
+}
+
+template <>
+nlohmann::json PlainSettingType<std::filesystem::path>::schema(SettingRange) {
+  return {{"type", "string"}};
+}
+template <>
+std::filesystem::path PlainSettingType<std::filesystem::path>::read(const ConfigNode& node, SettingRange) {
+  return node.as_string();
+}
+template <>
+nlohmann::json PlainSettingType<std::filesystem::path>::json(const std::filesystem::path& value) {
+  return value.string();
+}
+template <class T>
+nlohmann::json PlainSettingType<T>::json(const T& value) {
+  return value;
+}
+
+template struct PlainSettingType<bool>;
+template struct PlainSettingType<std::int64_t>;
+template struct PlainSettingType<double>;
+template struct PlainSettingType<std::string>;
+template struct PlainSettingType<std::filesystem::path>;
 
 }  // namespace detail
 }  // namespace starling

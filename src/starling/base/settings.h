@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -75,42 +76,33 @@ nlohmann::json settings_schema() {
 namespace detail {
 
 nlohmann::json number_schema(const char* type, SettingRange range);
+nlohmann::json choice_schema(const std::vector<std::string>& names);
+nlohmann::json list_schema(const nlohmann::json& items);
+nlohmann::json nullable_schema(const nlohmann::json& value);
 IntRange int_range(SettingRange range);
 
 // How a value of one type is read, printed and described.
 template <class T>
 struct SettingType;
 
-template <>
-struct SettingType<bool> {
-  static nlohmann::json schema(SettingRange) { return {{"type", "boolean"}}; }
-  static bool read(const ConfigNode& node, SettingRange) { return node.as_bool(); }
-  static nlohmann::json json(bool value) { return value; }
+// Types whose three functions are compiled in settings.cpp.
+template <class T>
+struct PlainSettingType {
+  static nlohmann::json schema(SettingRange range);
+  static T read(const ConfigNode& node, SettingRange range);
+  static nlohmann::json json(const T& value);
 };
 template <>
-struct SettingType<std::int64_t> {
-  static nlohmann::json schema(SettingRange range) { return number_schema("integer", range); }
-  static std::int64_t read(const ConfigNode& node, SettingRange range) { return node.as_int(int_range(range)); }
-  static nlohmann::json json(std::int64_t value) { return value; }
-};
+struct SettingType<bool> : PlainSettingType<bool> {};
 template <>
-struct SettingType<double> {
-  static nlohmann::json schema(SettingRange range) { return number_schema("number", range); }
-  static double read(const ConfigNode& node, SettingRange range) { return node.as_double({range.min, range.max}); }
-  static nlohmann::json json(double value) { return value; }
-};
+struct SettingType<std::int64_t> : PlainSettingType<std::int64_t> {};
 template <>
-struct SettingType<std::string> {
-  static nlohmann::json schema(SettingRange) { return {{"type", "string"}}; }
-  static std::string read(const ConfigNode& node, SettingRange) { return node.as_string(); }
-  static nlohmann::json json(const std::string& value) { return value; }
-};
+struct SettingType<double> : PlainSettingType<double> {};
 template <>
-struct SettingType<std::filesystem::path> {
-  static nlohmann::json schema(SettingRange) { return {{"type", "string"}}; }
-  static std::filesystem::path read(const ConfigNode& node, SettingRange) { return node.as_string(); }
-  static nlohmann::json json(const std::filesystem::path& value) { return value.string(); }
-};
+struct SettingType<std::string> : PlainSettingType<std::string> {};
+template <>
+struct SettingType<std::filesystem::path> : PlainSettingType<std::filesystem::path> {};
+
 template <HasSettings T>
 struct SettingType<T> {
   static nlohmann::json schema(SettingRange) { return settings_schema<T>(); }
@@ -119,9 +111,7 @@ struct SettingType<T> {
 };
 template <class T>
 struct SettingType<std::vector<T>> {
-  static nlohmann::json schema(SettingRange range) {
-    return {{"type", "array"}, {"items", SettingType<T>::schema(range)}};
-  }
+  static nlohmann::json schema(SettingRange range) { return list_schema(SettingType<T>::schema(range)); }
   static std::vector<T> read(const ConfigNode& node, SettingRange range) {
     std::vector<T> list;
     for (const auto& item : node.as_list()) list.push_back(SettingType<T>::read(item, range));
@@ -136,47 +126,73 @@ struct SettingType<std::vector<T>> {
 // Not set when the key is not there or null.
 template <class T>
 struct SettingType<std::optional<T>> {
-  static nlohmann::json schema(SettingRange range) {
-    return {{"anyOf", {SettingType<T>::schema(range), {{"type", "null"}}}}};
-  }
+  static nlohmann::json schema(SettingRange range) { return nullable_schema(SettingType<T>::schema(range)); }
   static std::optional<T> read(const ConfigNode& node, SettingRange range) { return SettingType<T>::read(node, range); }
   static nlohmann::json json(const std::optional<T>& value) {
     return value ? SettingType<T>::json(*value) : nlohmann::json();
   }
 };
 
-nlohmann::json choice_schema(const std::vector<std::string>& names);
+// A member of an options struct without its types, so that one Setting is made by code that is compiled once, not once
+// for every option of every struct.
+struct MemberPlace {
+  void* (*address)(void* options, std::intptr_t member);
+  std::intptr_t member;  // the bits of the pointer to member
+
+  void* in(void* options) const { return address(options, member); }
+  const void* in(const void* options) const { return address(const_cast<void*>(options), member); }
+};
+template <class S, class T>
+MemberPlace member_place(T S::*member) {
+  static_assert(sizeof member == sizeof(std::intptr_t));
+  return {[](void* options, std::intptr_t bits) -> void* {
+            return &(static_cast<S*>(options)->*std::bit_cast<T S::*>(bits));
+          },
+          std::bit_cast<std::intptr_t>(member)};
+}
+
+struct MemberType {
+  nlohmann::json (*schema)(SettingRange range);
+  void (*read)(void* member, const ConfigNode& node, SettingRange range);
+  nlohmann::json (*json)(const void* member);
+};
+template <class T>
+constexpr MemberType kMemberType = {
+    &SettingType<T>::schema,
+    [](void* member, const ConfigNode& node, SettingRange range) {
+      *static_cast<T*>(member) = SettingType<T>::read(node, range);
+    },
+    [](const void* member) { return SettingType<T>::json(*static_cast<const T*>(member)); }};
+
+Setting make_setting(std::string_view key, std::string_view doc, MemberPlace place, const MemberType& type,
+                     SettingRange range);
+
+struct EnumType {
+  void (*set)(void* member, std::size_t value);
+  std::size_t (*get)(const void* member);
+};
+template <class E>
+constexpr EnumType kEnumType = {
+    [](void* member, std::size_t value) { *static_cast<E*>(member) = static_cast<E>(value); },
+    [](const void* member) { return static_cast<std::size_t>(*static_cast<const E*>(member)); }};
+
+Setting make_choice(std::string_view key, std::string_view doc, MemberPlace place, const EnumType& type,
+                    std::vector<std::string> names);
 
 }  // namespace detail
 
 // bool, std::int64_t, double, std::string, std::filesystem::path, structs with settings, and std::vector or
 // std::optional of those.
 template <class S, class T>
-Setting setting(std::string key, T S::*member, std::string doc, SettingRange range = {}) {
-  using Type = detail::SettingType<T>;
-  return {
-      .key = std::move(key),
-      .doc = std::move(doc),
-      .schema = Type::schema(range),
-      .read = [member, range](void* options,
-                              const ConfigNode& node) { static_cast<S*>(options)->*member = Type::read(node, range); },
-      .value = [member](const void* options) { return Type::json(static_cast<const S*>(options)->*member); }};
+Setting setting(std::string_view key, T S::*member, std::string_view doc, SettingRange range = {}) {
+  return detail::make_setting(key, doc, detail::member_place(member), detail::kMemberType<T>, range);
 }
 
 // An enum whose values 0, 1, 2… have these names.
 template <class S, class E>
-  requires std::is_enum_v<E> Setting choice(std::string key, E S::*member, std::vector<std::string> names,
-                                            std::string doc) {
-    return {.key = std::move(key),
-            .doc = std::move(doc),
-            .schema = detail::choice_schema(names),
-            .read =
-                [member, names](void* options, const ConfigNode& node) {
-                  static_cast<S*>(options)->*member = static_cast<E>(node.as_choice(names));
-                },
-            .value = [member, names](const void* options) -> nlohmann::json {
-              return names.at(static_cast<std::size_t>(static_cast<const S*>(options)->*member));
-            }};
+  requires std::is_enum_v<E> Setting choice(std::string_view key, E S::*member, std::vector<std::string> names,
+                                            std::string_view doc) {
+    return detail::make_choice(key, doc, detail::member_place(member), detail::kEnumType<E>, std::move(names));
   }
 
 // The same, and it must be given.

@@ -2,6 +2,6 @@
 
 namespace starling {
 
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kVersion = "0.2.0";
 
 }  // namespace starling

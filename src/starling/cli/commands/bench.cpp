@@ -25,7 +25,7 @@ namespace {
 constexpr int kWarmUpSteps = 5;
 constexpr int kDeviceSlice = 50;  // steps between two waits for a device that runs on its own
 
-struct Options : BenchOptions {
+struct BenchArguments : BenchOptions {
   std::string export_file;
   std::string import_file;
   int losses = 0;
@@ -124,7 +124,7 @@ void answer_requests(BenchNet& net, const BenchRanks& ranks) {
 
 double megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-void print_timing(const Options& options, const BenchNet& net, const BenchRanks& ranks, const Timing& timing,
+void print_timing(const BenchArguments& options, const BenchNet& net, const BenchRanks& ranks, const Timing& timing,
                   const BenchMemory& memory) {
   const double samples_per_s = static_cast<double>(net.batch() * ranks.world()) / timing.step_ms * 1e3;
   if (options.json) {
@@ -156,7 +156,7 @@ void print_timing(const Options& options, const BenchNet& net, const BenchRanks&
       megabytes(memory.program), megabytes(memory.variables), megabytes(memory.rss));
 }
 
-void print_losses(const Options& options, BenchNet& net) {
+void print_losses(const BenchArguments& options, BenchNet& net) {
   std::vector<double> losses;
   for (int i = 0; i < options.losses; ++i) losses.push_back(net.step().item());
   fmt::print("{}\n", nlohmann::ordered_json{{"net", options.net}, {"losses", losses}}.dump());
@@ -170,7 +170,7 @@ void print_list() {
   }
 }
 
-void check_options(const Options& options) {
+void check_options(const BenchArguments& options) {
   if (options.net.empty())
     throw UsageError("[bench] expected the name of a network (starling bench --list has them), got none");
   if (options.losses > 0 && options.phase != "train")
@@ -194,7 +194,7 @@ void check_options(const Options& options) {
 }
 
 // What several ranks do together is the compiled training step.
-void check_ranks(const Options& options, const BenchRanks& ranks) {
+void check_ranks(const BenchArguments& options, const BenchRanks& ranks) {
   if (ranks.alone()) return;
   if (options.mode != "compiled" || options.phase != "train")
     throw UsageError(fmt::format("[bench] expected --mode compiled and --phase train with {} ranks, got {} and {}",
@@ -205,7 +205,7 @@ void check_ranks(const Options& options, const BenchRanks& ranks) {
         "ranks");
 }
 
-void print_profile(const Options& options, BenchNet& net, BenchRanks& ranks) {
+void print_profile(const BenchArguments& options, BenchNet& net, BenchRanks& ranks) {
   if (net.device().kind != DeviceKind::cpu)
     throw UsageError("[bench] expected --device cpu with --profile, --trace and --memory, got " + options.device);
   const std::int64_t steps = steps_in(options.seconds, net, ranks);
@@ -226,7 +226,7 @@ void print_profile(const Options& options, BenchNet& net, BenchRanks& ranks) {
   if (ranks.leads()) write_file_atomically(options.trace_file, trace).value();
 }
 
-void measure(const Options& options, BenchRanks& ranks) {
+void measure(const BenchArguments& options, BenchRanks& ranks) {
   const ThreadScope threads(options.threads > 0 ? options.threads : std::max(1, num_threads() / ranks.here()));
   const MemoryWatch watch;
   BenchNet net(options);
@@ -252,14 +252,14 @@ void measure(const Options& options, BenchRanks& ranks) {
   if (ranks.leads()) print_timing(options, net, ranks, timing, watch.since(net));
 }
 
-int run(const Options& options) {
+int run_bench(const BenchArguments& options) {
   if (options.list) {
     print_list();
     return kOk;
   }
   check_options(options);
   BenchRanks ranks(options.ranks);
-  Options own = options;
+  BenchArguments own = options;
   own.strategy = ranks.strategy();
   try {
     check_ranks(own, ranks);
@@ -277,14 +277,14 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_bench(cli::Commands& into) {
-  auto [app, o] =
-      into.add<cli::Options>("bench", "Measures a forward pass or a training step of a network",
-                             {{"bench lenet", "a training step of LeNet: time, samples/s, memory"},
-                              {"bench resnet18 --phase forward --batch 1 --threads 1", "the latency of one image"},
-                              {"bench lenet --profile", "where the time goes, op by op"},
-                              {"launch -n 2 -- starling bench lenet", "a step of two ranks, each with its batch"},
-                              {"bench --list", "the networks"}},
-                             cli::run);
+  auto [app, o] = into.add<cli::BenchArguments>(
+      "bench", "Measures a forward pass or a training step of a network",
+      {{"bench lenet", "a training step of LeNet: time, samples/s, memory"},
+       {"bench resnet18 --phase forward --batch 1 --threads 1", "the latency of one image"},
+       {"bench lenet --profile", "where the time goes, op by op"},
+       {"launch -n 2 -- starling bench lenet", "a step of two ranks, each with its batch"},
+       {"bench --list", "the networks"}},
+      cli::run_bench);
   app.add_option("net,--net", o.net, "Name of a network");
   app.add_flag("--list", o.list, "Lists the networks");
   app.add_option("--batch", o.batch, "Samples in a batch; 0: as in the published figures")

@@ -95,7 +95,7 @@ void tell_comm() {
                    has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
 }
 
-int run(const CommCheck& comm) {
+int run_doctor(const CommCheck& comm) {
   if (comm.wanted) return check_comm(comm);
   const auto facts = environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
@@ -127,7 +127,7 @@ void register_command_doctor(cli::Commands& into) {
       "doctor", "Tells what it found on this machine, and how to get what is missing",
       {{"doctor", "a line for each thing found or missing"},
        {"doctor --comm -n 4", "latency and bandwidth between 4 ranks: threads, and processes over each backend"}},
-      cli::run);
+      cli::run_doctor);
   app.add_flag("--comm", o.wanted, "Measures what ranks need to reach each other");
   app.add_option("-n,--ranks", o.ranks, "Number of ranks for --comm")->capture_default_str();
   app.add_option("--backend", o.backend, "threads, shared, gloo or mpi alone, for --comm");

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct EvalArguments {
   std::string what;
   std::string data;
   std::vector<std::string> set;
@@ -37,7 +37,7 @@ EvaluationData evaluation_data(const PreparedJob& prepared) {
   throw UsageError("[eval] expected data with a part to evaluate on, got none (see data.evaluate)");
 }
 
-std::vector<NamedMetric> chosen_metrics(const Options& options, const PreparedJob& prepared) {
+std::vector<NamedMetric> chosen_metrics(const EvalArguments& options, const PreparedJob& prepared) {
   if (options.metrics.empty()) return prepared.metrics;
   auto metrics = as_usage([&] { return metrics_by_name(options.metrics); });
   for (auto& metric : metrics) metric.name = prepared.data.evaluated + "_" + metric.name;
@@ -59,7 +59,7 @@ std::unique_ptr<Loader> make_loader(const PreparedJob& prepared) {
   return std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, loader_options(prepared));
 }
 
-Evaluation evaluate_run(const Options& options, PreparedJob& prepared, std::int64_t& step) {
+Evaluation evaluate_run(const EvalArguments& options, PreparedJob& prepared, std::int64_t& step) {
   const Checkpoint checkpoint = load_run_checkpoint(options.what, options.checkpoint).value();
   step = checkpoint.step;
   load_weights(*prepared.net, checkpoint);
@@ -78,7 +78,7 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
 }
 
 // Batch by batch: what a saved model gives is a program of its own and becomes no part of another.
-Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
+Evaluation evaluate_model(const EvalArguments& options, const PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
   SavedModule net(model);
   const auto metrics = chosen_metrics(options, prepared);
@@ -105,7 +105,7 @@ Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
   return found;
 }
 
-void print(const Options& options, const Evaluation& found, std::int64_t step) {
+void print(const EvalArguments& options, const Evaluation& found, std::int64_t step) {
   if (options.json) {
     nlohmann::ordered_json json = {{"samples", found.samples}, {"metrics", nlohmann::ordered_json::object()}};
     if (step >= 0) json["step"] = step;
@@ -119,7 +119,7 @@ void print(const Options& options, const Evaluation& found, std::int64_t step) {
 }
 
 // The job that a saved model came from, for its data.
-Job job_of_model(const Options& options) {
+Job job_of_model(const EvalArguments& options) {
   const SavedModel model = SavedModel::load(options.what).value();
   const auto& about = model.signature().about;
   if (!about.is_object() || !about.contains("job"))
@@ -132,7 +132,7 @@ Job job_of_model(const Options& options) {
   return job;
 }
 
-int run(const Options& options) {
+int run_eval(const EvalArguments& options) {
   std::int64_t step = -1;
   Evaluation found;
   if (is_saved_model(options.what)) {
@@ -156,12 +156,12 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_eval(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::EvalArguments>(
       "eval", "Judges the network of a run, or a saved model, on data",
       {{"eval runs/fashion_lenet", "the newest checkpoint on the job's own data, with its metrics"},
        {"eval runs/fashion_lenet --checkpoint best --metrics accuracy,confusion --json", "the best one, for programs"},
        {"eval lenet --data examples/fashion_lenet.yaml", "a saved model on the data of a job"}},
-      cli::run);
+      cli::run_eval);
   app.add_option("what", o.what, "Folder of a run or of a saved model")->required();
   app.add_option("--data", o.data, "Job file whose data is taken; nothing: that of the run or model");
   cli::add_set_option(app, o.set);

@@ -11,14 +11,14 @@
 namespace starling::cli {
 namespace {
 
-struct Options {
+struct ExportArguments {
   std::string run;
   std::string out;
   std::string checkpoint = "latest";
   std::vector<std::string> set;
 };
 
-int run(const Options& options) {
+int run_export(const ExportArguments& options) {
   const Job job = load_job({options.run, options.set});
   const Checkpoint checkpoint = load_run_checkpoint(options.run, options.checkpoint).value();
   const PreparedJob prepared = prepare_job(job);
@@ -36,11 +36,11 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_export(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::ExportArguments>(
       "export", "Writes the trained network of a run as a saved model: graph, weights and signature, no code",
       {{"export runs/fashion_lenet -o lenet", "the newest checkpoint as the folder lenet/"},
        {"export runs/fashion_lenet --checkpoint best", "the best one, into model/ of the run"}},
-      cli::run);
+      cli::run_export);
   app.add_option("run", o.run, "Folder of a run")->required();
   app.add_option("-o,--out", o.out, "Folder to write; nothing: model/ in the run");
   app.add_option("--checkpoint", o.checkpoint, "latest, best or the number of a step")->capture_default_str();

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kStreamBatch = 64;
 
-struct Options {
+struct InspectDataArguments {
   std::string what;
   std::vector<std::string> set;
   bool stats = false;
@@ -33,7 +33,7 @@ bool ends_with(const std::string& name, std::initializer_list<std::string_view> 
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::string shown(const std::vector<NamedSummary>& fields, const Options& options) {
+std::string shown(const std::vector<NamedSummary>& fields, const InspectDataArguments& options) {
   if (options.stats) return to_text(fields);
   std::string text;
   for (const auto& [name, field, value_names] : fields)
@@ -54,14 +54,14 @@ std::vector<NamedTensor> arrays_of(const fs::path& file) {
                   file.string()));
 }
 
-FieldSummary look_at(const Tensor& array, const Options& options) {
+FieldSummary look_at(const Tensor& array, const InspectDataArguments& options) {
   if (options.stats) return summarise(array, {.limit = options.limit});
   Shape shape = array.shape();
   if (shape.rank() > 0) shape.erase(0);
   return {.type = {array.dtype(), shape}, .samples = array.rank() > 0 ? array.size(0) : 1};
 }
 
-int run_file(const Options& options) {
+int run_file(const InspectDataArguments& options) {
   if (!fs::exists(options.what))
     throw UsageError(
         fmt::format("[inspect] expected a job or a file of data, got {}, which is not there", options.what));
@@ -73,7 +73,7 @@ int run_file(const Options& options) {
 
 // Of a job: what its source reads, before any transform, which is what a transform's numbers are chosen by.
 
-DataSplits read_source(const Options& options) {
+DataSplits read_source(const InspectDataArguments& options) {
   const auto top = as_usage([&] { return ConfigNode::load(options.what, options.set); });
   return as_usage([&] {
            read_job(top);  // says what is wrong with the whole of it
@@ -85,14 +85,14 @@ DataSplits read_source(const Options& options) {
       .make()();
 }
 
-std::vector<FieldSummary> look_at(const Dataset& data, const Options& options) {
+std::vector<FieldSummary> look_at(const Dataset& data, const InspectDataArguments& options) {
   if (options.stats) return summarise(data, {.limit = options.limit});
   std::vector<FieldSummary> fields;
   for (const auto& type : data.fields()) fields.push_back({.type = type, .samples = data.size()});
   return fields;
 }
 
-std::vector<FieldSummary> look_at(const RecordShards& shards, const Options& options) {
+std::vector<FieldSummary> look_at(const RecordShards& shards, const InspectDataArguments& options) {
   Loader loader(shards, {}, {.batch = kStreamBatch, .shuffle = false});
   std::optional<FieldSummaries> made;
   std::int64_t seen = 0;
@@ -116,7 +116,7 @@ std::vector<FieldSummary> look_at(const RecordShards& shards, const Options& opt
 }
 
 template <class Data>
-void show_part(const char* name, const Data& data, const DataSplits& splits, const Options& options) {
+void show_part(const char* name, const Data& data, const DataSplits& splits, const InspectDataArguments& options) {
   std::vector<NamedSummary> fields;
   for (auto& field : look_at(*data, options)) {
     fields.push_back({fmt::format("{} {}", name, fields.size()), std::move(field)});
@@ -125,7 +125,7 @@ void show_part(const char* name, const Data& data, const DataSplits& splits, con
   std::cout << shown(fields, options) << (options.stats ? "\n" : "");
 }
 
-int run_job(const Options& options) {
+int run_job(const InspectDataArguments& options) {
   const DataSplits splits = read_source(options);
   if (splits.train) show_part("train", splits.train, splits, options);
   if (splits.train_shards) show_part("train", splits.train_shards, splits, options);
@@ -138,18 +138,18 @@ int run_job(const Options& options) {
   return kOk;
 }
 
-int run(const Options& options) {
+int run_inspect_data(const InspectDataArguments& options) {
   return ends_with(options.what, {".yaml", ".yml"}) ? run_job(options) : run_file(options);
 }
 
 }  // namespace
 
 void register_command_inspect_data(cli::Commands& into) {
-  auto [app, o] = into.add<Options>(
+  auto [app, o] = into.add<InspectDataArguments>(
       "inspect data", "Shows what data a job trains with, or what a file holds",
       {{"inspect data job.yaml --stats", "ranges, means, spreads and classes of everything the job reads"},
        {"inspect data weights.safetensors", "names and types of arrays"}},
-      run);
+      run_inspect_data);
   app.add_option("what", o.what, "Job file (YAML) or a file of arrays")->required();
   app.add_option("--set", o.set, "Replaces a value of the job: data.batch=32")->allow_extra_args(false);
   app.add_flag("--stats", o.stats, "Reads the data and tells minimum, maximum, mean, standard deviation and values");

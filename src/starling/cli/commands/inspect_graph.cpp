@@ -20,7 +20,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options : BenchOptions {
+struct InspectGraphArguments : BenchOptions {
   std::string stage = "final";
   std::string format = "text";
   std::string layout = "auto";
@@ -42,19 +42,19 @@ std::vector<Pass> passes_for(const std::string& stage) {
 }
 
 // A program as it runs is what compiling makes of it: large ones give up memory and compute some values again.
-Graph graph_at(const Options& options, const Graph& traced, const std::vector<Pass>& passes) {
+Graph graph_at(const InspectGraphArguments& options, const Graph& traced, const std::vector<Pass>& passes) {
   if (options.stage != "final") return run_passes(traced, {}, {}, passes).graph;
   return build_program(traced, {}, num_threads(), {}).executable->graph();
 }
 
-std::string svg(const Options& options, const Graph& graph, const std::string& title) {
+std::string svg(const InspectGraphArguments& options, const Graph& graph, const std::string& title) {
   if (options.layout == "own") return to_svg(graph, title);
   if (auto drawn = to_svg_by_graphviz(graph, title)) return *drawn;
   check(options.layout == "auto", "[inspect] expected the program dot for --layout graphviz, got none that works");
   return to_svg(graph, title);
 }
 
-std::string rendered(const Options& options, const Graph& graph) {
+std::string rendered(const InspectGraphArguments& options, const Graph& graph) {
   const std::string title =
       fmt::format("{} {}, {} ({} nodes)", options.net, options.phase, options.stage, graph.size());
   if (options.format == "dot") return to_dot(graph, title);
@@ -64,14 +64,14 @@ std::string rendered(const Options& options, const Graph& graph) {
 }
 
 // TensorBoard takes a folder and reads the files in it that have this word in their name.
-std::filesystem::path file_for(const Options& options) {
+std::filesystem::path file_for(const InspectGraphArguments& options) {
   std::filesystem::path file = options.out;
   if (options.format != "tensorboard" || file.filename().string().find("tfevents") != std::string::npos) return file;
   std::filesystem::create_directories(file);
   return file / fmt::format("events.out.tfevents.{}.{}", options.net, options.phase);
 }
 
-int run_graph(const Options& options) {
+int run_graph(const InspectGraphArguments& options) {
   if (options.format == "tensorboard" && options.out.empty())
     throw UsageError("[inspect] expected -o FOLDER with --format tensorboard, got none");
   const auto passes = passes_for(options.stage);
@@ -94,7 +94,7 @@ int run_graph(const Options& options) {
 namespace starling {
 
 void register_command_inspect_graph(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::InspectGraphArguments>(
       "inspect graph", "Writes the graph of a network's step as text or as a picture",
       {{"inspect graph lenet", "the program of a training step as it runs, as text"},
        {"inspect graph lenet --stage traced --format svg -o lenet.svg", "a picture of it before any pass"},

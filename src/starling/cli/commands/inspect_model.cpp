@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct InspectModelArguments {
   std::string what;
   std::string checkpoint = "latest";
   bool graph = false;
@@ -38,7 +38,7 @@ void print_tensors(const std::vector<NamedTensor>& tensors) {
   fmt::print("{} tensors, {} elements, {:.1f} MB\n", tensors.size(), elements, static_cast<double>(bytes) / 1e6);
 }
 
-void print_model(const Options& options, const SavedModel& model) {
+void print_model(const InspectModelArguments& options, const SavedModel& model) {
   const ModelSignature& signature = model.signature();
   if (options.graph) {
     fmt::print("{}", print(model.graph(1)));
@@ -54,7 +54,7 @@ void print_model(const Options& options, const SavedModel& model) {
   if (!options.signature) print_tensors(model.weights());
 }
 
-int run(const Options& options) {
+int run_inspect_model(const InspectModelArguments& options) {
   const fs::path path(options.what);
   if (is_saved_model(path)) {
     print_model(options, SavedModel::load(path).value());
@@ -77,12 +77,12 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_inspect_model(cli::Commands& into) {
-  auto [app, o] =
-      into.add<cli::Options>("inspect model", "Lists what a saved model, a checkpoint or a safetensors file holds",
-                             {{"inspect model runs/fashion_lenet/model", "its inputs, outputs, classes and weights"},
-                              {"inspect model runs/fashion_lenet/model --graph", "its program, for a batch of one"},
-                              {"inspect model runs/fashion_lenet --checkpoint best", "every tensor of a checkpoint"}},
-                             cli::run);
+  auto [app, o] = into.add<cli::InspectModelArguments>(
+      "inspect model", "Lists what a saved model, a checkpoint or a safetensors file holds",
+      {{"inspect model runs/fashion_lenet/model", "its inputs, outputs, classes and weights"},
+       {"inspect model runs/fashion_lenet/model --graph", "its program, for a batch of one"},
+       {"inspect model runs/fashion_lenet --checkpoint best", "every tensor of a checkpoint"}},
+      cli::run_inspect_model);
   app.add_option("what", o.what, "Folder of a saved model or of a run, or a .safetensors file")->required();
   app.add_option("--checkpoint", o.checkpoint, "Of a run: latest, best or the number of a step")->capture_default_str();
   app.add_flag("--graph", o.graph, "Prints the program instead");

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct InspectRunArguments {
   std::string run;
 };
 
@@ -67,7 +67,7 @@ void print_checkpoints(const fs::path& folder, const char* title) {
   }
 }
 
-int run(const Options& options) {
+int run_inspect_run(const InspectRunArguments& options) {
   const fs::path folder(options.run);
   if (!fs::exists(folder / "job.yaml"))
     throw UsageError(fmt::format("[inspect] expected the folder of a run, with a job.yaml, got {}", options.run));
@@ -89,9 +89,9 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_inspect_run(cli::Commands& into) {
-  auto [app, o] =
-      into.add<cli::Options>("inspect run", "Tells what a run is, how it ended and which checkpoints it has",
-                             {{"inspect run runs/fashion_lenet", "a line for each thing"}}, cli::run);
+  auto [app, o] = into.add<cli::InspectRunArguments>(
+      "inspect run", "Tells what a run is, how it ended and which checkpoints it has",
+      {{"inspect run runs/fashion_lenet", "a line for each thing"}}, cli::run_inspect_run);
   app.add_option("run", o.run, "Folder of a run")->required();
 }
 

@@ -15,7 +15,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options {
+struct LaunchArguments {
   int ranks = 0;
   std::string hosts;
   std::string backend;
@@ -37,7 +37,7 @@ void on_stop(int signal) {
   stops = stops + 1;
 }
 
-bool is_program(const Options& options) {
+bool is_program(const LaunchArguments& options) {
   return !options.app->remaining().empty();  // the mark "--" was there
 }
 
@@ -67,7 +67,7 @@ std::vector<std::string> resuming(const std::vector<std::string>& argv) {
   return again;
 }
 
-std::vector<Seat> seats_of(const Options& options) {
+std::vector<Seat> seats_of(const LaunchArguments& options) {
   if (options.hosts.empty()) {
     if (options.ranks < 1)
       throw UsageError("[launch] expected the number of ranks, -n 1 or more (or --hosts), got none");
@@ -81,7 +81,7 @@ std::vector<Seat> seats_of(const Options& options) {
   });
 }
 
-int run(const Options& options) {
+int run_launch(const LaunchArguments& options) {
   LaunchOptions launch_options{.argv = options.command,
                                .seats = seats_of(options),
                                .address = options.address,
@@ -115,14 +115,14 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_launch(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::LaunchArguments>(
       "launch", "Runs a job as several processes and watches over them",
       {{"launch -n 4 job.yaml", "trains with 4 ranks on this host; what follows the job goes to `starling train`"},
        {"launch -n 2 --max-restarts 3 job.yaml --set train.epochs=5",
         "goes on from the last checkpoint when a rank dies"},
        {"launch --hosts hosts.txt job.yaml", "ranks on the hosts of a file with lines `host slots=k`, through ssh"},
        {"launch -n 4 -- ./program --flag", "any program, told its place by STARLING_RANK, STARLING_WORLD, …"}},
-      cli::run);
+      cli::run_launch);
   o.app = &app;
   app.positionals_at_end();
   app.add_option("-n,--ranks", o.ranks, "Number of processes; with --hosts: at most, and by default, all slots");

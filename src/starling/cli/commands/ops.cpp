@@ -14,7 +14,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options {
+struct OpsArguments {
   std::string name;
   bool json = false;
   bool markdown = false;
@@ -150,7 +150,7 @@ void print_text(const OpDef& op) {
   }
 }
 
-int run(const Options& options) {
+int run_ops(const OpsArguments& options) {
   std::vector<const OpDef*> ops = op_registry().sorted();
   if (!options.name.empty()) ops = {as_usage([&] { return &find_op(options.name); })};
   if (options.json) {
@@ -169,10 +169,10 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_ops(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::OpsArguments>(
       "ops", "Lists the ops: inputs, attributes, dtypes, gradient, kernels by device",
       {{"ops", "every op"}, {"ops conv2d", "one of them"}, {"ops --markdown", "the table of the documentation"}},
-      cli::run);
+      cli::run_ops);
   app.add_option("name", o.name, "Only this one");
   auto* json = app.add_flag("--json", o.json, "One row an op, as bindings read them");
   app.add_flag("--markdown", o.markdown, "The table as Markdown")->excludes(json);

@@ -19,7 +19,7 @@ namespace {
 
 using namespace cli;
 
-struct Options {
+struct PlotArguments {
   std::vector<std::string> runs;
   std::vector<std::string> metrics;
   std::string x = "step";
@@ -44,7 +44,7 @@ bool terminal_speaks_unicode() {
   return false;
 }
 
-TextPlotOptions text_options(const Options& options) {
+TextPlotOptions text_options(const PlotArguments& options) {
   TextPlotOptions made{.rows = options.rows};
   winsize size{};
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -57,7 +57,7 @@ TextPlotOptions text_options(const Options& options) {
   return made;
 }
 
-std::vector<NamedLog> read_logs(const Options& options) {
+std::vector<NamedLog> read_logs(const PlotArguments& options) {
   const auto labels = run_labels({options.runs.begin(), options.runs.end()});
   std::vector<NamedLog> logs;
   for (std::size_t i = 0; i < options.runs.size(); ++i)
@@ -65,7 +65,7 @@ std::vector<NamedLog> read_logs(const Options& options) {
   return logs;
 }
 
-int run(const Options& options) {
+int run_plot(const PlotArguments& options) {
   const FigureOptions figure_options{.metrics = options.metrics,
                                      .x = options.x == "epoch"  ? PlotX::epoch
                                           : options.x == "time" ? PlotX::time
@@ -90,11 +90,11 @@ int run(const Options& options) {
 
 void register_command_plot(cli::Commands& into) {
   auto [app, o] =
-      into.add<Options>("plot", "Draws the curves of one or several runs, in the terminal or as SVG",
-                        {{"plot runs/lenet", "loss and what the evaluations found, in the terminal"},
-                         {"plot runs/a runs/b --metric loss,test_accuracy --x epoch --smooth 0.9 -o curves.svg",
-                          "two runs in a picture"}},
-                        run);
+      into.add<PlotArguments>("plot", "Draws the curves of one or several runs, in the terminal or as SVG",
+                              {{"plot runs/lenet", "loss and what the evaluations found, in the terminal"},
+                               {"plot runs/a runs/b --metric loss,test_accuracy --x epoch --smooth 0.9 -o curves.svg",
+                                "two runs in a picture"}},
+                              run_plot);
   app.add_option("run", o.runs, "Folders of runs, or their log.jsonl")->required();
   app.add_option("--metric", o.metrics, "What to draw, separated by commas; nothing: loss and what evaluations found")
       ->delimiter(',')

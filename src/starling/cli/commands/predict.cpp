@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PredictArguments {
   std::string model;
   std::vector<std::string> inputs;
   std::string out;
@@ -31,7 +31,7 @@ struct Options {
 };
 
 // The folder of a run stands for the model in it.
-SavedModel load_model(const Options& options) {
+SavedModel load_model(const PredictArguments& options) {
   fs::path folder(options.model);
   if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
   if (!is_saved_model(folder))
@@ -40,7 +40,7 @@ SavedModel load_model(const Options& options) {
 }
 
 // To standard output, or whole into the file.
-void put_text(const Options& options, const std::string& text) {
+void put_text(const PredictArguments& options, const std::string& text) {
   if (options.out.empty()) {
     fmt::print("{}", text);
   } else {
@@ -49,9 +49,9 @@ void put_text(const Options& options, const std::string& text) {
   }
 }
 
-std::string extension_of(const Options& options) { return fs::path(options.out).extension().string(); }
+std::string extension_of(const PredictArguments& options) { return fs::path(options.out).extension().string(); }
 
-int go_on_with_text(const Options& options, SavedModel& model) {
+int go_on_with_text(const PredictArguments& options, SavedModel& model) {
   if (model.signature().tokenizer.is_null())
     throw UsageError("[predict] expected a model of text, which has a tokenizer, with --prompt, got another");
   const auto tokenizer = parse_tokenizer(model.signature().tokenizer.dump(), "model.json");
@@ -70,7 +70,7 @@ int go_on_with_text(const Options& options, SavedModel& model) {
   return kOk;
 }
 
-int translate(const Options& options, SavedModel& model) {
+int translate(const PredictArguments& options, SavedModel& model) {
   if (options.inputs.empty()) throw UsageError("[predict] expected at least one text for a model of texts, got none");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string lines;
@@ -99,7 +99,7 @@ Tensor run_in_batches(SavedModel& model, const Tensor& all, std::int64_t batch) 
   return out;
 }
 
-int predict_files(const Options& options, SavedModel& model) {
+int predict_files(const PredictArguments& options, SavedModel& model) {
   if (options.inputs.empty()) throw UsageError("[predict] expected at least one file, or --prompt, got none");
   if (options.inputs.size() > 1 && !options.out.empty())
     throw UsageError("[predict] expected one input (a folder counts as one) with -o, got several");
@@ -121,7 +121,7 @@ int predict_files(const Options& options, SavedModel& model) {
   return kOk;
 }
 
-int run(const Options& options) {
+int run_predict(const PredictArguments& options) {
   SavedModel model = load_model(options);
   const bool writes_text = !options.prompt.empty() || reads_and_writes_text(model.signature());
   if (!options.out.empty()) {
@@ -141,14 +141,14 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_predict(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::PredictArguments>(
       "predict", "Runs a saved model on pictures, arrays, tables or text",
       {{"predict runs/fashion_lenet/model shoe.png shirt.jpg --top 3", "the likeliest classes of two pictures"},
        {"predict runs/fashion_lenet pictures/ -o classes.csv", "a folder of pictures into a table of probabilities"},
        {"predict model data.npy -o out.npy", "samples of an array, outputs as an array"},
        {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "goes on with a text"},
        {"predict runs/g2p starling murmuration", "spellings into phonemes"}},
-      cli::run);
+      cli::run_predict);
   app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
   app.add_option("input", o.inputs, "Pictures (.jpg, .png), folders of them, .npy or .csv files; words for seq2seq");
   app.add_option("-o,--out", o.out,

@@ -9,7 +9,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options : JobFile {
+struct PrintConfigArguments : JobFile {
   bool yaml = false;
   bool json = false;
   bool schema = false;
@@ -34,7 +34,7 @@ void print_json(const std::vector<JobValue>& values) {
   fmt::print("{}\n", json.dump(2));
 }
 
-int run(const Options& options) {
+int run_print_config(const PrintConfigArguments& options) {
   if (options.schema) {
     fmt::print("{}\n", job_schema().dump(2));
     return kOk;
@@ -62,12 +62,12 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_print_config(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::PrintConfigArguments>(
       "print-config", "Prints every value of a job and where it came from: file:line:column, --set or default",
       {{"print-config job.yaml --set optimizer.lr=0.1", "every value and its origin"},
        {"print-config job.yaml --yaml", "the job with every value written out; it can be trained as it is"},
        {"print-config --schema > job.schema.json", "a JSON Schema, which editors check and complete jobs with"}},
-      cli::run);
+      cli::run_print_config);
   app.add_option("job", o.job, "Job file (YAML), or the folder of a run");
   cli::add_set_option(app, o.set);
   auto* yaml = app.add_flag("--yaml", o.yaml, "As a job file");

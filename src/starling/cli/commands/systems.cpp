@@ -13,7 +13,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options {
+struct SystemsArguments {
   std::string name;
   bool json = false;
 };
@@ -55,7 +55,7 @@ const System& find(const std::string& name) {
                                near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
 }
 
-int run(const Options& options) {
+int run_systems(const SystemsArguments& options) {
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const auto& system : systems()) {
@@ -77,11 +77,12 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_systems(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>("systems", "The classic systems, and how to train as they do",
-                                         {{"systems", "all of them, what they are known for and what runs here"},
-                                          {"systems sparknet", "more of one"},
-                                          {"systems --json", "for programs"}},
-                                         cli::run);
+  auto [app, o] =
+      into.add<cli::SystemsArguments>("systems", "The classic systems, and how to train as they do",
+                                      {{"systems", "all of them, what they are known for and what runs here"},
+                                       {"systems sparknet", "more of one"},
+                                       {"systems --json", "for programs"}},
+                                      cli::run_systems);
   app.add_option("name", o.name, "One of them");
   app.add_flag("--json", o.json, "As JSON");
 }

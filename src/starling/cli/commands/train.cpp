@@ -13,7 +13,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options : JobFile {
+struct TrainArguments : JobFile {
   std::string progress = "auto";
   std::string resume;
   std::string trace;
@@ -21,7 +21,7 @@ struct Options : JobFile {
   ProcessFlags processes;
 };
 
-Job job_of(const Options& options) {
+Job job_of(const TrainArguments& options) {
   JobFile file = options;
   if (!options.resume.empty()) file.set.push_back("train.resume=" + options.resume);
   return load_job(file);
@@ -42,7 +42,7 @@ std::string then(const Job& job, const TrainResult& result) {
   return "the same command with --resume auto goes on from there";
 }
 
-int run(const Options& options) {
+int run_train(const TrainArguments& options) {
   const Job job = job_of(options);
   TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
@@ -70,13 +70,13 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_train(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::TrainArguments>(
       "train", "Trains the network of a job file",
       {{"train examples/fashion_lenet.yaml", "trains to the end of the job, or goes on where an earlier run stopped"},
        {"train job.yaml --set optimizer.lr=0.1 --set train.folder=runs/b", "the same with two values changed"},
        {"train job.yaml --set distribute.workers=4", "with four workers, threads of this process"},
        {"train job.yaml --resume none --progress plain", "starts over; whole lines instead of a bar"}},
-      cli::run);
+      cli::run_train);
   cli::add_job_options(app, o);
   app.add_option("--progress", o.progress, "auto, bar, plain, json or off")->capture_default_str();
   app.add_option("--resume", o.resume, "auto: from the newest checkpoint; none: from the beginning");

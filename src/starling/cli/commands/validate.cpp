@@ -10,7 +10,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options : JobFile {
+struct ValidateArguments : JobFile {
   bool no_data = false;
 };
 
@@ -30,7 +30,7 @@ std::int64_t steps_an_epoch(const Job& job, std::int64_t samples) {
   return ceil_div(job.data.load.drop_last ? samples / batch : ceil_div(samples, batch), job.train.accumulate);
 }
 
-void check_with_data(const Options& options, const Job& job) {
+void check_with_data(const ValidateArguments& options, const Job& job) {
   const PreparedJob prepared = prepare_job(job);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const std::string early = job.train.early_stop ? job.train.early_stop->metric : "";
@@ -49,7 +49,7 @@ void check_with_data(const Options& options, const Job& job) {
   }
 }
 
-int run(const Options& options) {
+int run_validate(const ValidateArguments& options) {
   const ConfigNode top = load_config(options);
   const auto errors = job_errors(top);
   for (const auto& error : errors) fmt::print(stderr, "starling: {}\n", error);
@@ -68,12 +68,12 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_validate(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::ValidateArguments>(
       "validate", "Tells everything that is wrong with a job, without training",
       {{"validate job.yaml", "reads the job and its data, makes the network and puts a batch's shapes through a step"},
        {"validate job.yaml --set model.name=resnet18", "the same with a value changed"},
        {"validate job.yaml --no-data", "looks at the file alone"}},
-      cli::run);
+      cli::run_validate);
   cli::add_job_options(app, o);
   app.add_flag("--no-data", o.no_data, "Does not read the data");
 }

@@ -21,7 +21,7 @@
 namespace starling::cli {
 namespace {
 
-struct Options : BenchOptions {
+struct VerifyArguments : BenchOptions {
   std::string what;
   std::vector<std::string> set;
   double tolerance = 0;
@@ -92,7 +92,7 @@ bool report(const char* title, const VerifyReport& result) {
   return result.ok();
 }
 
-bool verify(const Subject& subject, const Options& options) {
+bool verify(const Subject& subject, const VerifyArguments& options) {
   VerifyOptions how;
   how.tolerance = options.tolerance;
   how.fp64 = !options.no_fp64;
@@ -108,7 +108,7 @@ bool verify(const Subject& subject, const Options& options) {
          ok;
 }
 
-int run(const Options& options) {
+int run_verify(const VerifyArguments& options) {
   const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
   std::optional<JobStep> job;
   std::optional<BenchNet> net;
@@ -136,11 +136,11 @@ int run(const Options& options) {
 namespace starling {
 
 void register_command_verify(cli::Commands& into) {
-  auto [app, o] = into.add<cli::Options>(
+  auto [app, o] = into.add<cli::VerifyArguments>(
       "verify", "Runs a step eagerly, compiled and in fp64, compares them, and names the pass that makes a difference",
       {{"verify lenet", "a training step of LeNet"},
        {"verify job.yaml --set data.batch=8", "the first step of a job on its own data"}},
-      cli::run);
+      cli::run_verify);
   app.add_option("what,--net", o.what, "Name of a network, or a job file (.yaml) whose first step is taken")
       ->required();
   cli::add_set_option(app, o.set);

@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-double milliseconds(CommClock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+double in_milliseconds(CommClock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 }  // namespace
 
@@ -94,15 +94,15 @@ std::string Journal::lines(Line line) const {
 std::string Journal::dump() const {
   return lines([](const Record& r, CommTime now) {
     return fmt::format(
-        "  {} {:.0f} ms ago: {}\n", describe(r.fingerprint), milliseconds(now - r.start),
-        r.ended ? fmt::format("finished within {:.0f} ms", milliseconds(r.end - r.start + kTick)) : "not finished");
+        "  {} {:.0f} ms ago: {}\n", describe(r.fingerprint), in_milliseconds(now - r.start),
+        r.ended ? fmt::format("finished within {:.0f} ms", in_milliseconds(r.end - r.start + kTick)) : "not finished");
   });
 }
 
 std::string Journal::waiting() const {
   return lines([](const Record& r, CommTime now) {
     if (r.ended) return std::string();
-    return fmt::format("  {} since {:.3f} s\n", describe(r.fingerprint), milliseconds(now - r.start) * 1e-3);
+    return fmt::format("  {} since {:.3f} s\n", describe(r.fingerprint), in_milliseconds(now - r.start) * 1e-3);
   });
 }
 

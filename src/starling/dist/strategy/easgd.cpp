@@ -29,7 +29,7 @@ Settings EasgdOptions::settings() {
 }
 
 // Notes of workers, with the steps that they have made: their weights follow, or they ask how far the foremost is.
-enum Kind : std::int64_t { kMeet = 0, kAsk = 1 };
+enum NoteKind : std::int64_t { kMeet = 0, kAsk = 1 };
 
 // The centre and who meets it. Rank 0's own thread and the coordinator's come here, one at a time.
 struct Easgd::Desk final : Coordinator::Handler {

@@ -9,11 +9,11 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/transpose.h"
+#include "starling/tensor/shape.h"
 
 namespace starling {
 namespace {
 
-constexpr int kMaxRank = 8;
 constexpr std::int64_t kGrainBytes = 131072;
 
 struct Axis {
