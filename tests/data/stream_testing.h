@@ -15,6 +15,7 @@
 #include "starling/base/file.h"
 #include "starling/data/loader.h"
 #include "starling/data/record_reader.h"
+#include "testing/temporary_folder.h"
 
 namespace starling::testing {
 
@@ -91,10 +92,6 @@ inline void append_number(std::string& to, std::int64_t number, std::uint32_t fi
   to.append(reinterpret_cast<const char*>(&length), sizeof length);
   to.append(reinterpret_cast<const char*>(&number), sizeof number);
   to.append(filler, 'x');
-}
-
-inline void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
 }
 
 // Numbers 0, 1, … in shards of these sizes; fillers differ from record to record.

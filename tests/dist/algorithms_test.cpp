@@ -30,17 +30,17 @@ std::vector<int> two_by_two(int world) {  // hosts of two ranks, the last may ha
   return hosts;
 }
 
-struct Case {
+struct AlgorithmCase {
   std::string name;
   CommOp op;
   int world;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name << " " << name(c.op) << " P" << c.world; }
+void PrintTo(const AlgorithmCase& c, std::ostream* out) { *out << c.name << " " << name(c.op) << " P" << c.world; }
 
 // The algorithms of those ops, over 1 to 9 ranks.
-std::vector<Case> cases_of(const std::set<CommOp>& ops) {
-  std::vector<Case> cases;
+std::vector<AlgorithmCase> cases_of(const std::set<CommOp>& ops) {
+  std::vector<AlgorithmCase> cases;
   for (const Algorithm& algorithm : algorithms()) {
     for (const auto& [op, make] : algorithm.makers) {
       if (!ops.contains(op)) continue;
@@ -50,7 +50,7 @@ std::vector<Case> cases_of(const std::set<CommOp>& ops) {
   return cases;
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+std::string name_of(const ::testing::TestParamInfo<AlgorithmCase>& info) {
   return info.param.name + "_" + std::string(name(info.param.op)) + "_P" + std::to_string(info.param.world);
 }
 
@@ -58,7 +58,7 @@ const std::set<CommOp> kInPieces{CommOp::all_gather, CommOp::reduce_scatter, Com
 const std::set<CommOp> kMoving{CommOp::all_gather, CommOp::reduce_scatter, CommOp::gather,   CommOp::scatter,
                                CommOp::all_reduce, CommOp::all_to_all,     CommOp::broadcast};
 
-class Schedules : public ::testing::TestWithParam<Case> {
+class Schedules : public ::testing::TestWithParam<AlgorithmCase> {
  protected:
   static int world() { return GetParam().world; }
   static const Algorithm& algorithm() { return algorithm_named(GetParam().name, GetParam().op); }

@@ -15,13 +15,13 @@ using testing::relative_l2;
 // A loss of x · w, from the product, the batch x [7, 4] and labels [7] of which some are 2.
 using Loss = std::function<Tensor(const Tensor& product, const Tensor& x, const Tensor& labels)>;
 
-struct Case {
+struct LossCase {
   const char* name;
   Loss loss;
 };
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+std::ostream& operator<<(std::ostream& out, const LossCase& c) { return out << c.name; }
 
-class LossOnRanks : public ::testing::TestWithParam<Case> {};
+class LossOnRanks : public ::testing::TestWithParam<LossCase> {};
 
 // Value and gradient of w, with seven rows that two or three ranks cannot share evenly.
 TEST_P(LossOnRanks, IsTheLossOfOne) {
@@ -49,7 +49,7 @@ TEST_P(LossOnRanks, IsTheLossOfOne) {
 
 Tensor class_weights() { return from_doubles(std::vector<double>{0.5, 1, 2}, {3}, DType::f64); }
 
-const Case kCases[] = {
+const LossCase kCases[] = {
     {"cross_entropy", [](auto& p, auto&, auto& y) { return cross_entropy(p, y); }},
     {"ignored", [](auto& p, auto&, auto& y) { return cross_entropy(p, y, {.ignore_index = 2}); }},
     {"weighted", [](auto& p, auto&, auto& y) { return cross_entropy(p, y, {.weight = class_weights()}); }},

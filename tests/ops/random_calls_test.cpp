@@ -20,7 +20,7 @@ namespace {
 constexpr int kCalls = 120000 / kShards;  // in one shard
 constexpr std::int64_t kMostElements = 20000;
 
-struct Call {
+struct RandomCall {
   const OpDef* op;
   OpCase sample;
   DType floats;
@@ -31,9 +31,9 @@ class Caller {
  public:
   explicit Caller(unsigned seed) : random_(seed) {}
 
-  Call draw_call(const OpDef& op) {
+  RandomCall draw_call(const OpDef& op) {
     const auto samples = op.cases();
-    Call call{&op, samples[pick(samples.size())], pick_floats()};
+    RandomCall call{&op, samples[pick(samples.size())], pick_floats()};
     const auto changes = pick(4);  // a quarter stays as it is, with new values in other memory
     for (std::size_t i = 0; i < changes; ++i) change(call.sample);
     for (const auto& in : call.sample.in) {
@@ -157,7 +157,7 @@ class Caller {
   std::mt19937 random_;
 };
 
-std::string describe(const Call& call) {
+std::string describe_call(const RandomCall& call) {
   std::string text = call.op->name + "(";
   for (const auto& x : call.in) text += to_string(x.type()) + " strides " + to_string(x.strides()) + ", ";
   return text + ") " + call.sample.attrs.print();
@@ -168,20 +168,20 @@ struct Outcome {
   std::string refusal{};
 };
 
-Outcome run(const Call& call) {
+Outcome run(const RandomCall& call) {
   try {
     return {apply(*call.op, call.in, attrs_for(call.sample, call.floats)), {}};
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).rfind('[', 0), 0u) << describe(call) << ": " << error.what();
+    EXPECT_EQ(std::string(error.what()).rfind('[', 0), 0u) << describe_call(call) << ": " << error.what();
     return {std::nullopt, error.what()};
   } catch (const std::exception& error) {
-    ADD_FAILURE() << describe(call) << " threw what is no Error: " << error.what();
+    ADD_FAILURE() << describe_call(call) << " threw what is no Error: " << error.what();
     return {std::nullopt, error.what()};
   }
 }
 
 // Whether the call is worth running: one with results of many elements only takes time.
-bool is_small(const Call& call) {
+bool is_small(const RandomCall& call) {
   try {
     const Types types = types_of(call.in);
     for (const auto& type : infer(*call.op, {types.data(), types.size()}, attrs_for(call.sample, call.floats))) {
@@ -207,7 +207,7 @@ double off_by(const Tensor& got, const Tensor& want) {
 }
 
 // By the narrowest float of the call.
-double tolerance(const Call& call, std::span<const Tensor> out) {
+double tolerance(const RandomCall& call, std::span<const Tensor> out) {
   double allowed = call.op->random ? 1e-5 : 1e-8;  // random kernels work in float whatever the dtype
   const auto widen = [&](const Tensor& x) {
     if (is_half(x.dtype())) allowed = std::max(allowed, 5e-2);
@@ -219,16 +219,16 @@ double tolerance(const Call& call, std::span<const Tensor> out) {
 }
 
 // What the fast kernels say against what the reference says; empty when they agree.
-std::string disagreement(const Call& call, const Outcome& got, const Outcome& want) {
+std::string disagreement(const RandomCall& call, const Outcome& got, const Outcome& want) {
   if (got.values.has_value() != want.values.has_value()) {
-    return fmt::format("{}\n fast: {}\n reference: {}", describe(call), got.values ? "a result" : got.refusal,
+    return fmt::format("{}\n fast: {}\n reference: {}", describe_call(call), got.values ? "a result" : got.refusal,
                        want.values ? "a result" : want.refusal);
   }
   if (!got.values) return {};
   const double allowed = tolerance(call, {got.values->data(), got.values->size()});
   for (std::size_t i = 0; i < got.values->size(); ++i) {
     const double off = off_by((*got.values)[i], (*want.values)[i]);
-    if (!(off <= allowed)) return fmt::format("{}, output {}: off by {}", describe(call), i, off);
+    if (!(off <= allowed)) return fmt::format("{}, output {}: off by {}", describe_call(call), i, off);
   }
   return {};
 }
@@ -246,7 +246,7 @@ TEST_P(RandomCalls, GiveWhatTheReferenceGivesOrAreRefused) {
   int valid = 0, refused = 0;
   for (std::size_t turn = 0; valid + refused < kCalls; ++turn) {
     const OpDef& op = *ops[turn % ops.size()];
-    const Call call = caller.draw_call(op);
+    const RandomCall call = caller.draw_call(op);
     if (!is_small(call)) continue;
     const Outcome got = run(call);
     const Outcome want = [&] {

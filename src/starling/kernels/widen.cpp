@@ -1,5 +1,7 @@
 #include "starling/kernels/widen.h"
 
+#include <algorithm>
+
 #include "starling/kernels/cpu/simd/cast.h"
 
 namespace starling {
