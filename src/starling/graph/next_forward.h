@@ -16,7 +16,7 @@ namespace starling {
 // alone brings the variables up to date (Instance::finish).
 inline constexpr std::string_view kLateUpdates = "late_updates";
 
-bool is_late(const GraphVariable& variable);  // its tensor is made by the creator of the instance
+bool is_late(const GraphVariable& variable);  // late variables get their tensors from the creator of the instance
 
 // Passes of such programs: all_passes() with buckets ordered for it, and next_forward at the end.
 const std::vector<Pass>& passes_for_next_forward();

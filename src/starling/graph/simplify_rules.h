@@ -22,7 +22,7 @@ class Site {
   const Node& maker(ValueId id) const { return graph().maker(id); }
   const Node& maker_of(std::size_t i) const { return maker(in_[i]); }
   const TensorType& type(ValueId id) const { return graph().value(id).type; }
-  std::optional<double> number(ValueId id) const;  // its value if all elements are equal
+  std::optional<double> number(ValueId id) const;  // value of all elements, if they are equal
   bool is(ValueId id, double value) const;
   // True if this node is the operand's only reader in the old graph, so that it need not be kept; asked by rules that
   // would otherwise compute it twice.

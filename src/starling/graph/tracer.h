@@ -29,8 +29,8 @@ class Tracer final : public Interpreter {
   explicit Tracer(std::string_view body_of);
 
   std::uint64_t id() const { return id_; }
-  Tensor declare(GraphVariable variable, Device device);  // its value at the start of a run
-  Tensor read(int variable, Device device);               // its value at this place
+  Tensor declare(GraphVariable variable, Device device);  // value at the start of a run
+  Tensor read(int variable, Device device);               // value at this place
   Tensor constant(const Tensor& tensor);                  // copy of its current value
   int declared(const Tensor& tensor) const;               // index of the variable that this reads; -1: none
   Tensor handle(ValueId id) const { return traced(id, graph_.maker(id).device); }
@@ -54,7 +54,7 @@ class Tracer final : public Interpreter {
   // Traces of the bodies that nodes of this graph refer to, where gradients may be wanted.
   std::unordered_map<const Graph*, std::shared_ptr<const BodyHistory>> histories;
 
-  // Of a body: tensors read from outside, in the order of its last inputs. capture() adds one beforehand.
+  // Captures of a body: tensors read from outside, in the order of its last inputs. capture() adds one beforehand.
   std::vector<Tensor> captures;
   void capture(const Tensor& tensor) { value_of(tensor); }
   // restore_captured_slots() restores the gradient slots of captured variables that tracing the body has filled and

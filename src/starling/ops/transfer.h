@@ -24,7 +24,8 @@ struct RecvAttrs {
             field("dtype", &RecvAttrs::dtype)};
   }
 };
-// release(x) waits until every receiver of x has taken its copy; until then x keeps its memory.
+// release(x) marks the place in the schedule by which every receiver of x has taken its copy; until there x keeps its
+// memory.
 
 struct DelayAttrs {
   double milliseconds = 0;  // up to a minute

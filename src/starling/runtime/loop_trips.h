@@ -44,7 +44,7 @@ class LoopTrips {
     void set_trip(std::int64_t trip) const { *trip_ = trip; }
     void slice(void* const* xs, std::int64_t trip) const;       // points the slice arguments into the whole tensors
     void place(void* const* results, std::int64_t trip) const;  // points stacked results into the whole results
-    void run(std::byte* memory, RunContext& context);           // its results become the carry of the next trip
+    void run(std::byte* memory, RunContext& context);           // the results become the carry of the next trip
     // Copies the last carry to its destination and zeroes stacked results from trip `trips` to `length`.
     void finish(void* const* carry, void* const* results, std::int64_t trips, std::int64_t length) const;
 

@@ -22,7 +22,7 @@ struct LayoutEdge {
 };
 
 struct Layout {
-  std::vector<Point> centres;              // of the boxes
+  std::vector<Point> centres;              // by box
   std::vector<std::vector<Point>> routes;  // by edge, from the lower rim of one box to the upper rim of the other
   std::vector<bool> far;                   // edges across many layers, drawn straight behind the boxes
   double width = 0;

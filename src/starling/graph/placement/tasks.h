@@ -19,7 +19,7 @@ struct Task {
 };
 
 struct TaskValue {
-  int task = -1;                 // its maker
+  int task = -1;                 // task that makes it
   int output = -1;               // output of the node; -1: no data, only completion of the task
   std::int64_t bytes = 0;        // bytes that a transfer moves
   std::int64_t memory = 0;       // bytes where it is made; 0 for variables, arguments and results
