@@ -64,8 +64,8 @@ double trips_of(const Node& node) {
   return bounded ? static_cast<double>(node.attrs.as<WhileAttrs>().max_trips) : 1;
 }
 
-// Cost of bodies: the dearer branch of a cond, all trips of a scan, the bound of a while, and one trip of a loop whose
-// number of trips depends on data.
+// Cost of bodies: the more expensive branch of a cond, all trips of a scan, the bound of a while, and one trip of a
+// loop whose number of trips depends on data.
 Cost cost_of_control(const Graph& graph, const Node& node) {
   Cost all, dearest;
   for (const auto& body : bodies_of(graph, node)) {

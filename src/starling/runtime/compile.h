@@ -11,8 +11,8 @@
 namespace starling {
 
 struct CompileOptions {
-  std::set<std::string> disable = {};  // passes to leave out, or "all"
-  int threads = 0;                     // 0: as many as parallel_for may use
+  std::set<std::string> disable = {};  // passes to disable, or "all"
+  int threads = 0;                     // 0: num_threads()
   bool reuse_memory = true;
   bool reference_only = false;
   bool check_aliases = checks_by_default();  // prove memory use when the program is built (alias_check.h)
@@ -22,7 +22,7 @@ struct CompileOptions {
   int branches = 1;  // lanes on which independent branches may run in parallel, sharing the threads
   std::shared_ptr<Strategy> strategy = nullptr;  // null: one rank
   std::size_t cache = 16;                        // programs kept, keyed by the types of the arguments
-  bool overlap = true;                           // off: collectives are not hidden behind compute
+  bool overlap = true;                           // off: collectives are not overlapped with compute
   // Bytes of small gradients that ranks reduce in one exchange; the first bucket is smaller, so that it starts early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
@@ -53,9 +53,9 @@ class CompiledFunction {
   TensorList call(std::span<const Tensor> arguments);
   void prepare(std::span<const Tensor> arguments);  // compiles as a call would, without running
 
-  // Call of one rank of several, made by all of them, under a strategy of one rank over a global program: arguments of
-  // rank > 0 hold this rank's rows (possibly none) of `all.rows` rows, the function is traced as if it had all of them,
-  // and results split by rows hold this rank's rows.
+  // Call of one rank of several, made by all of them, under a strategy of one rank over a global program: arguments
+  // with at least one dimension hold this rank's rows (possibly none) of `all.rows` rows, the function is traced as if
+  // it had all of them, and results split by rows hold this rank's rows.
   TensorList call(std::span<const Tensor> arguments, GlobalRows all);
   void prepare(std::span<const Tensor> arguments, GlobalRows all);
 

@@ -15,11 +15,11 @@ namespace starling {
 
 struct BuildOptions {
   std::set<std::string> disable;  // names of passes, or "all"
-  int threads = 0;                // 0: as many as parallel_for may use now
+  int threads = 0;                // 0: num_threads()
   bool reuse_memory = true;
   bool reference_only = false;  // reference kernels only: the oracle
   bool check_aliases = checks_by_default();
-  std::size_t memory_budget = 0;  // limit of arena bytes; 0: none
+  std::size_t memory_budget = 0;  // limit of arena bytes; 0: no limit
   int branches = 1;               // compute lanes, which share the threads
   std::size_t arguments = 0;      // inputs of the graph that are arguments; the rest are captured tensors
   bool overlap = true;            // off: collectives run in the compute lane and are not overlapped

@@ -19,7 +19,7 @@ struct VerifyOptions {
   // rounding, not as a fault.
   double rounding = 2;
   bool fp64 = true;  // off: eager and compiled only
-  int threads = 0;   // 0: as many as parallel_for may use
+  int threads = 0;   // 0: num_threads()
   std::vector<Pass> passes = all_passes();
   std::vector<std::string> outputs = {};  // names of the results; missing ones are numbered
 };

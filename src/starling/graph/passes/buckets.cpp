@@ -213,7 +213,7 @@ class Grouping {
     return nullptr;
   }
 
-  // A reduction that a collective waits for goes at once, together only with an adjacent independent one.
+  // A reduction that a collective waits for is sent immediately, together only with an adjacent independent one.
   Bucket* last_if_independent(NodeId id) {
     if (buckets_.empty()) return nullptr;
     Bucket& last = buckets_.back();
