@@ -19,10 +19,10 @@ Tensor copied(const Tensor& t) {
   return copy;
 }
 
-// A gradient that nobody else holds: leaves must not share theirs with each other or with the caller's seed.
+// Unshared copy of a gradient: leaves must not share theirs with each other or with the caller's seed.
 Tensor owned(const Tensor& g) {
   if (g.traced()) return g;
-  // The rows are the caller's indices, whose memory the next batch may reuse.
+  // The rows may be the caller's index tensor, whose memory the next batch may reuse.
   if (is_row_sparse(g)) return row_sparse(copied(rows_of(g)), owned(row_values(g)), g.shape());
   const bool alone = g.contiguous() && g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1;
   return alone ? g : mul(g, 1.0);
@@ -35,7 +35,7 @@ Tensor seed_for(const Tensor& output, std::span<const Tensor> seeds, std::size_t
   return full(output.shape(), 1.0, output.dtype());
 }
 
-// Collects what flows to the inputs of `gradients`, leaves or not.
+// Collects the gradients of the inputs of gradients(), leaves or not.
 class Wanted {
  public:
   explicit Wanted(std::span<const Tensor> inputs) : found_(inputs.size()) {
@@ -80,7 +80,7 @@ class Wanted {
   };
   TensorList found_;
   std::vector<Inner> inner_;
-  std::unordered_map<const TensorImpl*, std::vector<std::size_t>> leaves_;  // one tensor may be asked for twice
+  std::unordered_map<const TensorImpl*, std::vector<std::size_t>> leaves_;  // a tensor may be asked for twice
 };
 
 BackwardPass::Options options_for(Wanted& wanted) {

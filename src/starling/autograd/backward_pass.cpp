@@ -26,7 +26,7 @@ class OriginScope {
 void accumulate(Tensor& slot, const Tensor& term) { slot = slot.defined() ? add_gradients(slot, term) : term; }
 
 void run_hooks(const GradNode& node, TensorList& grads) {
-  const auto all = *node.hooks();  // a hook may register another
+  const auto all = *node.hooks();  // copy: a hook may register another
   for (const auto& [output, hooks] : all) {
     Tensor& g = grads[static_cast<std::size_t>(output)];
     if (g.defined()) g = hooks->gradient(g);
@@ -106,8 +106,8 @@ BackwardPass::HookedLeaf& BackwardPass::hooked(const Ref<TensorImpl>& leaf) {
   return hooked_.back();
 }
 
-// How many edges lead to each leaf with hooks, from the node being run and all that wait. Found when the first such
-// leaf is met: passes without hooks need no second walk.
+// Counts the edges to each leaf with hooks, from the node being run and all pending ones. Done when the first such leaf
+// is met: passes without hooks need no second walk.
 void BackwardPass::count_edges(const GradNode& from) {
   counted_ = true;
   std::vector<const GradNode*> open{&from};
@@ -133,7 +133,7 @@ void BackwardPass::to_leaf(const Ref<TensorImpl>& leaf, const Tensor& term) {
 void BackwardPass::complete(HookedLeaf& entry) {
   if (!entry.gradient.defined()) return;
   const Ref<TensorImpl> leaf = entry.leaf;
-  const auto hooks = leaf->extra->rare->hooks;  // kept while they run
+  const auto hooks = leaf->extra->rare->hooks;  // keeps the hooks alive while they run
   const Tensor gradient = hooks->gradient(std::move(entry.gradient));
   entry.gradient = Tensor();
   options_.leaf(leaf, gradient);

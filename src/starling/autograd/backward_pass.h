@@ -9,17 +9,18 @@
 
 namespace starling {
 
-// Walks the history from the outputs, newest node first, so that a node is run when all its gradients have arrived.
+// Walks the recorded graph from the outputs, newest node first, so that a node runs when all its gradients have
+// arrived.
 class BackwardPass {
  public:
   struct Options {
-    // Given each term of a leaf's gradient as it comes; of a leaf with hooks, the whole of it once.
+    // Called with each term of a leaf's gradient as it arrives; for a leaf with hooks, once with the complete gradient.
     std::function<void(const Ref<TensorImpl>&, const Tensor&)> leaf = nullptr;
-    // Given the complete gradients of a node's outputs, before they go on.
+    // Called with the complete gradients of a node's outputs, before they are propagated.
     std::function<void(GradNode*, const TensorList&)> visit = nullptr;
-    std::function<bool(const TensorImpl*)> wants = nullptr;  // leaves whose hooks are to be called; empty: all
-    bool filling = false;                                    // leaf() fills slots: call the filled hooks
-    std::uint64_t floor = 0;  // older nodes are visited but neither run nor shown to their hooks
+    std::function<bool(const TensorImpl*)> wants = nullptr;  // leaves whose hooks are called; empty: all
+    bool filling = false;                                    // leaf() fills grad() slots: call the filled hooks
+    std::uint64_t floor = 0;  // older nodes are visited, but neither they nor their hooks run
     bool leaf_hooks = true;
   };
 
@@ -33,7 +34,7 @@ class BackwardPass {
     Ref<GradNode> node;
     bool operator<(const Item& other) const { return sequence < other.sequence; }
   };
-  // A leaf with hooks: its gradient so far, and how many edges may still bring terms.
+  // Leaf with hooks: its gradient so far, and the number of edges that may still bring terms.
   struct HookedLeaf {
     Ref<TensorImpl> leaf;
     Tensor gradient;

@@ -14,7 +14,7 @@ void FunctionContext::save(std::span<const Tensor> tensors) {
   }
 }
 
-// One call: the context outlives it inside the op that the tape keeps.
+// State of one call, owned by the op that the tape keeps.
 class CustomCall {
  public:
   explicit CustomCall(CustomFunction function) : function_(std::move(function)) {}
@@ -24,7 +24,7 @@ class CustomCall {
     TensorList outputs = function_.forward(context_, inputs);
     for (auto& output : outputs) {
       check(output.defined(), "[{}] expected forward to return tensors, got an empty handle", function_.name);
-      const Tensor own = output.detach();  // an input that is handed on must not be marked as made here
+      const Tensor own = output.detach();  // an input returned as output must not be marked as made here
       for (auto& kept : context_.kept_) {
         if (same(kept.tensor, output)) kept.output = static_cast<int>(&output - outputs.data());
       }
@@ -34,7 +34,7 @@ class CustomCall {
     return outputs;
   }
 
-  // Inputs and inner values are kept by the context, outputs by the node, which knows how to avoid a cycle.
+  // Inputs and inner values are saved by the context; outputs by the node, which avoids a reference cycle.
   Saves seal() {
     Saves saves = kSavesNothing;
     for (auto& kept : context_.kept_) {

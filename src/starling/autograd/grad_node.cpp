@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// One count for all threads: a history may be continued on another one.
+// One counter for all threads: a recorded graph may be continued on another thread.
 std::atomic<std::uint64_t> next_sequence{0};
 
 Tensor type_only(const Tensor& tensor) {
@@ -23,7 +23,7 @@ Tensor type_only(const Tensor& tensor) {
 
 SavedTensor SavedTensor::input(const Tensor& tensor, bool with_data) {
   SavedTensor saved;
-  // Traced values and variables cost nothing to keep, and are found again by identity.
+  // Traced values and variables cost nothing to keep, and are identified by handle.
   const bool keep = with_data || tensor.traced() || tensor.is_variable();
   saved.tensor_ = keep ? tensor : type_only(tensor);
   if (tensor.is_variable()) saved.pinned_ = current_interpreter().pin(tensor);
@@ -90,7 +90,7 @@ GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Te
 
 namespace {
 
-// What a node held on to, let go one after another: a long history must not be destroyed by recursion.
+// Releases what a node held iteratively: destroying a long history must not recurse.
 struct Remains {
   SmallVector<SavedTensor, 4> inputs;
   SmallVector<GradNode::Edge, 4> edges;

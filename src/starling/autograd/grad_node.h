@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// A tensor kept for the backward pass: itself when the gradient reads it, otherwise only its type. Restoring it checks
-// that nobody has written to its memory since. An output is kept without its history, which would make a cycle.
+// Tensor saved for the backward pass: with its data if the gradient reads it, otherwise only its type. restore() checks
+// that its memory was not written since. An output is saved without its history, to avoid a reference cycle.
 class SavedTensor {
  public:
   SavedTensor() = default;
@@ -18,19 +18,19 @@ class SavedTensor {
 
  private:
   Tensor tensor_;
-  int pinned_ = -1;  // a variable being traced: the value it had
-  int output_ = -1;  // which output of the node that holds this; -1 for an input
+  int pinned_ = -1;  // traced variables: the value at the time of saving
+  int output_ = -1;  // output index in the owning node; -1 for an input
   bool checked_ = false;
   std::uint32_t version_ = 0;
 };
 
-// How some tensors were made: the op, its operands and, per input, where its gradient goes next.
+// Node of the autograd tape: the op, its operands and, per input, where its gradient goes next.
 class GradNode final : public RefCounted, public Pooled<GradNode> {
  public:
   struct Edge {
     Ref<GradNode> node;  // null for a leaf
     int output = 0;
-    Ref<TensorImpl> leaf;  // set where the gradient is kept
+    Ref<TensorImpl> leaf;  // set for a leaf, whose grad() slot receives the gradient
   };
 
   GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs,
@@ -42,22 +42,22 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
   std::span<const Edge> edges() const { return {edges_.data(), edges_.size()}; }
   const TensorType& output_type(std::size_t i) const { return output_types_[i]; }
   std::size_t outputs() const { return output_types_.size(); }
-  int traced_value() const { return traced_value_; }  // of the first output, -1 when eager
+  int traced_value() const { return traced_value_; }  // value id of the first output; -1 when eager
 
   TensorList backward(std::span<const Tensor> grads) const;
 
-  // The hooks of one output; made when first asked for.
+  // Hooks of one output; created on first use.
   std::shared_ptr<GradHooks> hooks_of(int output);
   struct OutputHooks {
     int output;
     std::shared_ptr<GradHooks> hooks;
   };
-  const std::vector<OutputHooks>* hooks() const { return rare_ ? &rare_->hooks : nullptr; }  // null: none
+  const std::vector<OutputHooks>* hooks() const { return rare_ ? &rare_->hooks : nullptr; }  // null if there are none
 
  private:
   const OpDef& op_;
   struct Rare {
-    std::shared_ptr<const OpDef> kept;  // set where op_ was made for this call
+    std::shared_ptr<const OpDef> kept;  // owner of op_ if it was made for this call
     std::vector<OutputHooks> hooks;
   };
   std::unique_ptr<Rare> rare_;
@@ -71,10 +71,10 @@ class GradNode final : public RefCounted, public Pooled<GradNode> {
   int traced_value_ = -1;
 };
 
-// Marks `outputs` as made from `inputs` by an op that exists for this call only.
+// Records `outputs` as made from `inputs` by an op that exists for this call only.
 void record(std::shared_ptr<const OpDef> op, std::span<const Tensor> inputs, std::span<Tensor> outputs);
 
-// The number the next node will get: all nodes made so far have smaller ones.
+// Sequence number of the next node; all nodes made so far have smaller ones.
 std::uint64_t next_grad_sequence();
 
 }  // namespace starling

@@ -9,7 +9,7 @@
 namespace starling {
 
 Tensor GradHooks::gradient(Tensor g) const {
-  const auto now = on_gradient;  // a hook may remove itself
+  const auto now = on_gradient;  // copy: a hook may remove itself
   for (const auto& [id, hook] : now) {
     const Tensor made = hook(g);
     if (!made.defined()) continue;
@@ -43,7 +43,7 @@ void HookHandle::remove() {
 
 namespace {
 
-// Where the hooks of a tensor are kept: with the node that made an inner value, with a leaf itself.
+// Storage of a tensor's hooks: the node that made an inner value, or the leaf itself.
 std::shared_ptr<GradHooks> hooks_at(const Tensor& tensor) {
   TensorExtra& extra = tensor.impl()->more();
   if (extra.node) return static_cast<GradNode*>(extra.node.get())->hooks_of(extra.output);
@@ -57,7 +57,7 @@ std::shared_ptr<GradHooks> hooks_at(const Tensor& tensor) {
 HookHandle Tensor::register_hook(GradHook hook) const {
   check(defined() && hook, "[hook] expected a tensor and a function, got an empty one");
   if (!requires_grad()) {
-    // A recomputed region runs first without gradients: nothing will flow here, so there is nothing to be told.
+    // The first run of a recomputed region has gradients off; no gradient will flow here, so the hook is ignored.
     check(!grad_enabled(), "[hook] expected a tensor that requires a gradient, got a {} that does not",
           to_string(type()));
     return {};

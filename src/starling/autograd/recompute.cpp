@@ -12,7 +12,7 @@ namespace {
 
 using Outside = Surroundings::Outside;
 
-// One call of recompute(): lives inside the op that the tape keeps.
+// State of one call of recompute(), owned by the op that the tape keeps.
 class Region {
  public:
   Region(TensorListFn f, std::span<const Tensor> inputs) : f_(std::move(f)) {
@@ -30,7 +30,7 @@ class Region {
     TensorList outputs = f_({in.data(), in.size()});
     for (auto& output : outputs) {
       check(output.defined(), "[recompute] expected the function to return tensors, got an empty handle");
-      output = dense(output).detach();  // what is handed on must not be marked as made here
+      output = dense(output).detach();  // a returned input must not be marked as made here
     }
     return outputs;
   }
@@ -71,7 +71,7 @@ class Region {
     for (const auto& outside : around_.differentiable) {
       const Tensor value = as_it_was(outside, op, create_graph);
       wanted.push_back(value);
-      // While tracing, the second run must be told from the first, and wait until it is needed.
+      // While tracing, hold() keeps the second run distinct from the first (for CSE) and delays it until it is needed.
       const Tensor used = arrived.traced() && value.traced() ? hold(value, arrived) : value;
       if (!same(used, outside.original)) replay.put(outside.original, used);
     }
@@ -87,8 +87,7 @@ class Region {
     return f_({inputs.data(), inputs.size()});
   }
 
-  // The value, which is the tensor itself unless it is a variable assigned since (in a graph): then a leaf in its
-  // place.
+  // Value at the time of the first run: the tensor itself or, for a traced variable assigned since, a new leaf.
   static Tensor as_it_was(const Outside& outside, const OpDef& op, bool create_graph) {
     Tensor value = outside.saved.restore(op, nullptr);
     if (value.requires_grad()) return value;

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// One value may be held by several handles: the same tensor, or the same output of the same node.
+// Several handles may hold one value: the same tensor, or the same output of the same node.
 bool same_value(const Tensor& a, const Tensor& b) {
   if (same(a, b)) return true;
   const auto &x = a.impl()->extra, &y = b.impl()->extra;
@@ -50,7 +50,7 @@ TensorList Watcher::apply(const OpDef& op, std::span<const Tensor> inputs, const
 void Watcher::apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                          std::span<const Tensor> targets) {
   for (const auto& input : inputs) read(input);
-  // What was read as it was and is now to be written: the last moment to copy it.
+  // A tensor read before without a copy is about to be written: copy it now.
   for (auto& outside : into_.read) {
     if (!outside.guarded || outside.original.requires_grad() || below_.pin(outside.original) >= 0) continue;
     for (const auto& target : targets) {
@@ -78,7 +78,7 @@ void Watcher::read(const Tensor& tensor) {
   into_.read.push_back({tensor, SavedTensor::input(copies ? copy_of(tensor) : tensor, true), !copies});
 }
 
-// Through the interpreter below: it may be a second run itself, with values of its own.
+// The copy goes through the interpreter below, which may be a replay with substitutes of its own.
 Tensor Watcher::copy_of(const Tensor& tensor) {
   const Tensor now = below_.apply(named_op<"identity">(), {&tensor, 1}, NoAttrs{})[0];
   if (!(now.impl()->storage == tensor.impl()->storage)) return now;
@@ -94,7 +94,7 @@ const Tensor* Replay::find(const Tensor& tensor) const {
   const auto it = instead_.find(tensor.impl());
   if (it != instead_.end()) return &it->second.value;
   if (tensor.traced() || tensor.requires_grad()) return nullptr;
-  // The same memory by another handle: a detached variable.
+  // Same memory under another handle: a detached variable.
   for (const auto& [impl, entry] : instead_) {
     if (same_memory(*impl, *tensor.impl())) return &entry.value;
   }
@@ -125,7 +125,7 @@ void Replay::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
   const TensorList outputs = below_.apply(op, {in.data(), in.size()}, attrs);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     put(targets[i], outputs[i]);
-    // Other handles to this memory were written as well.
+    // Other handles to this memory see the write as well.
     for (auto& [impl, entry] : instead_) {
       if (same_memory(*impl, *targets[i].impl())) entry.value = outputs[i];
     }

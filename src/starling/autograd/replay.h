@@ -9,22 +9,22 @@
 
 namespace starling {
 
-// What a run of a function read from outside it, with the values it found.
+// Tensors and flags that a function read from outside, with their values at that time.
 struct Surroundings {
   struct Outside {
     Tensor original;
     SavedTensor saved;
-    bool guarded = true;  // `saved` is the original itself, not a copy
+    bool guarded = true;  // true: `saved` refers to the original, not a copy
   };
   std::vector<Outside> read;
-  std::vector<Outside> differentiable;  // those that require gradients, each value once
+  std::vector<Outside> differentiable;  // require gradients; each value once
   std::vector<std::pair<std::shared_ptr<const bool>, bool>> flags;
 
   void add_differentiable(const Tensor& tensor);
-  void check_flags() const;  // throws when one has changed since
+  void check_flags() const;  // throws if a flag has changed since
 };
 
-// Passes everything on to the interpreter below, noting what is read.
+// Forwards all ops to the interpreter below and notes what they read.
 class Watcher final : public Interpreter {
  public:
   explicit Watcher(Surroundings& into) : below_(current_interpreter()), into_(into) {}
@@ -47,8 +47,8 @@ class Watcher final : public Interpreter {
   std::unordered_set<const Storage*> made_;
 };
 
-// Runs ops on the interpreter below with other values in the place of outside tensors. Assigns change only what later
-// reads see here.
+// Runs ops on the interpreter below with substitutes for outside tensors. Assigns only change the substitutes that
+// later reads here see.
 class Replay final : public Interpreter {
  public:
   Replay() : below_(current_interpreter()) {}

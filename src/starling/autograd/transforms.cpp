@@ -10,8 +10,8 @@ namespace {
 
 std::span<const Tensor> all(const TensorList& list) { return {list.data(), list.size()}; }
 
-// Arguments as values of their own, told apart even where one tensor is given twice. Inside an outer transformation
-// they carry history, which must stay; plain ones become fresh leaves.
+// Arguments as distinct values, even where one tensor is given twice. Inside an outer transform they carry history,
+// which must stay; plain ones become fresh leaves.
 struct Arguments {
   TensorList inputs;
   bool nested = false;
@@ -38,7 +38,7 @@ TensorList without_history(TensorList list, bool keep) {
   return list;
 }
 
-// Gradients through the outputs that have any; zeros when none has.
+// Gradients through the outputs that require one; zeros when none does.
 TensorList pull(const TensorList& outputs, const TensorList& inputs, std::span<const Tensor> seeds, bool create_graph) {
   TensorList used, given;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

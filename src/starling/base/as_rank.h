@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// Errors of this thread carry the rank while this lives.
+// Scope guard: errors thrown by this thread carry `rank` while the object lives.
 class AsRank {
  public:
   explicit AsRank(int rank) : before_(thread_rank()) { set_thread_rank(rank); }

@@ -210,7 +210,7 @@ bool contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// Takes out the value with this path; whether it was found.
+// Removes the value with this path; returns whether it was found.
 bool erase(ConfigTree& tree, const std::string& at, const std::string& path) {
   for (std::size_t i = 0; i < tree.entries.size(); ++i) {
     const std::string here = joined(at, tree.entries[i].key);
@@ -249,7 +249,7 @@ std::vector<std::string> config_errors(ConfigNode top, const std::function<void(
       read(top);
       return errors;
     } catch (const ConfigError& error) {
-      // What is missing because it was wrong has been told.
+      // A key that failed to parse was already reported and removed; do not report it as missing too.
       const bool told = !error.missing().empty() && contains(removed, joined(error.path(), error.missing()));
       const bool stuck = contains(errors, error.what());
       if (!told && !stuck) errors.emplace_back(error.what());

@@ -17,7 +17,7 @@
 
 namespace starling {
 
-struct ConfigTree;  // one value of the file; see config_tree.h
+struct ConfigTree;  // a value of the file; see config_tree.h
 
 struct IntRange {
   std::int64_t min = std::numeric_limits<std::int64_t>::min();
@@ -28,13 +28,13 @@ struct NumberRange {
   double max = std::numeric_limits<double>::infinity();
 };
 
-// Thrown on a value that cannot be taken: which, by its path of keys, or in which map an entry is missing.
+// Thrown on a wrong value or a missing key. path() is the path of keys of the value, or of the map that lacks the key.
 class ConfigError : public Error {
  public:
   ConfigError(const std::string& message, std::string path, std::string missing = "")
       : Error(message), path_(std::move(path)), missing_(std::move(missing)) {}
   const std::string& path() const { return path_; }
-  const std::string& missing() const { return missing_; }  // the key; empty: the value itself is wrong
+  const std::string& missing() const { return missing_; }  // the missing key; empty when the value itself is wrong
 
  private:
   std::string path_;
@@ -47,8 +47,8 @@ class ConfigError : public Error {
 // Files: at most 1 MiB, 32 levels, one document; anchors, aliases, tags and repeated keys are refused.
 class ConfigNode {
  public:
-  // `overrides` are texts "a.b=value", applied in order before anything is read; the value is YAML, the path may name
-  // keys that are not there yet and elements of lists by number. Places of such values read "--set a.b".
+  // `overrides`: texts "a.b=value", applied in order before anything is read. The value is YAML; the path may name new
+  // keys, and list elements by number. where() of such a value is "--set a.b".
   static ConfigNode load(const std::filesystem::path& file, std::span<const std::string> overrides = {});
   static ConfigNode parse(const std::string& text, const std::string& file,
                           std::span<const std::string> overrides = {});
@@ -62,8 +62,8 @@ class ConfigNode {
   double as_double(NumberRange range = {}) const;  // finite
   bool as_bool() const;                            // true or false
   std::vector<ConfigNode> as_list() const;
-  std::vector<std::pair<std::string, ConfigNode>> as_map() const;                // in the order of the file
-  std::size_t as_choice(std::initializer_list<std::string_view> choices) const;  // the index of the one given
+  std::vector<std::pair<std::string, ConfigNode>> as_map() const;                // in file order
+  std::size_t as_choice(std::initializer_list<std::string_view> choices) const;  // index of the given choice
   std::size_t as_choice(const std::vector<std::string>& choices) const;
 
   bool is_null() const;
@@ -71,22 +71,22 @@ class ConfigNode {
   bool is_list() const;
   bool is_map() const;
 
-  // Entries of this map. at() throws when the key is not there, find() returns nothing; a null counts as not there.
+  // Entries of this map. at() throws when the key is missing, find() returns nullopt; a null value counts as missing.
   ConfigNode at(std::string_view key) const;
   std::optional<ConfigNode> find(std::string_view key) const;
   void allow_keys(std::initializer_list<std::string_view> keys) const;  // throws on the first other key
   void allow_keys(const std::vector<std::string>& keys) const;
 
-  // An entry of this map as a type, or the fallback when it is not there.
+  // Entry of this map as a type, or the fallback when the key is missing.
   std::string get_string(std::string_view key, std::string fallback) const;
   std::int64_t get_int(std::string_view key, std::int64_t fallback, IntRange range = {}) const;
   double get_double(std::string_view key, double fallback, NumberRange range = {}) const;
   bool get_bool(std::string_view key, bool fallback) const;
 
-  // Throws an Error that begins with the place of this value; for checks of the reader's own.
+  // Throws an Error that begins with where(); for the caller's own checks.
   [[noreturn]] void refuse(std::string_view expected, std::string_view given) const;
 
-  // The whole file without the value that has this path; the file as it is when there is none.
+  // The whole file without the value at this path; unchanged when there is none.
   ConfigNode without(const std::string& path) const;
 
  private:
@@ -95,15 +95,15 @@ class ConfigNode {
 
   ConfigNode child(const ConfigTree& tree, std::string_view key) const;
   void expect_map() const;
-  std::string described() const;  // what is here, for messages: 'text', a list of 3, …
+  std::string described() const;  // this value for messages: 'text', a list of 3, …
 
   std::shared_ptr<const ConfigTree> root_;
   const ConfigTree* tree_;
   std::string path_;
 };
 
-// What is wrong with a file, one message each, by reading it again without what was wrong until nothing is or until
-// reading cannot go on.
+// All errors of a file, one message each: `read` is repeated, each time without the value that failed, until it
+// succeeds or cannot go on.
 std::vector<std::string> config_errors(ConfigNode top, const std::function<void(const ConfigNode&)>& read);
 
 }  // namespace starling

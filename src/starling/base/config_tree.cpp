@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostDepth = 32;
-constexpr std::size_t kMostEntries = 1000;  // of one map: looking up is linear
+constexpr std::size_t kMostEntries = 1000;  // entries per map; lookup is linear
 
 // Builds the tree from the parser's events, so that limits hold before anything is expanded.
 class TreeBuilder final : public YAML::EventHandler {
@@ -62,7 +62,7 @@ class TreeBuilder final : public YAML::EventHandler {
  private:
   struct Open {
     ConfigTree* tree;
-    bool awaits_value = false;  // of a map: the last entry has its key only
+    bool awaits_value = false;  // maps: the last entry has a key but no value yet
   };
 
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
@@ -73,8 +73,8 @@ class TreeBuilder final : public YAML::EventHandler {
           "{}: [config] expected a value, got the tag '{}' (tags are not supported)", where(mark), tag);
   }
 
-  // Where the next value goes. Null when a scalar was a key: its value follows. Addresses stay valid while a value is
-  // open, since its parent grows only after it is closed.
+  // Slot for the next value. Null when the scalar just read was a key, whose value follows. Addresses stay valid while
+  // a value is open, since its parent grows only after it is closed.
   ConfigTree* place(const YAML::Mark& mark, ConfigTree::Kind kind, const std::string& text) {
     ConfigTree* value = &root_;
     if (!open_.empty()) {
@@ -126,7 +126,7 @@ std::optional<std::size_t> list_index(std::string_view key, const ConfigTree& li
   return index;
 }
 
-// The value of `key` in `tree`, made when it is not there.
+// Value of `key` in `tree`, created when missing.
 ConfigTree& step_into(ConfigTree& tree, std::string_view key, const std::string& place) {
   if (tree.kind == ConfigTree::Kind::null) {
     tree.kind = ConfigTree::Kind::map;

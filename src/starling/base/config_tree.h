@@ -7,14 +7,14 @@
 
 namespace starling {
 
-// A YAML value as read, before anyone asks what type it should have.
+// A YAML value as read, not yet interpreted as a type.
 struct ConfigTree {
   enum class Kind { null, scalar, list, map };
   struct Entry;
 
   Kind kind = Kind::null;
   std::string where;
-  std::string text;     // of a scalar
+  std::string text;     // text of a scalar
   bool quoted = false;  // a quoted scalar is a string, whatever it looks like
   std::vector<ConfigTree> items;
   std::vector<Entry> entries;
@@ -29,7 +29,7 @@ struct ConfigTree::Entry {
   ConfigTree value;
 };
 
-// Reads one YAML document. With a `place` every value says that place instead of file:line:column.
+// Reads one YAML document. A non-empty `place` replaces file:line:column as the place of every value.
 ConfigTree parse_config_tree(const std::string& text, const std::string& file, const std::string& place = "");
 
 // Applies "a.b=value" to the tree.

@@ -6,9 +6,9 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kStep = 8;  // bytes taken at once
+constexpr std::size_t kStep = 8;  // bytes per step
 
-// Table k: what a byte does to the checksum after k more bytes of zero.
+// Table k: effect of a byte on the checksum after k more zero bytes.
 constexpr std::array<std::array<std::uint32_t, 256>, kStep> make_tables() {
   constexpr std::uint32_t kPolynomial = 0x82F63B78;  // reflected
   std::array<std::array<std::uint32_t, 256>, kStep> tables{};

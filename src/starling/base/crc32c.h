@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// The cyclic redundancy check with Castagnoli's polynomial, as record files use it.
+// CRC-32C (Castagnoli polynomial), the checksum of record files.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 
 }  // namespace starling

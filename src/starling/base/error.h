@@ -17,7 +17,7 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message);
 };
 
-// The rank that errors of this thread are attributed to; -1 outside a distributed run.
+// Rank that errors of this thread are attributed to; -1 outside a distributed run.
 void set_thread_rank(int rank);
 int thread_rank();
 

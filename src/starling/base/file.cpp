@@ -100,9 +100,9 @@ Result<void> sync_folder(const std::filesystem::path& folder) {
 }
 
 TemporaryFile::TemporaryFile(std::filesystem::path final_path) : final_path_(std::move(final_path)) {
-  static std::atomic<unsigned> serial{0};  // two threads may write the same file: the last to publish wins
+  static std::atomic<unsigned> serial{0};  // two threads may write the same file; the last to publish wins
   path_ = final_path_.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
-  ::unlink(path_.c_str());  // left by a process of this number that was killed
+  ::unlink(path_.c_str());  // leftover of a killed process with the same pid
 }
 
 TemporaryFile::~TemporaryFile() {

@@ -14,7 +14,7 @@
 
 namespace starling {
 
-// A file descriptor, closed when it goes.
+// Owning file descriptor: closed on destruction.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -34,8 +34,8 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// A whole regular file mapped for reading. Shared by whoever views its bytes. The file must not be truncated meanwhile
-// (deleting it is fine): files we write are replaced by renaming, never rewritten.
+// Read-only memory map of a whole regular file, shared by all views of its bytes. The file must not be truncated while
+// mapped (deleting it is fine): Starling replaces its files by renaming and never rewrites them.
 class MappedFile {
  public:
   static Result<std::shared_ptr<const MappedFile>> map(const std::filesystem::path& path);
@@ -53,15 +53,15 @@ class MappedFile {
   std::size_t size_;
 };
 
-// Writes a new file front to back, keeping its size and checksum. After the first failure every call fails: a write or
-// fsync that failed is never tried again on the same file.
+// Sequential writer of a new file that tracks its size and checksum. After the first failure every call fails: a failed
+// write or fsync is never retried on the same file.
 class FileWriter {
  public:
-  static Result<FileWriter> create(const std::filesystem::path& path);  // fails when the file exists
+  static Result<FileWriter> create(const std::filesystem::path& path);  // fails if the file exists
 
   Result<void> write(std::span<const std::byte> bytes);
   Result<void> write(std::string_view text);
-  Result<void> finish();  // fsync and close; nothing may be written after it
+  Result<void> finish();  // fsync and close; no writes afterwards
 
   std::uint64_t size() const { return size_; }
   std::string checksum() const { return hash_.hex(); }
@@ -75,10 +75,10 @@ class FileWriter {
   Hash128 hash_;
 };
 
-// Makes the names in a folder (created, renamed, removed) durable.
+// fsyncs a folder: makes created, renamed and removed names durable.
 Result<void> sync_folder(const std::filesystem::path& folder);
 
-// The name under which a file is written before it gets its own; the file is removed unless it was published.
+// Temporary name for a file being written; the file is removed on destruction unless published.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::filesystem::path final_path);
@@ -97,10 +97,10 @@ class TemporaryFile {
 // Replaces the file as a whole: readers and crashes see the old text or the new one, never a part.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// The whole file as text; fails when it is larger than `most` bytes.
+// The whole file as text; fails if larger than `most` bytes.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most);
 Result<std::string> read_file(const UniqueFd& fd, const std::string& name, std::size_t most);
 
-std::string errno_text();  // of the last failed system call of this thread
+std::string errno_text();  // text of errno of this thread
 
 }  // namespace starling

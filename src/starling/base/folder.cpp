@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// Without a slash at the end, which would make the name of the last part empty.
+// Path without a trailing slash, which would make filename() empty.
 fs::path plain(fs::path path) {
   path = path.lexically_normal();
   return path.has_filename() ? path : path.parent_path();
 }
 
-// Puts `from` in the place of `to`. Where something is there already, the two change places in one step or, on file
-// systems that cannot do that, the old one steps aside first.
+// Renames `from` to `to`. An existing `to` is exchanged in one step or, on file systems that cannot do that, renamed
+// away first.
 bool move_into_place(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return true;
   if (errno != ENOTEMPTY && errno != EEXIST) return false;
@@ -63,7 +63,7 @@ TemporaryFolder::~TemporaryFolder() {
 
 Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path) {
   final_path = plain(std::move(final_path));
-  static std::atomic<unsigned> serial{0};  // two threads may write the same folder: the last to publish wins
+  static std::atomic<unsigned> serial{0};  // two threads may write the same folder; the last to publish wins
   fs::path path = final_path.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
   return create(std::move(final_path), std::move(path));
 }
@@ -79,7 +79,7 @@ Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path, fs::path pa
   return TemporaryFolder(std::move(final_path), std::move(path));
 }
 
-// What was there before is at path() then and goes with this object.
+// After publishing, the replaced folder is at path() and is removed with this object.
 Result<void> TemporaryFolder::publish() {
   if (auto synced = sync_folder(path_); !synced) return synced;
   if (!move_into_place(path_, final_path_)) {

@@ -6,14 +6,14 @@
 
 namespace starling {
 
-void remove_folder(const std::filesystem::path& folder);  // with all in it; what cannot be removed stays
+void remove_folder(const std::filesystem::path& folder);  // recursively; entries that cannot be removed stay
 
-// A folder written beside the place it is meant for, and removed again unless it was published.
+// Folder written beside its final path, and removed on destruction unless published.
 class TemporaryFolder {
  public:
-  // Makes it, and what leads to it: <final_path>.tmp-<process>-<serial>; what an earlier process left there goes.
+  // Creates <final_path>.tmp-<process>-<serial> and its parents; a leftover of an earlier process is removed first.
   static Result<TemporaryFolder> create(std::filesystem::path final_path);
-  // The same at a place of its own on the file system of the final one.
+  // As above with an explicit temporary path, which must be on the same file system as the final one.
   static Result<TemporaryFolder> create(std::filesystem::path final_path, std::filesystem::path path);
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -21,9 +21,9 @@ class TemporaryFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Makes the names in it durable and puts it in its place as a whole: readers and crashes see what was there or the
-  // new folder, never a mixture (or nothing for a moment, on file systems that cannot exchange two names). A folder
-  // that is there already is replaced, anything else refused.
+  // Makes the contents durable and moves the folder to its final path atomically: readers and crashes see the old
+  // folder or the new one, never a mixture (or nothing for a moment, on file systems that cannot exchange two names).
+  // An existing folder is replaced; anything else at that path is refused.
   Result<void> publish();
 
  private:

@@ -4,8 +4,8 @@
 
 namespace starling {
 
-// Whether a name is what the pattern describes as a whole: * stands for any characters, or none, and ? for one. Dots
-// and slashes are characters like others. Takes pattern · name steps at most.
+// True if the pattern matches the whole name: * matches any characters, or none, and ? exactly one. Dots and slashes
+// are ordinary characters. At most pattern · name steps.
 bool glob_matches(std::string_view pattern, std::string_view name);
 
 }  // namespace starling

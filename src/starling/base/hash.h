@@ -11,7 +11,7 @@ struct XXH3_state_s;
 
 namespace starling {
 
-// A running XXH3-128 checksum: finds damage and differences, is no defence against forgery.
+// Incremental XXH3-128 checksum: detects damage and differences, not forgery.
 class Hash128 {
  public:
   Hash128();

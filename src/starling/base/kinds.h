@@ -14,17 +14,17 @@
 
 namespace starling {
 
-// Something that can be made by name from a job file, with options of its own.
+// Entry of a registry: something a job file can construct by name, with its own options.
 template <class Product>
 struct Kind {
   std::string doc;
   Settings settings;
-  std::shared_ptr<const void> defaults;  // options as they are without a word from the user
+  std::shared_ptr<const void> defaults;  // default options
   std::function<std::shared_ptr<const void>(const ConfigNode& map, const std::vector<std::string>& also)> read;
   std::function<Product(const void* options)> make;
 };
 
-// A kind with the options that somebody chose.
+// A kind together with chosen options.
 template <class Product>
 struct Chosen {
   std::string name;
@@ -35,8 +35,8 @@ struct Chosen {
   nlohmann::json json() const { return settings_json(kind->settings, options.get()); }  // without the name
 };
 
-// Kinds by name. A table is filled once by the generated registration functions of a folder, then only read; what was
-// chosen points into it.
+// Registry of kinds by name. Filled once by the generated registration functions of a folder, then read-only; Chosen
+// points into it.
 template <class Product>
 class Kinds {
  public:
@@ -64,15 +64,15 @@ class Kinds {
     return all;
   }
 
-  // The kind with every option at its default; throws naming the closest.
+  // The kind with default options; an unknown name throws and suggests the nearest.
   Chosen<Product> by_name(const std::string& name) const {
     const auto found = kinds_.find(name);
     if (found == kinds_.end()) fail("[kinds] expected {}, got '{}'{}", expected(), name, hint(name));
     return {name, &found->second, found->second.defaults};
   }
 
-  // From a map {name: adam, lr: 0.001}: the key `name` chooses, the others are its options; keys in `also` are somebody
-  // else's. Throws with the place of what is wrong.
+  // Reads a map {name: adam, lr: 0.001}: the key `name` chooses the kind, the others are its options; keys in `also`
+  // are ignored here. Errors carry the place of the wrong value.
   Chosen<Product> choose(const ConfigNode& map, std::vector<std::string> also = {},
                          const std::string& fallback = "") const {
     const auto given = map.find("name");
@@ -81,7 +81,7 @@ class Kinds {
     return choose_named(name, given ? *given : map, map, also);
   }
 
-  // The same when the name stands elsewhere, `place` says where: `- conv2d: {out: 20}`.
+  // As choose(), with the name given separately (`- conv2d: {out: 20}`); `place` is where it stands, for errors.
   Chosen<Product> choose_named(const std::string& name, const ConfigNode& place, const ConfigNode& options,
                                const std::vector<std::string>& also = {}) const {
     const auto found = kinds_.find(name);

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-thread_local int thread_limit = 0;  // 0: not set yet
+thread_local int thread_limit = 0;  // 0: unset
 thread_local bool in_region = false;
 
 class FirstError {

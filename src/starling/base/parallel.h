@@ -7,12 +7,12 @@
 
 namespace starling {
 
-// The only parallelism inside a kernel. Every thread that enters a region has a team of its own (base/thread_team.h).
+// The only parallelism inside a kernel. Every thread that enters a region has its own team (base/thread_team.h).
 
-// How many threads a parallel region entered from this thread may use.
+// Number of threads that a parallel region entered from this thread may use.
 int num_threads();
 
-// Sets that number for this thread (and for the libraries that share the OpenMP runtime) while the scope lives.
+// Sets num_threads() of this thread (and of libraries that share the OpenMP runtime) for the lifetime of the scope.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads);
@@ -24,12 +24,12 @@ class ThreadScope {
   int before_;
 };
 
-// Calls body(thread) once for each thread in [0, threads), this thread being one of them. A body that throws: the first
-// exception is rethrown here after all have ended. Inside a region it runs the bodies one after another.
+// Calls body(thread) once for each thread in [0, threads), one of them on the calling thread. The first exception is
+// rethrown after all bodies have ended. Nested inside a region, the bodies run one after another.
 void parallel_run(int threads, FunctionRef<void(int)> body);
 
-// Cuts [0, count) into one contiguous piece a thread, none smaller than grain, and calls body(begin, end) on each. The
-// cut depends on count, grain and num_threads() alone.
+// Cuts [0, count) into one contiguous piece per thread, none smaller than grain, and calls body(begin, end) on each.
+// The cut depends only on count, grain and num_threads().
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
   if (count <= 0) return;

@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// A bijection on 64 bits in which every output bit depends on every input bit (the finaliser of SplitMix64).
+// Bijection on 64 bits in which every output bit depends on every input bit (the finaliser of SplitMix64).
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -58,7 +58,8 @@ double philox_uniform53(const PhiloxStream& stream, std::uint64_t index) {
 }
 
 std::uint64_t philox_below(const PhiloxStream& stream, std::uint64_t index, std::uint64_t total, std::uint64_t bound) {
-  // The high word of bits · bound; 2^64 mod bound of the low words would come once too often (Lemire 2019).
+  // High word of bits · bound; low words below 2^64 mod bound are rejected, since they would bias the result (Lemire
+  // 2019).
   const std::uint64_t rejected = (0 - bound) % bound;
   for (std::uint64_t attempt = 0;; ++attempt) {
     const auto product = static_cast<Wide>(philox_bits64(stream, index + attempt * total)) * bound;
@@ -69,7 +70,7 @@ std::uint64_t philox_below(const PhiloxStream& stream, std::uint64_t index, std:
 double philox_normal(const PhiloxStream& stream, std::uint64_t index) {
   const PhiloxBlock block = block_of(stream, index);
   const std::uint64_t pair = index % 4 / 2 * 2;
-  const double u1 = static_cast<double>((block[pair] >> 8) + 1) * 0x1p-24;  // (0, 1]: its logarithm is finite
+  const double u1 = static_cast<double>((block[pair] >> 8) + 1) * 0x1p-24;  // (0, 1], so that the logarithm is finite
   const double angle = 2 * std::numbers::pi * static_cast<double>(uniform_from_bits(block[pair + 1]));
   return std::sqrt(-2 * std::log(u1)) * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
 }

@@ -6,8 +6,7 @@
 
 namespace starling {
 
-// Gives a class an operator new that reuses freed objects of the same thread. For handles made and dropped at every
-// call.
+// Mixin with an operator new that reuses freed objects of the same thread; for handles allocated at every call.
 template <class T>
 class Pooled {
  public:

@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// An object that counts the handles to it; Ref<T> is such a handle, one word wide.
+// Base of intrusively reference-counted objects; Ref<T> is the handle, one word wide.
 class RefCounted {
  public:
   RefCounted() = default;

@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// Why something that may fail did (a file, a peer, a request): the message of an error, not thrown.
+// Message of an expected failure (a file, a peer, a request): returned, not thrown.
 struct Failure {
   std::string message;
 };
@@ -19,7 +19,7 @@ Failure failure(fmt::format_string<Args...> format, Args&&... args) {
   return {fmt::format(format, std::forward<Args>(args)...)};
 }
 
-// A value, or why there is none. For failures the caller is expected to handle; value() turns one into an Error.
+// A value or a failure message. For failures the caller is expected to handle; value() throws one as an Error.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -29,7 +29,7 @@ class [[nodiscard]] Result {
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
   const std::string& error() const { return error_; }  // empty when ok
-  Failure failure() const { return {error_}; }         // to hand on to a Result of another type
+  Failure failure() const { return {error_}; }         // for a Result of another type
 
   T& value() & {
     expect();
@@ -75,7 +75,7 @@ class [[nodiscard]] Result<void> {
   std::optional<std::string> error_;
 };
 
-// The message of an error without the rank it was thrown on: Result::value puts the rank of its own thread before it.
+// Error message without the rank prefix: Result::value adds the rank of its own thread again.
 inline std::string message_without_rank(const Error& error) {
   std::string message = error.what();
   const std::string prefix = fmt::format("[rank {}] ", thread_rank());

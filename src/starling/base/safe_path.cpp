@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Empty when the name is not one of plain parts.
+// Parts of the name; empty unless all of them are plain.
 std::vector<std::string> plain_parts(std::string_view name) {
   constexpr std::size_t kMostParts = 16;
   std::vector<std::string> parts;

@@ -7,9 +7,9 @@
 
 namespace starling {
 
-// Opens a file named by outside data (a manifest, a model) for reading, and only if it really lies beneath `folder`: a
-// relative name of plain parts (no "..", no empty part, no NUL), no symbolic link on the way, a regular file without
-// other hard links. All names found inside files go through here.
+// Opens for reading a file named by untrusted data (a manifest, a model), only if it lies beneath `folder`: a relative
+// name of plain parts (no "..", no empty part, no NUL), no symbolic link on the way, a regular file without other hard
+// links. All names found inside files go through here.
 Result<UniqueFd> open_beneath(const std::filesystem::path& folder, std::string_view name);
 
 }  // namespace starling

@@ -8,7 +8,7 @@ void read_settings(const Settings& settings, const ConfigNode& map, void* option
   for (const auto& setting : settings) keys.push_back(setting.key);
   map.allow_keys(keys);
   for (const auto& setting : settings) {
-    if (setting.required) map.at(setting.key);  // throws naming it
+    if (setting.required) map.at(setting.key);  // throws, naming the missing key
     if (const auto value = map.find(setting.key)) setting.read(options, *value);
   }
 }

@@ -32,13 +32,13 @@ struct Setting {
   std::string key;
   std::string doc;
   nlohmann::json schema;                                             // JSON Schema of the value, without its default
-  std::function<void(void* options, const ConfigNode& value)> read;  // throws with the place of the value
-  std::function<nlohmann::json(const void* options)> value;          // as JSON, which is YAML too
+  std::function<void(void* options, const ConfigNode& value)> read;  // errors carry the place of the value
+  std::function<nlohmann::json(const void* options)> value;          // current value as JSON, which is YAML too
   bool required = false;
 };
 using Settings = std::vector<Setting>;
 
-// Bounds of a number, or of each number of a list; both are allowed values.
+// Inclusive bounds of a number, or of each number in a list.
 struct SettingRange {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -49,12 +49,12 @@ concept HasSettings = requires {
   { T::settings() } -> std::same_as<Settings>;
 };
 
-// Reads the entries of a map into a struct; keys that are not there keep their defaults. Throws on a key that is
-// neither a setting nor in `also`, on a wrong value, and when a required one is not there.
+// Reads the entries of a map into a struct; missing keys keep their defaults. Throws on a key that is neither a setting
+// nor in `also`, on a wrong value, and on a missing required key.
 void read_settings(const Settings& settings, const ConfigNode& map, void* options,
                    const std::vector<std::string>& also = {});
-nlohmann::json settings_json(const Settings& settings, const void* options);  // every value, in order
-// The JSON Schema of a map with these settings, the defaults of `options` and no others.
+nlohmann::json settings_json(const Settings& settings, const void* options);  // all values, in order
+// JSON Schema of a map with exactly these settings; defaults are the values of `options`.
 nlohmann::json settings_schema(const Settings& settings, const void* options);
 
 template <HasSettings T>
@@ -81,7 +81,7 @@ nlohmann::json list_schema(const nlohmann::json& items);
 nlohmann::json nullable_schema(const nlohmann::json& value);
 IntRange int_range(SettingRange range);
 
-// How a value of one type is read, printed and described.
+// Reading, printing and schema of one type of value.
 template <class T>
 struct SettingType;
 
@@ -123,7 +123,7 @@ struct SettingType<std::vector<T>> {
     return list;
   }
 };
-// Not set when the key is not there or null.
+// Optional value: nullopt when the key is missing or null.
 template <class T>
 struct SettingType<std::optional<T>> {
   static nlohmann::json schema(SettingRange range) { return nullable_schema(SettingType<T>::schema(range)); }
@@ -181,21 +181,21 @@ Setting make_choice(std::string_view key, std::string_view doc, MemberPlace plac
 
 }  // namespace detail
 
-// bool, std::int64_t, double, std::string, std::filesystem::path, structs with settings, and std::vector or
-// std::optional of those.
+// Setting of type bool, std::int64_t, double, std::string, std::filesystem::path, a struct with settings, or a
+// std::vector or std::optional of those.
 template <class S, class T>
 Setting setting(std::string_view key, T S::*member, std::string_view doc, SettingRange range = {}) {
   return detail::make_setting(key, doc, detail::member_place(member), detail::kMemberType<T>, range);
 }
 
-// An enum whose values 0, 1, 2… have these names.
+// Setting of an enum whose values 0, 1, 2… have these names.
 template <class S, class E>
   requires std::is_enum_v<E> Setting choice(std::string_view key, E S::*member, std::vector<std::string> names,
                                             std::string_view doc) {
     return detail::make_choice(key, doc, detail::member_place(member), detail::kEnumType<E>, std::move(names));
   }
 
-// The same, and it must be given.
+// Marks a setting as required.
 inline Setting required(Setting setting) {
   setting.required = true;
   return setting;

@@ -63,7 +63,7 @@ Digest256 sha256(std::string_view bytes) {
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const std::size_t whole = bytes.size() / kBlock * kBlock;
   for (std::size_t at = 0; at < whole; at += kBlock) mix(state, data + at);
-  // The rest, a one bit, zeros and the length in bits.
+  // Padding: the remaining bytes, a one bit, zeros and the length in bits.
   std::array<unsigned char, 2 * kBlock> end{};
   const std::size_t rest = bytes.size() - whole;
   if (rest > 0) std::memcpy(end.data(), data + whole, rest);

@@ -12,7 +12,7 @@ using Digest256 = std::array<std::uint8_t, 32>;
 Digest256 sha256(std::string_view bytes);
 Digest256 hmac_sha256(std::string_view key, std::string_view message);
 
-// Takes as long for any two texts of one length, so that time tells nothing about where they differ.
+// Comparison whose duration depends on the lengths only, so that timing does not reveal where two texts differ.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 inline std::string_view bytes_of(const Digest256& digest) {

@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// A vector whose first N elements live inside it: calls of ops pass their few operands without touching the heap.
+// Vector with inline storage for N elements: op calls pass their few operands without touching the heap.
 template <class T, std::size_t N>
 class SmallVector {
  public:

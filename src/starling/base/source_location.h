@@ -2,8 +2,7 @@
 
 namespace starling {
 
-// The line of the caller, as a default argument. (std::source_location is missing from clang 14, which runs the
-// checks.)
+// Line of the caller, as a default argument. (std::source_location is missing from clang 14, which runs the checks.)
 struct SourceLocation {
   const char* file = "";
   unsigned line_number = 0;

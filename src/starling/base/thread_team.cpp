@@ -12,10 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBurst = 64;                               // looks between two glances at the clock
-constexpr auto kAlone = std::chrono::microseconds(50);   // spinning on the core
-constexpr auto kCrowded = std::chrono::microseconds(1);  // the same, where there are more threads than cores
-constexpr auto kAwake = std::chrono::milliseconds(1);    // and then giving way at every glance, before sleeping
+constexpr int kBurst = 64;                               // polls between two clock reads
+constexpr auto kAlone = std::chrono::microseconds(50);   // spin time with a core per thread
+constexpr auto kCrowded = std::chrono::microseconds(1);  // spin time with more threads than cores
+constexpr auto kAwake = std::chrono::milliseconds(1);    // time until sleep; yields after every burst meanwhile
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -23,7 +23,7 @@ inline void pause() {
 #endif
 }
 
-// Waits until `done()` or until it is time to sleep.
+// Polls until done() or until it is time to sleep; returns done().
 template <class Done>
 bool spin(bool crowded, Done done) {
   for (int i = 0; i < kBurst; ++i) {
@@ -75,7 +75,7 @@ void ThreadTeam::run(int pieces, FunctionRef<void(int)> body) {
   pending_.store(called, std::memory_order_relaxed);
   for (int i = 0; i < called; ++i) {
     auto& calls = helpers_[static_cast<std::size_t>(i)]->calls;
-    calls.fetch_add(1);  // a full barrier: whoever goes to sleep has seen it, or is seen by the next line
+    calls.fetch_add(1);  // full barrier: a helper going to sleep sees this increment, or the next line sees it asleep
     calls.notify_one();
   }
   body(0);

@@ -10,9 +10,8 @@
 
 namespace starling {
 
-// Threads that help one calling thread through its parallel regions. Between regions they spin for a bounded time, in
-// which the next region usually comes, giving way to whoever else wants the core; then they sleep. Not for use by
-// several callers: each has its own team.
+// Helper threads for the parallel regions of one calling thread. Between regions they spin for a bounded time, in which
+// the next region usually starts, yielding the core to other threads; then they sleep. Each caller has its own team.
 class ThreadTeam {
  public:
   ThreadTeam() = default;
@@ -20,23 +19,23 @@ class ThreadTeam {
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  // Calls body(piece) once for each piece in [0, pieces), piece 0 on this thread, and returns when all have returned.
-  // The body must not throw.
+  // Calls body(piece) once for each piece in [0, pieces), piece 0 on the calling thread; returns when all have
+  // returned. The body must not throw.
   void run(int pieces, FunctionRef<void(int)> body);
 
  private:
   struct alignas(64) Helper {
-    std::atomic<std::uint32_t> calls{0};  // regions it was called to; it has answered when `pending_` says so
+    std::atomic<std::uint32_t> calls{0};  // regions this helper was woken for; completion is counted in `pending_`
     std::thread thread;
   };
 
-  int grow(int helpers);  // how many there are then: a machine out of threads gives fewer
+  int grow(int helpers);  // returns the number of helpers: fewer when the machine is out of threads
   void loop(Helper& helper, int piece);
 
   std::vector<std::unique_ptr<Helper>> helpers_;
   const FunctionRef<void(int)>* body_ = nullptr;
   bool closing_ = false;
-  std::atomic<bool> crowded_{false};  // more threads than cores: they give way sooner
+  std::atomic<bool> crowded_{false};  // more threads than cores: helpers yield sooner
   alignas(64) std::atomic<std::int32_t> pending_{0};
 };
 

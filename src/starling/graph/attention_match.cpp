@@ -8,10 +8,10 @@
 namespace starling {
 namespace {
 
-// A finite number that stands for "hidden": no sound score comes near it.
+// Numbers up to this count as "hidden" masks: no real score comes near it.
 constexpr double kHidden = -1e9;
 
-// Whether a constant mask hides exactly the keys after the query's own place.
+// True if a constant mask hides exactly the keys after the query's position.
 bool is_causal(const Tensor& mask, bool hides) {
   const Shape& shape = mask.shape();
   const int rank = shape.rank();
@@ -30,12 +30,12 @@ bool is_causal(const Tensor& mask, bool hides) {
   return true;
 }
 
-// One op between the scores and the softmax.
+// Op between the scores and the softmax.
 struct Step {
   enum class Kind : std::uint8_t { scale, add, hide } kind;
   ValueId mask = -1;
-  bool hides = false;  // a mask of bool: true where the score is hidden
-  double number = 1;   // the scale, or what stands for hidden
+  bool hides = false;  // bool mask: true where the score is hidden
+  double number = 1;   // the scale, or the value of hidden scores
 };
 
 class Matcher {
@@ -57,7 +57,7 @@ class Matcher {
   bool usable(const Node& n) const { return is_pure(n) && n.device == graph_.node(softmax_).device; }
   bool only_reader(ValueId id, NodeId reader) const { return uses_.only(id) == reader; }
 
-  // From the softmax up to the product of the scores; every value on the way has one reader.
+  // Walks from the softmax up to the product of the scores; every value on the way has one reader.
   bool climb(ValueId at, NodeId reader) {
     const Node& node = maker(at);
     if (!usable(node) || !only_reader(at, reader)) return false;
@@ -97,7 +97,7 @@ class Matcher {
     return fill && through(node.in[2], {Step::Kind::hide, node.in[0], true, *fill});
   }
 
-  // The scale comes before the masks; of them one may be causal, and one more is an operand.
+  // The scale comes before the masks; at most one mask is causal, and one more is an operand.
   bool read_steps() {
     double scale = 1;
     bool scaled = false;
@@ -124,7 +124,7 @@ class Matcher {
       found_.attrs.causal = true;
       return true;
     }
-    // A row that sees nothing: hidden by -inf it is undefined, but by a number all keys count alike.
+    // A row that sees no key: with -inf it is undefined, but with a finite number all keys count equally.
     if (step.kind == Step::Kind::hide && std::isfinite(step.number)) return false;
     if (found_.mask >= 0 || type(step.mask).shape.rank() > type(graph_.node(softmax_).out[0]).shape.rank())
       return false;
@@ -133,7 +133,7 @@ class Matcher {
     return true;
   }
 
-  // The products that read a value, also through transposes; other readers.
+  // Splits the readers of a value, also through transposes, into products and others.
   void readers(ValueId id, std::vector<NodeId>& products, std::vector<NodeId>& others) const {
     for (NodeId user : uses_.of(id)) {
       const Node& node = graph_.node(user);
@@ -153,7 +153,7 @@ class Matcher {
     return std::equal(a.begin(), a.end() - 2, b.begin());
   }
 
-  // The scores' factors, the product with v, and its gradient for v.
+  // Matches the factors of the scores, the product with v, and its gradient for v.
   bool read_products() {
     const Factors scores = factors_of(graph_, graph_.node(found_.scores));
     found_.q = scores.a;
@@ -193,7 +193,7 @@ class Matcher {
     return same_leading(dy.value);
   }
 
-  // The gradient of the scores, from the softmax down to the products for q and k.
+  // Matches the gradient of the scores, from the softmax down to the products for q and k.
   bool read_gradient() {
     if (softmax_backward_ < 0) return true;
     const Node& back = graph_.node(softmax_backward_);

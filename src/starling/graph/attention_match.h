@@ -9,12 +9,12 @@
 
 namespace starling {
 
-// Attention spelt out: softmax of the scores q·kᵀ, scaled and masked, times v; and, in a training step, its backward
-// pass. Everything between q, k, v and the results is read by nothing else.
+// Attention written out in basic ops: softmax of the scores q·kᵀ, scaled and masked, times v; in a training step also
+// its backward pass. Everything between q, k, v and the results has no other readers.
 struct AttentionMatch {
-  Factor q, k, v;  // as [.., l, d], [.., s, d], [.., s, dv] once transposed as they say
+  Factor q, k, v;  // [.., l, d], [.., s, d], [.., s, dv] after the transposes they carry
   ValueId mask = -1;
-  bool mask_hides = false;  // true: a bool mask names what is not seen
+  bool mask_hides = false;  // true: a bool mask marks hidden keys, not visible ones
   AttentionAttrs attrs;
 
   NodeId scores = -1;  // the product q·kᵀ
@@ -27,11 +27,11 @@ struct AttentionMatch {
     bool transposed = false;
   };
   std::vector<Gradient> gradients;
-  Factor dy;                // of y; none where there is no gradient
-  NodeId backward_at = -1;  // the product dy·vᵀ, if there is one
+  Factor dy;                // gradient of y; empty without a backward pass
+  NodeId backward_at = -1;  // product dy·vᵀ, if there is one
 };
 
-// The attention whose softmax this node is, if it is one.
+// Attention around this softmax node, if it is one.
 std::optional<AttentionMatch> match_attention(const Graph& graph, const Uses& uses, NodeId softmax);
 
 }  // namespace starling

@@ -4,27 +4,28 @@
 
 namespace starling {
 
-// The gradient of a body, traced on in a copy of its tracer. It takes what the body takes and more, and may capture
-// more. With gradients enabled it is recorded too, so that it can be differentiated again.
+// Gradient of a body, traced in a copy of its tracer. It takes the body's inputs and more, and may capture more. With
+// gradients enabled it is recorded too, for higher derivatives.
 class BackwardTrace {
  public:
-  explicit BackwardTrace(const Body& body);  // which must live as long
+  explicit BackwardTrace(const Body& body);  // `body` must outlive this
 
   const BodyHistory& from() const { return from_; }
 
-  // Further inputs.
+  // Adds inputs.
   TensorList inputs(const Types& types);
 
-  // The gradients of some outputs of the body, given, with respect to some of its inputs; zeros where nothing flows.
+  // Gradients of some outputs of the body, given `seeds`, with respect to some of its inputs; zeros where nothing
+  // flows.
   TensorList pull(std::span<const std::size_t> outputs, std::span<const Tensor> seeds, const TensorList& wanted);
   TensorList sums(std::span<const Tensor> a, std::span<const Tensor> b);
 
-  // What was captured on the way back, for the first time; capture() adds what another body has, so that both take the
-  // same.
+  // new_captures(): tensors first captured by the backward trace. capture() adds those of another body, so that both
+  // take the same.
   TensorList new_captures() const;
   void capture(const TensorList& tensors);
 
-  // `captures`: further inputs that go before the body's captures, as such.
+  // `captures`: added inputs that become captures and precede the body's.
   Body finish(TensorList own, TensorList captures, TensorList outputs);
 
  private:

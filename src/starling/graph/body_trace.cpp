@@ -33,7 +33,7 @@ HistoryPtr trace_one(std::string_view control, const Types& own, const BodyFn& f
   for (auto& output : made->outputs) {
     check(output.defined(), "[{}] expected a body to return tensors, got an empty handle", control);
     output = dense(output);
-    made->tracer.capture(output);  // one from outside, returned as it is
+    made->tracer.capture(output);  // an outside tensor returned unchanged
   }
   made->tracer.expect_no_slots_filled();
   return made;

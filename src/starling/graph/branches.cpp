@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// Of one thread of an ordinary machine, in µs: only their proportions matter.
+// Rates of one thread of an ordinary machine, in µs: only their ratios matter.
 constexpr double kFlopsPerUs = 3e4;
 constexpr double kBytesPerUs = 1e4;
 constexpr double kCall = 0.3;
@@ -80,7 +80,7 @@ class Branches {
       finish_[at(id)] = start_on(id, lane) + cost_[at(id)];
     } else if (runs_nothing(node)) {
       if (!node.in.empty()) lane = made_.lane[at(graph_.value(node.in[0]).node)];
-      if (lane == Lane::comm) lane = Lane::compute;  // a copy that comes to something is compute
+      if (lane == Lane::comm) lane = Lane::compute;  // a non-trivial copy is compute
       finish_[at(id)] = start_on(id, lane);
     } else {
       const std::size_t number = node.op->stateful ? 0 : soonest(id);
@@ -105,10 +105,10 @@ class Branches {
   const std::vector<std::vector<NodeId>>& before_;
   std::vector<std::vector<NodeId>> then_;
   std::vector<double> cost_;  // µs
-  std::vector<double> rank_;  // of the longest chain from here to the end
+  std::vector<double> rank_;  // length of the longest chain from here to the end
   std::vector<int> missing_;
   std::vector<double> finish_;
-  std::vector<double> free_;  // when each compute lane has ended what it has
+  std::vector<double> free_;  // time at which each compute lane becomes free
   std::priority_queue<std::pair<double, NodeId>> ready_;
   BranchSchedule made_;
 };

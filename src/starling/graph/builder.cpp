@@ -20,7 +20,7 @@ GraphBuilder::~GraphBuilder() { leave(); }
 
 void GraphBuilder::leave() {
   if (!scope_) return;
-  tracer_->restore_slots();  // of parameters whose gradients nobody used up
+  tracer_->restore_slots();  // slots of parameters whose gradients were not consumed
   sites_.reset();
   scope_.reset();
 }
@@ -58,7 +58,7 @@ Tensor GraphBuilder::declare(const std::string& name, const TensorType& type, Va
   return w;
 }
 
-// The first value must not depend on other state: what it reads of it becomes constants.
+// The initial value must not depend on other state: reads of variables become constants.
 ValueId GraphBuilder::own_initial_value(ValueId value) {
   Graph& graph = tracer_->graph();
   if (stands_alone(graph, value)) return value;
@@ -190,7 +190,7 @@ void GraphBuilder::after(std::initializer_list<Target> targets, const std::funct
 Graph GraphBuilder::finish() {
   Tracer& tracer = open();
   Graph& graph = tracer.graph();
-  // Tensors that became variables can be asked for by their names too, where those are free.
+  // Tensors that became variables can be referred to by their names too, unless those are taken.
   for (const Node& node : graph.nodes()) {
     if (!is_op(node, "variable") || !graph.value(node.out[0]).name.empty()) continue;
     const std::string& name = graph.variables[static_cast<std::size_t>(source_index(node))].name;

@@ -37,7 +37,7 @@ void expect_like(const TensorList& next, const Types& types, const char* control
   }
 }
 
-// Around a body, whether it runs or is traced: its random calls are counted anew under a name of their own.
+// Wrapper of a body, run or traced: its random calls are counted from zero in a scope of their own.
 template <class F>
 auto in_body(const std::string& name, F&& f) {
   const NameScope scope(name);
@@ -69,7 +69,7 @@ TensorList joined(TensorList list, const TensorList& more) {
 
 std::span<const Tensor> all(const TensorList& list) { return {list.data(), list.size()}; }
 
-// What a loop's body takes as its own: the trip, then these.
+// Own inputs of a loop's body: the trip, then these.
 Types with_trip(const TensorList& list) {
   Types types{TensorType{DType::i64, {}}};
   for (const auto& tensor : list) types.push_back(tensor.type());

@@ -22,7 +22,7 @@ TensorList emit(const OpDef& op, Attrs attrs, std::initializer_list<Body> bodies
   return apply(op, operands, attrs);
 }
 
-// The body that also gives the states it began with: what its gradient starts from, trip by trip.
+// Body that also returns the states it began with, from which its gradient starts, trip by trip.
 Body saving(const Body& body, std::int64_t states) {
   auto graph = std::make_shared<Graph>(*body.graph);
   auto history = body.history ? std::make_shared<BodyHistory>(*body.history) : nullptr;
@@ -79,7 +79,7 @@ TensorList apply_body(const Graph& body, std::span<const Tensor> inputs) {
     TensorList in;
     for (ValueId id : node.in) in.push_back(values[static_cast<std::size_t>(id)]);
     TensorList out = apply_again(body, node, {in.data(), in.size()});
-    // Loops that are recorded now may give more than they did.
+    // Loops recorded now may have more results than before.
     for (std::size_t i = 0; i < node.out.size(); ++i) values[static_cast<std::size_t>(node.out[i])] = std::move(out[i]);
   }
   TensorList outputs;

@@ -19,7 +19,7 @@ void rename_bodies(Graph& graph, F&& renamed) {
   }
 }
 
-// What a body does, whoever it was written for: its text without scopes.
+// Canonical text of a body, without scopes.
 std::string meaning(const Graph& body) {
   Graph plain = body;
   for (NodeId id = 0; id < plain.size(); ++id) plain.node(id).scope = {};
@@ -29,14 +29,14 @@ std::string meaning(const Graph& body) {
   return text;
 }
 
-// Which results of a loop are stacked: those from here on may be dropped. -1: none.
+// First stacked result of a loop: those from here on may be dropped. -1: none.
 int first_stacked(const Node& node) {
   if (is_op(node, "scan")) return static_cast<int>(node.attrs.as<ScanLoopAttrs>().carried);
   if (!is_op(node, "while") || node.attrs.as<WhileAttrs>().max_trips == 0) return -1;
   return static_cast<int>(node.attrs.as<WhileAttrs>().states) + 1;
 }
 
-// A loop without the stacked results that are not `used`: its body gives no more than the others.
+// Copies a loop without the stacked results that are not `used`; its body returns no more than the others.
 void copy_trimmed(Rewriter& rewriter, NodeId id, const std::vector<bool>& used) {
   const Node& node = rewriter.from().node(id);
   const auto stacked = static_cast<std::size_t>(first_stacked(node));
@@ -49,7 +49,7 @@ void copy_trimmed(Rewriter& rewriter, NodeId id, const std::vector<bool>& used) 
   for (std::size_t i = stacked; i < node.out.size(); ++i) {
     if (used[i]) body.outputs.push_back(all[kept + i - stacked]);
   }
-  attrs.get<bool>(*attrs.find("saves")) = false;  // said which results a gradient would read; it has been taken
+  attrs.get<bool>(*attrs.find("saves")) = false;  // marked results saved for a gradient, which is done by now
   index = rewriter.to().add_body(std::make_shared<const Graph>(std::move(body)));
   const auto in = rewriter.map({node.in.data(), node.in.size()});
   const NodeId made = rewriter.emit(*node.op, {in.data(), in.size()}, attrs, id);

@@ -4,15 +4,15 @@
 
 namespace starling {
 
-// Bodies of a graph as passes see them.
+// Operations on the bodies of a graph, for passes.
 
-// Drops the bodies that no node names.
+// Drops bodies that no node refers to.
 void drop_unused_bodies(Graph& graph);
 
-// Lets nodes whose bodies have the same text, constants included, name the same body.
+// Deduplicates bodies with equal text, constants included.
 void share_equal_bodies(Graph& graph);
 
-// Drops the stacked results of loops that nobody reads: states saved for a gradient that was not taken.
+// Drops unread stacked results of loops: states saved for a gradient that was not taken.
 Graph trim_loops(const Graph& graph);
 
 }  // namespace starling

@@ -10,10 +10,9 @@
 #include "starling/ops/creation.h"
 #include "starling/ops/row_sparse.h"
 
-// Reverse mode through control flow. The gradient of a body is found once, by the tape, and is a body again, which
-// computes the inner values anew. The gradient of cond is then a cond of such bodies; that of a scan, or of a while
-// with a bound, a scan the other way over the states that the forward one has saved. They are differentiable like any
-// other.
+// Reverse mode through control flow. The gradient of a body is derived once, by the tape, and is again a body, which
+// recomputes the inner values. The gradient of cond is a cond of such bodies; that of a scan, or of a bounded while, a
+// reverse scan over the states that the forward one has saved. They are differentiable like any other.
 
 namespace starling {
 namespace {
@@ -28,7 +27,7 @@ void append(TensorList& list, std::span<const Tensor> more) {
 
 Tensor zeros_for(const Tensor& like) { return full(like.shape(), 0.0, like.dtype()); }
 
-// The tracer that a recorded call was applied in: the current one, or one around it.
+// Tracer that a recorded call was applied in: the current one, or an enclosing one.
 const Tracer& tracer_of(const GradCall& c) {
   check(!c.out.empty(), "[{}] expected results to differentiate, got none", c.op.name);
   const std::uint64_t id = c.out[0].impl()->tracer;
@@ -42,7 +41,7 @@ std::shared_ptr<const Graph> graph_at(const GradCall& c, std::int64_t index) {
   return tracer_of(c).graph().bodies[static_cast<std::size_t>(index)];
 }
 
-// The backward pass computes the inner values of a body anew: what acts on queues and files would act twice.
+// The backward pass recomputes the inner values of a body, so effects on queues and files would happen twice.
 void expect_no_effects(const GradCall& c, const Graph& body) {
   for (const Node& node : body.nodes()) {
     if (!acts_outside(body, node)) continue;
@@ -53,7 +52,7 @@ void expect_no_effects(const GradCall& c, const Graph& body) {
   }
 }
 
-// A body of a recorded call, and how it was traced. `own`: how many of its inputs are no captures.
+// Body of a recorded call with its trace. `own`: number of inputs that are not captures.
 Body body_of(const GradCall& c, std::int64_t index, std::size_t own) {
   const Tracer& tracer = tracer_of(c);
   Body body{graph_at(c, index)};
@@ -63,7 +62,7 @@ Body body_of(const GradCall& c, std::int64_t index, std::size_t own) {
   return body;
 }
 
-// The places in [from, from + count) of operands that are floats and whose gradients are wanted.
+// Indices in [from, from + count) of float operands whose gradients are wanted.
 Indices wanted_in(const GradCall& c, std::size_t from, std::size_t count) {
   Indices found;
   for (std::size_t i = 0; i < count; ++i) {
@@ -72,7 +71,7 @@ Indices wanted_in(const GradCall& c, std::size_t from, std::size_t count) {
   return found;
 }
 
-// The gradients that arrived, of results [from, from + count).
+// Gradients that arrived for results [from, from + count).
 Indices arrived_in(const GradCall& c, std::size_t from, std::size_t count) {
   Indices found;
   for (std::size_t i = 0; i < count; ++i) {
@@ -127,11 +126,11 @@ TensorList cond_gradient(const GradCall& c) {
 
 // --- loops
 
-// The gradient of a loop as a loop in the other direction. It carries the gradients of the float states and the sums of
-// those of the captures; it takes slices of the states of each trip, of xs and of the gradients of stacked results.
+// Gradient of a loop as a loop in the other direction. It carries the gradients of the float states and the accumulated
+// gradients of the captures; it takes slices of the states of each trip, of xs and of the gradients of stacked results.
 class LoopGradient {
  public:
-  // `stacked`: where the stacked results begin among all.
+  // `stacked`: index of the first stacked result.
   LoopGradient(const GradCall& c, Body body, LoopParts parts, std::size_t stacked)
       : c_(c), body_(std::move(body)), parts_(parts), stacked_(stacked) {
     for (std::size_t i = 0; i < parts.carried; ++i) {
@@ -147,8 +146,8 @@ class LoopGradient {
   std::int64_t carried() const { return static_cast<std::int64_t>(floats_.size() + captures_.size()); }
   std::int64_t sliced() const { return static_cast<std::int64_t>(parts_.carried + parts_.sliced + results_.size()); }
 
-  // (trip, gradients of states, sums for captures, states, xs, gradients of results, captures) → the next gradients and
-  // sums, the gradients of xs. What it captures besides is added to captures().
+  // Body of the reverse loop: (trip, gradients of states, sums for captures, states, xs, gradients of results,
+  // captures) → the next gradients and sums, the gradients of xs. Further captures are added to captures().
   Body backward() {
     BackwardTrace trace(body_);
     const BodyHistory& from = trace.from();
@@ -177,7 +176,7 @@ class LoopGradient {
     return trace.finish(own, {}, found);
   }
 
-  // The carry that the reverse loop begins with.
+  // Initial carry of the reverse loop.
   TensorList seeds() const {
     TensorList list;
     for (std::size_t i : floats_) list.push_back(c_.grads[i].defined() ? dense(c_.grads[i]) : zeros_for(state(i)));
@@ -187,7 +186,7 @@ class LoopGradient {
 
   TensorList result_gradients() const { return picked(c_.grads.subspan(stacked_), results_); }
 
-  // What the reverse loop found, as gradients of the operands.
+  // Gradients of the operands, from the results of the reverse loop.
   TensorList distributed(const TensorList& found) const {
     TensorList result(c_.in.size());
     std::size_t next = 0;
@@ -217,7 +216,7 @@ class LoopGradient {
   TensorList captured_;
 };
 
-// A body that takes the last `more` operands as well, and does not read them.
+// Body that takes the last `more` operands as well, without reading them.
 Body widened(std::shared_ptr<const Graph> body, const TensorList& operands, std::size_t more) {
   if (more == 0) return {std::move(body)};
   auto graph = std::make_shared<Graph>(*body);
@@ -225,7 +224,7 @@ Body widened(std::shared_ptr<const Graph> body, const TensorList& operands, std:
   return {std::move(graph)};
 }
 
-// A scan over the saved states, the other way round; `limit` says how many of them there are, if not all.
+// Reverse scan over the saved states; `limit` gives their number, if not all.
 TensorList reverse_scan(const GradCall& c, LoopGradient& gradient, std::size_t states, std::int64_t length,
                         bool reverse, const Tensor& limit) {
   const Body backward = gradient.backward();
@@ -266,7 +265,7 @@ TensorList while_gradient(const GradCall& c) {
   const Body backward = gradient.backward();
   const WhileGradAttrs attrs{.carried = gradient.carried(), .states = a.states};
   TensorList operands = gradient.seeds();
-  append(operands, c.in.subspan(0, parts.carried));  // the states it began with
+  append(operands, c.in.subspan(0, parts.carried));  // initial states
   append(operands, all(gradient.captures()));
   // All three bodies take the same captures, so the first two get those of the backward one as well.
   const std::size_t more = gradient.captures().size() - parts.captures;

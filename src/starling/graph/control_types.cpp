@@ -14,7 +14,7 @@ namespace {
 const TensorType kTrip{DType::i64, {}};
 const TensorType kFlag{DType::boolean, {}};
 
-// A call of control flow being checked: text files name bodies too, so nothing is taken for granted.
+// Control-flow call being checked: bodies may come from text files, so everything is verified.
 class ControlCall {
  public:
   ControlCall(const Graph& graph, const OpDef& op, std::span<const TensorType> in) : graph_(graph), op_(op), in_(in) {}
@@ -119,7 +119,7 @@ class ControlCall {
     return in_.subspan(from, static_cast<std::size_t>(count));
   }
 
-  // The body of that index, which must take (trip,) own and captures.
+  // Body of that index, which must take (trip,) own and captures.
   const Graph& body(const char* role, std::int64_t index, bool loop, std::span<const TensorType> own,
                     std::span<const TensorType> captures) const {
     check(index >= 0 && index < static_cast<std::int64_t>(graph_.bodies.size()),
@@ -173,7 +173,7 @@ class ControlCall {
   std::span<const TensorType> in_;
 };
 
-// Bodies that several nodes share are looked at once.
+// Bodies that several nodes share are visited once.
 template <class Property>
 bool any_node(const Graph& graph, const Node& node, const Property& property, std::set<const Graph*>& seen) {
   if (property(node)) return true;

@@ -21,7 +21,7 @@ double largest(const CostCall& call) {
   return most;
 }
 
-// Whether the op only names memory that is there already.
+// True if the op only renames existing memory.
 bool moves_nothing(const CostCall& call) {
   for (std::string_view name : {"input", "variable", "constant", "assign"}) {
     if (call.op.name == name) return true;
@@ -36,12 +36,12 @@ double decomposed_flops(const CostCall& call) {
     double sum = 0;
     const Graph parts = decomposition(call.op, call.in, call.attrs);
     for (const auto& node : parts.nodes()) {
-      if (node.op == &call.op) return largest(call);  // nothing simpler
+      if (node.op == &call.op) return largest(call);  // no simpler form
     }
     for (NodeId id = 0; id < parts.size(); ++id) sum += cost_of(parts, id).flops;
     return sum;
   } catch (const Error&) {
-    return largest(call);  // decompositions may refuse what the fused op takes
+    return largest(call);  // decompositions may refuse arguments that the fused op takes
   }
 }
 
@@ -57,15 +57,15 @@ Cost times(Cost cost, double count) {
   return {cost.flops * count, cost.bytes_read * count, cost.bytes_written * count};
 }
 
-// How often the bodies of a loop run, as far as the graph knows.
+// Number of trips of a loop, as far as the graph knows.
 double trips_of(const Node& node) {
   if (is_op(node, "scan")) return static_cast<double>(node.attrs.as<ScanLoopAttrs>().length);
   const bool bounded = is_op(node, "while") && node.attrs.as<WhileAttrs>().max_trips > 0;
   return bounded ? static_cast<double>(node.attrs.as<WhileAttrs>().max_trips) : 1;
 }
 
-// What the bodies take: the dearer branch of a cond, all the trips of a scan, as many as the bound allows of a while,
-// and one trip of a loop whose trips only the data knows.
+// Cost of bodies: the more expensive branch of a cond, all trips of a scan, the bound of a while, and one trip of a
+// loop whose number of trips depends on data.
 Cost cost_of_control(const Graph& graph, const Node& node) {
   Cost all, dearest;
   for (const auto& body : bodies_of(graph, node)) {

@@ -6,10 +6,10 @@
 
 namespace starling {
 
-// What one application of an op takes: arithmetic, and memory moved if every operand is read once and every result
+// Cost of one application of an op: arithmetic, and memory traffic if every operand is read once and every result
 // written once.
 struct Cost {
-  double flops = 0;  // a multiply-add counts 2, every other operation on an element 1 (exp and the like too)
+  double flops = 0;  // a multiply-add counts 2, every other operation per element 1 (exp too)
   double bytes_read = 0;
   double bytes_written = 0;
 
@@ -24,10 +24,10 @@ struct CostCall {
   const Attrs& attrs;
 };
 
-// Sources, assigns and views move nothing. Ops without a rule of their own are counted by their decomposition, or as
-// one operation an element.
+// Estimated cost. Sources, assigns and views move nothing. Ops without a rule are counted by their decomposition, or as
+// one operation per element.
 Cost cost_of(const CostCall& call);
 Cost cost_of(const Graph& graph, NodeId id);
-Cost cost_of(const Graph& graph);  // of all its nodes
+Cost cost_of(const Graph& graph);  // sum over all nodes
 
 }  // namespace starling

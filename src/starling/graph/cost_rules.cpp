@@ -38,7 +38,7 @@ bool activated(const CostCall& call) {
   return field != nullptr && !call.attrs.get<Symbol>(*field).empty();
 }
 
-// Product of the sizes of a window; one size stands for all dimensions.
+// Product of the sizes of a window; one size may stand for all dimensions.
 double window(const CostCall& call) {
   const AttrField* field = call.attrs.find("kernel");
   if (field == nullptr) return 1;
@@ -69,7 +69,7 @@ double linear(const CostCall& call) {
   return 2 * y * size(call.in[1], -1) + (call.in.size() > 2 ? y : 0) + (activated(call) ? y : 0);
 }
 
-// v = momentum v + g, w -= lr v; further terms where they are asked for.
+// v = momentum v + g, w -= lr v; further terms if requested.
 double update_each(const CostCall& call) {
   return 4 + (number(call, "weight_decay") != 0 ? 2 : 0) + (flag(call, "nesterov") ? 2 : 0);
 }
@@ -88,7 +88,7 @@ double matmul_sgd_rows(const CostCall& call) {
   return size(call.in[2], -1) * size(call.in[3], -1) * (2 * size(call.in[2], 0) + update_each(call));
 }
 
-// Rules of optimizers: about four operations for the weight and for each state.
+// Optimizer rules: about four operations for the weight and for each state.
 double updates(const CostCall& call) {
   double targets = 0;
   for (const auto& type : call.out) targets += elements(type);
@@ -102,7 +102,7 @@ double einsum(const CostCall& call) {
   const AttrField* field = call.attrs.find("equation");
   const std::string text = call.attrs.get<Symbol>(*field).str();
   std::map<char, double> sizes;
-  double rest = 1;  // of the ellipsis
+  double rest = 1;  // elements of the ellipsis
   std::size_t operand = 0;
   int dim = 0;
   for (std::size_t i = 0; i < text.size() && text[i] != '-' && operand < call.in.size(); ++i) {
@@ -147,13 +147,13 @@ double local_conv(const CostCall& call) {
   return 2 * size(call.in[0], 0) * elements(call.in[1]) + (call.in.size() > 2 ? out_elements(call) : 0);
 }
 
-// Attention: the pairs of query and key that are looked at.
+// Attention: visible pairs of query and key.
 
 double pairs(const CostCall& call, std::size_t q) {
   const double l = size(call.in[q], -2), s = size(call.in[q + 1], -2);
   const double heads = elements(call.in[q]) / std::max(1.0, l * size(call.in[q], -1));
   if (!flag(call, "causal")) return heads * l * s;
-  const double full = std::min(l, s);  // query i sees i + 1 keys until there are no more
+  const double full = std::min(l, s);  // query i sees i + 1 keys, up to all
   return heads * (full * (full + 1) / 2 + (l - full) * s);
 }
 double attention(const CostCall& call) {
@@ -337,7 +337,7 @@ const std::unordered_map<std::string_view, double>& sweeps() {
       {"all_reduce_many", 1},
       {"reduce_to_root", 1},
       {"reduce_scatter", 1},
-      // Those that only move data.
+      // Data movement only.
       {"identity", 0},
       {"hold", 0},
       {"broadcast", 0},

@@ -8,14 +8,14 @@ namespace starling {
 
 using FlopRule = double (*)(const CostCall& call);
 
-// How the operations of an op are counted; null: by no rule of its own.
+// FLOP rule of an op; null if it has none.
 FlopRule flop_rule(std::string_view op);
 
-// Operations for each element of the larger of first operand and first result, for ops that are one or several sweeps
-// over it; 0 for those that only move data, negative for ops unknown here.
+// Operations per element of the larger of first operand and first result, for ops that sweep over it; 0 for those that
+// only move data, negative for unknown ops.
 double flops_per_element(std::string_view op);
 
-// Operands of which only what is asked for is read: the table of an embedding. -1: none.
+// Operand that is read sparsely (the table of an embedding); -1: none.
 int gathered_operand(std::string_view op);
 
 }  // namespace starling

@@ -40,7 +40,7 @@ class Matcher {
   const Node& maker(ValueId id) const { return graph_.maker(id); }
   bool usable(const Node& node) const { return is_pure(node) && node.device == log_softmax_.device; }
 
-  // Every reader of the log-probabilities, also through reshapes that keep the classes last.
+  // Matches every reader of the log-probabilities, also through reshapes that keep the classes last.
   bool read(ValueId value) {
     if (uses_.is_output(value)) return false;
     for (NodeId user : uses_.of(value)) {
@@ -73,7 +73,7 @@ class Matcher {
     return false;
   }
 
-  // All readers name the same labels and ignore the same one.
+  // Checks that all readers have the same labels and the same ignored label.
   bool note_labels(ValueId labels, std::optional<std::int64_t> ignored) {
     while (keeps_order(maker(labels))) labels = maker(labels).in[0];
     const TensorType& type = type_of(labels);
@@ -104,7 +104,7 @@ class Matcher {
     return note_labels(node.in[1], std::nullopt);
   }
 
-  // The labels of a one-hot operand as large as the log-probabilities, or -1.
+  // Labels of a one-hot operand as large as the log-probabilities, or -1.
   ValueId one_hot_labels(ValueId id) const {
     while (keeps_order(maker(id)) || is_op(maker(id), "cast")) id = maker(id).in[0];
     const Node& node = maker(id);
@@ -127,7 +127,7 @@ class Matcher {
     return note_labels(labels, std::nullopt);
   }
 
-  // What came back lies at the labels only.
+  // Matches an incoming gradient that is nonzero at the labels only.
   bool read_backward(NodeId id, ValueId value) {
     const Node& node = graph_.node(id);
     if (node.in[1] != value || value != log_softmax_.out[0]) return false;
@@ -157,7 +157,7 @@ class Matcher {
     return note_labels(made.in[1], std::nullopt);
   }
 
-  // One-hot labels times what is the same for all classes.
+  // Matches one-hot labels times a factor constant over the classes.
   bool read_one_hot_product(NodeId id, const Node& made) {
     for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
       const ValueId labels = one_hot_labels(made.in[at]);

@@ -7,26 +7,26 @@
 
 namespace starling {
 
-// Log-probabilities [.., classes] of which only those at labels are read, and the gradient that comes back from there.
+// Cross entropy written out: log-probabilities [.., classes] that are read only at labels, and the gradient from there.
 struct CrossEntropyMatch {
   ValueId logits = -1;
   std::int64_t rows = 0;
   std::int64_t classes = 0;
-  ValueId labels = -1;                    // rows of them, under any shape
-  std::optional<std::int64_t> ignored{};  // the label of rows that count nothing
+  ValueId labels = -1;                    // one label per row, of any shape
+  std::optional<std::int64_t> ignored{};  // label of ignored rows
 
-  // A node whose results are replaced.
+  // Node whose results are replaced.
   struct Reader {
     enum class Kind : std::uint8_t {
-      pick,      // the log-probability at each label
-      sum_rows,  // Σ over classes, and maybe rows, of the log-probabilities times one-hot labels
-      nll,       // their negative sum and the sum of weights
-      backward   // the gradient for the logits, from what came back at each label
+      pick,      // log-probability at each label
+      sum_rows,  // Σ over classes, and maybe rows, of log-probabilities times one-hot labels
+      nll,       // negative sum, and the sum of weights
+      backward   // gradient of the logits, from the gradients at the labels
     } kind;
     NodeId node = -1;
-    ValueId rows = -1;     // backward: what came back, one number a row, or one for all
-    ValueId weights = -1;  // nll: of the classes
-    Shape kept{};          // sum_rows: the shape of the log-probabilities, with one class
+    ValueId rows = -1;     // backward: incoming gradient, one number per row or one for all
+    ValueId weights = -1;  // nll: class weights
+    Shape kept{};          // sum_rows: shape of the log-probabilities with one class
   };
   std::vector<Reader> readers;
 };

@@ -41,7 +41,7 @@ class Dependencies {
     if (first >= 0 && first != id) before_[static_cast<std::size_t>(id)].push_back(first);
   }
 
-  // Views of a variable read its memory too, so its readers are followed through them.
+  // Views of a variable read its memory too, so readers are followed through them.
   void note_reads(NodeId id) {
     const Node& node = graph_.node(id);
     if (is_op(node, "variable")) {
@@ -58,7 +58,7 @@ class Dependencies {
     }
   }
 
-  // The node that makes the new value may write it in place, so it too comes after the readers.
+  // The maker of the new value may write it in place, so it too comes after the readers.
   void assign(NodeId id) {
     State& state = state_[static_cast<std::size_t>(source_index(graph_.node(id)))];
     const NodeId maker = graph_.value(graph_.node(id).in[0]).node;
@@ -74,7 +74,7 @@ class Dependencies {
   const Graph& graph_;
   CommOrder order_;
   std::vector<std::vector<NodeId>> before_;
-  std::vector<int> variable_;  // whose memory a value lies in, -1: its own
+  std::vector<int> variable_;  // variable whose memory holds the value; -1: its own memory
   std::vector<State> state_;
   NodeId last_comm_ = -1;
   NodeId last_effect_ = -1;

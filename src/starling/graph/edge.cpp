@@ -21,7 +21,7 @@ void Edges::unknown(const std::string& name, const char* what) const {
        close.empty() ? "" : " (did you mean '" + close + "'?)");
 }
 
-// A tensor that existed before the graph is found as the variable it became, by its first read.
+// A tensor that existed before the graph is resolved to the first read of its variable.
 ValueId Edges::of_handle(const Tensor& handle) const {
   if (handle.traced()) {
     check(graph_.tracer != 0 && handle.impl()->tracer == graph_.tracer,

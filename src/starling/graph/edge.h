@@ -8,13 +8,13 @@
 
 namespace starling {
 
-// A value of a graph as users speak of it: the tensor that the builder handed out, or its name.
+// Value of a graph as users refer to it: the tensor that the builder returned, or its name.
 class Edge {
  public:
   Edge(Tensor handle) : handle_(std::move(handle)) {}  // NOLINT(google-explicit-constructor)
   Edge(std::string name) : name_(std::move(name)) {}   // NOLINT(google-explicit-constructor)
   Edge(const char* name) : name_(name) {}              // NOLINT(google-explicit-constructor)
-  const Tensor& handle() const { return handle_; }     // undefined: given by name
+  const Tensor& handle() const { return handle_; }     // undefined if given by name
   const std::string& name() const { return name_; }
 
  private:
@@ -22,8 +22,8 @@ class Edge {
   std::string name_;
 };
 
-// What a run is asked to execute for its effect: nodes that the builder handed out, an edge (the node that makes it) or
-// a name, of a target or of an edge.
+// Something to run for its effect: nodes that the builder returned, an edge (the node that makes it) or a name, of a
+// target or of an edge.
 class Target {
  public:
   Target(std::uint64_t tracer, std::vector<NodeId> nodes) : tracer_(tracer), nodes_(std::move(nodes)) {}
@@ -41,15 +41,15 @@ class Target {
   Edge edge_{std::string()};
 };
 
-// Finds edges and targets of one graph, which must outlive it. Names that are unknown are refused with the nearest
-// known one, handles of another graph too; messages begin with [who].
+// Resolves edges and targets of one graph, which must outlive this. Unknown names are refused, suggesting the nearest,
+// and so are handles of another graph; messages begin with [who].
 class Edges {
  public:
   Edges(const Graph& graph, std::string who);
 
   ValueId find(const Edge& edge) const;
   std::vector<NodeId> find(const Target& target) const;
-  std::string describe(ValueId id) const;  // 'labels', or %7 of relu where it has no name
+  std::string describe(ValueId id) const;  // 'labels', or %7 of relu without a name
 
  private:
   ValueId of_handle(const Tensor& handle) const;

@@ -49,7 +49,7 @@ class Extractor {
     if (values_[static_cast<std::size_t>(id)] < 0) need(from_.value(id).node, fetch);
   }
 
-  // Marks a node and what it stands on, without recursion: graphs are deep. `fetch` is what asked for it; -1: a target.
+  // Marks a node and its dependencies, without recursion: graphs are deep. `fetch` is what asked for it; -1: a target.
   void need(NodeId first, ValueId fetch) {
     std::vector<NodeId> open{first};
     while (!open.empty()) {
@@ -105,7 +105,7 @@ class Extractor {
     for (NodeId before : node.after) copy.after.push_back(nodes_[static_cast<std::size_t>(before)]);
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       ValueId& value = values_[static_cast<std::size_t>(node.out[i])];
-      if (value >= 0) continue;  // fed: its readers see that instead
+      if (value >= 0) continue;  // fed: readers use the feed
       value = copy.out[i];
       to_.value(value).spec = from_.value(node.out[i]).spec;
       to_.value(value).name = from_.value(node.out[i]).name;
@@ -122,7 +122,7 @@ class Extractor {
   std::unordered_map<std::int64_t, std::int64_t> variables_, constants_;
 };
 
-// Copies what a value is made of, depth first; `made` remembers what there is already.
+// Copies the subgraph of a value, depth first; `made` records existing copies.
 class InitialValue {
  public:
   explicit InitialValue(const Graph& from) : from_(from), values_(from.values().size(), -1) {
@@ -179,7 +179,7 @@ class InitialValue {
     return id;
   }
 
-  std::set<std::size_t> entered_;  // variables whose first values are being made
+  std::set<std::size_t> entered_;  // variables whose initial values are being made
   const Graph& from_;
   Graph to_;
   std::vector<ValueId> values_;

@@ -6,23 +6,23 @@
 
 namespace starling {
 
-// What a run is given and asked for, as values and nodes of a graph.
+// Feeds, fetches and targets of a run, as values and nodes of a graph.
 struct Extraction {
-  std::vector<ValueId> feeds;  // become the inputs, in this order; whatever would have made them is not needed
+  std::vector<ValueId> feeds;  // become the inputs, in this order; their makers are not needed
   std::vector<ValueId> fetches;
   std::vector<NodeId> targets;
 };
 
-// The part of a graph that yields the fetches and runs the targets, and nothing else: nodes in their order, the
-// variables and constants they use. Control edges pull in what they name; a read of a variable does not pull in the
-// assigns before it. Throws naming the placeholder that is needed and not fed.
+// Subgraph that yields the fetches and runs the targets: nodes in their order, the variables and constants they use.
+// Control edges pull in their nodes; a read of a variable does not pull in earlier assigns. Throws naming the
+// placeholder that is needed and not fed.
 Graph extract(const Graph& graph, const Extraction& wanted, const Edges& edges);
 
-// Whether a value is made of constants alone, without state, arguments and effects.
+// True if a value is made of constants alone, without state, arguments and effects.
 bool stands_alone(const Graph& graph, ValueId value);
 
-// The value as a graph of its own without inputs: what a variable begins with. Reads of other variables are replaced by
-// what those begin with, or by a copy of their tensor as it is now.
+// Initial value of a variable, as a graph without inputs. Reads of other variables are replaced by their initial
+// values, or by a copy of their current tensor.
 Graph initial_value(const Graph& graph, ValueId value);
 
 }  // namespace starling

@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// A factor of a product seen through transposes of its last two dimensions: `value`, transposed or not.
+// Factor of a product, seen through transposes of its last two dimensions: `value`, transposed or not.
 struct Factor {
   ValueId value = -1;
   bool transposed = false;
@@ -12,10 +12,10 @@ struct Factor {
   Factor flipped() const { return {value, !transposed}; }
 };
 
-// Whether a transpose node exchanges the last two dimensions and nothing else.
+// True if a transpose node exchanges exactly the last two dimensions.
 bool swaps_last_two(const Graph& graph, const Node& node);
 Factor factor_of(const Graph& graph, ValueId id, bool transposed);
-// The two factors of a matmul; empty ones for other nodes.
+// Factors of a matmul; empty for other nodes.
 struct Factors {
   Factor a, b;
 };

@@ -10,14 +10,14 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kMostValues = 48;  // operands and steps of a group, of which few are alive at once
+constexpr std::size_t kMostValues = 48;  // operands and steps of a group; few are alive at once
 constexpr std::size_t kMostOutputs = 8;
-// Steps from the sources of the graph between members: joining far ones would hold values for long. Counted in depth,
-// not in place, so that groups are the same whatever stands between the nodes (other logical shards).
+// Largest depth difference between members: joining distant nodes would keep values alive for long. Measured by depth,
+// not by order, so that groups do not depend on the nodes in between (other logical shards).
 constexpr int kDeepest = 64;
-constexpr std::int64_t kLongestRow = 32768;  // elements that are swept several times
-constexpr std::int64_t kMostTotals = 16384;  // results of a reduction over rows, which every thread keeps
-constexpr std::int64_t kTotalsShare = 8;     // and how many elements each of them stands for at least
+constexpr std::int64_t kLongestRow = 32768;  // elements of a row that is swept several times
+constexpr std::int64_t kMostTotals = 16384;  // results of a reduction over rows, kept by every thread
+constexpr std::int64_t kTotalsShare = 8;     // least number of elements per such result
 
 class Grouping {
  public:
@@ -47,7 +47,7 @@ class Grouping {
   FusionGroups run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!begin(id)) continue;
-      // Rows first: whether a small node is one of rows is known from them.
+      // Row reductions first: they decide whether a small node belongs to rows.
       for (const bool rows : {true, false}) {
         for (ValueId in : graph_.node(id).in) {
           const NodeId producer = graph_.value(in).node;
@@ -66,10 +66,10 @@ class Grouping {
   bool alone(NodeId id) const { return members_[at(group_of_[at(id)])].size() == 1; }
   const Shape& whole(NodeId id) const { return whole_[at(group_of_[at(id)])]; }
 
-  // What the op computes in: comparisons give bool, but of floats.
+  // Dtype that the op computes in: comparisons return bool but compute in floats.
   DType work_dtype(NodeId id) const { return type(graph_.node(id).in.back()).dtype; }
 
-  // A group of this node alone; false where it can be in none.
+  // Starts a group of this node alone; false if it cannot be fused.
   bool begin(NodeId id) {
     const FusionKind kind = fusion_kind(graph_, id);
     const DType work = kind == FusionKind::none ? DType::i64 : work_dtype(id);
@@ -91,7 +91,7 @@ class Grouping {
     return type(node.out[0]).dtype == work || only_chooses(node.out[0]);
   }
 
-  // A condition that a fusible comparison of the same shape makes, so that it need not be stored.
+  // True for a condition made by a fusible comparison of the same shape, which then need not be stored.
   bool made_for(ValueId condition, NodeId user) const {
     const NodeId maker = graph_.value(condition).node;
     return is_bool(condition) && kind_[at(maker)] == FusionKind::map && alike(maker, user) &&
@@ -110,7 +110,7 @@ class Grouping {
     return x.device == y.device && x.lane == y.lane && work_dtype(a) == work_dtype(b);
   }
 
-  // What a node would be in the group of the one that makes its operand.
+  // Role of a node in the group of its operand's maker.
   struct Role {
     bool fits = false;
     bool of_row = false;
@@ -125,10 +125,10 @@ class Grouping {
       return reads_all && !(kind == FusionKind::map && of_row_[at(consumer)]) ? as_it_is : Role{};
     }
     if (kind == FusionKind::reduce) return {};
-    // Rows of two groups may look alike and be of different lengths.
+    // Rows of two groups may have the same shape but different lengths.
     if (!alone(consumer) && !(whole(consumer) == whole_shape)) return {};
     const Shape axes = row_axes_of(producer);
-    // Reading it for every element: the sizes must say so without a reshape.
+    // Read for every element: broadcasting must work without a reshape.
     const auto padded = padded_shape(shape(producer), whole_shape.rank());
     const bool lies_right = padded && *padded == collapsed_shape(whole_shape, axes);
     const bool stretches = shape(consumer) == whole_shape && whole_shape.numel() != shape(producer).numel();
@@ -144,7 +144,7 @@ class Grouping {
     return {places.has_value(), true, places.value_or(Shape{})};
   }
 
-  // The axes that a node of rows has lost.
+  // Axes that a row node has lost.
   Shape row_axes_of(NodeId id) const {
     for (;;) {
       if (kind_[at(id)] == FusionKind::reduce) return fusion_axes(graph_, id);
@@ -188,7 +188,7 @@ class Grouping {
     return least;
   }
 
-  // Whether kernels run such a group in one pass.
+  // True if kernels can run such a group in one pass.
   template <class Inside>
   bool runs(const FusionGroup& group, const Inside& inside) const {
     if (group.members.size() + group.operands.size() > kMostValues || group.outputs.size() > kMostOutputs) return false;
@@ -236,19 +236,19 @@ class Grouping {
         if (!inside && !even_along(type(in).shape, group.whole, rows)) return false;
       }
     }
-    // What a reduction reads from outside is the whole; other operands of rows are read as such.
+    // Outside operands of a reduction have the whole shape; other operands of rows are read as rows.
     return !swept_again || reduced_count(group.whole, rows) <= static_cast<double>(kLongestRow);
   }
 
-  // Reductions of rows alone have one total at a time.
+  // Row reductions have one total at a time.
   static bool totals_fit(const Shape& whole, const Shape& axes) {
     if (are_last(axes, whole)) return true;
     const std::int64_t results = reduced_shape(whole, axes, false).numel();
     return results <= kMostTotals && results * kTotalsShare <= whole.numel();
   }
 
-  // Whether something outside stands between two groups: joined, they would have to run before and after it. Groups
-  // made so far count as one node each; nodes behind `last` are not in groups yet and lead nowhere back.
+  // True if a path outside connects two groups: joined, they would have to run before and after it. Groups made so far
+  // count as one node each; nodes after `last` are not grouped yet and lead nowhere back.
   bool path_around(int from, int into, NodeId last) {
     ++round_;
     std::vector<int> open;
@@ -309,7 +309,7 @@ class Grouping {
     return found;
   }
 
-  // A reduction with nothing but views of its result is no chain.
+  // A reduction followed only by views is not worth fusing.
   bool works(const std::vector<NodeId>& members) const {
     const auto steps = std::count_if(members.begin(), members.end(), [&](NodeId id) {
       return kind_[at(id)] == FusionKind::map || kind_[at(id)] == FusionKind::reduce;
@@ -320,15 +320,15 @@ class Grouping {
   const Graph& graph_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<bool> is_output_;
-  std::vector<std::vector<NodeId>> next_;  // the dependencies, turned around
+  std::vector<std::vector<NodeId>> next_;  // reversed dependencies
   std::vector<FusionKind> kind_;
   std::vector<int> depth_;                    // data edges from the farthest source
-  std::vector<int> group_of_;                 // a group has the number of one of its members
-  std::vector<std::vector<NodeId>> members_;  // of each group, in the order of the graph
-  std::vector<Shape> places_;                 // of each node, in its group
-  std::vector<bool> of_row_;                  // reductions and what is made of their results alone
-  std::vector<Shape> whole_;                  // of each group
-  std::vector<int> seen_;                     // by which search a group was found
+  std::vector<int> group_of_;                 // id of a group: one of its members
+  std::vector<std::vector<NodeId>> members_;  // by group, in graph order
+  std::vector<Shape> places_;                 // by node, in its group
+  std::vector<bool> of_row_;                  // reductions and nodes that depend on them only
+  std::vector<Shape> whole_;                  // by group
+  std::vector<int> seen_;                     // number of the search that reached a group
   int round_ = 0;
 };
 

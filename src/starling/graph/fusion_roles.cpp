@@ -19,7 +19,7 @@ FusionKind fusion_kind(const Graph& graph, NodeId id) {
     const bool plain = !node.op->stateful && !node.op->random;
     return plain && node.op->attrs->fields.size() <= FusedStep::kMaxAttributes ? FusionKind::map : FusionKind::none;
   }
-  // Chains on other devices have no reductions.
+  // Only CPU kernels support reductions in chains.
   if (node.device.kind != DeviceKind::cpu) return FusionKind::none;
   if (fused_reduction(*node.op)) return FusionKind::reduce;
   if (is_op(node, "broadcast_to")) return FusionKind::stretch;

@@ -14,14 +14,14 @@ namespace starling {
 using ValueId = int;
 using NodeId = int;
 
-// Which queue of work a node goes to when a program runs. Lanes run side by side, each in order. Independent branches
-// may go to further compute lanes, numbered from 1.
+// Queue of instructions that a node goes to. Lanes run in parallel, each in order. Independent branches may go to
+// further compute lanes, numbered from 1.
 enum class Lane : std::uint8_t { compute, comm };
 constexpr int kMostBranches = 16;
 constexpr Lane compute_lane(int number) { return number == 0 ? Lane::compute : static_cast<Lane>(number + 1); }
 std::string name(Lane lane);
 
-// A result of a node. `spec` says where it lies on the mesh, one placement an axis; empty: replicated. `name` is what
+// Result of a node. `spec` is its layout over the mesh, one entry per mesh axis; empty: replicated. `name` is what
 // users feed and fetch it by; empty: none.
 struct Value {
   TensorType type;
@@ -31,22 +31,22 @@ struct Value {
   Symbol name{};
 };
 
-// One application of an op: data, never a closure.
+// Application of an op: pure data, never a closure.
 struct Node {
   const OpDef* op = nullptr;
   Attrs attrs;
   SmallVector<ValueId, 4> in;
   SmallVector<ValueId, 2> out;
-  SmallVector<NodeId, 2> after;  // control edges: nodes that must have run before
+  SmallVector<NodeId, 2> after;  // control edges: nodes that must run before
   Device device;
-  bool pinned = false;  // the device was asked for, it does not follow from the operands
-  Symbol scope;         // where in the model it was applied
-  NodeId origin = -1;   // gradient and update nodes: the forward node they came from
+  bool pinned = false;  // the device was requested explicitly, not inherited from operands
+  Symbol scope;         // scope path in the model
+  NodeId origin = -1;   // gradient and update nodes: their forward node
   Lane lane = Lane::compute;
 };
 
-// State that outlives a run: read by `variable`, written by `assign`. `tensor` is the entry it was traced from, if any.
-// `init` is the value it begins with where nobody has given it one: made from constants alone, -1 when there is none.
+// State that outlives a run: read by `variable` nodes, written by `assign`. `tensor` is the tensor it was traced from,
+// if any. `init` is its initial value, made from constants alone; -1 when there is none.
 struct GraphVariable {
   std::string name;
   TensorType type;
@@ -54,8 +54,8 @@ struct GraphVariable {
   ValueId init = -1;
 };
 
-// A program in single-assignment form. Nodes stand in an order in which they may run. Sources (input, variable,
-// constant) are nodes too; their `index` attribute says which.
+// Program in SSA form. Nodes are in topological order. Sources (input, variable, constant) are nodes too; their `index`
+// attribute says which.
 class Graph {
  public:
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -67,7 +67,7 @@ class Graph {
   const Node& maker(ValueId id) const { return node(value(id).node); }
   int size() const { return static_cast<int>(nodes_.size()); }
 
-  // Appends a node; its outputs are inferred. The last form copies scope, device, origin and lane of another node.
+  // Appends a node and infers its outputs. The second form copies scope, device, origin and lane of another node.
   NodeId add(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs = {});
   NodeId add(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs, const Node& like);
 
@@ -76,21 +76,21 @@ class Graph {
   int add_variable(GraphVariable variable);  // returns its index
   ValueId read(int variable);                // appends a `variable` node
 
-  std::vector<ValueId> inputs;  // in order of the arguments
+  std::vector<ValueId> inputs;  // in argument order
   std::vector<ValueId> outputs;
   std::vector<GraphVariable> variables;
   std::vector<Tensor> constants;
-  // Groups of nodes that can be asked for by name, for their effect: "train".
+  // Named groups of nodes that can be run for their effect: "train".
   std::map<std::string, std::vector<NodeId>> targets;
-  // The tracer whose tensors are handles of this graph's values; 0: there are none (parsed, rewritten).
+  // Id of the tracer whose tensors are handles of this graph's values; 0: none (parsed, rewritten).
   std::uint64_t tracer = 0;
 
-  // The bodies of control flow, named by their index (see ops/control.h): immutable, and shared by the graphs that
-  // passes make of this one.
+  // Control-flow bodies, referred to by index (see ops/control.h): immutable, and shared with the graphs that passes
+  // derive from this one.
   std::vector<std::shared_ptr<const Graph>> bodies;
-  int add_body(std::shared_ptr<const Graph> body);  // returns its index; one that is there already keeps its own
+  int add_body(std::shared_ptr<const Graph> body);  // returns its index; an existing body keeps its own
 
-  // Nodes that read each value, in order.
+  // Readers of each value, in order.
   std::vector<std::vector<NodeId>> users() const;
 
  private:
@@ -99,8 +99,8 @@ class Graph {
 };
 
 bool is_source(const Node& node);             // input, variable, constant
-std::int64_t source_index(const Node& node);  // of a source or an assign
-bool has_effect(const Node& node);            // on what is not in the graph (queues, files): they keep their order
+std::int64_t source_index(const Node& node);  // for a source or an assign
+bool has_effect(const Node& node);            // on queues, files and the like: such nodes keep their order
 bool is_op(const Node& node, std::string_view name);
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph);

@@ -22,7 +22,7 @@ void Liveness::find_roots(const Graph& graph) {
   for (ValueId out : graph.outputs) last_use_[static_cast<std::size_t>(root(out))] = graph.size();
 }
 
-// The memory of an operand that dies here and that the op may overwrite.
+// Memory of an operand that dies here and that the op may overwrite.
 int Liveness::reused(const Graph& graph, const Node& node, std::size_t output, NodeId id) const {
   if (node.op->inplace < 0) return -1;
   const TensorType& type = graph.value(node.out[output]).type;
@@ -42,7 +42,7 @@ Liveness::Liveness(const Graph& graph) : life_(graph.values().size(), -1) {
   for (ValueId out : graph.outputs) kept_elsewhere[static_cast<std::size_t>(root(out))] = true;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    // What a variable gets is written there at once.
+    // Assigned values are written directly into the variable.
     if (is_op(node, "assign")) kept_elsewhere[static_cast<std::size_t>(root(node.in[0]))] = true;
   }
   for (NodeId id = 0; id < graph.size(); ++id) {

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// A number as the dtype holds it.
+// Number rounded to the dtype.
 std::optional<double> held(double value, DType dtype) {
   if (!holds(dtype, value)) return std::nullopt;
   double rounded = dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
@@ -31,7 +31,7 @@ std::optional<double> uniform_value(const Graph& graph, ValueId id) {
   const Tensor& tensor = graph.constants[static_cast<std::size_t>(source_index(*maker))];
   if (tensor.numel() != 1 || tensor.device().kind != DeviceKind::cpu) return std::nullopt;
   const double value = tensor.item();
-  if (!is_float(tensor.dtype()) && std::abs(value) >= 9007199254740992.0) return std::nullopt;  // it may be rounded
+  if (!is_float(tensor.dtype()) && std::abs(value) >= 9007199254740992.0) return std::nullopt;  // maybe inexact
   return held(value, tensor.dtype());
 }
 
@@ -47,7 +47,7 @@ bool may_be_read_later(const Graph& graph, ValueId id, NodeId from, NodeId to) {
   for (NodeId at = from; at < graph.size(); ++at) {
     const Node& node = graph.node(at);
     if (!is_op(node, "assign") || source_index(node) != source_index(source)) continue;
-    // The new value may be laid into the variable where it is made.
+    // The new value may be written into the variable by its maker.
     if (at < to || graph.value(node.in[0]).node <= to) return false;
   }
   return true;

@@ -7,28 +7,28 @@
 
 namespace starling {
 
-// A step whose exchanges go on while the next one runs forward. The graph of such a program is turned: it begins with
-// the updates of the step before, each right before the first use of what it updates, goes on with the forward and
-// backward pass, and ends by starting the exchanges. What the updates take from the step before lies in variables of
-// the program's own, the late variables; whatever else they read they change themselves.
+// Pipelining across steps: the exchanges of a step run during the next step's forward pass. The graph is rotated: it
+// begins with the updates of the previous step, each right before the first use of what it updates, continues with the
+// forward and backward pass, and ends by starting the exchanges. Values that the updates take from the previous step
+// are kept in extra variables, the late variables; all else that they read they update themselves.
 //
-// The nodes of the updates form the group kLateUpdates of Graph::targets. A first run leaves them out, and running them
-// alone brings everything up to date (Instance::finish).
+// The nodes of the updates form the group kLateUpdates of Graph::targets. A first run skips them, and running them
+// alone brings the variables up to date (Instance::finish).
 inline constexpr std::string_view kLateUpdates = "late_updates";
 
-bool is_late(const GraphVariable& variable);  // whoever makes an instance makes its tensor
+bool is_late(const GraphVariable& variable);  // late variables get their tensors from the creator of the instance
 
-// The passes of such programs: all_passes() with the order of the buckets chosen for it, and next_forward at the end.
+// Passes of such programs: all_passes() with buckets ordered for it, and next_forward at the end.
 const std::vector<Pass>& passes_for_next_forward();
 
 namespace passes {
-// As buckets, but what results wait for goes by itself, and gradients go in the order in which they will be used where
-// they queue up: one that is ready goes before another that the next forward pass needs later.
+// Variant of buckets: reductions that results wait for go alone, and queued gradients go in the order in which the next
+// forward pass needs their variables.
 Graph buckets_by_first_use(const Graph& graph, const PassContext& context);
-// As fused_optimizer, but only updates that wait for the same exchange are joined.
+// Variant of fused_optimizer: joins only updates that wait for the same exchange.
 Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext& context);
-// Turns the step. The graph as it was where no exchange can outlive it: results that need all gradients (their norm, a
-// verdict on them), no collectives, no lane for them, several compute lanes, other devices than the CPU.
+// Rotates the step. Returns the graph unchanged if no exchange can outlive the step: results that need all gradients
+// (their norm, an overflow check), no collectives, no comm lane, several compute lanes, devices other than the CPU.
 Graph next_forward(const Graph& graph, const PassContext& context);
 }  // namespace passes
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 20;
 constexpr std::size_t kMostValues = 1'000'000;
-constexpr int kDeepest = 32;  // bodies within bodies
+constexpr int kDeepest = 32;  // nesting depth of bodies
 constexpr std::int64_t kMostIndex = std::numeric_limits<int>::max();
 
 template <class T>
@@ -52,7 +52,7 @@ class Parser {
     order_inputs();
   }
 
-  // The names and values of a body are its own.
+  // Parses a body, which has its own names and values.
   void body() {
     next_index(graph_.bodies.size(), "body");
     if (++depth_ > kDeepest) at_.error("expected bodies at most {} deep, got more", kDeepest);
@@ -154,7 +154,7 @@ class Parser {
     return from_doubles(std::vector<double>(all.begin(), all.end()), given.shape, given.dtype);
   }
 
-  // The rest of a list in braces. Nothing is set aside for more values than the text has.
+  // Parses the rest of a list in braces. Reserves no memory beyond the values in the text.
   template <class T>
   std::vector<T> numbers(const TensorType& given, T least, T most) {
     std::vector<T> all;
@@ -197,7 +197,7 @@ class Parser {
     return graph_.value(value()).node;
   }
 
-  // The rest of a node's line after its op's name.
+  // Parses the rest of a node's line after the op's name.
   void call(std::string_view op_name, const std::vector<std::string_view>& names) {
     const OpDef* op = op_registry().find(op_name);
     if (op == nullptr) at_.error("expected the name of an op, got '{}'", op_name);
@@ -237,7 +237,7 @@ class Parser {
     return attrs;
   }
 
-  // Inference multiplies sizes: nothing may overflow there, whatever the text says.
+  // Rejects sizes whose products would overflow in inference.
   void check_sizes(const Attrs& attrs, const AttrField& field) {
     constexpr double kMostSize = 2147483648.0, kMostElements = 4.0e18;
     const auto magnitude = [](std::int64_t v) { return std::max(1.0, std::abs(static_cast<double>(v))); };
@@ -318,7 +318,7 @@ class Parser {
     at_.error("expected sum, mean, max, min or product, got '{}'", word);
   }
 
-  // Inputs stand in the order of their indices.
+  // Sorts inputs by index.
   void order_inputs() {
     std::vector<ValueId> made;
     for (const Node& node : graph_.nodes()) {
@@ -334,7 +334,7 @@ class Parser {
     }
   }
 
-  // Errors of what is called get the line they came from.
+  // Adds the line number to errors of the callee.
   template <class F>
   void guarded(F&& f) {
     try {
@@ -347,7 +347,7 @@ class Parser {
   TextCursor at_;
   int depth_ = 0;
   Graph graph_;
-  std::unordered_map<std::string_view, ValueId> values_;  // names lie in the text
+  std::unordered_map<std::string_view, ValueId> values_;  // keys point into the text
 };
 
 }  // namespace

@@ -6,8 +6,7 @@
 
 namespace starling {
 
-// Reads what print() wrote; throws "[graph] line 3: expected …, got …". Variables have no tensors: bind them to a
-// container.
+// Inverse of print(); throws "[graph] line 3: expected …, got …". Variables have no tensors: bind them to a container.
 Graph parse_graph(std::string_view text);
 
 }  // namespace starling

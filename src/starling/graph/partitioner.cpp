@@ -18,7 +18,7 @@
 namespace starling {
 namespace {
 
-// Ops that are only known in pieces through what they are made of.
+// Decomposes ops that have no sharding rule of their own.
 Graph decomposed(const Graph& graph) {
   Rewriter rewriter(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -43,7 +43,8 @@ Types types_at(const Graph& graph, std::span<const ValueId> ids) {
   return types;
 }
 
-// What a body does with a part of the rows nobody knows; terms of a sum are added up before.
+// Operands of bodies must be replicated: a body's behaviour on part of the rows is unknown. Partial terms are reduced
+// first.
 void expect_whole(const Node& node, const Placements& placed) {
   for (std::size_t i = 0; i < placed.size(); ++i) {
     check(!placed[i].is_split(),
@@ -57,7 +58,7 @@ bool acts(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), outside);
 }
 
-// Files are written by the first rank: what would write them here only says how much it would have written.
+// Only the first rank writes files: here the op only returns the number of bytes.
 void stop_writing(Graph& graph) {
   static const OpDef& elsewhere = find_op("saved_elsewhere");
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -109,8 +110,8 @@ void Partitioner::node(NodeId id) {
   distribute(id, rule, common_blocks(node, rule));
 }
 
-// An update that ranks share out: all gather the factors, each makes its own rows of the weight and gets the others'.
-// The rows are assigned before they are gathered, so that both happen where the variable lies.
+// Shared update: all ranks gather the factors, each updates its own rows of the weight and receives the others'. The
+// rows are assigned before they are gathered, so that both happen in the variable's memory.
 void Partitioner::share_update(NodeId id) {
   static const OpDef &slice = find_op("slice"), &step = find_op("matmul_sgd_rows"), &gather = find_op("gather_rows"),
                      &assign = find_op("assign");
@@ -145,8 +146,8 @@ void Partitioner::share_update(NodeId id) {
   }
 }
 
-// [blocks, rows, …] whose rows are split becomes [blocks · rows, …]: each rank keeps its rows of every block. Shards of
-// the deterministic mode keep to their order, and blocks that do not cut evenly to their place.
+// Reshape of [blocks, rows, …] with split rows to [blocks · rows, …]: each rank keeps its rows of every block. Not
+// applied to shards of the deterministic mode, nor to blocks that do not split evenly.
 bool Partitioner::merge_blocks(NodeId id) {
   const Node& node = global_.node(id);
   if (!is_op(node, "reshape") || mesh_.ordered || !placed(node.in[0]).is_split(1)) return false;
@@ -162,7 +163,7 @@ bool Partitioner::merge_blocks(NodeId id) {
   return true;
 }
 
-// And back.
+// Inverse of merge_blocks.
 bool Partitioner::part_blocks(NodeId id) {
   const Node& node = global_.node(id);
   if (!is_op(node, "reshape") || blocks(node.in[0]) == 0) return false;
@@ -176,7 +177,8 @@ bool Partitioner::part_blocks(NodeId id) {
   return true;
 }
 
-// The blocks of a node's operands, where it treats each row alike, wherever it lies, and all of them lie so; else 0.
+// Number of blocks of a node's operands, if it treats each row independently and all operands have the same blocks;
+// else 0.
 std::int64_t Partitioner::common_blocks(const Node& node, const ShardRule& rule) const {
   constexpr std::string_view kByRow[] = {"matmul", "linear", "sum"};
   const bool by_row =
@@ -199,7 +201,7 @@ void Partitioner::source(NodeId id) {
   pieces(out) = {rewriter_.map(out)};
 }
 
-// An argument arrives as this rank's rows; each own piece is a slice of them.
+// Arguments hold this rank's rows; each own piece is a slice of them.
 void Partitioner::input(NodeId id) {
   const Node& node = global_.node(id);
   const auto index = static_cast<std::size_t>(source_index(node));
@@ -242,7 +244,7 @@ Shape Partitioner::local_shape(const Shape& global, Placement placement, int par
   return shape;
 }
 
-// Attributes named shape, global and offset describe the result, so they follow its piece.
+// Attributes of one piece: those named shape, global and offset describe the result.
 Attrs Partitioner::local_attrs(const Node& node, const ShardRule& rule, int part) const {
   Attrs attrs = node.attrs;
   if (node.out.empty() || !rule.out[0].is_split()) return attrs;
@@ -259,7 +261,7 @@ Attrs Partitioner::local_attrs(const Node& node, const ShardRule& rule, int part
   return attrs;
 }
 
-// blocks: operands whose rows lie in so many are taken as they lie, and so are results.
+// `blocks`: operands with that many blocks are used without regrouping, and so are results.
 void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t blocks) {
   const Node& node = global_.node(id);
   std::vector<Pieces> in;
@@ -298,7 +300,7 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
   }
 }
 
-// Whose rows an average is made of: its operands', or those of the average it was made from.
+// Number of rows of an average: of its operands, or of the average it was made from.
 std::int64_t Partitioner::averaged_rows(const Node& node, const ShardRule& rule) const {
   std::int64_t rows = mesh_.parts;
   for (std::size_t i = 0; i < node.in.size(); ++i) {
@@ -308,7 +310,7 @@ std::int64_t Partitioner::averaged_rows(const Node& node, const ShardRule& rule)
   return rows;
 }
 
-// Ops that refuse a piece without elements, where other ops make nothing, or zeros, of it.
+// True for ops that refuse an empty piece, where other ops return nothing or zeros.
 bool Partitioner::is_without_rows(const Node& node, const ShardRule& rule, int part) const {
   constexpr std::string_view kRefuse[] = {"batch_norm_train", "batch_norm_train_backward", "max", "min"};
   if (std::find(std::begin(kRefuse), std::end(kRefuse), node.op->name) == std::end(kRefuse)) return false;
@@ -320,8 +322,8 @@ bool Partitioner::is_without_rows(const Node& node, const ShardRule& rule, int p
   return false;
 }
 
-// What a piece without rows adds to the others: nothing. Control edges keep the place among the collectives that the
-// node has on other ranks.
+// Neutral results for a piece without rows. Control edges keep the position among the collectives that the node has on
+// other ranks.
 SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands,
                                                int part) {
   SmallVector<ValueId, 2> results;
@@ -365,7 +367,7 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
   return out;
 }
 
-// The mean over the pieces that have rows.
+// Mean over the pieces that have rows.
 Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, std::int64_t rows) {
   const DType dtype = rewriter_.to().value(terms[0]).type.dtype;
   const auto times = [&](ValueId value, double factor) {
@@ -397,8 +399,7 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 
-// Terms are reduced; rows are gathered; other slices, and those of logical shards, are laid into zeros at their place
-// and added up.
+// Partial values are reduced, rows are gathered; other splits, and logical shards, are padded with zeros and summed.
 Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces& known = whole_[static_cast<std::size_t>(value)];
   if (!known.empty()) return known;
@@ -437,7 +438,7 @@ ValueId Partitioner::reshaped(ValueId value, const Shape& shape, NodeId like) {
   return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, ShapeAttrs{shape}, like)).out[0];
 }
 
-// The pieces of a value in blocks with the blocks as a dimension of their own; shape becomes that of the whole.
+// Pieces of a blocked value with the blocks as their own dimension; `shape` becomes that of the whole.
 Partitioner::Pieces Partitioner::blocks_as_columns(ValueId value, Shape& shape, NodeId like) {
   const auto with_blocks = [&](const Shape& merged) {
     Shape parted{blocks(value), merged[0] / blocks(value)};
@@ -451,7 +452,7 @@ Partitioner::Pieces Partitioner::blocks_as_columns(ValueId value, Shape& shape, 
   return out;
 }
 
-// A result is whole on every rank, or this rank's rows of it.
+// Results are replicated, or split by rows.
 void Partitioner::outputs() {
   static const OpDef& concat = find_op("concat");
   for (ValueId id : global_.outputs) {

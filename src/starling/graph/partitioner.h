@@ -8,16 +8,16 @@
 
 namespace starling {
 
-// Cuts a global program into the part of one rank, along one mesh axis of `parts` pieces of which this rank holds
-// [first, first + count). One piece a rank is ordinary data parallelism; several are logical shards, and then what is
-// split stands once per piece in the local program while what is replicated stands once.
+// Splits a global program into one rank's part, along a mesh axis of `parts` pieces of which this rank holds [first,
+// first + count). One piece per rank is ordinary data parallelism; several are logical shards: split values then exist
+// once per piece in the local program, replicated ones once.
 class Partitioner {
  public:
   struct Mesh {
     int parts = 1;
     int first = 0;
     int count = 1;
-    bool ordered = false;  // reduce by ordered_sum over the shards instead of all_reduce
+    bool ordered = false;  // reduce by ordered_sum over the shards, not by all_reduce
     std::string order = "shard";
   };
 
@@ -25,7 +25,7 @@ class Partitioner {
   Graph run();
 
  private:
-  using Pieces = SmallVector<ValueId, 2>;  // one an own piece; a single one where replicated
+  using Pieces = SmallVector<ValueId, 2>;  // one per own piece; a single one if replicated
 
   void node(NodeId id);
   void source(NodeId id);
@@ -59,14 +59,14 @@ class Partitioner {
   Rewriter rewriter_;
   std::vector<Placement> placed_;
   std::vector<Pieces> pieces_;
-  // Of values split by rows: in how many blocks of equal size they lie, each cut by itself; 0: they are cut as a whole.
-  // Time steps of sequences whose samples are the second dimension become such blocks where both are merged.
+  // By value split by rows: number of equal blocks in which its rows lie, each split by itself; 0: split as a whole.
+  // Time steps of sequences with the batch second become such blocks when both dimensions are merged.
   std::vector<std::int64_t> blocks_;
-  std::vector<std::int64_t> rows_;  // of averages: how many rows were shared out; pieces without any do not count
-  std::vector<Pieces> whole_;       // values made replicated on the way, so that each is reduced once
+  std::vector<std::int64_t> rows_;  // of averages: rows averaged over all pieces; pieces without rows do not count
+  std::vector<Pieces> whole_;       // replicated forms of values, so that each is reduced once
 };
 
-// The rows of a batch dimension that fall to a rank.
+// Rows of a batch dimension that belong to a rank.
 Piece rows_of(std::int64_t size, const PassContext& context);
 
 }  // namespace starling

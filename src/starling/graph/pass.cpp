@@ -47,7 +47,7 @@ const std::vector<Pass>& all_passes() {
 
 namespace {
 
-// Without these a distributed program would be wrong, not only slower.
+// Without these a distributed program would be wrong, not just slower.
 bool required(std::string_view name) { return name == "partition" || name == "logical_shards"; }
 
 void check_names(const std::set<std::string>& disabled, std::span<const Pass> passes) {

@@ -13,64 +13,63 @@ namespace starling {
 
 struct Pass;
 
-// What passes may ask about the program being made.
+// Properties of the program being compiled, for passes.
 struct PassContext {
   int world = 1;  // ranks along the data axis of the mesh
   int rank = 0;
-  std::vector<Placement> inputs;  // where the graph's inputs lie; shorter: the rest is replicated
-  int shards = 0;                 // > 0: deterministic mode with so many logical shards
+  std::vector<Placement> inputs;  // layouts of the graph's inputs; missing ones are replicated
+  int shards = 0;                 // > 0: deterministic mode with this many logical shards
   std::string shard_order = "shard";
   int threads = 1;
-  int branches = 1;                     // compute lanes that independent branches may go to
-  std::size_t memory_budget = 0;        // > 0: bytes that values may take at once, else they are computed again
-  std::set<std::string> disabled = {};  // passes that are switched off: bodies are rewritten by the rest
-  std::span<const Pass> passes = {};    // that are being run, by run_passes
-  bool overlap = true;                  // off: collectives stand in the compute lane, where nothing hides them
-  // How many bytes of small gradients are reduced by one exchange; the first bucket is smaller, so that it leaves
-  // early.
+  int branches = 1;                     // compute lanes for independent branches
+  std::size_t memory_budget = 0;        // > 0: limit of live bytes, met by recomputing values
+  std::set<std::string> disabled = {};  // disabled passes, for the rewriting of bodies
+  std::span<const Pass> passes = {};    // passes being run, set by run_passes
+  bool overlap = true;                  // off: collectives run in the compute lane and are not overlapped
+  // Bytes of small gradients that are reduced in one exchange; the first bucket is smaller, so that it starts early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };
 
-// A rewrite of the graph with one subject. Each can be printed, timed, switched off and tested alone.
+// Rewrite of the graph with one purpose. Each can be printed, timed, disabled and tested alone.
 struct Pass {
   std::string_view name;
   std::string_view doc;
   Graph (*run)(const Graph&, const PassContext&);
 };
 
-// One file each in passes/.
+// The passes, one file each in passes/.
 namespace passes {
-Graph partition(const Graph& graph, const PassContext& context);  // global program → this rank's, with collectives
+Graph partition(const Graph& graph, const PassContext& context);  // global program to this rank's, with collectives
 Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
-Graph prune(const Graph& graph, const PassContext& context);            // drops what no output or effect needs
-Graph buckets(const Graph& graph, const PassContext& context);          // small reductions together, as they get ready
-Graph fold(const Graph& graph, const PassContext& context);             // what depends on constants only, computed once
-Graph simplify(const Graph& graph, const PassContext& context);         // algebra that holds for every value
-Graph cse(const Graph& graph, const PassContext& context);              // equal nodes become one
-Graph smaller_masks(const Graph& graph, const PassContext& context);    // backward reads what was pooled, not all of it
-Graph rejoin(const Graph& graph, const PassContext& context);           // gradients of pieces side by side
-Graph bodies(const Graph& graph, const PassContext& context);           // all passes over the bodies of control flow
-Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without the scores
-Graph cross_entropy(const Graph& graph, const PassContext& context);    // log-probabilities at labels, without the rest
-Graph scales(const Graph& graph, const PassContext& context);           // scales of products to their smaller factor
-Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // given statistics into weights and biases
-Graph epilogues(const Graph& graph, const PassContext& context);        // activations and updates into products
-Graph norm_activation(const Graph& graph, const PassContext& context);  // normalisation, residual, relu into one
-Graph scaled_updates(const Graph& graph, const PassContext& context);   // scales of gradients into their updates
-Graph fuse(const Graph& graph, const PassContext& context);             // elementwise chains into one pass over memory
+Graph prune(const Graph& graph, const PassContext& context);            // drops nodes that no output or effect needs
+Graph buckets(const Graph& graph, const PassContext& context);          // batches small reductions as they become ready
+Graph fold(const Graph& graph, const PassContext& context);             // constant folding
+Graph simplify(const Graph& graph, const PassContext& context);         // algebraic rewrites valid for every value
+Graph cse(const Graph& graph, const PassContext& context);              // common subexpression elimination
+Graph smaller_masks(const Graph& graph, const PassContext& context);    // relu masks from pooled values
+Graph rejoin(const Graph& graph, const PassContext& context);           // concatenates gradients of slices
+Graph bodies(const Graph& graph, const PassContext& context);           // runs all passes on control-flow bodies
+Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without storing scores
+Graph cross_entropy(const Graph& graph, const PassContext& context);    // fused softmax cross entropy
+Graph scales(const Graph& graph, const PassContext& context);           // moves scales to the smaller factor
+Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // folds fixed statistics into the weights
+Graph epilogues(const Graph& graph, const PassContext& context);        // folds activations and updates into products
+Graph norm_activation(const Graph& graph, const PassContext& context);  // fuses normalisation, residual, relu
+Graph scaled_updates(const Graph& graph, const PassContext& context);   // folds scales of gradients into their updates
+Graph fuse(const Graph& graph, const PassContext& context);             // fuses elementwise chains into one kernel
 Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
-Graph fused_optimizer(const Graph& graph, const PassContext& context);  // all updates of one kind into one
-Graph schedule(const Graph& graph, const PassContext& context);         // order and lanes
-Graph rematerialise(const Graph& graph, const PassContext& context);    // computes again what does not fit in memory
+Graph fused_optimizer(const Graph& graph, const PassContext& context);  // fuses updates of one kind
+Graph schedule(const Graph& graph, const PassContext& context);         // chooses order and lanes
+Graph rematerialise(const Graph& graph, const PassContext& context);    // recomputes values to meet the memory budget
 }  // namespace passes
 
-const std::vector<Pass>& all_passes();  // in the order they run
+const std::vector<Pass>& all_passes();  // in execution order
 
 struct PassReport {
   std::string name;
-  double milliseconds = 0;  // of the pass itself
-  double verify_ms = 0;     // of the check after it
+  double milliseconds = 0;  // time of the pass
+  double verify_ms = 0;     // time of verify() after it
   int nodes_before = 0;
   int nodes_after = 0;
   bool skipped = false;
@@ -81,8 +80,8 @@ struct PipelineResult {
   std::vector<PassReport> reports;
 };
 
-// Runs every pass that is not in `disabled`, verifying after each. `required` passes (partition) run regardless. Tests
-// and bisections give a list of their own.
+// Runs every pass that is not in `disabled`, verifying after each. Required passes (partition) always run. Tests and
+// bisections give their own list.
 PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
                           std::span<const Pass> passes = all_passes());
 

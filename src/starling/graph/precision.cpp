@@ -60,7 +60,8 @@ class Doubling {
     return false;
   }
 
-  // Some ops want scalars of one dtype (a learning rate); what cannot be had in f64 at all is computed as it was.
+  // Some ops require scalars of a fixed dtype (a learning rate); ops without f64 support are computed in their own
+  // dtype.
   NodeId added(const Node& before) {
     try {
       return add(before, operands(before), doubled(before.attrs));
@@ -73,7 +74,7 @@ class Doubling {
     }
   }
 
-  // Those up to a rank keep the dtype they had; -1: none.
+  // Operands up to rank `keep` retain their dtype; -1: none.
   SmallVector<ValueId, 4> operands(const Node& before, int keep = -1) {
     SmallVector<ValueId, 4> in;
     for (ValueId id : before.in) {

@@ -4,11 +4,11 @@
 
 namespace starling {
 
-// The same program with every float as f64, on the CPU: what its result would be with hardly any rounding. Random
-// numbers stay those of the program given. Variables have no tensors: bind them to a container of f64.
+// The same program in f64 on the CPU, as a nearly exact reference. Random numbers stay those of the given program.
+// Variables have no tensors: bind them to a container of f64.
 Graph in_double(const Graph& graph);
 
-// Its variables' and inputs' dtype there.
+// Dtype of a variable or input in that program.
 DType dtype_in_double(DType dtype);
 
 }  // namespace starling

@@ -45,7 +45,7 @@ std::string attributes(const Node& node) {
   return text.empty() ? "" : " {" + text + "}";
 }
 
-// Where and after what a node runs; empty when all of it is the default.
+// Scope, device and order of a node; empty if all are default.
 std::string placing(const Graph& graph, const Node& node) {
   std::string out;
   if (!node.after.empty())
@@ -70,7 +70,7 @@ std::string type_and_spec(const Value& value) {
   return out;
 }
 
-// Integers as they are: a double does not hold every i64.
+// Integers are printed exactly: a double does not hold every i64.
 std::string literals(const Tensor& tensor) {
   if (tensor.dtype() != DType::i64)
     return joined(tensor.to_vector(), [](double v) { return v != v ? "nan" : fmt::format("{}", v); });
@@ -87,7 +87,7 @@ std::string constant_line(std::size_t index, const Tensor& tensor) {
   return tensor.device().kind == DeviceKind::null ? out + " null\n" : out + " {" + literals(tensor) + "}\n";
 }
 
-// What a graph that runs by parts has besides: first values of variables, groups of nodes to run.
+// Initial values of variables and named targets, for graphs that run by parts.
 std::string ends(const Graph& graph) {
   std::string out;
   for (std::size_t i = 0; i < graph.variables.size(); ++i) {
@@ -135,7 +135,7 @@ std::string contents(const Graph& graph) {
   }
   for (std::size_t i = 0; i < graph.constants.size(); ++i) out += constant_line(i, graph.constants[i]);
   out += bodies(graph, contents);
-  constexpr std::size_t kWidest = 80;  // of the column of types; longer heads push theirs out
+  constexpr std::size_t kWidest = 80;  // largest column of types; longer lines are not aligned
   std::vector<std::string> heads;
   std::size_t width = 0;
   for (const Node& node : graph.nodes()) {

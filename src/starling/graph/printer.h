@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// The versioned text of a graph; parse() reads it back.
+// Versioned text of a graph; parse_graph() reads it back.
 //   starling-graph 1
 //   variable 0 "fc1.weight" f32[512, 784]
 //   constant 0 i64[2] {0, 1}
@@ -17,17 +17,17 @@ namespace starling {
 //   init 0 %9
 //   target "train" (#8, #12)
 //   return %2
-// The bodies of control flow stand before the nodes, each in the same form:
+// Control-flow bodies stand before the nodes, each in the same form:
 //   body 0 {
 //     %0 = input {dtype=i64} : i64[]
 //     return %0
 //   }
-// A value that has a name shows it after its type: `: f32[64, 512] "hidden"`. `init` says which value a variable begins
-// with, `target` which nodes a run may be asked for by name.
-// A node is named by its first output; one without outputs by #k, its place among the nodes.
+// A named value shows its name after its type: `: f32[64, 512] "hidden"`. `init` gives a variable's initial value,
+// `target` a named group of nodes. A node is identified by its first output; one without outputs by #k, its index among
+// the nodes.
 std::string print(const Graph& graph);
 
-// Without scopes, sources' shapes and other detail: what golden tests compare.
+// Short form without scopes, shapes of sources and other detail, for golden tests.
 std::string print_short(const Graph& graph);
 
 }  // namespace starling

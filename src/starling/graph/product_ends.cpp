@@ -13,11 +13,11 @@
 namespace starling {
 namespace {
 
-// Below this a result stays in the last cache between ops: cutting the product into blocks then gains nothing (measured
-// from 128 x 2048 to 1024 x 3072: within 4 % either way).
+// Smallest result worth an epilogue: smaller ones stay in the last-level cache between ops, and cutting the product
+// into blocks gains nothing (measured from 128 x 2048 to 1024 x 3072: within 4 % either way).
 constexpr std::int64_t kLeastElements = 1 << 22;
 
-// Other ops of one operand are better left to fusion, which may join them with what follows.
+// Other unary ops are better left to fusion, which may join them with what follows.
 bool is_activation(const OpDef& op) {
   constexpr std::array<std::string_view, 12> kNames = {"relu",      "tanh",      "sigmoid",    "gelu",
                                                        "gelu_tanh", "silu",      "leaky_relu", "elu",
@@ -34,7 +34,7 @@ class Joiner {
  protected:
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
 
-  // The node that made an operand of `user`, if only `user` reads it and it may wait until there; -1 otherwise.
+  // Maker of an operand of `user`, if only `user` reads it and it may move there; else -1.
   NodeId waiting_maker(ValueId id, NodeId user) const {
     const NodeId maker = graph_.value(id).node;
     if (uses_.only(id) != user || !is_pure(graph_.node(maker)) || !is_pure(graph_.node(user))) return -1;
@@ -120,7 +120,7 @@ class Biases : public Joiner {
   }
 };
 
-// A linear map and what follows it, by the nodes that are joined.
+// Linear map with the nodes of its epilogue.
 struct Ends {
   NodeId linear = -1;
   NodeId sum = -1;
@@ -164,7 +164,7 @@ class LinearEnds : public Joiner {
            ending_op(Symbol(node.op->name)) == node.op && type(node.out[0]) == type(node.in[0]);
   }
 
-  // A linear map, the sum that alone reads it, and the elementwise op that reads either.
+  // Matches a linear map, the sum that alone reads it, and the elementwise op that reads either.
   Ends ends_of(NodeId id) const {
     if (!is_linear(id)) return {};
     Ends ends{id};
@@ -185,7 +185,7 @@ class LinearEnds : public Joiner {
   void add_activation(Ends& ends, ValueId at) const {
     const auto& users = uses_.of(at);
     const NodeId maker = graph_.value(at).node;
-    // Between the map and the op nobody may read the value: it is made where the op stands.
+    // Nobody may read the value between the map and the op: it is computed where the op stands.
     if (users.empty() || !is_ending(users[0]) || graph_.node(users[0]).device != graph_.node(maker).device) return;
     for (ValueId in : graph_.node(ends.linear).in) {
       if (!may_be_read_later(graph_, in, ends.linear, users[0])) return;

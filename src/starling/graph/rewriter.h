@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Builds a new graph from an old one node by node: what passes are written with. Variables, constants and bodies are
-// carried over.
+// Builds a new graph from an old one node by node; the tool that passes are written with. Variables, constants and
+// bodies are carried over.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
@@ -15,7 +15,7 @@ class Rewriter {
   const Graph& from() const { return from_; }
   Graph& to() { return to_; }
 
-  // The new value that stands for an old one; set() names it, copy() does so for a node's outputs.
+  // New value of an old one; set() defines it, copy() does so for a node's outputs.
   ValueId map(ValueId old) const;
   bool mapped(ValueId old) const { return values_[static_cast<std::size_t>(old)] >= 0; }
   void set(ValueId old, ValueId made);
@@ -23,7 +23,7 @@ class Rewriter {
 
   NodeId copy(NodeId old);
   NodeId emit(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs, NodeId like);
-  // Control edges and origins of old nodes that were replaced point to what was named here.
+  // Redirects control edges and origins that refer to the old node to the new one.
   void stands_for(NodeId old, NodeId made) { nodes_[static_cast<std::size_t>(old)] = made; }
 
   Graph finish();

@@ -7,13 +7,13 @@ namespace {
 
 bool is_number(DType dtype) { return dtype != DType::boolean; }
 
-// The operand that is this number, if one of a commutative op's two is; -1: neither.
+// Index of the operand that equals this number, of a commutative op's two; -1: neither.
 int operand_that_is(const Site& site, double value) {
   if (site.is(site.in(1), value)) return 1;
   return site.is(site.in(0), value) ? 0 : -1;
 }
 
-// The other operand of an identity, as large as the result was.
+// Other operand of an identity, broadcast to the result's shape.
 ValueId other(Site& site, int operand) {
   return site.spread(site.in(static_cast<std::size_t>(1 - operand)), site.out().shape);
 }
@@ -39,7 +39,7 @@ ValueId mul_one(Site& site) {
 
 ValueId div_one(Site& site) { return site.is(site.in(1), 1) ? other(site, 1) : kNoRewrite; }
 
-// x / 2ⁿ = x · 2⁻ⁿ to the last bit; other reciprocals are rounded, and a quotient may be a whole number.
+// x / 2ⁿ = x · 2⁻ⁿ exactly; other reciprocals are rounded, which could break exact quotients.
 ValueId div_by_power_of_two(Site& site) {
   const auto divisor = site.number(site.in(1));
   int exponent = 0;
@@ -67,7 +67,7 @@ Scaled scaled(const Site& site, ValueId id) {
   return {};
 }
 
-// Whether a product of scales is as good as its factors: neither lost nor infinite. f16 and bf16 round too much.
+// True if a product of scales is as accurate as its factors: no underflow or overflow. f16 and bf16 round too much.
 bool is_sound(double scale, DType dtype) {
   if (dtype == DType::f64) return std::isnormal(scale);
   return dtype == DType::f32 && std::isnormal(static_cast<float>(scale));

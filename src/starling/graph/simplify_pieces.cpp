@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// `count` elements of an axis from `begin`, one after another.
+// `count` consecutive elements of an axis from `begin`.
 struct Piece {
   int axis = 0;
   std::int64_t begin = 0;
@@ -47,7 +47,7 @@ ValueId slice_of_slice(Site& site) {
   return piece(site, from, {own->axis, first->begin + own->begin, own->count});
 }
 
-// A slice that lies within one of the parts is a slice of that part.
+// A slice within one of the parts is a slice of that part.
 ValueId slice_of_concat(Site& site) {
   const Node& inner = site.maker_of(0);
   const Shape& whole = site.type(site.in(0)).shape;
@@ -66,7 +66,7 @@ ValueId slice_of_concat(Site& site) {
 
 ValueId concat_of_one(Site& site) { return site.operands() == 1 ? site.in(0) : kNoRewrite; }
 
-// The pieces of one tensor, put together again in order.
+// Concatenation of the consecutive pieces of one tensor is that tensor.
 ValueId concat_of_pieces(Site& site) {
   const int axis = normalize_axis(site.node().attrs.as<AxisAttrs>().axis, site.out().shape.rank(), "concat");
   ValueId whole = kNoRewrite;
@@ -84,7 +84,7 @@ ValueId concat_of_pieces(Site& site) {
 
 ValueId pad_nothing(Site& site) { return site.type(site.in(0)).shape == site.out().shape ? site.in(0) : kNoRewrite; }
 
-// tile, repeat and split into one.
+// tile, repeat and split by one.
 ValueId one_of_all(Site& site) { return site.type(site.in(0)) == site.out() ? site.in(0) : kNoRewrite; }
 
 ValueId flip_flipped(Site& site) {

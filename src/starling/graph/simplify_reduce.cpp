@@ -12,7 +12,7 @@ Shape axes_of(const Node& node, int rank) {
 
 bool contains(const Shape& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
-// Over axes of size 1 there is nothing to reduce; integers and booleans change their dtype by being summed.
+// Reductions over axes of size 1 do nothing, except that sums change the dtype of integers and booleans.
 ValueId over_ones(Site& site) {
   const TensorType& x = site.type(site.in(0));
   if (x.dtype != site.out().dtype || x.shape.numel() != site.out().shape.numel() || x.shape.numel() == 0)
@@ -20,14 +20,14 @@ ValueId over_ones(Site& site) {
   return site.shaped(site.in(0), site.out().shape);
 }
 
-// A reduction of a reduction of the same kind: over all axes of both at once.
+// Nested reductions of the same kind become one over all axes.
 ValueId join_reductions(Site& site) {
   const Node& inner = site.maker_of(0);
   if (inner.op != site.node().op || !inner.after.empty() || !site.dies(0)) return kNoRewrite;
   const ValueId from = inner.in[0];
   const int rank = site.type(from).shape.rank();
   const bool kept = inner.attrs.as<ReduceAttrs>().keepdim;
-  Shape axes = axes_of(inner, rank), places;  // where each axis that is left came from
+  Shape axes = axes_of(inner, rank), places;  // origin of each remaining axis
   for (int i = 0; i < rank; ++i) {
     if (kept || !contains(axes, i)) places.push_back(i);
   }
@@ -40,7 +40,7 @@ ValueId join_reductions(Site& site) {
   return site.shaped(all, site.out().shape);
 }
 
-// Σ of a value repeated n times along an axis that is summed: n · Σ. Of max, min and mean: once.
+// Reduction of a broadcast: Σ of a value repeated n times is n · Σ; max, min and mean take it once.
 ValueId of_broadcast(Site& site) {
   const Node& inner = site.maker_of(0);
   if (!is_op(inner, "broadcast_to") || !inner.after.empty()) return kNoRewrite;
@@ -48,7 +48,7 @@ ValueId of_broadcast(Site& site) {
   const ValueId from = inner.in[0];
   const Shape wide = site.type(site.in(0)).shape, narrow = site.type(from).shape;
   const int extra = wide.rank() - narrow.rank();
-  Shape lined = Shape::filled(extra, 1);  // the operand with all the axes of the result
+  Shape lined = Shape::filled(extra, 1);  // operand aligned with all axes of the result
   for (auto size : narrow) lined.push_back(size);
   Shape still = lined;
   double times = 1;

@@ -27,7 +27,7 @@ ValueId masked_fill_known(Site& site) {
 
 ValueId drop_nothing(Site& site) { return site.node().attrs.as<DropoutAttrs>().keep == 1 ? site.in(0) : kNoRewrite; }
 
-// Ops whose operands broadcast by themselves.
+// Ops whose operands broadcast implicitly.
 bool broadcasts(const OpDef& op) {
   constexpr std::array<std::string_view, 15> kNames = {
       "add",   "sub",       "mul",  "div",        "maximum", "minimum",       "pow",        "where",
@@ -35,7 +35,7 @@ bool broadcasts(const OpDef& op) {
   return std::find(kNames.begin(), kNames.end(), op.name) != kNames.end();
 }
 
-// What an operand was before it was stretched: a number everywhere is a scalar.
+// Operand before it was broadcast; a uniform value becomes a scalar.
 ValueId unstretched(Site& site, ValueId id) {
   const Node& maker = site.maker(id);
   if (is_op(maker, "broadcast_to") && maker.after.empty()) return maker.in[0];
@@ -44,7 +44,7 @@ ValueId unstretched(Site& site, ValueId id) {
   return id;
 }
 
-// Operands are read as they were before they were stretched, as long as the others still span the shape.
+// Reads operands unbroadcast, as long as the others still span the shape.
 ValueId stretched_operands(Site& site) {
   if (!broadcasts(*site.node().op)) return kNoRewrite;
   SmallVector<ValueId, 4> in;

@@ -5,7 +5,7 @@
 namespace starling {
 namespace {
 
-// The softmax that made a value which is read for its logarithm only: nobody else wants the probabilities.
+// Logits of a softmax whose result is read only for its logarithm.
 ValueId logits_of(const Site& site, ValueId id) {
   const Node& maker = site.maker(id);
   return is_op(maker, "softmax") && maker.after.empty() ? maker.in[0] : kNoRewrite;
@@ -18,14 +18,14 @@ bool only_for_logarithm(const Site& site, std::size_t operand) {
   });
 }
 
-// log(softmax(x)), which loses what is small, is log_softmax(x), which does not.
+// log(softmax(x)), which underflows, becomes log_softmax(x), which does not.
 ValueId log_of_softmax(Site& site) {
   const ValueId x = logits_of(site, site.in(0));
   if (x == kNoRewrite || !only_for_logarithm(site, 0)) return kNoRewrite;
   return site.emit("log_softmax", {x});
 }
 
-// The gradient of the same: y (g / y - Σ g) = g - y Σ g.
+// Gradient of log(softmax(x)): y (g / y - Σ g) = g - y Σ g.
 ValueId gradient_of_log_of_softmax(Site& site) {
   const Node& quotient = site.maker_of(0);
   const ValueId x = logits_of(site, site.in(1));

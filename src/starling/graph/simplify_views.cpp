@@ -5,15 +5,14 @@
 namespace starling {
 namespace {
 
-// Ops that change nothing.
+// No-ops.
 ValueId same_type(Site& site) { return site.type(site.in(0)) == site.out() ? site.in(0) : kNoRewrite; }
 
 bool keeps_order(const Node& node) {
   return node.after.empty() && (is_op(node, "reshape") || is_op(node, "squeeze") || is_op(node, "unsqueeze"));
 }
 
-// Reshapes of reshapes. Dropping and adding axes of size 1 copies nothing, whatever the strides, and so stays as it is
-// among itself.
+// Joins reshapes. Adding and dropping axes of size 1 never copies, whatever the strides, so chains of those are kept.
 ValueId join_reshapes(Site& site) {
   ValueId from = site.in(0);
   bool copies = is_op(site.node(), "reshape");
@@ -60,7 +59,8 @@ ValueId join_transposes(Site& site) {
   return is_counting(both) ? from : site.emit("transpose", {from}, TransposeAttrs{both});
 }
 
-// Only axes of size 1 change places: the values stay in order. A reshape of another view might copy, though.
+// A transpose that moves only axes of size 1 becomes a reshape, unless a reshape of the operand, another view, might
+// copy.
 ValueId transpose_ones(Site& site) {
   if (site.maker_of(0).op->view && !is_op(site.maker_of(0), "reshape")) return kNoRewrite;
   std::int64_t last = -1;
@@ -79,20 +79,20 @@ ValueId join_broadcasts(Site& site) {
   return site.spread(inner.in[0], site.out().shape);
 }
 
-// Whether every value of one dtype is one of the other.
+// True if every value of `narrow` is representable in `wide`.
 bool holds_all(DType wide, DType narrow) {
   if (wide == narrow || narrow == DType::boolean) return true;
   if (wide == DType::boolean) return false;
   if (is_float(narrow)) return is_float(wide) && size_of(wide) > size_of(narrow);
   if (is_float(wide)) {
-    const std::size_t digits = wide == DType::f64 ? 53 : wide == DType::f32 ? 24 : 8;  // f16 and bf16 alike
+    const std::size_t digits = wide == DType::f64 ? 53 : wide == DType::f32 ? 24 : 8;  // f16 and bf16
     return size_of(narrow) * 8 <= digits;
   }
   if (is_signed_integer(narrow) && !is_signed_integer(wide)) return false;
   return size_of(wide) > size_of(narrow);
 }
 
-// A cast of a cast that lost nothing.
+// A cast of a lossless cast.
 ValueId join_casts(Site& site) {
   const Node& inner = site.maker_of(0);
   if (!is_op(inner, "cast") || !inner.after.empty()) return kNoRewrite;

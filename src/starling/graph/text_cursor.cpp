@@ -21,7 +21,7 @@ void TextCursor::advance(std::size_t count) {
 
 void TextCursor::skip_blanks() { advance(rest_.size() - ahead().size()); }
 
-// Looking ahead does not move: the line stays that of the last token taken.
+// Looking ahead does not advance: the line stays that of the last token taken.
 std::string_view TextCursor::ahead() const {
   const auto blanks = rest_.find_first_not_of(kBlanks);
   return blanks == std::string_view::npos ? std::string_view() : rest_.substr(blanks);

@@ -7,18 +7,18 @@
 
 namespace starling {
 
-// Walks over the text of a graph token by token, skipping blanks, and knows the line it is on. Throws
-// "[graph] line 3: expected …, got …". The text must outlive it.
+// Tokenizer of a graph's text: skips blanks and tracks the line. Throws "[graph] line 3: expected …, got …". The text
+// must outlive it.
 class TextCursor {
  public:
   explicit TextCursor(std::string_view text) : rest_(text) {}
 
   bool at_end() const;
   bool peek(std::string_view token) const;
-  bool take(std::string_view token);  // steps over it if it is next
+  bool take(std::string_view token);  // consumes it if it is next
   void expect(std::string_view token);
   std::string_view word();                         // letters, digits, _ and .
-  std::string_view until(std::string_view stops);  // raw text up to one of the stops outside of quotes and brackets
+  std::string_view until(std::string_view stops);  // raw text up to one of the stops outside quotes and brackets
   std::string quoted();                            // "text", with \" and \\ inside
   std::int64_t integer(std::int64_t least, std::int64_t most);
 
@@ -27,10 +27,10 @@ class TextCursor {
     const std::string what = fmt::format(format, std::forward<Args>(args)...);
     fail("[graph] line {}: {}", line_, what);
   }
-  std::string shown() const;  // what comes next, for messages
+  std::string shown() const;  // next token, for messages
 
  private:
-  std::string_view ahead() const;  // the rest without blanks before it
+  std::string_view ahead() const;  // remaining text without leading blanks
   void skip_blanks();
   void advance(std::size_t count);
 

@@ -44,7 +44,7 @@ Tensor Tracer::input(const TensorType& type, Device device) {
 
 namespace {
 
-// Memory of its own: what a graph holds does not change with what the caller does afterwards.
+// Deep copy: a graph's constants must not change with the caller's tensors.
 Tensor copied(const Tensor& tensor) {
   check(tensor.contiguous(),
         "[graph] expected a dense tensor to hold as a constant, got {} with strides {}: densify it",
@@ -82,7 +82,7 @@ int Tracer::variable_of(const Tensor& tensor) {
   const auto [it, fresh] = variables_.try_emplace(tensor.impl(), 0);
   if (fresh) {
     it->second = graph_.add_variable({tensor.name(), tensor.type(), tensor});
-    // A gradient that was set by hand before the variable was first read is none from outside.
+    // A traced gradient set by hand before the variable's first read does not come from outside the trace.
     slots_before.emplace(tensor.impl(), tensor.grad().traced() ? Tensor() : tensor.grad());
   }
   return it->second;
@@ -95,7 +95,7 @@ void Tracer::restore_slots() {
   }
 }
 
-// A variable that lies in the same memory as a tensor that is none: a view of it, or the same by another handle.
+// Variable that shares memory with a tensor: a view of it, or another handle.
 const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
   for (const auto& variable : graph_.variables) {
     if (variable.tensor.defined() && variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
@@ -105,7 +105,7 @@ const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
 
 namespace {
 
-// One value by two handles: both are results of the same recorded call.
+// True for two handles of one value: results of the same recorded call.
 bool same_result(const Tensor& a, const Tensor& b) {
   const auto &x = a.impl()->extra, &y = b.impl()->extra;
   return x && y && x->node && x->node == y->node && x->output == y->output;
@@ -117,7 +117,7 @@ ValueId Tracer::lift_capture(const Tensor& tensor) {
   for (const auto& known : captures) {
     if (!same_result(known, tensor)) continue;
     kept_.push_back(tensor);
-    return current_.at(known.impl());  // as another input its gradient would be found twice
+    return current_.at(known.impl());  // a second input would duplicate its gradient
   }
   captures.push_back(tensor);
   if (!tensor.traced() && tensor.is_variable()) slots_before.emplace(tensor.impl(), tensor.grad());
@@ -127,7 +127,7 @@ ValueId Tracer::lift_capture(const Tensor& tensor) {
 std::string Tracer::restore_captured_slots() {
   std::string filled;
   for (const auto& [impl, slot] : slots_before) {
-    auto* variable = const_cast<TensorImpl*>(impl);  // kept by `captures`
+    auto* variable = const_cast<TensorImpl*>(impl);  // kept alive by `captures`
     const Tensor now = variable->extra ? variable->extra->grad : Tensor();
     if (!now.defined() || now.impl()->tracer != id_) continue;
     filled = variable->extra->name;
@@ -157,7 +157,7 @@ ValueId Tracer::lift(const Tensor& tensor) {
           variable->name());
     return value_of(*variable);
   }
-  hidden_inputs.push_back(tensor);  // declarative: kept for its identity only
+  hidden_inputs.push_back(tensor);  // declarative: kept for identity only
   if (declarative_) return graph_.add_constant(copied(tensor));
   return graph_.add_input(tensor.type());
 }
@@ -179,11 +179,12 @@ ValueId Tracer::value_of(const Tensor& tensor) {
   return it->second;
 }
 
-// Nothing is assigned in a body: its variables need no numbers, and those it is asked for are of the trace around it.
+// Values lifted by nodes from `first` on are lifted again when next used.
 void Tracer::forget_since(NodeId first) {
   std::erase_if(current_, [&](const auto& entry) { return graph_.value(entry.second).node >= first; });
 }
 
+// Bodies assign nothing, so their variables need no ids; pinned() asks the enclosing trace.
 int Tracer::pin(const Tensor& tensor) {
   if (outer_) return -1;
   return tensor.is_variable() && !tensor.traced() ? value_of(tensor) : -1;
@@ -205,11 +206,11 @@ void Tracer::annotate(NodeId id, Device device) {
   node.device = device;
   node.scope = current_scope();
   const int origin = current_origin_value();
-  // A body is no part of the step that it is cut by; and the origin may be a value of the trace around it.
+  // Nodes of a body have no origin: it may be a value of the enclosing trace.
   if (origin >= 0 && !outer_) node.origin = graph_.value(origin).node;
 }
 
-// The device of the scope is a wish for when the program is placed: the stand-ins keep the device of their operands.
+// The scope's device is a request for placement: traced tensors keep the device of their operands.
 void Tracer::pin_to_scope(Node& node) {
   const auto device = current_device();
   if (!device) return;
@@ -292,7 +293,7 @@ struct Slots {
 struct OneTrace {
   Tracer tracer;
   TensorList outputs;
-  std::vector<Tensor> live_values;  // what f left in the slots of variables, in their order
+  std::vector<Tensor> live_values;  // values that f left in the slots of variables, in order
 };
 
 void run_once(OneTrace& one, const TraceFn& f, std::span<const Tensor> like) {
@@ -313,7 +314,7 @@ void run_once(OneTrace& one, const TraceFn& f, std::span<const Tensor> like) {
   }
 }
 
-// A slot that is a variable of the program and begins with what had been accumulated so far.
+// Slot that is a variable of the program, initialised with the gradient so far.
 Tensor make_slot(const Tensor& variable, const Tensor& so_far) {
   Tensor slot = zeros(variable.shape(), variable.dtype(), variable.device());
   if (so_far.defined()) copy_into(slot, so_far);
@@ -325,7 +326,7 @@ Tensor make_slot(const Tensor& variable, const Tensor& so_far) {
 
 namespace {
 
-// A captured tensor that was read before the variable in whose memory it lies became known.
+// Checks for captured tensors read before the variable that owns their memory was known.
 void check_hidden_inputs(const Tracer& tracer, const Graph& graph) {
   for (const auto& hidden : tracer.hidden_inputs) {
     for (const auto& variable : graph.variables) {
@@ -336,7 +337,7 @@ void check_hidden_inputs(const Tracer& tracer, const Graph& graph) {
   }
 }
 
-// Gives the variables slots that are variables too; true when one was not before.
+// Makes the slots of variables into variables; true if one was not before.
 bool give_slots(const Tracer& tracer, const std::vector<Tensor>& variables) {
   bool changed = false;
   for (const auto& variable : variables) {
@@ -356,7 +357,7 @@ Trace trace(const TraceFn& f, std::span<const Tensor> like) {
   Slots slots(one->tracer, one->tracer.graph());
   const bool fresh_live = give_slots(one->tracer, slots.live), fresh_used = give_slots(one->tracer, slots.used);
   if (fresh_live || fresh_used) {
-    // The program must read the slots: now that they are variables, trace again.
+    // Traces again: the program must read the slots, which are variables now.
     one = std::make_unique<OneTrace>();
     run_once(*one, f, like);
     slots = Slots(one->tracer, one->tracer.graph());

@@ -48,7 +48,7 @@ class Verifier {
 
   bool is_value(ValueId id) const { return id >= 0 && id < static_cast<ValueId>(graph_.values().size()); }
 
-  // A body is a graph like any other that reads nothing but its inputs and constants, and writes nothing.
+  // Checks a body: a graph that reads only its inputs and constants, and writes nothing.
   void check_body(std::size_t index) const {
     check(graph_.bodies[index] != nullptr, "[verify] after {}: expected body {} to be a graph, got none", stage_,
           index);
@@ -179,7 +179,7 @@ class Verifier {
       check(is_value(id), "[verify] after {}: expected outputs that exist, got %{}", stage_, id);
   }
 
-  // A few lines of text can name bodies that name bodies: what they come to is bounded before anything is built.
+  // Bounds the inlined size before anything is built: few lines of text can nest bodies exponentially.
   void check_size() const {
     if (graph_.bodies.empty()) return;
     const double nodes = written_out(graph_);

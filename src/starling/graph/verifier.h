@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// The rules every graph obeys between passes: operands are made before they are read, types are what inference says,
+// Checks the invariants of a graph, between passes: operands are made before they are read, types match inference,
 // sources and assigns name what exists, control edges point backward, no value has two makers. Throws naming `stage`,
 // node and rule.
 void verify(const Graph& graph, std::string_view stage);

@@ -10,7 +10,7 @@ namespace {
 
 thread_local bool grad_on = true;
 
-// An interpreter that put other operands in the place of the given ones has recorded the call itself.
+// True if an interpreter that substituted operands has recorded the call itself.
 bool recorded(const TensorList& outputs) {
   for (const auto& output : outputs) {
     if (output.impl()->extra) return true;

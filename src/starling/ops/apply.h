@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Applies an op to tensors: the interpreter on top of the stack gives it its meaning, and the tape records it when a
-// gradient will be wanted. All C++ op functions end here.
+// Applies an op: the interpreter on top of the stack executes it, and the tape records it if a gradient may be needed.
+// All C++ op functions end here.
 TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs = {});
 inline TensorList apply(const OpDef& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}) {
   return apply(op, std::span(inputs.begin(), inputs.size()), attrs);
@@ -16,7 +16,7 @@ inline TensorList apply(const OpDef& op, std::initializer_list<Tensor> inputs, c
 // Applies an op whose first outputs replace the values of `targets`, in place or, while tracing, as assigns.
 void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets);
 
-// The first output only.
+// As apply(), returning the first output only.
 template <class Inputs>
 Tensor apply1(const OpDef& op, const Inputs& inputs, const Attrs& attrs = {}) {
   return std::move(apply(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs)[0]);
@@ -29,11 +29,11 @@ inline Tensor apply1(const OpDef& op, std::initializer_list<Tensor> inputs, cons
 TensorList call(std::string_view name, std::span<const Tensor> inputs,
                 std::span<const std::pair<std::string, std::string>> attrs = {});
 
-// Checks the number of inputs and infers; what every interpreter begins with.
+// Checks the number of inputs and infers output types; the first step of every interpreter.
 Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs);
 Types types_of(std::span<const Tensor> tensors);
 
-// Whether ops are recorded for differentiation on this thread.
+// True if ops are recorded for differentiation on this thread.
 bool grad_enabled();
 class GradMode {
  public:
@@ -55,9 +55,9 @@ auto no_grad(F&& f) {
   return std::forward<F>(f)();
 }
 
-// Whether the tape would record this call.
+// True if the tape would record this call.
 bool wants_record(const OpDef& op, std::span<const Tensor> inputs);
-// The tape's hook: marks `outputs` as made by this call. Lives in autograd.
+// Tape hook: records `outputs` as made by this call. Defined in autograd.
 void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Attrs& attrs);
 
 }  // namespace starling

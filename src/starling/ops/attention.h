@@ -7,25 +7,25 @@ namespace starling {
 
 struct AttentionAttrs {
   bool causal = false;  // query i sees keys 0 … i only
-  double scale = 0;     // of the scores; 0: 1 / √d
+  double scale = 0;     // scale of the scores; 0: 1 / √d
   static AttrFields fields() {
     return {field("causal", &AttentionAttrs::causal), field("scale", &AttentionAttrs::scale)};
   }
 };
 
 struct AttentionOptions {
-  Tensor mask = {};  // bool (true: may be seen) or floats added to the scores; broadcast to [.., l, s]
+  Tensor mask = {};  // bool (true: visible) or floats added to the scores; broadcast to [.., l, s]
   bool causal = false;
   double scale = 0;
-  double dropout = 0;  // of the probabilities
+  double dropout = 0;  // dropout probability of the attention weights
 };
 
-// softmax(q · kᵀ · scale + mask) · v for q [.., l, d], k [.., s, d], v [.., s, dv] with leading sizes alike → [.., l,
+// softmax(q · kᵀ · scale + mask) · v for q [.., l, d], k [.., s, d], v [.., s, dv] with equal leading sizes → [.., l,
 // dv]. A query that sees no key gives zeros. Scores are never stored as a whole, except with dropout.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 
-// The projections of a multi-head attention; biases may be undefined.
+// Projections of a multi-head attention; biases may be undefined.
 struct MultiHeadWeights {
   Tensor w_q, w_k, w_v;  // [heads · d, in]
   Tensor w_out;          // [out, heads · d]

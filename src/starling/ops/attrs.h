@@ -15,7 +15,7 @@
 
 namespace starling {
 
-// The attributes of an op are a plain struct whose fields can be listed:
+// Attributes of an op: a plain struct whose fields can be listed:
 //   struct SumAttrs {
 //     Shape axes;
 //     bool keepdim = false;
@@ -59,7 +59,7 @@ AttrField field(std::string_view name, T S::*member) {
   return {name, attr_kind<T>(), static_cast<std::size_t>(at - base)};
 }
 
-// What is known of an attribute struct. `defaults` points at a value with every field at its default.
+// Reflection of an attribute struct. `defaults` holds the bytes of a default-constructed one.
 struct AttrType {
   std::size_t size = 0;
   AttrFields fields;
@@ -82,13 +82,13 @@ struct NoAttrs {
   static AttrFields fields() { return {}; }
 };
 
-// An attribute struct of any op, held inline.
+// Type-erased attribute struct of any op, stored inline.
 class Attrs {
  public:
   static constexpr std::size_t kCapacity = 384;  // five lists of sizes
 
   Attrs() : Attrs(NoAttrs{}) {}
-  // Meant to convert: `apply(op, {x}, SumAttrs{…})`.
+  // Implicit conversion: `apply(op, {x}, SumAttrs{…})`.
   template <class T>
     requires(!std::is_same_v<T, Attrs>)
   Attrs(const T& value) : type_(&attr_type<T>()) {  // NOLINT(google-explicit-constructor)
@@ -122,7 +122,7 @@ class Attrs {
     return *reinterpret_cast<const T*>(data_ + field.offset);
   }
 
-  // `axes=[0, 1], keepdim=true`: fields that differ from their default. set() reads one such value.
+  // print(): `axes=[0, 1], keepdim=true`, the fields that differ from their default. set() parses one such value.
   std::string print() const;
   std::string print(const AttrField& field) const;
   void set(std::string_view field, std::string_view text);

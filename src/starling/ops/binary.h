@@ -7,25 +7,25 @@
 
 namespace starling {
 
-// Two operands broadcast together; operands of different dtypes are promoted first. Integers wrap around.
+// Binary ops: operands broadcast; different dtypes are promoted first. Integers wrap around.
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
-Tensor div(const Tensor& a, const Tensor& b);      // of integers, the quotient without its fraction
-Tensor maximum(const Tensor& a, const Tensor& b);  // NaN where either is
+Tensor div(const Tensor& a, const Tensor& b);      // integers: truncated towards zero
+Tensor maximum(const Tensor& a, const Tensor& b);  // NaN if either is NaN
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// Division to whole numbers and what remains. Integers divided by 0 throw.
-Tensor floor_div(const Tensor& a, const Tensor& b);  // the quotient's floor
-Tensor mod(const Tensor& a, const Tensor& b);        // a - b · floor(a / b): the sign of b
-Tensor fmod(const Tensor& a, const Tensor& b);       // a - b · trunc(a / b): the sign of a
+// Integer division and remainders. Integers divided by 0 throw.
+Tensor floor_div(const Tensor& a, const Tensor& b);  // floor(a / b)
+Tensor mod(const Tensor& a, const Tensor& b);        // a - b · floor(a / b), with the sign of b
+Tensor fmod(const Tensor& a, const Tensor& b);       // a - b · trunc(a / b), with the sign of a
 
-// aᵇ. Negative floats have powers with whole exponents only; integers with exponents of 0 or more only.
+// aᵇ. Negative floats require whole exponents; integers require exponents ≥ 0.
 Tensor pow(const Tensor& a, const Tensor& b);
-// The angle of the point (x, y), in [-π, π].
+// Angle of the point (x, y), in [-π, π].
 Tensor atan2(const Tensor& y, const Tensor& x);
 
-// Comparisons give bool.
+// Comparisons return bool.
 Tensor equal(const Tensor& a, const Tensor& b);
 Tensor not_equal(const Tensor& a, const Tensor& b);
 Tensor less(const Tensor& a, const Tensor& b);
@@ -33,7 +33,7 @@ Tensor less_equal(const Tensor& a, const Tensor& b);
 Tensor greater(const Tensor& a, const Tensor& b);
 Tensor greater_equal(const Tensor& a, const Tensor& b);
 
-// A number takes the dtype of the tensor beside it.
+// Tensor-scalar forms: the number takes the tensor's dtype.
 Tensor add(const Tensor& a, double b);
 Tensor sub(const Tensor& a, double b);
 Tensor sub(double a, const Tensor& b);
@@ -45,7 +45,7 @@ Tensor minimum(const Tensor& a, double b);
 Tensor floor_div(const Tensor& a, double b);
 Tensor mod(const Tensor& a, double b);
 Tensor fmod(const Tensor& a, double b);
-Tensor pow(const Tensor& a, double b);  // 2, 1/2, -1/2 and -1 as the cheaper ops
+Tensor pow(const Tensor& a, double b);  // 2, 1/2, -1/2 and -1 use cheaper ops
 Tensor pow(double a, const Tensor& b);
 Tensor equal(const Tensor& a, double b);
 Tensor not_equal(const Tensor& a, double b);

@@ -4,14 +4,13 @@
 
 namespace starling {
 
-// On the bits of integers; and, or, xor and not also on bools. Operands broadcast and are promoted to one dtype.
+// Bitwise ops on integers; and, or, xor and not also on bools. Operands broadcast and are promoted to one dtype.
 Tensor bitwise_and(const Tensor& a, const Tensor& b);
 Tensor bitwise_or(const Tensor& a, const Tensor& b);
 Tensor bitwise_xor(const Tensor& a, const Tensor& b);
-Tensor bitwise_not(const Tensor& x);  // of bools: logical_not
+Tensor bitwise_not(const Tensor& x);  // bools: logical_not
 
-// Shifts of integers, to the right with the sign. Shifting by less than 0 or by the width and more pushes every bit
-// out.
+// Integer shifts; right shifts are arithmetic. A negative shift, or one by the bit width or more, shifts out every bit.
 Tensor left_shift(const Tensor& x, const Tensor& bits);
 Tensor right_shift(const Tensor& x, const Tensor& bits);
 

@@ -7,7 +7,7 @@ thread_local const SourceLocation* outermost = nullptr;
 
 }  // namespace
 
-// The outermost scope is the user's: within it, one function of the library may call another.
+// The outermost scope is the user's: library functions may call each other within it.
 CallSite::CallSite(SourceLocation where) : before_(outermost), where_(where) {
   if (!outermost) outermost = &where_;
 }

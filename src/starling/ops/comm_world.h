@@ -4,18 +4,18 @@ namespace starling {
 
 class Comm;
 
-// Whom the collectives of this thread reach. Without a communicator the world is this rank alone: others give nothing.
+// World of this thread's collectives. Without a communicator it is this rank alone.
 struct CommWorld {
   Comm* comm = nullptr;
   int rank = 0;
   int ranks = 1;
 };
 
-// The world of the innermost scope of this thread; a world of one outside of any.
+// World of this thread's innermost scope; a world of one outside any.
 const CommWorld& current_world();
 
-// Collectives applied by this thread while it lives, and programs it runs that were given no communicator of their own,
-// go to that world. dist/comm/comm_scope.h makes one of a communicator.
+// Scope that directs collectives applied by this thread, and programs it runs without a communicator of their own, to a
+// world. dist/comm/comm_scope.h makes one from a communicator.
 class WorldScope {
  public:
   explicit WorldScope(const CommWorld& world);

@@ -4,21 +4,22 @@
 
 namespace starling {
 
-// Control flow as nodes of a graph. The fields that name a body are indices into Graph::bodies; a body is a graph with
-// inputs and constants only, so that whatever it reads from outside is an operand of the node: a capture. The functions
-// that users call, eager or traced, are in graph/control.h.
+// Control-flow nodes of a graph. Fields that name a body are indices into Graph::bodies; a body is a graph with inputs
+// and constants only, so everything it reads from outside is an operand of the node: a capture. The user-facing
+// functions, eager or traced, are in graph/control.h.
 
-// (predicate bool[], captures…) → the results of the branch taken, which alone runs. Both branches take the captures.
+// cond: (predicate bool[], captures…) → results of the branch taken; the other does not run. Both branches take the
+// captures.
 struct CondAttrs {
   std::int64_t then = -1;
   std::int64_t otherwise = -1;
   static AttrFields fields() { return {field("then", &CondAttrs::then), field("otherwise", &CondAttrs::otherwise)}; }
 };
 
-// (states…, captures…) → the states after the last trip. Both bodies take (trip i64[], states…, captures…); the
-// condition gives bool[], the body the next states. With max_trips the number of trips follows as i64[], and whatever
-// else the body gives is stacked as [max_trips, …], zeros after the last trip; a condition that still holds after
-// max_trips is an error. `saves`: the last of the stacked results are the states that each trip began with.
+// while: (states…, captures…) → states after the last trip. Both bodies take (trip i64[], states…, captures…); the
+// condition returns bool[], the body the next states. With max_trips the number of trips follows as i64[], and further
+// results of the body are stacked as [max_trips, …], zero after the last trip; a condition that still holds after
+// max_trips is an error. `saves`: the last stacked results are the states at the start of each trip.
 struct WhileAttrs {
   std::int64_t condition = -1;
   std::int64_t body = -1;
@@ -32,9 +33,9 @@ struct WhileAttrs {
   }
 };
 
-// (trips i64[] if limited, carry…, xs…, captures…) → the last carry, then what else the body gives, stacked along axis
-// 0. The body takes (trip i64[], carry…, a slice of each of xs, captures…). `length` slices, from the last to the first
-// if reverse; limited: only the first `trips` of them, and zeros in the results of the rest.
+// scan: (trips i64[] if limited, carry…, xs…, captures…) → the last carry, then further results of the body, stacked
+// along axis 0. The body takes (trip i64[], carry…, a slice of each of xs, captures…). `length` slices, from last to
+// first if reverse; limited: only the first `trips` of them, with zeros in the results of the rest.
 struct ScanLoopAttrs {
   std::int64_t body = -1;
   std::int64_t carried = 0;
@@ -42,7 +43,7 @@ struct ScanLoopAttrs {
   std::int64_t length = 0;
   bool reverse = false;
   bool limited = false;
-  bool saves = false;  // the last of the stacked results are the carries that each trip began with
+  bool saves = false;  // the last stacked results are the carries at the start of each trip
   static AttrFields fields() {
     return {field("body", &ScanLoopAttrs::body),       field("carried", &ScanLoopAttrs::carried),
             field("sliced", &ScanLoopAttrs::sliced),   field("length", &ScanLoopAttrs::length),
@@ -51,9 +52,9 @@ struct ScanLoopAttrs {
   }
 };
 
-// The gradient of a while without a bound: (carry…, states…, captures…) → the last carry. Runs the loop again to
-// collect the states that each trip began with, then the backward body from the last trip to the first on
-// (trip, carry…, states of that trip…, captures…).
+// Gradient of an unbounded while: (carry…, states…, captures…) → the last carry. Reruns the loop to collect the states
+// at the start of each trip, then runs the backward body from the last trip to the first on (trip, carry…, states of
+// that trip…, captures…).
 struct WhileGradAttrs {
   std::int64_t condition = -1;
   std::int64_t body = -1;
@@ -77,10 +78,10 @@ void for_each_body(Attrs& attrs, F&& f) {
   }
 }
 
-// Says that a loop has not ended within its bound; every way of running one ends here.
+// Throws the error of a loop that exceeds its bound; shared by all implementations.
 [[noreturn]] void fail_beyond_bound(std::int64_t max_trips);
 
-// What a call of control flow adds to the tape. Lives in graph, where the bodies are.
+// Gradient of a control-flow call. Defined in graph, where the bodies are.
 TensorList control_gradient(const GradCall& call);
 
 }  // namespace starling

@@ -5,9 +5,9 @@
 
 namespace starling {
 
-// Convolutions (cross-correlations) of images, lines and volumes. x [n, c, sizes..] with weight [out, c / groups,
-// kernel..] and bias [out] → [n, out, sizes..]; the result goes through the activation if one is named. Each size of
-// the result is (size + 2 · padding − dilation · (kernel − 1) − 1) / stride + 1, rounded down.
+// Convolutions (cross-correlations) in 1, 2 and 3 dimensions. x [n, c, sizes..] with weight [out, c / groups, kernel..]
+// and bias [out] → [n, out, sizes..], followed by the activation if one is named. Each size of the result is (size + 2
+// · padding − dilation · (kernel − 1) − 1) / stride + 1, rounded down.
 
 struct Conv1dAttrs {
   std::int64_t stride = 1;
@@ -52,11 +52,11 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, co
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dAttrs& attrs = {});
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv3dAttrs& attrs = {});
 
-// The padding with which a window at stride 1 keeps the size; throws where the two sides would differ.
+// Padding that keeps the size at stride 1; throws if the two sides would differ.
 std::int64_t same_padding(std::int64_t kernel, std::int64_t dilation = 1);
 
 struct Conv2dGradAttrs {
-  Shape shape{};  // of the gradient: x's or weight's
+  Shape shape{};  // shape of the gradient: x's or weight's
   Pair stride{1, 1};
   Pair padding{0, 0};
   Pair dilation{1, 1};

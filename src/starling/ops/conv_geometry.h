@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// A convolution of any number of dimensions, seen as one of volumes: shapes [n, c, depth, h, w] where missing sizes are
-// 1, and (depth, h, w) of everything else. What definitions and kernels of all convolutions share.
+// Convolution of any number of dimensions, expressed in 3-D: shapes [n, c, depth, h, w] where missing sizes are 1, and
+// (depth, h, w) of everything else. Shared by definitions and kernels of all convolutions.
 struct ConvGeometry {
   Shape x{}, w{}, y{};
   Shape stride{}, padding{}, dilation{};
@@ -27,7 +27,7 @@ inline constexpr int spatial_rank(const std::int64_t&) { return 1; }
 inline constexpr int spatial_rank(const Pair&) { return 2; }
 inline constexpr int spatial_rank(const Shape&) { return 3; }
 
-// Throws "[who] expected …" on sizes that do not fit together, otherwise fills all of the geometry.
+// Computes the geometry; throws "[who] expected …" on inconsistent sizes.
 ConvGeometry conv_geometry(int dims, const Shape& x, const Shape& w, const Shape& stride, const Shape& padding,
                            const Shape& dilation, std::int64_t groups, const char* who);
 
@@ -37,10 +37,10 @@ ConvGeometry conv_geometry(const Shape& x, const Shape& w, const A& a, const cha
                        a.groups, who);
 }
 
-// [n, c, sizes..] of a result, back from five dimensions.
+// Result shape [n, c, sizes..], converted back from five dimensions.
 Shape without_unit_sizes(const Shape& five, int dims);
 
-// Window counts of [.., h, w]: what unfold and locally connected layers lay over an image.
+// Windows over an image [.., h, w], for unfold and locally connected layers.
 struct Windows2d {
   Pair kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
 };

@@ -5,10 +5,10 @@
 
 namespace starling {
 
-// Transposed convolutions: what a convolution with these attributes gives back to its input. x [n, c, sizes..] with
-// weight [c, out / groups, kernel..] and bias [out] → [n, out, sizes..], each size being (size − 1) · stride −
-// 2 · padding + dilation · (kernel − 1) + output_padding + 1. output_padding is less than the stride: it says which of
-// the sizes is meant that a convolution would map to this one.
+// Transposed convolutions: the gradient of a convolution with these attributes with respect to its input. x [n, c,
+// sizes..] with weight [c, out / groups, kernel..] and bias [out] → [n, out, sizes..], each size being (size − 1) ·
+// stride − 2 · padding + dilation · (kernel − 1) + output_padding + 1. output_padding, less than the stride, selects
+// among the sizes that a convolution would map to this one.
 
 struct ConvTranspose1dAttrs {
   std::int64_t stride = 1;

@@ -37,19 +37,19 @@ struct EyeAttrs {
   }
 };
 struct MeshgridAttrs {
-  Symbol indexing{"ij"};  // "xy": the first two axes of the results are exchanged
+  Symbol indexing{"ij"};  // "xy": the first two axes of the results are swapped
   static AttrFields fields() { return {field("indexing", &MeshgridAttrs::indexing)}; }
 };
 
-// Tensors made of numbers alone: while tracing they are nodes of the graph.
-// start, start + step, … before end. Integer dtypes need integers. A step away from the end is refused.
+// Tensors without operands; while tracing they are nodes of the graph.
+// start, start + step, … before end. Integer dtypes need whole numbers. A step away from the end is refused.
 Tensor arange(double start, double end, double step = 1, DType dtype = DType::i64);
-// `count` numbers evenly from start to end, both included.
+// `count` evenly spaced numbers from start to end, both included.
 Tensor linspace(double start, double end, std::int64_t count, DType dtype = DType::f32);
-// Ones where row and column agree; cols = -1: square.
+// Identity matrix; cols = -1: square.
 Tensor eye(std::int64_t rows, std::int64_t cols = -1, DType dtype = DType::f32);
 
-// One tensor per vector, each with all the vectors' sizes: the coordinates of a grid.
+// Coordinates of a grid: one tensor per vector, each with all the vectors' sizes.
 std::vector<Tensor> meshgrid(std::span<const Tensor> xs, std::string_view indexing = "ij");
 
 }  // namespace starling

@@ -13,7 +13,7 @@ struct FullAttrs {
   }
 };
 
-// A tensor with one value everywhere. While tracing it is a node of the graph.
+// Tensor filled with one value. While tracing it is a node of the graph.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
 

@@ -6,9 +6,8 @@
 
 namespace starling {
 
-// Ops traced while it lives are to run on the device, and variables first read there are to live there, when the
-// program is placed over several devices (runtime/placed.h). The gradients of those ops follow them. Eager code and
-// programs of one device take no notice.
+// Device request for multi-device programs (runtime/placed.h): ops traced in the scope run on the device, and variables
+// first read in it live there. Their gradients follow. Ignored by eager code and single-device programs.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);
@@ -20,6 +19,6 @@ class DeviceScope {
   std::optional<Device> before_;
 };
 
-std::optional<Device> current_device();  // of the innermost scope
+std::optional<Device> current_device();  // device of the innermost scope
 
 }  // namespace starling

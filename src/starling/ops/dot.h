@@ -4,10 +4,10 @@
 
 namespace starling {
 
-// Σ a · b over the last dimension: [.., n] and [.., n] → [..]. Floats, shapes alike.
+// Σ a · b over the last dimension: [.., n] and [.., n] → [..]. Floats of equal shapes.
 Tensor dot(const Tensor& a, const Tensor& b);
 
-// Every product of an element of a [m] and one of b [n] → [m, n].
+// Outer product of a [m] and b [n] → [m, n].
 Tensor outer(const Tensor& a, const Tensor& b);
 
 }  // namespace starling

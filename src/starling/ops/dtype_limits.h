@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// The least and the largest number of an integer dtype, as near as a double comes to them.
+// Smallest and largest value of an integer dtype, as near as a double comes to them.
 inline std::pair<double, double> limits_of(DType dtype) {
   return dispatch(dtype, []<class T>() -> std::pair<double, double> {
     if constexpr (!std::is_integral_v<T>) return {};
@@ -19,8 +19,8 @@ inline std::pair<double, double> limits_of(DType dtype) {
   });
 }
 
-// Whether a number given as an attribute may become an element: any for floats, else whole and within the limits.
-// Integers are computed in i64, so that 2⁶³ is beyond every one of them.
+// True if an attribute's number is a valid element: any for floats, else whole and within the limits. Integers are
+// computed in i64, so 2⁶³ is out of range for all.
 inline bool holds(DType dtype, double value) {
   if (is_float(dtype)) return true;
   const auto [least, most] = limits_of(dtype);

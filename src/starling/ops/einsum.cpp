@@ -8,11 +8,11 @@
 namespace starling {
 namespace {
 
-constexpr int kDots = 1000;  // the label of the last dimension of "...", one more for each before it
+constexpr int kDots = 1000;  // label of the last dimension of "..."; one more for each before it
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// The letters of a term, with kDots where "..." stands.
+// Letters of a term, with kDots for "...".
 std::vector<int> read_term(const std::string& equation, const std::string& term) {
   std::vector<int> labels;
   for (std::size_t i = 0; i < term.size(); ++i) {
@@ -33,7 +33,7 @@ std::vector<int> read_term(const std::string& equation, const std::string& term)
 struct Terms {
   std::vector<std::vector<int>> in;
   std::vector<int> out;
-  bool written = false;  // the result is written out
+  bool written = false;  // the result is explicit
 };
 
 Terms split(const std::string& equation) {
@@ -52,7 +52,7 @@ Terms split(const std::string& equation) {
   return terms;
 }
 
-// "..." as so many labels, counted from the right so that they broadcast.
+// Expands "..." to `dots` labels, counted from the right so that they broadcast.
 std::vector<int> expand(const std::vector<int>& term, int dots) {
   std::vector<int> labels;
   for (const int label : term) {

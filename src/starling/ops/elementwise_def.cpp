@@ -26,7 +26,7 @@ Tensor number_like(const Tensor& a, double value) {
 
 namespace {
 
-// Attributes follow one another over the cases.
+// Assigns the attributes to the cases in turn.
 std::vector<OpCase> with_attrs(std::vector<OpCase> cases, const std::vector<Attrs>& attrs) {
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].attrs = attrs[i % attrs.size()];
   return cases;

@@ -8,22 +8,22 @@
 namespace starling {
 
 struct EmbeddingAttrs {
-  std::int64_t padding = -1;  // a row that gets no gradient; -1: none
-  bool sparse = false;        // the gradient of the weight is row-sparse
+  std::int64_t padding = -1;  // row without gradient; -1: none
+  bool sparse = false;        // row-sparse gradient of the weight
   static AttrFields fields() {
     return {field("padding", &EmbeddingAttrs::padding), field("sparse", &EmbeddingAttrs::sparse)};
   }
 };
 struct EmbeddingBackwardAttrs {
-  std::int64_t rows = 0;  // of the weight
+  std::int64_t rows = 0;  // rows of the weight
   std::int64_t padding = -1;
   static AttrFields fields() {
     return {field("rows", &EmbeddingBackwardAttrs::rows), field("padding", &EmbeddingBackwardAttrs::padding)};
   }
 };
 struct EmbeddingBagAttrs {
-  bool mean = false;          // else the sum
-  std::int64_t padding = -1;  // a row that is left out, also of the count
+  bool mean = false;          // mean instead of sum
+  std::int64_t padding = -1;  // row that is skipped and not counted
   bool sparse = false;
   static AttrFields fields() {
     return {field("mean", &EmbeddingBagAttrs::mean), field("padding", &EmbeddingBagAttrs::padding),
@@ -40,8 +40,8 @@ struct BagPlaceAttrs {
   static AttrFields fields() { return {field("entries", &BagPlaceAttrs::entries)}; }
 };
 
-// How the operands (x, indices, offsets?, scale?) of an op on bags lie: indices i64[b, n] are bags by row, i64[n] are
-// cut by offsets i64[b]; scale, like indices, has x's dtype. Operand numbers are -1 where they are missing.
+// Operands (x, indices, offsets?, scale?) of a bag op: indices i64[b, n] are bags by row, i64[n] are cut by offsets
+// i64[b]; scale has the shape of indices and x's dtype. Operand numbers are -1 if missing.
 struct BagLayout {
   std::int64_t bags = 0;
   std::int64_t entries = 0;
@@ -50,27 +50,28 @@ struct BagLayout {
 };
 
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_idx = std::nullopt;  // negative: from the end
+  std::optional<std::int64_t> padding_idx = std::nullopt;  // negative: counts from the end
   bool sparse = false;
 };
 // Rows of weight [v, d…] by index: indices i64[…] → […, d…]. An index outside [0, v) is an error naming its position.
-// The row padding_idx is read like any other, but gets no gradient. With `sparse` the gradient of the weight is
-// row-sparse: one entry an index, see row_sparse.h.
+// The row padding_idx is read like any other but gets no gradient. With `sparse` the gradient of the weight is
+// row-sparse, with one entry per index; see row_sparse.h.
 Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOptions& options = {});
 
-// The adjoint: dy […, d…] added up by index into [rows, d…], in the order of the indices whatever the threads.
+// Adjoint of embedding: dy […, d…] added by index into [rows, d…], in the order of the indices for any number of
+// threads.
 Tensor embedding_backward(const Tensor& dy, const Tensor& indices, const EmbeddingBackwardAttrs& attrs);
 
 enum class BagMode : std::uint8_t { sum, mean, max };
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::mean;
-  Tensor offsets{};  // i64[b], of 1-D indices: where each bag begins; the first is 0, the last ends with them
-  Tensor per_sample_weights{};                             // like indices; factors of the rows, for sums
-  std::optional<std::int64_t> padding_idx = std::nullopt;  // rows left out of their bags
+  Tensor offsets{};  // i64[b], for 1-D indices: start of each bag; the first is 0, the last bag ends with the indices
+  Tensor per_sample_weights{};                             // shape of indices; factors of the rows, sum only
+  std::optional<std::int64_t> padding_idx = std::nullopt;  // rows skipped in their bags
   bool sparse = false;
 };
-// One row a bag, the sum, mean or maximum of its embeddings: indices i64[b, n], each row a bag, or i64[n] cut by
-// offsets → [b, d…]. A bag without entries gives zeros.
+// One row per bag, the sum, mean or maximum of its embeddings: indices i64[b, n], each row a bag, or i64[n] cut by
+// offsets → [b, d…]. An empty bag gives zeros.
 Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const EmbeddingBagOptions& options = {});
 
 }  // namespace starling

@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Cuts off what stands before the first `mark`, or everything.
+// Removes and returns the text before the first `mark`, or all of it.
 std::string_view next_part(std::string_view& rest, char mark) {
   const auto end = rest.find(mark);
   const auto part = trimmed(rest.substr(0, end));
@@ -27,8 +27,8 @@ std::string_view next_part(std::string_view& rest, char mark) {
   return part;
 }
 
-// Values are numbered operands first, but how many operands there are is known only at the end: until then they are <
-// 0.
+// Parser. Values are numbered operands first, but the number of operands is known only at the end: until then operands
+// are < 0.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -92,7 +92,7 @@ class Parser {
     return static_cast<int>(program_.steps.size()) - 1;
   }
 
-  // squeeze(t1,0,2): the value of an output that loses these axes.
+  // squeeze(t1,0,2): value of an output that drops these axes.
   int squeeze(std::string_view text) {
     if (text.back() != ')') refuse("a call such as squeeze(t1,0)", text);
     auto arguments = text.substr(0, text.size() - 1);

@@ -4,8 +4,9 @@
 
 namespace starling {
 
-// x itself, but not before `after` is there: in a graph, what is computed from the result is computed late, and is not
-// the same as what was computed from x before. Recomputed regions begin with it. `after` gets no gradient.
+// Identity with a dependency: x, but not before `after` is computed. In a graph it delays what is computed from the
+// result and keeps CSE from merging it with what was computed from x. Recomputed regions begin with it. `after` gets no
+// gradient.
 Tensor hold(const Tensor& x, const Tensor& after);
 
 }  // namespace starling

@@ -8,12 +8,12 @@
 
 namespace starling {
 
-// Reading and writing at places that are themselves tensors. Indices are i64 (i32 is converted); one out of range is an
-// error naming its position and value. gather, scatter, scatter_add, index_select, index_add and one_hot take indices
-// in [0, size); take, index_get and index_put also negative ones, which count from the end.
+// Indexing by tensors. Indices are i64 (i32 is converted); one out of range is an error naming its position and value.
+// gather, scatter, scatter_add, index_select, index_add and one_hot take indices in [0, size); take, index_get and
+// index_put also negative ones, which count from the end.
 //
-// Where several elements go to one place, those that replace win in element order, the last one stays (and it alone
-// gets a gradient); those that add are added in element order, whatever the number of threads.
+// Duplicate indices: replacing writes apply in element order, so the last one wins (and it alone gets a gradient);
+// accumulating writes add in element order, for any number of threads.
 
 struct IndexPutAttrs {
   bool accumulate = false;
@@ -25,29 +25,29 @@ struct OneHotAttrs {
   static AttrFields fields() { return {field("classes", &OneHotAttrs::classes), field("dtype", &OneHotAttrs::dtype)}; }
 };
 
-// y[i][j][k] = x[index[i][j][k]][j][k] for axis 0. index has x's rank and is nowhere larger but along the axis.
+// y[i][j][k] = x[index[i][j][k]][j][k] for axis 0. index has x's rank and is no larger than x except along the axis.
 Tensor gather(const Tensor& x, const Tensor& index, std::int64_t axis);
 // x with y[index[i][j][k]][j][k] = src[i][j][k] for axis 0. src is at least as large as index; the rest of it is not
 // read.
 Tensor scatter(const Tensor& x, const Tensor& index, const Tensor& src, std::int64_t axis);
 Tensor scatter_add(const Tensor& x, const Tensor& index, const Tensor& src, std::int64_t axis);
 
-// The places `index` (rank 1) of one axis; x with src added at such places.
+// Elements at `index` (rank 1) of one axis; x with src added there.
 Tensor index_select(const Tensor& x, const Tensor& index, std::int64_t axis = 0);
 Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& src, std::int64_t axis = 0);
 
-// Elements of x in row-major order; the result has the shape of index.
+// Elements of the flattened x; the result has the shape of index.
 Tensor take(const Tensor& x, const Tensor& index);
 
-// x[i, j, …] for index tensors of the leading axes, which are broadcast together: [index shape..., other axes...].
+// x[i, j, …] for index tensors of the leading axes, broadcast together: [index shape..., other axes...].
 Tensor index_get(const Tensor& x, std::span<const Tensor> indices);
-// x with values (broadcast) put there, or added.
+// x with values (broadcast) written or added there.
 Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, bool accumulate = false);
 
-// One more axis: 1 at the index, else 0.
+// One-hot encoding along a new last axis.
 Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::i64);
 
-// The places of all elements other than 0, in row-major order: i64[count, rank]. Eager only.
+// Indices of all elements other than 0, in row-major order: i64[count, rank]. Eager only.
 Tensor nonzero(const Tensor& x, SourceLocation where = SourceLocation::current());
 
 }  // namespace starling

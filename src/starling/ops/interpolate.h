@@ -7,11 +7,10 @@
 
 namespace starling {
 
-// Pixels of the result lie evenly over x's. Their distance is in / out pixels of x, or 1 / scale where a scale is
-// given; with align_corners (bilinear only) it is (in - 1) / (out - 1), so that the corner pixels of both lie on each
-// other.
+// Resampling grid. Pixels of the result lie evenly over x's; their distance is in / out pixels of x, or 1 / scale if a
+// scale is given. With align_corners (bilinear only) it is (in - 1) / (out - 1), so that the corner pixels coincide.
 struct InterpolateAttrs {
-  Pair size{0, 0};     // of the result; 0, 0: ⌊in · scale⌋
+  Pair size{0, 0};     // size of the result; 0, 0: ⌊in · scale⌋
   double scale_h = 0;  // 0: from the sizes
   double scale_w = 0;
   Symbol mode{"nearest"};  // or bilinear
@@ -23,7 +22,7 @@ struct InterpolateAttrs {
   }
 };
 struct InterpolateGradAttrs {
-  Shape shape{};  // of x
+  Shape shape{};  // shape of x
   double scale_h = 0;
   double scale_w = 0;
   Symbol mode{"nearest"};
@@ -35,11 +34,11 @@ struct InterpolateGradAttrs {
   }
 };
 
-// Resizes images [n, c, h, w]. Nearest takes pixel ⌊i · distance⌋; bilinear mixes the two or four pixels around
-// (i + 1/2) · distance - 1/2, the border's where that lies outside.
+// Resizes images [n, c, h, w]. Nearest takes pixel ⌊i · distance⌋; bilinear mixes the two or four pixels around (i +
+// 1/2) · distance - 1/2, clamped to the border.
 Tensor interpolate(const Tensor& x, const InterpolateAttrs& attrs);
 
-// Which pixels of x make pixel i along one dimension: (1 - weight) · x[low] + weight · x[high].
+// Source pixels of pixel i along one dimension: (1 - weight) · x[low] + weight · x[high].
 struct PixelMix {
   std::int64_t low = 0;
   std::int64_t high = 0;

@@ -5,8 +5,8 @@
 
 namespace starling {
 
-// Linear algebra of matrices in the last two dimensions; the leading ones are a batch. f32 and f64, computed in f64. A
-// matrix that has no answer is an Error that names its place in the batch. Gradients exist wherever the answer is
+// Linear algebra on matrices in the last two dimensions; leading ones are a batch. f32 and f64, computed in f64. A
+// matrix without a solution is an Error that names its place in the batch. Gradients exist wherever the result is
 // smooth.
 
 // [.., n, n] → [.., n, n]; refuses singular matrices.
@@ -15,13 +15,13 @@ Tensor inverse(const Tensor& a);
 // [.., n, n] → [..]. The gradient needs an invertible matrix.
 Tensor determinant(const Tensor& a);
 
-// The sign of the determinant and the logarithm of its size: 0 and -inf for a singular matrix.
+// Sign of the determinant and logarithm of its absolute value: 0 and -inf for a singular matrix.
 struct SignAndLog {
   Tensor sign, log;
 };
 SignAndLog slogdet(const Tensor& a);
 
-// x with a · x = b: a [.., n, n], b [.., n, k] or a vector [n]; leading dimensions broadcast. Refuses singular
+// Solution x of a · x = b: a [.., n, n], b [.., n, k] or a vector [n]; leading dimensions broadcast. Refuses singular
 // matrices.
 Tensor solve(const Tensor& a, const Tensor& b);
 
@@ -29,8 +29,8 @@ struct CholeskyAttrs {
   bool upper = false;
   static AttrFields fields() { return {field("upper", &CholeskyAttrs::upper)}; }
 };
-// L with L · Lᵀ = a, read from the lower triangle alone (upper: U with Uᵀ · U = a from the upper one). Refuses matrices
-// that are not positive definite.
+// L with L · Lᵀ = a, from the lower triangle only (upper: U with Uᵀ · U = a from the upper one). Refuses matrices that
+// are not positive definite.
 Tensor cholesky(const Tensor& a, const CholeskyAttrs& attrs = {});
 
 // a [.., m, n] = q [.., m, k] · r [.., k, n] with k = min(m, n), orthonormal columns of q, r upper triangular with a
@@ -47,14 +47,14 @@ struct Svd {
 };
 Svd svd(const Tensor& a);
 
-// The eigenvalues [.., n], ascending, and the eigenvectors, as columns of [.., n, n], of a symmetric matrix, read from
-// its lower triangle alone. The largest element of every eigenvector is positive. Gradients need distinct eigenvalues.
+// Eigenvalues [.., n], ascending, and eigenvectors, as columns of [.., n, n], of a symmetric matrix; only its lower
+// triangle is read. The largest element of every eigenvector is positive. Gradients need distinct eigenvalues.
 struct Eigh {
   Tensor values, vectors;
 };
 Eigh eigh(const Tensor& a);
 
-// The last two dimensions exchanged.
+// Transpose of the last two dimensions.
 Tensor matrix_transpose(const Tensor& a);
 
 }  // namespace starling

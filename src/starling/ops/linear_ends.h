@@ -4,12 +4,12 @@
 
 namespace starling {
 
-// What follows x · weightᵀ in the same op, in this order; rewrites of graphs make it, users write the parts.
+// Epilogue of x · weightᵀ, applied in this order; made by graph rewrites, while users write the parts.
 struct LinearEndsAttrs {
-  bool biased = false;    // a bias [out] is an operand
-  bool residual = false;  // a tensor like the result is the last operand, added before the activation
-  Symbol activation{};    // an elementwise op of one float operand, or none
-  double parameter = 0;   // of the activation, where it has one
+  bool biased = false;    // operands include a bias [out]
+  bool residual = false;  // the last operand, of the result's type, is added before the activation
+  Symbol activation{};    // elementwise op of one float operand, or none
+  double parameter = 0;   // attribute of the activation, if it has one
   bool keep = false;      // the value before the activation is a second result
   static AttrFields fields() {
     return {field("biased", &LinearEndsAttrs::biased), field("residual", &LinearEndsAttrs::residual),
@@ -18,9 +18,10 @@ struct LinearEndsAttrs {
   }
 };
 
-// The op by this name if it can end a product: elementwise, of one float operand and at most one number; else null.
+// Op of this name if it can be an epilogue: elementwise, with one float operand and at most one numeric attribute; else
+// null.
 const OpDef* ending_op(Symbol activation);
-// Its attributes with that number.
+// Attributes of that op with its parameter.
 Attrs ending_attrs(const OpDef& op, double parameter);
 
 }  // namespace starling

@@ -16,9 +16,9 @@ struct LocalConv2dAttrs {
   }
 };
 
-// A locally connected layer: a convolution whose weights are not shared between positions. x [n, c, h, w] with weight
-// [oh · ow, out, c · kh · kw], positions row by row and a window's elements as (channel, kernel row, kernel column),
-// and bias [out, oh, ow] → [n, out, oh, ow].
+// Locally connected layer: a convolution with separate weights for every position. x [n, c, h, w] with weight [oh · ow,
+// out, c · kh · kw], positions row by row and a window's elements as (channel, kernel row, kernel column), and bias
+// [out, oh, ow] → [n, out, oh, ow].
 Tensor local_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const LocalConv2dAttrs& attrs);
 
 }  // namespace starling

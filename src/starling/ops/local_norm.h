@@ -27,11 +27,11 @@ struct ChannelWindowAttrs {
     return {field("before", &ChannelWindowAttrs::before), field("after", &ChannelWindowAttrs::after)};
   }
 };
-// The sum over channels c - before to c + after, those that exist.
+// Sum over the existing channels from c - before to c + after.
 Tensor channel_window_sum(const Tensor& x, const ChannelWindowAttrs& attrs);
 
 struct LocalContrastNormAttrs {
-  std::int64_t size = 9;  // of the window, odd
+  std::int64_t size = 9;  // window size, odd
   double sigma = 2;       // standard deviation of the Gaussian, in pixels
   double epsilon = 1e-5;
   static AttrFields fields() {
@@ -53,7 +53,7 @@ struct GaussianMeanAttrs {
   }
 };
 struct GaussianMeanGradAttrs {
-  Shape shape{};  // of x
+  Shape shape{};  // shape of x
   std::int64_t size = 9;
   double sigma = 2;
   static AttrFields fields() {

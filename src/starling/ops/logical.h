@@ -4,13 +4,13 @@
 
 namespace starling {
 
-// Numbers are true where they are not 0 (NaN is). Operands broadcast; the result is bool.
+// Logical ops: nonzero numbers (and NaN) are true. Operands broadcast; the result is bool.
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);
 
-// Of floats.
+// Tests on floats.
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);

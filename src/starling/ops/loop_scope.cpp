@@ -9,8 +9,8 @@ namespace {
 
 thread_local TripScope* innermost = nullptr;
 
-// One step per trip, another one at each depth: trip 2 of trip 1 must not draw what trip 1 of trip 2 does. 31 bits, so
-// that no product with a number of trips overflows.
+// Key increment per trip, different at each depth: trip 2 of trip 1 must not draw what trip 1 of trip 2 does. 31 bits,
+// so that products with a number of trips do not overflow.
 std::int64_t stride_of(int depth) {
   std::uint64_t z = 0x9E3779B97F4A7C15ull * static_cast<std::uint64_t>(depth + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

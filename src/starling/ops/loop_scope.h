@@ -7,14 +7,13 @@
 
 namespace starling {
 
-// Where in control flow ops are being applied, so that random calls draw the same numbers eager and traced: each piece
-// of control flow has a scope of its own name, within which calls are counted anew in every trip, and the trip goes
-// into the key.
+// Position in control flow, so that random calls draw the same numbers eager and traced: each control-flow call has its
+// own scope name, calls within it are counted from zero in every trip, and the trip enters the key.
 
-// The name of the next piece of control flow in this scope: "while0", "while1", …
+// Name of the next control-flow call in this scope: "while0", "while1", …
 std::string next_control_name(std::string_view kind);
 
-// A trip (i64[]) of a loop whose body is being run or traced. Nests.
+// Scope of one trip (i64[]) of a loop whose body is being run or traced. Nests.
 class TripScope {
  public:
   explicit TripScope(Tensor trip);
@@ -28,11 +27,11 @@ class TripScope {
   TripScope* outer_;
 };
 
-// The key with the trips of all enclosing loops in it; outside of loops the key itself.
+// Key combined with the trips of all enclosing loops; the key itself outside loops.
 Tensor key_of_trip(const Tensor& key);
 bool in_loop();
 
-// While it lives, what is applied stands in no loop: a function being compiled means the same wherever it is called.
+// Scope that hides enclosing loops: a function being compiled means the same wherever it is called.
 class OutsideLoops {
  public:
   OutsideLoops();

@@ -23,11 +23,10 @@ struct LinearAttrs {
   static AttrFields fields() { return {field("activation", &LinearAttrs::activation)}; }
 };
 
-// x [.., in] · weight [out, in]ᵀ + bias [out] → [.., out], then the named op of one operand (the three above are
-// fused).
+// x [.., in] · weight [out, in]ᵀ + bias [out] → [.., out], then the named unary op (the three above are fused).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const LinearAttrs& attrs = {});
 
-// What fusion makes of a product: matmul · act'(y), from the saved output y of the activation.
+// Product with the gradient of an activation as epilogue: matmul · act'(y), from the saved output y of the activation.
 struct MatmulActAttrs {
   bool trans_a = false;
   bool trans_b = false;
@@ -38,7 +37,7 @@ struct MatmulActAttrs {
   }
 };
 
-// The gradient of a named activation, from its output: dy · act'(y).
+// Gradient of a named activation, from its output: dy · act'(y).
 Tensor activation_backward(Symbol activation, const Tensor& dy, const Tensor& y);
 Tensor activate(Symbol activation, const Tensor& x);
 

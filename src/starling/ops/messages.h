@@ -5,24 +5,23 @@
 
 namespace starling {
 
-// Messages between two ranks as ops. Of one ordered pair of ranks they match in the order in which they are applied,
-// and both sides name the same shape and dtype.
+// Point-to-point messages between ranks as ops. Messages of one ordered pair of ranks match in the order in which they
+// are applied; both sides name the same shape and dtype.
 //
-// Each is the gradient of the other: what rank r sent to s comes back as the gradient that s found for it. So that
-// both stand in the graph, a send_to has a result, the receipt, and a recv_from has an operand, the ticket: zeros
-// without a dimension, of the message's dtype. Where the message is to be differentiated, the receipt must reach its
-// rank's loss (add it, it is 0) and the ticket require a gradient, or follow from something that does (a receipt, which
-// also says that the one comes after the other).
+// Each is the gradient of the other: the gradient of x sent from rank r to s is sent back from s to r. To connect both
+// to the graph, send_to returns a receipt and recv_from takes a ticket: scalar zeros of the message's dtype. To
+// differentiate a message, the receipt must reach its rank's loss (add it, it is 0), and the ticket must require a
+// gradient or depend on something that does (such as a receipt, which also orders the two messages).
 //
 //   rank 0:  loss = add(own, send_to(x, {.to = 1}));
 //   rank 1:  y = recv_from(ticket, {.from = 0, .shape = {8, 3}}); loss = f(y);
 //
 // All losses count, as for collectives (ops/comm.h): after backward() on both, x.grad() on rank 0 holds dL/dx through
-// rank 1. Where one rank differentiates, its partner must too, in the opposite order of the messages.
+// rank 1. If one rank differentiates, its partner must too, with messages in the opposite order.
 
 struct SendToAttrs {
   std::int64_t to = 0;
-  Symbol name{};  // for diagnostics: what is being sent
+  Symbol name{};  // label for diagnostics
   static AttrFields fields() { return {field("to", &SendToAttrs::to), field("name", &SendToAttrs::name)}; }
 };
 
@@ -36,7 +35,7 @@ struct RecvFromAttrs {
   }
 };
 
-Tensor send_to(const Tensor& x, const SendToAttrs& attrs);           // the receipt
-Tensor recv_from(const Tensor& ticket, const RecvFromAttrs& attrs);  // what came
+Tensor send_to(const Tensor& x, const SendToAttrs& attrs);           // returns the receipt
+Tensor recv_from(const Tensor& ticket, const RecvFromAttrs& attrs);  // returns the message
 
 }  // namespace starling

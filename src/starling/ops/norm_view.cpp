@@ -80,7 +80,7 @@ NormView norm_view(const OpDef& op, const TensorType& x, const Attrs& attrs) {
       view_channels(v, x.shape);
   }
   check(v.eps >= 0 && v.eps < kInfinity, "[{}] expected eps of at least 0, got {}", op.name, v.eps);
-  check_size(v.stats, size_of(x.dtype), op.name.c_str());  // no channels in very many groups
+  check_size(v.stats, size_of(x.dtype), op.name.c_str());  // zero channels in very many groups
   check(v.count() > 0 || v.stats.numel() == 0, "[{}] expected at least one element to take statistics of, got {}",
         op.name, to_string(x));
   return v;
@@ -104,7 +104,7 @@ Types infer_forward(const InferCall& call) {
   return out;
 }
 
-// Where the operands of a backward are: RMS has no mean.
+// Operand indices of a backward: RMS has no mean.
 struct BackwardPlaces {
   std::size_t var, weight;
   explicit BackwardPlaces(const NormView& v) : var(v.centred ? 3 : 2), weight(var + 1) {}
@@ -137,7 +137,7 @@ TensorList grad_forward(const GradCall& c) {
     const TensorList back = apply(find_op(c.op.name + "_backward"), {operands.data(), operands.size()}, c.attrs);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = back[i];
   }
-  // Statistics are results too.
+  // Statistics are results too, with gradients of their own.
   const Tensor& through = c.grads[v.centred ? 2 : 1];
   if (through.defined()) {
     Tensor apart = reshape(x, v.x);
@@ -149,9 +149,9 @@ TensorList grad_forward(const GradCall& c) {
   return out;
 }
 
-// With r = (var + eps)^(-1/2), h = (x - mean) r, g = dy w and averages over what shares statistics, the backward is
-// dx = r (g - avg g - h avg(g h)), dweight = Σ dy h, dbias = Σ dy. This is its derivative by the chain rule, statistics
-// being operands like any other.
+// Second derivative. With r = (var + eps)^(-1/2), h = (x - mean) r, g = dy w and averages over the elements that share
+// statistics, the backward is dx = r (g - avg g - h avg(g h)), dweight = Σ dy h, dbias = Σ dy. This is its derivative
+// by the chain rule, with statistics as operands.
 TensorList grad_backward(const GradCall& c) {
   const NormView v = norm_view(c.op, c.in[1].type(), c.attrs);
   const BackwardPlaces at(v);
@@ -201,7 +201,7 @@ TensorList grad_backward(const GradCall& c) {
   return out;
 }
 
-// The dimension along which rows with statistics of their own are split, or -1.
+// Split dimension whose rows have statistics of their own, or -1.
 int split_of(const ShardCall& call, std::size_t x, const NormView& v) {
   const int rows = v.x.rank() == 2 ? v.stats_type.rank() : 1;
   const Placement from = call.placed[x];

@@ -15,26 +15,26 @@ namespace starling {
 struct OpDef;
 using Types = SmallVector<TensorType, 4>;
 
-// What inference sees of a call.
+// Arguments of type inference.
 struct InferCall {
   const OpDef& op;
   std::span<const TensorType> in;
   const Attrs& attrs;
 };
 
-// What a gradient sees. Tensors that the op does not save (see OpDef::saves) have their type but no data. `grads` has
-// one entry an output, undefined where nothing flowed back.
+// Arguments of a gradient function. Tensors that the op does not save (see OpDef::saves) have a type but no data.
+// `grads` has one entry per output, undefined where nothing flowed back.
 struct GradCall {
   const OpDef& op;
   std::span<const Tensor> in;
   std::span<const Tensor> out;
   std::span<const Tensor> grads;
   const Attrs& attrs;
-  std::uint64_t needed;  // bit i: the gradient of input i is wanted; beyond the 64th all are
+  std::uint64_t needed;  // bit i: the gradient of input i is wanted; inputs from 64 on always count as wanted
   bool needs(int i) const { return i >= 64 || ((needed >> i) & 1); }
 };
 
-// The global types of a call and where its inputs lie along one mesh axis.
+// Global types of a call, and the layouts of its inputs along one mesh axis.
 struct ShardCall {
   const OpDef& op;
   std::span<const TensorType> in;
@@ -42,13 +42,13 @@ struct ShardCall {
   const Attrs& attrs;
   std::span<const Placement> placed;
 };
-// Where the inputs must lie instead, and where the outputs then are.
+// Layouts that the inputs must have, and the resulting layouts of the outputs.
 struct ShardRule {
   Placements in;
   Placements out;
 };
 
-// A view of the first input's memory, in elements; the op moves no data.
+// View of the first input's memory, in elements; the op moves no data.
 struct View {
   Shape shape{};
   Shape strides{};
@@ -60,15 +60,15 @@ struct ViewCall {
   const Attrs& attrs;
 };
 
-// How to draw one operand of a sample call.
+// Distribution of one operand of a sample call.
 struct CaseInput {
   Shape shape{};
   double low = -2;
   double high = 2;
-  DType dtype = DType::f64;  // floats are drawn as f64 by the gradient check and cast down for others
-  bool distinct = false;     // no two values closer than 1e-2 of the range (max, relu at 0, comparisons)
-  double diagonal = 0;       // times row + 1, added along the diagonal of every matrix: it is then well conditioned
-  bool ascending = false;    // sorted, the first being `low` (offsets)
+  DType dtype = DType::f64;  // floats are drawn as f64 for the gradient check and cast for other dtypes
+  bool distinct = false;     // no two values closer than 1e-2 of the range (for max, relu at 0, comparisons)
+  double diagonal = 0;       // times row + 1, added to the diagonal of every matrix to make it well conditioned
+  bool ascending = false;    // sorted, starting with `low` (offsets)
 };
 struct OpCase {
   std::vector<CaseInput> in;
@@ -77,49 +77,49 @@ struct OpCase {
 
 enum Saves : std::uint8_t { kSavesNothing = 0, kSavesInputs = 1, kSavesOutputs = 2, kSavesAll = 3 };
 
-// An op is a value: its name, what it means for shapes, for gradients, for pieces. Kernels are registered beside it, by
+// Definition of an op as data: its name, type inference, gradient and sharding. Kernels are registered separately, by
 // name. Everything else (checks, documentation, bindings, the text form of graphs) follows from these fields.
 struct OpDef {
   std::string name;
   std::string doc = {};
   int version = 1;
-  int id = -1;  // dense, given by the registry
+  int id = -1;  // dense index, set by the registry
 
-  std::vector<std::string> inputs = {};  // "bias?" may be missing, "xs..." stands for any number
+  std::vector<std::string> inputs = {};  // "bias?" is optional, "xs..." is any number
   std::vector<std::string> outputs = {"y"};
   const AttrType* attrs = &attr_type<NoAttrs>();
 
   std::function<Types(const InferCall&)> infer = nullptr;         // throws "[name] expected …, got …"
-  std::function<TensorList(const GradCall&)> gradient = nullptr;  // empty: not differentiable
+  std::function<TensorList(const GradCall&)> gradient = nullptr;  // null: not differentiable
   std::function<TensorList(std::span<const Tensor>, const Attrs&)> decompose =
-      nullptr;                                                         // fused ops: the same in simpler ones
-  std::function<ShardRule(const ShardCall&)> shard = nullptr;          // empty: works on replicated operands only
+      nullptr;                                                         // fused ops: the same in simpler ops
+  std::function<ShardRule(const ShardCall&)> shard = nullptr;          // null: replicated operands only
   std::function<std::optional<View>(const ViewCall&)> view = nullptr;  // view ops; nullopt: these strides need a copy
-  std::function<std::vector<OpCase>()> cases = nullptr;                // sample calls for every generated check
+  std::function<std::vector<OpCase>()> cases = nullptr;                // sample calls for generated checks
 
-  // Elementwise ops: the meaning of one element, in f64. It is the reference kernel. Attributes, which must all be
-  // numbers, follow the operands in their order. `integer` is the same on integers, where doubles would be inexact.
+  // Elementwise ops: value of one element in f64, used as the reference kernel. Attributes, which must all be numbers,
+  // follow the operands in order. `integer` is the same on integers, where doubles would be inexact.
   double (*scalar)(const double* in) = nullptr;
   std::int64_t (*integer)(const std::int64_t* in) = nullptr;
 
-  // Ops whose result has a shape that depends on values: the output types, from operands on the CPU in dense memory.
-  // `infer` then gives the largest types possible. They run eagerly; tracers refuse them by name.
+  // Ops with data-dependent result shapes: output types from dense operands on the CPU; `infer` then returns the
+  // largest possible types. They run eagerly; tracers refuse them by name.
   std::function<Types(std::span<const Tensor>, const Attrs&)> measure = nullptr;
 
-  Saves saves = kSavesAll;  // what the gradient reads
-  bool stateful = false;    // has effects beyond its outputs: never merged, dropped or moved across its like
+  Saves saves = kSavesAll;  // tensors that the gradient reads
+  bool stateful = false;    // has effects beyond its outputs: never merged, dropped or reordered among themselves
   bool random = false;
   bool commutative = false;
-  bool comm = false;   // talks to other ranks
-  bool plain = false;  // the reference kernel is meant to be the only one on the CPU: work that needs no speed
-  int inplace = -1;    // output i may overwrite input inplace + i (-1: none)
+  bool comm = false;   // communicates with other ranks
+  bool plain = false;  // the reference kernel is the only one on the CPU: speed does not matter
+  int inplace = -1;    // output i may overwrite input inplace + i; -1: none
   bool elementwise() const { return scalar != nullptr; }
   bool variadic() const { return !inputs.empty() && inputs.back().ends_with("..."); }
   int min_inputs() const;
   int max_inputs() const;  // -1: any number
 };
 
-// The attributes of an elementwise op as numbers, in their order: what `scalar` and vector functions are given.
+// Attributes of an elementwise op as numbers, in order, as passed to `scalar` and vector functions.
 using Numbers = SmallVector<double, 4>;
 Numbers numbers_of(const Attrs& attrs);
 

@@ -8,21 +8,21 @@
 namespace starling {
 
 struct PadAttrs {
-  Shape before{};  // one number an axis, ≥ 0; empty: none
+  Shape before{};  // one number per axis, ≥ 0; empty: none
   Shape after{};
   Symbol mode{"constant"};  // constant, reflect (the edge itself is not repeated), edge
-  double value = 0;         // of constant padding
+  double value = 0;         // value of constant padding
   static AttrFields fields() {
     return {field("before", &PadAttrs::before), field("after", &PadAttrs::after), field("mode", &PadAttrs::mode),
             field("value", &PadAttrs::value)};
   }
 };
 
-// More elements before and after those of x along each axis. Reflection needs fewer than the axis has.
+// Pads x before and after along each axis. Reflection needs less padding than the size of the axis.
 Tensor pad(const Tensor& x, const PadAttrs& attrs);
 
-// A run of elements along one axis of a padded tensor: `count` from `begin`, which come from `source` on, `step` apart,
-// or which are the constant.
+// Run of elements along one axis of a padded tensor: `count` from `begin`, copied from `source` on, `step` apart, or
+// constant.
 struct PadRun {
   std::int64_t begin = 0;
   std::int64_t count = 0;

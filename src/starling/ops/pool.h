@@ -5,9 +5,9 @@
 
 namespace starling {
 
-// Pooling of x [n, c, …] with one, two or three spatial dimensions. Windows are given by one number a spatial
-// dimension; a single number stands for all of them, and no stride means the kernel's size. Padding is at most half the
-// kernel. With ceil_mode a last window that begins inside the image or its first border counts, though it reaches out.
+// Pooling of x [n, c, …] with one, two or three spatial dimensions. Attributes have one number per spatial dimension,
+// or a single number for all; without a stride it is the kernel size. Padding is at most half the kernel. With
+// ceil_mode a last partial window counts if it starts inside the image or its leading padding.
 
 struct MaxPoolAttrs {
   Shape kernel{2};
@@ -28,7 +28,7 @@ struct AvgPoolAttrs {
   Shape padding{0};
   bool ceil_mode = false;
   bool count_include_pad = true;  // padding counts as zeros in the mean
-  std::int64_t divisor = 0;       // what sums are divided by, instead of the number of elements; 0: that number
+  std::int64_t divisor = 0;       // divisor of the sums; 0: the number of elements
   static AttrFields fields() {
     return {field("kernel", &AvgPoolAttrs::kernel),   field("stride", &AvgPoolAttrs::stride),
             field("padding", &AvgPoolAttrs::padding), field("ceil_mode", &AvgPoolAttrs::ceil_mode),
@@ -37,7 +37,7 @@ struct AvgPoolAttrs {
 };
 
 struct AvgPoolGradAttrs {
-  Shape shape{};  // of x
+  Shape shape{};  // shape of x
   Shape kernel{2};
   Shape stride{};
   Shape padding{0};
@@ -67,7 +67,7 @@ struct LpPoolAttrs {
 };
 
 struct AdaptivePoolAttrs {
-  Shape size{1};  // spatial sizes of the result; one number stands for all
+  Shape size{1};  // spatial sizes of the result; one number for all
   static AttrFields fields() { return {field("size", &AdaptivePoolAttrs::size)}; }
 };
 
@@ -76,13 +76,13 @@ struct ExponentAttrs {
   static AttrFields fields() { return {field("exponent", &ExponentAttrs::exponent)}; }
 };
 
-// The largest element of each window: padding never wins, of equals the first does, a NaN wins over numbers. While x
-// needs a gradient the positions of the winners are kept for it; otherwise none are made.
+// Largest element of each window: padding never wins, the first of equal values does, a NaN beats numbers. The indices
+// are computed and kept only if x needs a gradient.
 Tensor max_pool1d(const Tensor& x, const MaxPoolAttrs& attrs = {});
 Tensor max_pool2d(const Tensor& x, const MaxPoolAttrs& attrs = {});
 Tensor max_pool3d(const Tensor& x, const MaxPoolAttrs& attrs = {});
 
-// The same with the winners' positions (i32) in the flattened spatial dimensions of x.
+// Max pooling with indices (i32) into the flattened spatial dimensions of x.
 struct MaxPooled {
   Tensor y;
   Tensor index;
@@ -100,7 +100,7 @@ Tensor lp_pool1d(const Tensor& x, const LpPoolAttrs& attrs = {});
 Tensor lp_pool2d(const Tensor& x, const LpPoolAttrs& attrs = {});
 Tensor lp_pool3d(const Tensor& x, const LpPoolAttrs& attrs = {});
 
-// Windows that cover the image evenly: the i-th of m over n elements is [⌊i·n/m⌋, ⌈(i + 1)·n/m⌉).
+// Adaptive pooling: windows cover the image evenly; the i-th of m over n elements is [⌊i·n/m⌋, ⌈(i + 1)·n/m⌉).
 Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolAttrs& attrs = {});
 Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolAttrs& attrs = {});
 Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolAttrs& attrs = {});
@@ -108,11 +108,11 @@ Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptivePoolAttrs& attrs = {})
 Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptivePoolAttrs& attrs = {});
 Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptivePoolAttrs& attrs = {});
 
-// One window of everything: [n, c, …] → [n, c, 1, …].
+// Pooling over all spatial dimensions: [n, c, …] → [n, c, 1, …].
 Tensor global_max_pool(const Tensor& x);
 Tensor global_avg_pool(const Tensor& x);
 
-// |x|ᵉ, and the same with the sign of x. Both are 0 at 0 when e is negative.
+// |x|ᵉ, and |x|ᵉ with the sign of x. Both are 0 at 0 when e is negative.
 Tensor abs_pow(const Tensor& x, double exponent);
 Tensor signed_pow(const Tensor& x, double exponent);
 

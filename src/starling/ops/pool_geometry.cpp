@@ -25,7 +25,7 @@ std::int64_t PoolAxis::counted(std::int64_t window, bool include_pad) const {
 
 namespace {
 
-// The number for one dimension of a list that may be a single number for all.
+// Entry for one dimension of a list that may be a single number for all.
 std::int64_t number(const Shape& list, int axis, int spatial, const char* what, const char* who) {
   if (list.rank() != 1 && list.rank() != spatial) {
     fail("[{}] expected a {} of 1 or {} numbers, got {}", who, what, spatial, to_string(list));

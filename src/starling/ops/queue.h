@@ -8,9 +8,8 @@
 
 namespace starling {
 
-// Ops on queues (tensor/queue.h) that a session has by name: they can stand in graphs only. They run in the order they
-// were applied, are never merged, and wait where the queue makes them wait, asleep. An element is one tensor or
-// several.
+// Ops on a session's named queues (tensor/queue.h), for graphs only. They run in the order of application, are never
+// merged, and block while the queue makes them wait. An element is one tensor or several.
 
 struct QueueAttrs {
   Symbol queue{};
@@ -18,7 +17,7 @@ struct QueueAttrs {
 };
 struct DequeueAttrs {
   Symbol queue{};
-  Symbol types{};  // of one element: "f32[784], i64[]"
+  Symbol types{};  // types of one element: "f32[784], i64[]"
   static AttrFields fields() { return {field("queue", &DequeueAttrs::queue), field("types", &DequeueAttrs::types)}; }
 };
 struct DequeueManyAttrs {
@@ -31,10 +30,10 @@ struct DequeueManyAttrs {
   }
 };
 
-// Reads "f32[784], i64[]"; throws "[who] expected …, got …".
+// Parses "f32[784], i64[]"; throws "[who] expected …, got …".
 std::vector<TensorType> parse_types(std::string_view text, const char* who);
 
-// All results i64[] count the elements in the queue after the call.
+// Results of type i64[] are the number of elements in the queue after the call.
 Tensor enqueue(const std::string& queue, std::span<const Tensor> element);
 Tensor enqueue(const std::string& queue, std::initializer_list<Tensor> element);
 TensorList dequeue(const std::string& queue, const std::vector<TensorType>& types);

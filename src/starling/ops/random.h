@@ -5,9 +5,9 @@
 
 namespace starling {
 
-// Random numbers are a function of (seed, step, site, global index) alone. The key is a tensor i64[2] = (seed, step);
-// the site is the place of the call. `global` and `offset` say which piece of the whole tensor this is (empty: all of
-// it), so that pieces on several ranks hold what one rank would.
+// Random numbers are a function of (seed, step, site, global index) only. The key is a tensor i64[2] = (seed, step);
+// the site identifies the call. `global` and `offset` locate this piece in the whole tensor (empty: all of it), so that
+// pieces on several ranks hold what one rank would draw.
 struct RandomAttrs {
   Shape shape{};
   Shape global{};
@@ -34,18 +34,18 @@ struct DropoutAttrs {
   }
 };
 
-// Holds the key. Each thread has a default one; a compiled step reads and advances it as a variable.
+// Owner of a key. Each thread has a default one; a compiled step reads and advances it as a variable.
 class Generator {
  public:
   explicit Generator(std::int64_t seed = 0);
   const Tensor& key() const { return key_; }
   void seed(std::int64_t seed);
-  void next_step();        // advances the step and starts counting calls anew; optimizers call it
-  void to(Device device);  // programs need the key where they run; functions compiled before keep the old one
+  void next_step();        // advances the step and resets call counts; called by optimizers
+  void to(Device device);  // programs need the key on their device; functions compiled before keep the old one
 
  private:
   Tensor key_;
-  Tensor one_step_;  // what next_step adds
+  Tensor one_step_;  // increment of next_step
 };
 Generator& default_generator();
 void manual_seed(std::int64_t seed);
@@ -65,7 +65,7 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {});
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p).
 Tensor dropout(const Tensor& x, double p);
 
-// 1 with probability p, else 0; or with the probability that each element of a tensor says.
+// 1 with probability p, else 0; p is a number, or a tensor of probabilities.
 Tensor bernoulli(const Shape& shape, double p = 0.5, DType dtype = DType::f32);
 Tensor bernoulli(const Tensor& p);
 
@@ -74,25 +74,25 @@ struct RandintOptions {
   std::int64_t high = 2;
   DType dtype = DType::i64;
 };
-// Integers in [low, high), all equally likely.
+// Uniform integers in [low, high).
 Tensor randint(const Shape& shape, const RandintOptions& options);
 
 struct MultinomialOptions {
   std::int64_t count = 1;
   bool replacement = false;
 };
-// For every row of weights [rows, k] (or one, [k]) `count` categories as i64, drawn in proportion to the weights;
-// without replacement each at most once, as if drawn one after another.
+// `count` categories (i64) per row of weights [rows, k] (or [k]), drawn in proportion to the weights; without
+// replacement each at most once, as if drawn one after another.
 Tensor multinomial(const Tensor& weights, const MultinomialOptions& options = {});
 
-Tensor permutation(std::int64_t n);  // 0 … n - 1 as i64, all orders equally likely
-// x with its elements along an axis in the order that permutation would give.
+Tensor permutation(std::int64_t n);  // random permutation of 0 … n - 1 as i64
+// x permuted along an axis, in the order that permutation() would draw.
 Tensor shuffle(const Tensor& x, std::int64_t axis = 0);
 
-// What random calls draw from: the default generator's key and, inside a loop, the trip (see loop_scope.h).
+// Key of random calls: the default generator's and, inside a loop, the trip (see loop_scope.h).
 Tensor random_key();
 
-// The same as it is now, for calls whose gradient needs it: an optimizer may advance the generator before then. While
+// Copy of the current key, for calls whose gradient needs it: an optimizer may advance the generator before then. While
 // tracing it is the generator's own.
 Tensor own_key();
 
@@ -101,7 +101,7 @@ struct BernoulliAttrs {
   Shape global{};
   Shape offset{};
   std::int64_t site = 0;
-  double p = 0.5;  // where no tensor says it
+  double p = 0.5;  // used when no tensor is given
   DType dtype = DType::f32;
   static AttrFields fields() {
     return {field("shape", &BernoulliAttrs::shape),   field("global", &BernoulliAttrs::global),
@@ -127,7 +127,7 @@ struct RandintAttrs {
 struct MultinomialAttrs {
   std::int64_t count = 1;
   bool replacement = false;
-  Shape global{};  // of the result; pieces hold whole rows
+  Shape global{};  // shape of the whole result; pieces hold whole rows
   Shape offset{};
   std::int64_t site = 0;
   static AttrFields fields() {
@@ -143,7 +143,7 @@ struct PermutationAttrs {
 };
 struct ShuffleAttrs {
   std::int64_t axis = 0;
-  bool inverse = false;  // puts elements back to where they were
+  bool inverse = false;  // inverse permutation
   std::int64_t site = 0;
   static AttrFields fields() {
     return {field("axis", &ShuffleAttrs::axis), field("inverse", &ShuffleAttrs::inverse),

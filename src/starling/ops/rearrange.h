@@ -6,7 +6,7 @@
 namespace starling {
 
 struct TileAttrs {
-  Shape reps{};  // aligned with the last axes; missing ones are 1, more of them add leading axes
+  Shape reps{};  // aligned with the last axes; missing ones are 1, extra ones add leading axes
   static AttrFields fields() { return {field("reps", &TileAttrs::reps)}; }
 };
 struct RepeatAttrs {
@@ -20,18 +20,18 @@ struct FlipAttrs {
 };
 struct RollAttrs {
   Shape shifts{};
-  Shape axes{};  // one a shift
+  Shape axes{};  // one per shift
   static AttrFields fields() { return {field("shifts", &RollAttrs::shifts), field("axes", &RollAttrs::axes)}; }
 };
 
-Tensor tile(const Tensor& x, const Shape& reps);                               // the whole, again and again
-Tensor repeat(const Tensor& x, std::int64_t repeats, std::int64_t axis = -1);  // each element, again and again
-Tensor flip(const Tensor& x, const Shape& axes);                               // axes backwards
-Tensor roll(const Tensor& x, const Shape& shifts, const Shape& axes);          // element i goes to i + shift, round
+Tensor tile(const Tensor& x, const Shape& reps);                               // repeats the whole tensor
+Tensor repeat(const Tensor& x, std::int64_t repeats, std::int64_t axis = -1);  // repeats each element
+Tensor flip(const Tensor& x, const Shape& axes);                               // reverses axes
+Tensor roll(const Tensor& x, const Shape& shifts, const Shape& axes);          // element i goes to i + shift, cyclic
 
-// The shift of each axis of a roll, in [0, size).
+// Shift of each axis of a roll, in [0, size).
 Shape rolled_by(const RollAttrs& attrs, const Shape& shape);
-// The repetitions of each axis of a tiled tensor of the given rank.
+// Repetitions of each axis of a tiled tensor of the given rank.
 Shape tile_reps(const Shape& reps, int rank);
 
 }  // namespace starling

@@ -13,18 +13,18 @@ struct ReduceAttrs {
   static AttrFields fields() { return {field("axes", &ReduceAttrs::axes), field("keepdim", &ReduceAttrs::keepdim)}; }
 };
 
-// Sums and products of integers and booleans are i64 (they wrap); floats keep their dtype. Over nothing a sum is 0, a
-// product 1, a mean NaN, and max and min refuse.
+// Reductions. Sums and products of integers and booleans are i64 (they wrap); floats keep their dtype. Of no elements a
+// sum is 0, a product 1, a mean NaN, and max and min throw.
 Tensor sum(const Tensor& x, const ReduceAttrs& attrs = {});
 Tensor mean(const Tensor& x, const ReduceAttrs& attrs = {});
-Tensor prod(const Tensor& x, const ReduceAttrs& attrs = {});  // its gradient is right where factors are zero
-// NaN where an element is NaN. Gradients go to the first of equal values.
+Tensor prod(const Tensor& x, const ReduceAttrs& attrs = {});  // gradient is correct at zero factors
+// NaN if an element is NaN. Gradients go to the first of equal values.
 Tensor max(const Tensor& x, const ReduceAttrs& attrs = {});
 Tensor min(const Tensor& x, const ReduceAttrs& attrs = {});
-// Whether any element, or every one, is not zero: bool. NaN is not zero. Over nothing: false, true.
+// True if any element, or every one, is nonzero (NaN is nonzero). Of no elements: false, true.
 Tensor any(const Tensor& x, const ReduceAttrs& attrs = {});
 Tensor all(const Tensor& x, const ReduceAttrs& attrs = {});
-// log Σ eˣ without overflow; -inf over nothing and where all is -inf, with a gradient of 0 there.
+// log Σ eˣ without overflow; -inf for no elements and where all are -inf, with a zero gradient there.
 Tensor logsumexp(const Tensor& x, const ReduceAttrs& attrs = {});
 
 struct NormAttrs {
@@ -36,14 +36,14 @@ struct NormAttrs {
   }
 };
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// (Σ |x|ᵖ)^(1/p); the largest |x| for p = infinity. Its gradient at 0 is 0; that of the largest goes to the first.
+// (Σ |x|ᵖ)^(1/p); max |x| for p = infinity. The gradient at 0 is 0; that of max |x| goes to the first maximum.
 Tensor norm(const Tensor& x, const NormAttrs& attrs = {});
 
-// The axes in [0, rank), sorted, all of them when none are named; throws on doubles.
+// Axes normalised to [0, rank) and sorted, all if none are given; throws on duplicates.
 Shape reduced_axes(const Shape& axes, int rank, const char* who);
 Shape reduced_shape(const Shape& shape, const Shape& axes, bool keepdim);
 double reduced_count(const Shape& shape, const Shape& axes);
-// A reduced tensor with its lost dimensions back as 1, and stretched over the shape it came from.
+// with_lost_dims(): a reduced tensor with its reduced dimensions back as 1. spread(): broadcast to the original shape.
 Tensor with_lost_dims(const Tensor& reduced, const Shape& shape, const Shape& axes);
 Tensor spread(const Tensor& reduced, const Shape& shape, const Shape& axes);
 

@@ -10,10 +10,10 @@
 
 namespace starling {
 
-// All ops, built once at first use from the families found by the build, immutable afterwards.
+// Registry of all ops, built at first use from the families found by the build, immutable afterwards.
 class OpRegistry {
  public:
-  void add(OpDef op);  // throws on a second op of the same name
+  void add(OpDef op);  // throws on a duplicate name
   const OpDef* find(std::string_view name) const;
   const OpDef& at(int id) const { return ops_[static_cast<std::size_t>(id)]; }
   int size() const { return static_cast<int>(ops_.size()); }
@@ -25,9 +25,9 @@ class OpRegistry {
 };
 
 const OpRegistry& op_registry();
-const OpDef& find_op(std::string_view name);  // throws naming the closest known op
+const OpDef& find_op(std::string_view name);  // throws, naming the nearest known op
 
-// A name as a template argument: named_op<"add">() looks the op up once.
+// Op name as a template argument: named_op<"add">() looks the op up once.
 template <std::size_t N>
 struct OpName {
   char text[N]{};

@@ -17,7 +17,7 @@ namespace {
 
 using recurrent::with_lengths;
 
-// What one layer in one direction is given, and its outputs: the states of all steps and the last cell.
+// Arguments of one layer in one direction, and its results: the states of all steps and the last cell.
 struct LayerCall {
   Tensor x;  // [t, n, in]
   RnnWeights w;
@@ -40,7 +40,7 @@ LayerResult lstm_layer(const LayerCall& call) {
   return {out[0], out[1]};
 }
 
-// The recurrent bias of n stands inside the product with r, so the two biases stay apart.
+// The recurrent bias of n is inside the product with r, so the two biases stay separate.
 LayerResult gru_layer(const LayerCall& call) {
   const Tensor gx = linear(call.x, call.w.w_ih, call.w.b_ih);
   const Tensor b = call.w.b_hh.defined() ? call.w.b_hh : full({call.w.w_hh.shape()[0]}, 0.0, gx.dtype());
@@ -76,7 +76,7 @@ void check_call(const Network& net, const Tensor& x, std::span<const RnnWeights>
   }
 }
 
-// The initial state number i of [layers · directions, n, h], or zeros.
+// Initial state i of [layers · directions, n, h], or zeros.
 Tensor initial(const Network& net, const Tensor& states, std::size_t i, std::size_t count, const Shape& shape,
                DType dtype) {
   if (!states.defined()) return full(shape, 0.0, dtype);

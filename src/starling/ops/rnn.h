@@ -7,12 +7,12 @@
 
 namespace starling {
 
-// Recurrent networks. Gates, their order and the two biases are PyTorch's, so that weights can be exchanged:
+// Recurrent networks. Gates, their order and the two biases match PyTorch, so that weights can be exchanged:
 //   lstm  i, f, g, o    c' = f c + i g,  h' = o tanh(c')
 //   gru   r, z, n       n = tanh(x_n + r (W_hn h + b_hn)),  h' = (1 - z) n + z h
 //   rnn                 h' = tanh(x + W_hh h), or relu
 
-// One layer in one direction. Biases may be undefined, both or each.
+// Weights of one layer in one direction. Either bias may be undefined.
 struct RnnWeights {
   Tensor w_ih;  // [gates · hidden, in]
   Tensor w_hh;  // [gates · hidden, hidden]
@@ -25,18 +25,18 @@ struct RnnOptions {
   bool bidirectional = false;  // weights come in pairs, forward then backward; y is [.., 2 · hidden]
   double dropout = 0;          // on the outputs of every layer but the last
   bool relu = false;           // rnn only: relu instead of tanh
-  Tensor lengths = {};         // i64[n] in [0, t]: later steps leave the state alone and their outputs are 0
+  Tensor lengths = {};         // i64[n] in [0, t]: later steps keep the state, and their outputs are 0
   Tensor h0 = {};              // [layers · directions, n, hidden]; undefined: zeros
-  Tensor c0 = {};              // the same, lstm only
+  Tensor c0 = {};              // as h0; lstm only
 };
 
 struct RnnResult {
   Tensor y;  // [t, n, directions · hidden], the last layer's outputs
-  Tensor h;  // [layers · directions, n, hidden], each one's last state
-  Tensor c;  // the same for the cells; undefined but for lstm
+  Tensor h;  // [layers · directions, n, hidden], final states
+  Tensor c;  // final cell states; lstm only
 };
 
-// x is [t, n, in]; one RnnWeights for each layer and direction, in the order of `h`.
+// x is [t, n, in]; one RnnWeights per layer and direction, in the order of `h`.
 RnnResult lstm(const Tensor& x, std::span<const RnnWeights> weights, const RnnOptions& options = {});
 RnnResult gru(const Tensor& x, std::span<const RnnWeights> weights, const RnnOptions& options = {});
 RnnResult rnn(const Tensor& x, std::span<const RnnWeights> weights, const RnnOptions& options = {});

@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// To whole numbers, in the same dtype; integers stay as they are. Not differentiable.
+// Rounding to whole numbers, keeping the dtype; integers are unchanged. Not differentiable.
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
 Tensor round(const Tensor& x);  // halves to even

@@ -66,7 +66,7 @@ ShardRule shard_replicated(const ShardCall& call) {
 
 namespace {
 
-// The dimension of the output along which some input is split, or -1.
+// Dimension of the output along which some input is split, or -1.
 int split_of_output(const ShardCall& call) {
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     if (!call.placed[i].is_split()) continue;
@@ -76,7 +76,7 @@ int split_of_output(const ShardCall& call) {
   return -1;
 }
 
-// How an operand must lie so that the output is split along `dim`: alike, or whole where it is stretched.
+// Layout of an operand for an output split along `dim`: split alike, or replicated if it is broadcast.
 Placement operand_split(const TensorType& in, const TensorType& out, int dim) {
   const int own = dim - (out.shape.rank() - in.shape.rank());
   if (own < 0 || in.shape[own] != out.shape[dim]) return Placement::replicate();
@@ -95,7 +95,7 @@ ShardRule shard_elementwise(const ShardCall& call) {
 }
 
 ShardRule shard_linear_elementwise(const ShardCall& call) {
-  // Terms pass through what is linear: a sum only, and not where every rank would drop its own fraction.
+  // Partial sums pass through linear ops only, and not where every rank would drop its own fraction.
   const bool linear =
       call.placed[0] == Placement::partial() && (call.in[0].dtype == call.out[0].dtype || is_float(call.out[0].dtype));
   if (!linear) return shard_elementwise(call);

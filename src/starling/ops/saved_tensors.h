@@ -9,12 +9,12 @@
 
 namespace starling {
 
-// Saving and restoring as ops, in safetensors files: at once, or as nodes of a graph that run when asked for. A file
-// name may hold "{step}", which a tensor i64[] then fills in: "model-{step}.safetensors".
+// Saving and restoring as ops, in safetensors files: eager, or as graph nodes. A file name may contain "{step}", filled
+// in from a tensor i64[]: "model-{step}.safetensors".
 
 struct SaveAttrs {
   Symbol file{};
-  Symbol names{};  // of the tensors, with commas between them
+  Symbol names{};  // names of the tensors, separated by commas
   static AttrFields fields() { return {field("file", &SaveAttrs::file), field("names", &SaveAttrs::names)}; }
 };
 struct RestoreAttrs {
@@ -28,9 +28,9 @@ struct RestoreAttrs {
   }
 };
 
-// Writes the tensors with a checksum for each; the file appears as a whole and durable, or not at all. The result i64[]
-// is the number of bytes of all tensors. Names must be distinct and hold no comma; the second form takes those of the
-// tensors, which must be variables.
+// Writes the tensors with a checksum for each, atomically and durably. The result i64[] is the number of bytes of all
+// tensors. Names must be distinct and contain no comma; the second form uses the names of the tensors, which must be
+// variables.
 Tensor save(const std::string& file, const std::vector<std::string>& names, std::span<const Tensor> tensors,
             const Tensor& step = {});
 Tensor save(const std::string& file, std::span<const Tensor> variables, const Tensor& step = {});
@@ -38,11 +38,11 @@ inline Tensor save(const std::string& file, std::initializer_list<Tensor> variab
   return save(file, std::span(variables.begin(), variables.size()), step);
 }
 
-// The tensor of that name. Fails naming file, tensor, expected and given where it is missing, of another type or
-// damaged.
+// Reads the tensor of that name. Fails naming file, tensor, expected and given type if it is missing, of another type
+// or damaged.
 Tensor restore(const std::string& file, const std::string& name, const TensorType& type, const Tensor& step = {});
 
-bool is_numbered(Symbol file);  // holds "{step}"
+bool is_numbered(Symbol file);  // true if it contains "{step}"
 std::string numbered(const std::string& file, std::int64_t step);
 std::vector<std::string> split_names(const std::string& names);
 

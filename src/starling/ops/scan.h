@@ -7,7 +7,7 @@ namespace starling {
 
 struct ScanAttrs {
   std::int64_t axis = -1;
-  bool exclusive = false;  // the element itself is left out: the first result is 0, or 1 for products
+  bool exclusive = false;  // excludes the element itself: the first result is 0, or 1 for products
   bool reverse = false;    // from the end
   static AttrFields fields() {
     return {field("axis", &ScanAttrs::axis), field("exclusive", &ScanAttrs::exclusive),
@@ -15,8 +15,8 @@ struct ScanAttrs {
   }
 };
 
-// Running sums and products along an axis; integers and booleans give i64 and wrap. Products divide by nothing, so
-// their gradient is right where factors are zero.
+// Cumulative sums and products along an axis; integers and booleans give i64 and wrap. The gradient of a product does
+// not divide, so it is correct at zero factors.
 Tensor cumsum(const Tensor& x, const ScanAttrs& attrs = {});
 Tensor cumprod(const Tensor& x, const ScanAttrs& attrs = {});
 
@@ -27,7 +27,7 @@ struct RecurrenceAttrs {
     return {field("axis", &RecurrenceAttrs::axis), field("reverse", &RecurrenceAttrs::reverse)};
   }
 };
-// y[t] = a[t] · y[t - 1] + b[t] along an axis, y before the first being 0 (in reverse y[t + 1], from the end).
+// Linear recurrence y[t] = a[t] · y[t - 1] + b[t] along an axis, from 0 (in reverse y[t + 1], from the end).
 Tensor linear_recurrence(const Tensor& a, const Tensor& b, const RecurrenceAttrs& attrs = {});
 
 }  // namespace starling

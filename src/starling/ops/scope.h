@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// Where in the model ops are being applied: modules push their names, tracers copy the path onto nodes, and random ops
-// derive their site from it, so that noise is the same whether code runs at once or compiled.
+// Scope path of the model: modules push their names, tracers copy the path to nodes, and random ops derive their site
+// from it, so that random numbers are the same eager and compiled.
 class NameScope {
  public:
   explicit NameScope(const std::string& name);
@@ -23,13 +23,13 @@ class NameScope {
 
 Symbol current_scope();  // "net/fc1", empty at the top
 
-// A number for the next random call of this scope: a hash of its path and of how many calls came before it since the
-// counts were reset. Optimizers reset them after each step, tracers while they trace.
+// Site of the next random call in this scope: a hash of its path and of the number of calls since the counts were
+// reset. Optimizers reset them after each step, tracers when they trace.
 std::int64_t next_random_site();
 
 class SiteCounts {
  public:
-  SiteCounts();  // counts from zero while it lives
+  SiteCounts();  // counts from zero during its lifetime
   ~SiteCounts();
   SiteCounts(const SiteCounts&) = delete;
   SiteCounts& operator=(const SiteCounts&) = delete;
@@ -39,11 +39,11 @@ class SiteCounts {
   void* before_;
 };
 
-// The scope and the counts at one moment. While a SiteReplay of it lives, they go on from there: code run a second time
-// draws the random numbers of the first.
+// Snapshot of the scope and the counts. During the lifetime of a SiteReplay they continue from there: code run a second
+// time draws the same random numbers.
 class SitePoint {
  public:
-  SitePoint();  // now
+  SitePoint();  // captures the current state
 
  private:
   friend class SiteReplay;

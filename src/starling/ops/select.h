@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// a where the condition holds, else b; all three broadcast.
+// a if the condition holds, else b; all three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 
 struct ClampAttrs {
@@ -15,10 +15,10 @@ struct ClampAttrs {
   double max = std::numeric_limits<double>::infinity();
   static AttrFields fields() { return {field("min", &ClampAttrs::min), field("max", &ClampAttrs::max)}; }
 };
-// The nearest number within [min, max]; NaN stays. Integers take whole bounds only. clamp(x, {.min = 0})
+// x limited to [min, max]; NaN stays. Integers take whole bounds only. clamp(x, {.min = 0})
 Tensor clamp(const Tensor& x, const ClampAttrs& bounds);
 inline Tensor clamp(const Tensor& x, double min, double max) { return clamp(x, ClampAttrs{min, max}); }
-// dy where x lies within the bounds, else 0.
+// dy if x lies within the bounds, else 0.
 Tensor clamp_backward(const Tensor& dy, const Tensor& x, const ClampAttrs& bounds);
 
 // a + weight · (b - a), exact at weights 0 and 1; floats; all three broadcast.

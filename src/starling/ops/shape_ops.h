@@ -23,7 +23,7 @@ struct AxisAttrs {
   static AttrFields fields() { return {field("axis", &AxisAttrs::axis)}; }
 };
 
-// Views where the memory allows it, copies otherwise.
+// Shape ops: views if the strides allow it, copies otherwise.
 Tensor reshape(const Tensor& x, const Shape& shape);  // one size may be -1
 Tensor flatten(const Tensor& x, int from = 1);
 Tensor transpose(const Tensor& x, const Shape& order = {});

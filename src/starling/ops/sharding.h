@@ -11,8 +11,8 @@ namespace starling {
 enum class ReduceOp : std::uint8_t { sum, mean, max, min, product };
 std::string_view name(ReduceOp op);
 
-// Where the pieces of a global value lie along one axis of the mesh: every rank has all of it; each has a slice of one
-// dimension (cut as evenly as can be, in rank order); or each has a term, and the value is their reduction.
+// Layout of a global value along one axis of the mesh: replicated on every rank; split into slices of one dimension (as
+// evenly as possible, in rank order); or partial: each rank has a term, and the value is their reduction.
 struct Placement {
   enum class Kind : std::uint8_t { replicate, split, partial };
   Kind kind = Kind::replicate;
@@ -31,13 +31,13 @@ struct Placement {
 };
 std::string to_string(Placement placement);  // R, S0, P(sum)
 
-using Placements = SmallVector<Placement, 4>;  // one an operand
+using Placements = SmallVector<Placement, 4>;  // one per operand
 
 struct Piece {
   std::int64_t begin = 0;
   std::int64_t size = 0;
 };
-// The slice of a dimension of `size` that falls to `rank` of `world`.
+// Slice of a dimension of `size` that belongs to `rank` of `world`.
 Piece piece_of(std::int64_t size, int rank, int world);
 
 }  // namespace starling

@@ -4,12 +4,12 @@
 
 namespace starling {
 
-// How ranks share out the update of a weight whose gradient is a product of rows that are smaller than it: every rank
-// gathers the factors of all, makes the update of its own rows of the weight, and gets the others' rows from them. The
-// gradient is never stored, and nobody makes another's update again. The pass shared_updates chooses such weights.
+// Sharing the update of a weight between ranks, if its gradient is a product of factors smaller than the weight: every
+// rank gathers all factors, updates its own rows of the weight, and receives the other rows. The gradient is never
+// stored, and no update is computed twice. The pass shared_updates chooses such weights.
 //
-// matmul_sgd_rows(w, v, a, b, lr): rows [begin, begin + n) of w and v make a step with the gradient aᵀ b, of n rows;
-// the others stay as they are.
+// matmul_sgd_rows(w, v, a, b, lr): SGD step of rows [begin, begin + n) of w and v with the gradient aᵀ b, of n rows;
+// other rows are unchanged.
 struct RowsSgdAttrs {
   std::int64_t begin = 0;
   double momentum = 0;
@@ -20,7 +20,7 @@ struct RowsSgdAttrs {
   }
 };
 
-// gather_rows(xs...) {PiecesAttrs}: whole tensors of `rows` rows, of which every rank brings its own piece: afterwards
-// all have all pieces. In place.
+// gather_rows(xs...) {PiecesAttrs}: in-place all_gather of whole tensors of `rows` rows, each rank contributing its
+// piece.
 
 }  // namespace starling

@@ -9,11 +9,11 @@
 
 namespace starling {
 
-// An `end` that takes everything there is in the direction of the step.
+// Value of `end` for "to the end", in the direction of the step.
 inline constexpr std::int64_t kToEnd = std::numeric_limits<std::int64_t>::max();
 
-// Every step-th element from `begin` until before `end`. Negative places count from the end of the axis, a negative
-// step walks backwards; begin at kToEnd starts at the end the step comes from.
+// Every step-th element from `begin` until before `end`. Negative positions count from the end of the axis; a negative
+// step walks backwards; begin = kToEnd starts at the end that the step comes from.
 struct SliceAttrs {
   std::int64_t axis = 0;
   std::int64_t begin = 0;
@@ -25,7 +25,7 @@ struct SliceAttrs {
   }
 };
 struct SliceBackwardAttrs {
-  Shape shape{};  // of the tensor that was sliced
+  Shape shape{};  // shape of the sliced tensor
   std::int64_t axis = 0;
   std::int64_t begin = 0;
   std::int64_t end = kToEnd;
@@ -39,26 +39,26 @@ struct SliceBackwardAttrs {
 struct SplitAttrs {
   std::int64_t axis = 0;
   std::int64_t count = 1;  // equal pieces
-  std::int64_t index = 0;  // the one that is wanted
+  std::int64_t index = 0;  // index of the wanted piece
   static AttrFields fields() {
     return {field("axis", &SplitAttrs::axis), field("count", &SplitAttrs::count), field("index", &SplitAttrs::index)};
   }
 };
 
-// All are views. Places outside the axis are refused, not cut off.
+// Views. Positions outside the axis are refused, not clamped.
 Tensor slice(const Tensor& x, const SliceAttrs& attrs);
 Tensor slice(const Tensor& x, std::span<const SliceAttrs> attrs);  // several axes, one after another
 Tensor narrow(const Tensor& x, std::int64_t axis, std::int64_t begin, std::int64_t size);
-Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);                  // the axis is gone
+Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);                  // drops the axis
 std::vector<Tensor> split(const Tensor& x, std::int64_t count, std::int64_t axis = 0);  // equal pieces
 std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes, std::int64_t axis = 0);
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis = 0);
 
-// What a slice means on an axis of a given size: `count` elements from `begin`.
+// Slice resolved for an axis of a given size: `count` elements from `begin`.
 struct SliceRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
-SliceRange slice_range(const SliceAttrs& attrs, std::int64_t size);  // throws where a place lies outside
+SliceRange slice_range(const SliceAttrs& attrs, std::int64_t size);  // throws if a position is out of range
 
 }  // namespace starling

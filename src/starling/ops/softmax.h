@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// Along the last axis by default.
+// Softmax, along the last axis by default.
 Tensor softmax(const Tensor& x, std::int64_t axis = -1);
 Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
 

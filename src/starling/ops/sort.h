@@ -14,7 +14,7 @@ struct TopkAttrs {
   std::int64_t k = 1;
   std::int64_t axis = -1;
   bool largest = true;
-  bool sorted = true;  // else they stay in the order they have in x
+  bool sorted = true;  // false: in the order of x
   static AttrFields fields() {
     return {field("k", &TopkAttrs::k), field("axis", &TopkAttrs::axis), field("largest", &TopkAttrs::largest),
             field("sorted", &TopkAttrs::sorted)};
@@ -27,17 +27,17 @@ struct Sorted {
 };
 struct Unique {
   Tensor values;   // sorted
-  Tensor inverse;  // i64, of x's shape: which value each element is
-  Tensor counts;   // i64: how often each value occurs
+  Tensor inverse;  // i64, of x's shape: index of each element's value
+  Tensor counts;   // i64: occurrences of each value
 };
 
-// Always stable: equal values keep their order, and of equal candidates for the top k the first are taken. NaN is
-// greater than any number.
+// Stable: equal values keep their order, and topk prefers the first of equal candidates. NaN is greater than any
+// number.
 Sorted sort(const Tensor& x, const SortAttrs& attrs = {});
 Tensor argsort(const Tensor& x, const SortAttrs& attrs = {});
 Sorted topk(const Tensor& x, const TopkAttrs& attrs);
 
-// The different values of a tensor; all NaN count as one. Eager only: how many there are depends on values.
+// Distinct values of a tensor; all NaN count as one. Eager only: the sizes depend on values.
 Unique unique(const Tensor& x, SourceLocation where = SourceLocation::current());
 
 }  // namespace starling

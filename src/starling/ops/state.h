@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// Sources of a graph: the index says which input, variable or constant of the graph it is.
+// Attributes of graph sources: the index of the input, variable or constant.
 struct SourceAttrs {
   std::int64_t index = 0;
   Shape shape{};
@@ -16,14 +16,14 @@ struct SourceAttrs {
   }
 };
 struct AssignAttrs {
-  std::int64_t index = 0;  // which variable
+  std::int64_t index = 0;  // index of the variable
   static AttrFields fields() { return {field("index", &AssignAttrs::index)}; }
 };
 
-// Gives a variable a new value: in place now, or when the compiled program runs.
+// Assigns a variable: in place now, or when the compiled program runs.
 void assign(const Tensor& variable, const Tensor& value);
 
-// Marks a tensor whose value tracing may bake into the graph; other captured tensors are read at every call.
+// Marks a tensor whose value may be baked into a trace; other captured tensors are read at every call.
 Tensor constant(const Tensor& value);
 bool is_constant(const Tensor& value);
 
@@ -37,12 +37,11 @@ struct SgdAttrs {
   }
 };
 
-// g' = g + weight_decay · w; v = momentum · v + g'; w -= lr · (nesterov ? g' + momentum · v : v), written into w and v.
-// lr is a tensor f32[]. A row-sparse g updates the rows it holds only (see row_sparse.h).
+// SGD step, in place in w and v: g' = g + weight_decay · w; v = momentum · v + g'; w -= lr · (nesterov ? g' + momentum
+// · v : v). lr is a tensor f32[]. A row-sparse g updates only its rows (see row_sparse.h).
 void sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& attrs);
 
-// A product whose result is used only as a gradient, and the update with it, without storing the gradient:
-// (w, v, a, b, lr) → (w', v').
+// Product with an SGD update as epilogue, without storing the gradient: (w, v, a, b, lr) → (w', v').
 struct MatmulSgdAttrs {
   bool trans_a = false;
   bool trans_b = false;

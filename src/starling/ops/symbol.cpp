@@ -12,7 +12,7 @@ struct SymbolTable {
 };
 
 const std::string* intern(std::string_view text) {
-  static auto* table = new SymbolTable;  // never destroyed: symbols are valid until the process ends
+  static auto* table = new SymbolTable;  // never destroyed: symbols stay valid until the process ends
   std::scoped_lock lock(table->mutex);
   return &*table->strings.emplace(text).first;
 }

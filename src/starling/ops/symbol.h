@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// A string held once per process, so that attributes stay small, comparable by address and free of allocation.
+// Interned string: attributes stay small, comparable by address and free of allocation.
 class Symbol {
  public:
   Symbol() : Symbol(std::string_view()) {}

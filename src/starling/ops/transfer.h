@@ -5,15 +5,15 @@
 
 namespace starling {
 
-// A graph cut over devices holds one send and one recv for every tensor and device it goes to, paired by their key.
-// send() hands the tensor to the device `to` and goes on; without an operand it says only that it has been reached.
+// Transfers between devices: a graph cut over devices has one send and one recv for every tensor and receiving device,
+// paired by key. send() is asynchronous; without an operand it only signals that it was reached.
 struct SendAttrs {
   Symbol key{};
-  Symbol to{};  // a device: "cpu:1"
+  Symbol to{};  // device: "cpu:1"
   static AttrFields fields() { return {field("key", &SendAttrs::key), field("to", &SendAttrs::to)}; }
 };
 
-// Waits for what the device `from` sends by that key and copies it into memory of its own.
+// Waits for the tensor that device `from` sends under that key and copies it into its own memory.
 struct RecvAttrs {
   Symbol key{};
   Symbol from{};
@@ -24,14 +24,15 @@ struct RecvAttrs {
             field("dtype", &RecvAttrs::dtype)};
   }
 };
-// release(x) stands where every receiver of x has taken its copy: until then x keeps its memory.
+// release(x) marks the place in the schedule by which every receiver of x has taken its copy; until there x keeps its
+// memory.
 
 struct DelayAttrs {
   double milliseconds = 0;  // up to a minute
   static AttrFields fields() { return {field("milliseconds", &DelayAttrs::milliseconds)}; }
 };
 
-// The same tensor, some time later: the thread sleeps. For tests of schedules and of predictions.
+// Identity after a delay: the thread sleeps. For tests of schedules and predictions.
 Tensor delay(const Tensor& x, double milliseconds);
 
 }  // namespace starling

@@ -6,11 +6,11 @@
 namespace starling {
 
 struct TriangularAttrs {
-  std::int64_t diagonal = 0;  // above the main one, below it when negative
+  std::int64_t diagonal = 0;  // diagonals above the main one; negative: below
   static AttrFields fields() { return {field("diagonal", &TriangularAttrs::diagonal)}; }
 };
 
-// Of the last two axes: what lies on and below (tril) or on and above (triu) a diagonal; zeros elsewhere.
+// Lower (tril) or upper (triu) triangle of the last two axes, including the given diagonal; zeros elsewhere.
 Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 

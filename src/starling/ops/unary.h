@@ -6,10 +6,10 @@
 
 namespace starling {
 
-// One number in, one number out, element by element. Floats, and integers where it says so (they wrap around).
+// Elementwise unary ops. Floats, and integers where noted (they wrap around).
 Tensor neg(const Tensor& x);     // also integers
 Tensor abs(const Tensor& x);     // also integers
-Tensor sign(const Tensor& x);    // -1, 0 or 1; zeros and NaN stay as they are; also integers; not differentiable
+Tensor sign(const Tensor& x);    // -1, 0 or 1; zeros and NaN are kept; also integers; not differentiable
 Tensor square(const Tensor& x);  // also integers
 Tensor reciprocal(const Tensor& x);
 Tensor sqrt(const Tensor& x);
@@ -32,7 +32,7 @@ Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 
-// dy · (1 - y²), y being tanh's output.
+// dy · (1 - y²), with y the output of tanh.
 Tensor tanh_backward(const Tensor& dy, const Tensor& y);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }

@@ -30,7 +30,7 @@ struct FoldAttrs {
 // Every window of x [n, c, h, w] as a column: [n, c · kh · kw, windows], windows row by row; zero in the padding.
 Tensor unfold(const Tensor& x, const UnfoldAttrs& attrs);
 
-// The adjoint: columns [n, c · kh · kw, windows] added up where their windows lie in [n, c, size].
+// Adjoint of unfold: columns [n, c · kh · kw, windows] added into their windows of [n, c, size].
 Tensor fold(const Tensor& columns, const FoldAttrs& attrs);
 
 }  // namespace starling

@@ -10,17 +10,17 @@
 
 namespace starling {
 
-// Updates of parameters: one op a rule, each of any number n of tensors in one pass over memory. Operands are
+// Optimizer updates: one op per rule, each for any number n of tensors in one pass over memory. Operands are
 //   all n weights, all n of the first state, …, all n gradients, then scalars: lr f32[], t i64[] (steps, this one
-//   included), mu f64[] or f32[] as far as the rule has them, factor f32[] where `scaled`, skip bool[] where `guarded`;
+//   included), mu f64[] or f32[] if the rule has them, factor f32[] if `scaled`, skip bool[] if `guarded`;
 // results are the weights and states, and may overwrite them. `scaled` multiplies the gradients by the factor first;
-// `guarded` leaves everything as it is when skip holds. Arithmetic is in the weights' dtype; what is made of scalars
-// alone, such as corrections of bias, is in double.
+// `guarded` leaves everything unchanged if skip is true. Arithmetic is in the weights' dtype; computations on scalars
+// alone, such as bias corrections, are in double.
 //
-// In all of them g stands for factor · gradient. weight_decay adds weight_decay · w to g, or where the rule is
-// `decoupled`, takes lr · weight_decay · w from the weight beside the step.
+// In all rules g is factor · gradient. weight_decay adds weight_decay · w to g or, if the rule is `decoupled`,
+// subtracts lr · weight_decay · w from the weight beside the step.
 
-// As sgd_update (state.h), with factor and skip: v = momentum · v + g; w -= lr · (nesterov ? g + momentum · v : v).
+// SGD as sgd_update (state.h), with factor and skip: v = momentum · v + g; w -= lr · (nesterov ? g + momentum · v : v).
 // Without momentum there is no state v.
 struct MomentumUpdateAttrs {
   double momentum = 0;
@@ -61,8 +61,8 @@ struct AdadeltaUpdateAttrs {
 };
 
 // s = alpha · s + (1 - alpha) · g²; centered: a = alpha · a + (1 - alpha) · g, else a = 0; u = g / (√(s - a²) + eps),
-// where rounding that makes s - a² less than 0 makes it 0; momentum: b = momentum · b + u, w -= lr · b, else w -= lr ·
-// u. States: s, then a, then b, as far as there are any.
+// with s - a² clamped at 0 against rounding; momentum: b = momentum · b + u, w -= lr · b, else w -= lr · u. States: s,
+// then a and b if used.
 struct RmspropUpdateAttrs {
   double alpha = 0.99;
   double eps = 1e-8;
@@ -94,7 +94,7 @@ struct AdamUpdateAttrs {
   static AttrFields fields();
 };
 
-// m as Adam's; u = max(beta2 · u, |g| + eps); w -= lr / (1 - beta1ᵗ) · m / u.
+// m as in Adam; u = max(beta2 · u, |g| + eps); w -= lr / (1 - beta1ᵗ) · m / u.
 struct AdamaxUpdateAttrs {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -108,7 +108,7 @@ struct AdamaxUpdateAttrs {
   static AttrFields fields();
 };
 
-// m, v as Adam's; μₜ = beta1 · (1 - 0.96^(t · momentum_decay) / 2); mu is the product of all μ up to this step's;
+// m, v as in Adam; μₜ = beta1 · (1 - 0.96^(t · momentum_decay) / 2); mu is the product of all μ up to this step;
 // w -= lr · ((1 - μₜ) / (1 - mu) · g + μₜ₊₁ / (1 - mu · μₜ₊₁) · m) / (√(v / (1 - beta2ᵗ)) + eps).
 struct NadamUpdateAttrs {
   double beta1 = 0.9;
@@ -138,8 +138,8 @@ struct LionUpdateAttrs {
   static AttrFields fields();
 };
 
-// m, v as Adam's without weight decay; u = (m / (1 - beta1ᵗ)) / (√(v / (1 - beta2ᵗ)) + eps) + weight_decay · w;
-// w -= lr · |w| / |u| · u with the norms of each whole tensor; a norm of 0 makes the ratio 1.
+// m, v as in Adam without weight decay; u = (m / (1 - beta1ᵗ)) / (√(v / (1 - beta2ᵗ)) + eps) + weight_decay · w;
+// w -= lr · |w| / |u| · u with the norms of each whole tensor; the ratio is 1 if a norm is 0.
 struct LambUpdateAttrs {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -153,7 +153,7 @@ struct LambUpdateAttrs {
   static AttrFields fields();
 };
 
-// r = trust · |w| / (|g| + weight_decay · |w| + eps) with the norms of each whole tensor, 1 where |w| or |g| is 0;
+// r = trust · |w| / (|g| + weight_decay · |w| + eps) with the norms of each whole tensor, 1 if |w| or |g| is 0;
 // v = momentum · v + lr · r · (g + weight_decay · w); w -= v.
 struct LarsUpdateAttrs {
   double momentum = 0.9;
@@ -168,7 +168,7 @@ struct LarsUpdateAttrs {
   static AttrFields fields();
 };
 
-// Averages of weights: w = (1 - lr) · w + lr · g, where g is the tensor that is averaged.
+// Running averages of weights: w = (1 - lr) · w + lr · g, where g is the averaged tensor.
 struct AverageUpdateAttrs {
   bool scaled = false;
   bool guarded = false;
@@ -186,7 +186,7 @@ void for_update_rules(F&& f) {
                           AdamUpdateAttrs, AdamaxUpdateAttrs, NadamUpdateAttrs, LionUpdateAttrs, LambUpdateAttrs,
                           LarsUpdateAttrs, AverageUpdateAttrs>();
 }
-// And of the rules that have an op <name>_rows, which takes (rows i64[n], values) in the place of the gradient of one
+// As above for the rules with an op <name>_rows, which takes (rows i64[n], values) in place of the gradient of one
 // tensor and changes those rows only: see row_sparse.h.
 template <class F>
 void for_row_update_rules(F&& f) {
@@ -195,9 +195,9 @@ void for_row_update_rules(F&& f) {
   f.template operator()<AdamUpdateAttrs>();
 }
 
-// How the operands of an update lie: n tensors have n · (targets + 1) operands, then the scalars.
+// Operand counts of an update: n tensors have n · (targets + 1) operands, then the scalars.
 struct UpdateLayout {
-  std::size_t targets = 0;  // the weight and its states
+  std::size_t targets = 0;  // weight and states
   std::size_t scalars = 0;
   std::size_t tensors(std::size_t operands) const { return (operands - scalars) / (targets + 1); }
 };
@@ -205,20 +205,20 @@ template <class A>
 UpdateLayout update_layout(const A& attrs) {
   return {1 + attrs.states(), A::kScalars + std::size_t{attrs.scaled} + std::size_t{attrs.guarded}};
 }
-// Of any of these ops and of sgd_update; nothing for other ops.
+// Operand counts of any of these ops and of sgd_update; nothing for other ops.
 std::optional<UpdateLayout> update_layout(const OpDef& op, const Attrs& attrs);
 
 struct UpdateScalars {
   Tensor lr;
-  Tensor t{};       // undefined: the rule counts no steps
-  Tensor mu{};      // undefined but for nadam_update
+  Tensor t{};       // undefined: the rule has no step count
+  Tensor mu{};      // nadam_update only
   Tensor factor{};  // undefined: 1
   Tensor skip{};    // undefined: never
 };
 
 // Updates `targets` (the weight, then its states) in place, or when the compiled program runs. A row-sparse gradient
-// changes the rows it holds where the rule has such an op and is made dense elsewhere. `attrs` are those of the rule;
-// whether it is scaled and guarded follows from the scalars.
+// changes only its rows if the rule has a row op, and is made dense otherwise. `attrs` are those of the rule; `scaled`
+// and `guarded` are set from the scalars.
 void update(const OpDef& op, Attrs attrs, std::span<const Tensor> targets, const Tensor& gradient,
             const UpdateScalars& scalars);
 

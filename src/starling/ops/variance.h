@@ -15,10 +15,10 @@ struct VarAttrs {
   }
 };
 
-// Σ (x - mean)² / (n - correction) of floats, from centred values: right also where the mean is large. NaN or infinite
-// where n ≤ correction.
+// Σ (x - mean)² / (n - correction) of floats, from centred values: accurate for large means. NaN or infinite if n ≤
+// correction.
 Tensor var(const Tensor& x, const VarAttrs& attrs = {});
-// Its square root (the op "std"); the gradient is 0 where it is 0.
+// Square root of var (the op "std"); the gradient is 0 where it is 0.
 Tensor stddev(const Tensor& x, const VarAttrs& attrs = {});
 
 }  // namespace starling

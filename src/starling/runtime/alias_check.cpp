@@ -17,7 +17,7 @@ std::int64_t bytes_of(const ArgDesc& desc) {
 }
 std::int64_t bytes_of(const TensorType& type) { return bytes_of(dense(type)); }
 
-// A value as its readers find it: bytes of a token, through a layout.
+// A value as its readers see it: bytes of a token, with shape and strides.
 struct Seen {
   Content content;
   ArgDesc desc;
@@ -33,7 +33,7 @@ struct Range {
   }
 };
 
-// First and last byte that a layout touches, from its place.
+// Range of bytes that a strided operand touches.
 Range range_of(const Place& place, const ArgDesc& desc) {
   if (desc.shape.numel() == 0) return {&place, place.offset, place.offset};
   std::int64_t low = 0, high = 0;
@@ -109,7 +109,7 @@ class AliasCheck {
     return fmt::format("byte {} of state or copy {}", content.at, content.token);
   }
 
-  // What the graph says a node's results are: views and reads are bytes of other values, the rest is new.
+  // Names the results of a node by the graph's semantics: views and reads are bytes of other values, the rest is new.
   void name_results(NodeId id) {
     const Node& node = graph_.node(id);
     if (is_op(node, "assign")) {
@@ -135,7 +135,7 @@ class AliasCheck {
 
   Seen& seen(ValueId id) { return seen_[static_cast<std::size_t>(id)]; }
 
-  // The same elements in dense memory: the same bytes if they lay densely, a token of their own if not.
+  // The same elements packed densely: the same bytes if they were dense, a token of their own if not.
   Seen packed(const Seen& from) {
     const ArgDesc desc = dense({from.desc.dtype, from.desc.shape});
     if (from.desc.contiguous()) return {from.content, desc};
@@ -174,7 +174,7 @@ class AliasCheck {
     ended_[static_cast<std::size_t>(i.lane)].push_back(std::move(start));
   }
 
-  // What has ended when the instruction starts, from its waits alone.
+  // Instructions that have surely ended when this one starts, from its waits alone.
   LaneClock start_clock() const {
     const Instruction& i = now();
     const auto& own = ended_[static_cast<std::size_t>(i.lane)];
@@ -188,7 +188,7 @@ class AliasCheck {
     return clock;
   }
 
-  // Results apart from operands, unless the op may overwrite them in place; scratch apart from all.
+  // Results must not overlap operands, unless the op may overwrite them in place; scratch overlaps nothing.
   void check_overlaps(const OpDef& op) const {
     const Instruction& i = now();
     std::vector<Range> in, out;
@@ -215,12 +215,12 @@ class AliasCheck {
     }
   }
 
-  // Whether this operand is that value, as it lies or packed densely; what is there instead if not.
+  // Nothing if this operand holds that value, as it lies or packed densely; otherwise what it holds instead.
   std::optional<std::string> mismatch(std::size_t k, const Seen& wanted) {
     const Place& place = now().in[k];
     const ArgDesc& desc = now().in_desc[k];
     const Range range = range_of(place, desc);
-    if (range.begin == range.end) return std::nullopt;  // a tensor without elements lies anywhere
+    if (range.begin == range.end) return std::nullopt;  // an empty tensor may lie anywhere
     if (range.begin < 0 || range.end > memory(place).bytes()) return "reads beyond the memory it names";
     const auto holds = [&](const Content& content) {
       return memory(place).differs(range.begin, range.end, {content.token, content.at + range.begin - place.offset});
@@ -245,7 +245,7 @@ class AliasCheck {
     }
   }
 
-  // A copy moves one of its node's operands or results.
+  // Value moved by a copy: one of its node's operands or results.
   Seen copied_value(const Node& node) {
     std::string problem = "there is none";
     for (const auto& values : {std::span<const ValueId>(node.in.data(), node.in.size()),
@@ -293,7 +293,7 @@ class AliasCheck {
   std::vector<std::vector<LaneClock>> ended_;  // by lane
   SymbolicMemory arena_;
   std::vector<SymbolicMemory> inputs_, variables_, constants_, outputs_;
-  std::vector<Seen> holds_;  // what each variable should hold by now
+  std::vector<Seen> holds_;  // expected value of each variable
   std::vector<int> constant_tokens_;
   NodeId next_node_ = 0;
   int at_ = 0;

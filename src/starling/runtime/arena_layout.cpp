@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// When each piece of the arena is in use, scratch not counted.
+// Lifetimes of the arena's buffers, scratch not counted.
 std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
   std::vector<BufferUse> uses;
   const int last = static_cast<int>(exe_->instructions_.size());
@@ -21,7 +21,7 @@ std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
   return uses;
 }
 
-// Scratch of every instruction, or one piece for all instructions of a lane.
+// Lifetimes of scratch: one per instruction, or one per lane when shared.
 std::vector<BufferUse> Lowering::scratch_uses(bool shared) const {
   const auto& instructions = exe_->instructions_;
   const BufferUse always{0, 0, static_cast<int>(instructions.size()), LaneClock(times_.lanes(), 0), exe_->lane_size_};
@@ -37,8 +37,8 @@ std::vector<BufferUse> Lowering::scratch_uses(bool shared) const {
   return uses;
 }
 
-// Scratch at one address stays in the cache from kernel to kernel. It is spread over the arena, each piece living as
-// long as its instruction, where that saves memory worth the name.
+// Shared scratch at one address stays in the cache from kernel to kernel. Scratch per instruction is used only where it
+// saves a significant amount of memory.
 void Lowering::place_buffers() {
   constexpr std::size_t kWorth = 32;
   std::vector<int> index_of;

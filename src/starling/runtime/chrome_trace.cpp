@@ -8,7 +8,7 @@ namespace {
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-// Names for the numbers of processes (ranks) and threads (lanes), as the format wants them.
+// Metadata events that name processes (ranks) and threads (lanes).
 void name_lanes(nlohmann::json& events, const std::vector<Profiler::Event>& all) {
   std::set<std::pair<int, int>> lanes;
   std::set<int> ranks;

@@ -18,9 +18,9 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-constexpr std::int64_t kOwnRows = -1;  // the arguments are whole
+constexpr std::int64_t kOwnRows = -1;  // arguments hold the whole batch
 
-// A type and a device without memory, to trace with: the argument as it would be with all rows.
+// Argument with the rows of the global batch, without memory: type and device for tracing.
 Tensor with_rows(const Tensor& argument, std::int64_t rows) {
   Ref<TensorImpl> impl = new TensorImpl;
   impl->dtype = argument.dtype();
@@ -36,20 +36,20 @@ Tensor with_rows(const Tensor& argument, std::int64_t rows) {
 struct CompiledFunction::Entry {
   std::vector<TensorType> types;
   std::vector<Device> devices;
-  std::int64_t rows = kOwnRows;  // of the whole batch, where the arguments hold one rank's
+  std::int64_t rows = kOwnRows;  // rows of the global batch, if the arguments hold one rank's
   int threads = 0;
   Trace traced;
   std::unique_ptr<Program> program;
   CompileTimes times;
-  std::vector<Tensor> slots;    // gradient slots the program adds to, beside traced.accumulating
-  std::vector<Tensor> used;     // and those it uses up, beside traced.consuming
-  std::vector<Tensor> inputs;   // of the call being made
-  std::vector<Tensor> outputs;  // handed out; reused once the caller has let go
+  std::vector<Tensor> slots;    // gradient slots that the program adds to, parallel to traced.accumulating
+  std::vector<Tensor> used;     // gradient slots that it consumes, parallel to traced.consuming
+  std::vector<Tensor> inputs;   // inputs of the current call
+  std::vector<Tensor> outputs;  // handed out; reused once the caller has released them
   std::vector<TensorType> output_types;
   std::vector<std::pair<Tensor, bool>>
-      filled;  // variables, and whether their slots held gradients when this was traced
+      filled;  // variables, and whether their slots held gradients at the time of tracing
 
-  // Whether what the trace took for granted is still so.
+  // True while the guards of the trace still hold.
   bool holds() const {
     if (traced.grad_enabled != grad_enabled()) return false;
     for (const auto& [flag, value] : traced.guards) {
@@ -67,7 +67,7 @@ struct CompiledFunction::Entry {
     return true;
   }
   Device device;
-  std::vector<Device> variable_devices;  // where the variables lay when this was traced
+  std::vector<Device> variable_devices;  // devices of the variables at the time of tracing
 };
 
 struct CompiledFunction::State {
@@ -169,7 +169,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
 
 namespace {
 
-// A slot that eager code has cleared since starts from zero again.
+// A gradient slot that eager code has cleared restarts from zero.
 void reattach(const Tensor& variable, const Tensor& slot) {
   const Tensor now = variable.grad();
   if (now.defined() && same(now, slot)) return;
@@ -202,7 +202,7 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
     check(a.defined() && !a.traced(), "[compile] expected tensors with data as arguments, got {}",
           a.defined() ? "a traced value (compiled functions do not nest)" : "an empty handle");
     if (a.impl()->row_sparse) [[unlikely]]
-      a.raw();  // programs read memory
+      a.raw();  // throws on traced tensors: programs read memory
   }
   Entry& entry = entry_for(arguments, rows);
   entry.inputs.clear();
@@ -226,7 +226,7 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
   try {
     entry.program->run(entry.inputs, entry.outputs);
   } catch (...) {
-    // What failed half-way is built anew: a broken group of ranks stays broken.
+    // A program that failed is dropped and rebuilt at the next call: a broken group of ranks stays broken.
     state_->entries.erase(state_->entries.begin());
     throw;
   }

@@ -11,19 +11,19 @@
 namespace starling {
 
 struct CompileOptions {
-  std::set<std::string> disable = {};  // passes to leave out, or "all"
-  int threads = 0;                     // 0: as many as parallel_for may use
+  std::set<std::string> disable = {};  // passes to disable, or "all"
+  int threads = 0;                     // 0: num_threads()
   bool reuse_memory = true;
   bool reference_only = false;
-  bool check_aliases = checks_by_default();  // prove the memory of the program when it is built
-  // Bytes for values and scratch; what does not fit is computed again. 0: no bound, but programs of half a gigabyte and
-  // more compute again what costs them next to nothing.
+  bool check_aliases = checks_by_default();  // prove memory use when the program is built (alias_check.h)
+  // Limit in bytes for values and scratch, met by recomputing values. 0: no limit, but programs of half a gigabyte and
+  // more recompute values where that is nearly free.
   std::size_t memory_budget = 0;
-  int branches = 1;  // lanes that independent branches may run on side by side, sharing the threads
-  std::shared_ptr<Strategy> strategy = nullptr;  // none: one rank
-  std::size_t cache = 16;                        // programs kept, by signature of the arguments
-  bool overlap = true;                           // off: collectives are not hidden behind compute
-  // Of small gradients that ranks reduce by one exchange; the first is smaller, so that it leaves early.
+  int branches = 1;  // lanes on which independent branches may run in parallel, sharing the threads
+  std::shared_ptr<Strategy> strategy = nullptr;  // null: one rank
+  std::size_t cache = 16;                        // programs kept, keyed by the types of the arguments
+  bool overlap = true;                           // off: collectives are not overlapped with compute
+  // Bytes of small gradients that ranks reduce in one exchange; the first bucket is smaller, so that it starts early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };
@@ -31,18 +31,18 @@ struct CompileOptions {
 struct CompileTimes {
   double trace_ms = 0;
   double build_ms = 0;                  // passes, lowering, planning, memory
-  std::vector<PassReport> passes = {};  // and lowering, as far as the strategy tells
+  std::vector<PassReport> passes = {};  // with a row for lowering, if the strategy reports it
   std::string print() const;
 };
 
-// Rows of the whole batch, of which a call is given one rank's.
+// Number of rows of the global batch, of which each rank passes its own part.
 struct GlobalRows {
   std::int64_t rows = 0;
 };
 
-// A function that is traced, differentiated, rewritten and planned at its first call with arguments of given types, and
-// run as one program from then on. Tensors it captures are read at every call, variables are updated, results are fresh
-// tensors unless the caller has let go of the last ones.
+// Function traced, differentiated, optimised and planned at its first call with arguments of given types, and run as
+// one program from then on. Tensors it captures are read at every call, variables are updated, and results are fresh
+// tensors unless the caller has released the previous ones.
 class CompiledFunction {
  public:
   CompiledFunction(TraceFn f, CompileOptions options);
@@ -51,18 +51,18 @@ class CompiledFunction {
   CompiledFunction& operator=(CompiledFunction&&) noexcept;
 
   TensorList call(std::span<const Tensor> arguments);
-  void prepare(std::span<const Tensor> arguments);  // compiles as a call would, and runs nothing
+  void prepare(std::span<const Tensor> arguments);  // compiles as a call would, without running
 
-  // The call of one rank of several, all of which make it, with a strategy of one rank over a global program: arguments
-  // of rank > 0 hold this rank's rows (also none) of `all.rows` rows, the function is traced as if it had all of them,
-  // and results that are split by rows are this rank's.
+  // Call of one rank of several, made by all of them, under a strategy of one rank over a global program: arguments
+  // with at least one dimension hold this rank's rows (possibly none) of `all.rows` rows, the function is traced as if
+  // it had all of them, and results split by rows hold this rank's rows.
   TensorList call(std::span<const Tensor> arguments, GlobalRows all);
   void prepare(std::span<const Tensor> arguments, GlobalRows all);
 
-  // Of the program used last; throw before the first call.
+  // Properties of the program used last; these throw before the first call.
   const Graph& traced_graph() const;  // as traced, before any pass
   const Graph& graph() const;         // as it runs
-  std::string explain() const;        // how long compiling took, stage by stage; the instructions; memory
+  std::string explain() const;        // compile times by stage, instructions, memory
   CompileTimes compile_times() const;
   std::size_t memory_bytes() const;
   std::size_t programs() const;  // in the cache
@@ -110,7 +110,7 @@ constexpr std::size_t arity() {
 
 }  // namespace detail
 
-// What compile() returns: callable like the function it was given.
+// Result of compile(): callable like the function it was given.
 template <class F>
 class Compiled : public CompiledFunction {
  public:

@@ -12,26 +12,25 @@ namespace starling {
 // may share one container.
 class Container {
  public:
-  // The tensors that the graph was traced from.
+  // The tensors that the graph's variables were traced from.
   static Container of(const Graph& graph);
 
   void set(const std::string& name, Tensor tensor);
-  const Tensor& get(const std::string& name) const;  // throws naming the closest known
+  const Tensor& get(const std::string& name) const;  // throws, naming the nearest known name
   bool contains(const std::string& name) const { return entries_.contains(name); }
   const std::map<std::string, Tensor>& entries() const { return entries_; }
 
-  // Tensors of its own with the same values.
+  // Deep copy.
   Container clone() const;
 
-  // The tensors of a graph's variables, in order; throws where a name is missing or of another type.
+  // Tensors of a graph's variables, in order; throws if a name is missing or has another type.
   std::vector<Tensor> bind(const Graph& graph) const;
 
  private:
   std::map<std::string, Tensor> entries_;
 };
 
-// The input, or a copy of it where it lies in the memory of a variable: a run may overwrite that before it has read the
-// input.
+// The input, or a copy if it shares memory with the variable, which a run may overwrite before it has read the input.
 Tensor apart_from(const Tensor& variable, const Tensor& input);
 
 }  // namespace starling

@@ -111,7 +111,7 @@ std::vector<std::string> Containers::names() const {
 }
 
 void Containers::remove(const std::string& name) {
-  at(name);  // throws where there is none
+  at(name);  // throws if there is none
   const std::scoped_lock held(mutex_);
   all_.erase(name);
 }

@@ -11,9 +11,9 @@
 
 namespace starling {
 
-// A container that several sessions share, with what its variables begin with. Sessions hold its lock while they run,
-// for themselves where they assign and together where they only read; the functions here do too, so they may be called
-// from any thread at any time: nobody sees half of a run or of a reset.
+// Container shared by several sessions, with the initial values of its variables. Sessions hold its lock while they
+// run: exclusive if they assign, shared if they only read. The functions here lock too, so they may be called from any
+// thread at any time: no one sees part of a run or of a reset.
 class SharedContainer {
  public:
   explicit SharedContainer(std::string name = "main") : name_(std::move(name)) {}
@@ -21,19 +21,19 @@ class SharedContainer {
   SharedContainer& operator=(const SharedContainer&) = delete;
   const std::string& name() const { return name_; }
 
-  // Makes the graph's variables that are not there yet: from their first values, or as the very tensors that the graph
-  // was built from, whose present values they go back to. Who comes first decides; a variable of another type is
+  // Creates the graph's variables that are missing: from their initial values, or as the tensors that the graph was
+  // built from, whose present values become the initial ones. The first caller decides; a variable of another type is
   // refused.
   void adopt(const Graph& graph);
 
-  Tensor value(const std::string& name) const;             // a copy; throws naming the nearest
-  void set(const std::string& name, const Tensor& value);  // overwrites, or adds a variable that begins with it
+  Tensor value(const std::string& name) const;             // copy; an unknown name throws, naming the nearest
+  void set(const std::string& name, const Tensor& value);  // overwrites, or adds a variable with this initial value
   std::vector<std::string> names() const;
 
-  // Every variable gets its first value again, in place: programs over them see it from their next run on.
+  // Restores every variable to its initial value in place: programs see it from their next run on.
   void reset();
 
-  // For sessions: the tensors of a graph's variables, and the lock.
+  // For sessions: the tensors of all variables, and the lock.
   Container bindings() const;
   std::shared_mutex& lock() const { return lock_; }
 
@@ -43,18 +43,18 @@ class SharedContainer {
   std::string name_;
   mutable std::shared_mutex lock_;
   Container tensors_;
-  std::map<std::string, Graph> initial_;  // without inputs, one output
+  std::map<std::string, Graph> initial_;  // no inputs, one output
 };
 
-// Containers by name, owned by whoever makes this. All functions may be called from several threads.
+// Containers by name. Thread-safe.
 class Containers {
  public:
-  std::shared_ptr<SharedContainer> open(const std::string& name);      // made if there is none
-  std::shared_ptr<SharedContainer> at(const std::string& name) const;  // throws naming the nearest
+  std::shared_ptr<SharedContainer> open(const std::string& name);      // created if missing
+  std::shared_ptr<SharedContainer> at(const std::string& name) const;  // throws, naming the nearest
   std::vector<std::string> names() const;
 
-  void reset(const std::string& name) { at(name)->reset(); }  // this one alone
-  void remove(const std::string& name);  // sessions over it keep it; the next open() makes a new one
+  void reset(const std::string& name) { at(name)->reset(); }
+  void remove(const std::string& name);  // sessions keep using the removed one; the next open() creates a new one
 
  private:
   mutable std::mutex mutex_;

@@ -31,7 +31,7 @@ bool holds(const Graph& condition, std::int64_t trip, const TensorList& states, 
   return call(condition, trip, {states, captures})[0].item() != 0;
 }
 
-// Stacked results, with zeros where a trip was not made.
+// Stacked results, zero for trips that were not made.
 class Stacks {
  public:
   Stacks(const Graph& body, std::size_t from, std::int64_t length) : from_(from) {

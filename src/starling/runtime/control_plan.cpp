@@ -62,7 +62,7 @@ class ScanPlan final : public Plan {
   std::size_t memory_at_ = 0;
 };
 
-// A condition, asked with the arguments of the body.
+// Loop condition, evaluated with the arguments of the body.
 class Condition {
  public:
   Condition(const Graph& body, const ExecutableOptions& options) : program_(body, options) {}
@@ -146,7 +146,7 @@ class WhileGradPlan final : public Plan {
   }
 
  private:
-  // Runs the loop again, keeping the states that each trip begins with.
+  // Reruns the loop, keeping the state at the start of each trip.
   void collect(const Launch& launch, std::byte* scratch, void* const* captures, StateStack& states) const {
     LoopTrips::Call call(forward_, scratch, launch.in + backward_.parts().first_slice(), captures);
     for (std::int64_t trip = 0;; ++trip) {

@@ -4,9 +4,9 @@
 
 namespace starling {
 
-// The plan of a node of control flow: its bodies as programs, with all the memory of their runs in the plan's scratch.
-// Only the gradient of a while without a bound takes memory as it runs, for the states of trips whose number nobody
-// knows before. All operands must be dense. On the CPU only; other devices are refused by name.
+// Plan of a control-flow node: its bodies as programs, with all memory of their runs in the plan's scratch. Only the
+// gradient of an unbounded while allocates as it runs, for the states of an unknown number of trips. All operands must
+// be dense. CPU only; other devices are refused by name.
 Planned plan_control(const Graph& graph, const Node& node, Device device, const ExecutableOptions& options);
 
 }  // namespace starling

@@ -10,25 +10,26 @@
 
 namespace starling {
 
-// Where a graph runs: on the one device that its values name; those made from nothing follow.
+// Device of a graph: the only one that its values name; nodes without operands follow.
 Device program_device(const Graph& graph);
 
-// Where an operand of an instruction is found when the program runs.
+// Location of an instruction's operand at run time.
 struct Place {
   enum class Kind : std::uint8_t { arena, input, variable, constant, output };
   Kind kind = Kind::arena;
-  int index = 0;  // which input, variable, …; for the arena: which buffer (resolved into `offset` once planned)
-  std::int64_t offset = 0;  // in bytes
-  std::int64_t bytes = 0;   // that the operand spans from there
+  int index = 0;  // index of the input, variable, …; for the arena: of the buffer, until resolved into `offset`
+  std::int64_t offset = 0;  // bytes
+  std::int64_t bytes = 0;   // bytes that the operand spans
 };
 
-// So many instructions of another lane must have ended.
+// Wait until `count` instructions of another lane have ended.
 struct Wait {
   Lane lane = Lane::compute;
   int count = 0;
 };
 
-// A kernel call: all decided. It starts when the instruction before it on its lane has ended and its waits are over.
+// Kernel call with everything decided. Starts when the instruction before it on its lane has ended and its waits are
+// over.
 struct Instruction {
   std::string op;
   std::string kernel;
@@ -37,26 +38,26 @@ struct Instruction {
   std::shared_ptr<const Plan> plan;
   std::vector<Place> in;
   std::vector<Place> out;
-  std::vector<ArgDesc> in_desc;  // how the kernel sees the memory at those places
+  std::vector<ArgDesc> in_desc;  // shape and strides at those places
   std::vector<ArgDesc> out_desc;
-  Place scratch;  // in the arena, plan->scratch_bytes long
+  Place scratch;  // in the arena; plan->scratch_bytes long
   std::vector<Wait> waits;
 };
 
-// Whether this build proves the memory of every program it makes (runtime/alias_check.h): all that have tests or
-// assertions do.
+// True if this build proves the memory use of every program (runtime/alias_check.h): builds with tests or assertions
+// do.
 bool checks_by_default();
 
 struct ExecutableOptions {
-  int threads = 1;           // of every compute lane
-  bool reuse_memory = true;  // off: every value has memory of its own, which tests and debuggers like
+  int threads = 1;           // per compute lane
+  bool reuse_memory = true;  // off: every value has its own memory, for tests and debugging
   bool reference_only = false;
   bool check_aliases = checks_by_default();
-  // Kernels of this program alone, asked before the table's; no plan: those of the table.
+  // Kernels of this program alone, tried before the kernel table; a result without plan falls back to the table.
   std::function<Planned(const PlanRequest&)> own_kernels = nullptr;
 };
 
-// A compiled graph: immutable, shared by the instances that run it. Static shapes, one device.
+// Compiled graph: immutable, shared by the instances that run it. Static shapes, one device.
 class Executable {
  public:
   static std::shared_ptr<const Executable> build(Graph graph, const ExecutableOptions& options);
@@ -66,9 +67,9 @@ class Executable {
   Device device() const { return device_; }
   int threads() const { return threads_; }
   std::size_t arena_bytes() const { return arena_bytes_; }
-  std::size_t unshared_bytes() const { return unshared_bytes_; }  // what the values would take without reuse
-  std::size_t demand_bytes() const { return demand_bytes_; }      // the most in use at one instruction: a lower bound
-  std::size_t scratch_bytes() const { return scratch_bytes_; }    // the most that one kernel wants, part of the arena
+  std::size_t unshared_bytes() const { return unshared_bytes_; }  // bytes of all values without reuse
+  std::size_t demand_bytes() const { return demand_bytes_; }      // maximum in use at one instruction: a lower bound
+  std::size_t scratch_bytes() const { return scratch_bytes_; }    // maximum of one kernel, part of the arena
   int lanes() const { return static_cast<int>(lane_size_.size()); }
   int lane_size(Lane lane) const {
     return static_cast<int>(lane) < lanes() ? lane_size_[static_cast<std::size_t>(lane)] : 0;
@@ -79,7 +80,7 @@ class Executable {
 
  private:
   friend class Lowering;
-  friend class ExecutableEditor;  // tests break programs with it
+  friend class ExecutableEditor;  // tests corrupt programs with it
   Graph graph_;
   std::vector<Instruction> instructions_;
   Device device_;

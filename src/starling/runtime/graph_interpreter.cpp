@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// A read yields the value at that moment: later assigns must not show through it.
+// Value of a variable at the time of reading: later assigns must not show through.
 Tensor snapshot(const Tensor& tensor) {
   Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
   copy_into(copy, tensor);

@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// Runs any graph op by op through the eager interpreter, with shapes as they come: the reference that every pass and
-// every executable is compared with. Collectives see a world of one.
+// Runs any graph op by op through the eager interpreter, with dynamic shapes: the reference that every pass and
+// executable is compared with. Collectives see a world of one rank.
 TensorList interpret(const Graph& graph, const Container& container, std::span<const Tensor> inputs);
 
 }  // namespace starling

@@ -18,8 +18,8 @@ struct Instance::Step {
   void** out;
   void* scratch;
   const Instruction* instruction;
-  bool awaited = false;  // an instruction of another lane waits for its end
-  bool late = false;     // and what it waits for of the run before: LateSteps
+  bool awaited = false;  // an instruction of another lane waits for this one
+  bool late = false;     // `late` and `earlier` as in LateSteps
   int earlier = 0;
 };
 
@@ -55,7 +55,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
   }
 }
 
-// What is under way still uses this memory.
+// Other lanes may still be running and using this memory.
 Instance::~Instance() {
   for (auto& lane : others_) lane->finish_quietly();
 }
@@ -75,7 +75,7 @@ void Instance::check_variables() const {
   }
 }
 
-// A lane that is still under way looks at the old one.
+// A lane that is still running reads the old profiler.
 void Instance::set_profiler(Profiler* profiler) {
   for (auto& lane : others_) lane->finish_quietly();
   profiler_ = executable_->device().kind == DeviceKind::cuda ? nullptr : profiler;
@@ -84,7 +84,7 @@ void Instance::set_profiler(Profiler* profiler) {
 
 std::size_t Instance::memory_bytes() const { return arena_->bytes(); }
 
-// Lays out one table of addresses and remembers which entries change from run to run.
+// Builds one table of addresses and remembers which entries change from run to run.
 void Instance::resolve() {
   const Executable& exe = *executable_;
   std::size_t operands = 0;
@@ -130,7 +130,7 @@ void Instance::resolve() {
     }
   }
   if (!late_.any) return;
-  for (Step& step : steps_[static_cast<std::size_t>(Lane::comm)]) step.awaited = true;  // by the next run, too
+  for (Step& step : steps_[static_cast<std::size_t>(Lane::comm)]) step.awaited = true;  // next run waits for them too
 }
 
 const Plan* Instance::bound(const Plan& plan) {
@@ -195,8 +195,8 @@ class Instance::BumpVersions {
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   patch(inputs, outputs);
   Comm* comm = options_.comm ? options_.comm : current_world().comm;
-  if (comm != comm_) comm_ = comm;    // a lane that is under way only reads it
-  const BumpVersions written(*this);  // also when a run fails half-way
+  if (comm != comm_) comm_ = comm;    // no write if unchanged: a running lane may be reading it
+  const BumpVersions written(*this);  // also if the run fails
   if (executable_->device().kind == DeviceKind::cuda && !options_.part) {
     run_device(inputs, outputs);
   } else if (executable_->threads() == num_threads()) {
@@ -207,7 +207,7 @@ void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outpu
   }
 }
 
-// Stops at the instruction that failed and says which it was; what another device has cancelled it reports itself.
+// Stops at the failing instruction and names it; Cancelled passes through, since the failing device reports the cause.
 void Instance::run_part() {
   const Instruction* now = nullptr;
   try {
@@ -242,7 +242,7 @@ void Instance::run_host() {
   for (auto& lane : others_) lane->finish();  // throws what the lane threw
 }
 
-// The other lanes begin when so many instructions of the caller's have ended.
+// Starts the other lanes; `ended` instructions of the caller's lane have already run.
 void Instance::begin_lanes(int ended) {
   for (auto& done : done_) done.value.store(0, std::memory_order_relaxed);
   done_[0].value.store(ended, std::memory_order_relaxed);
@@ -250,8 +250,8 @@ void Instance::begin_lanes(int ended) {
   for (auto& lane : others_) lane->start();
 }
 
-// The comm lane goes through its exchanges in order, so those of this run begin when the last of the run before has
-// ended. Until then its counts are those of the run before, and nothing of this run waits for it.
+// The comm lane runs its exchanges in order, so those of this run start when the last of the previous run has ended.
+// Until then its counts belong to the previous run, and nothing of this run waits for them.
 void Instance::run_late() {
   check(!broken_, "[run] expected a program that has not failed, got one that has");
   const bool skip = !pending_;
@@ -336,7 +336,7 @@ void Instance::run_lane(std::size_t lane) {
       if (failed_.load(std::memory_order_relaxed)) return fail_lane(lane);
       run_step(step, nullptr);
       done.fetch_add(1, std::memory_order_release);
-      if (step.awaited) done.notify_all();  // a thread woken in vain costs as much as a small op
+      if (step.awaited) done.notify_all();  // a needless wake-up costs as much as a small op
     }
   } catch (...) {
     fail_lane(lane);
@@ -344,14 +344,14 @@ void Instance::run_lane(std::size_t lane) {
   }
 }
 
-// Whoever waits for this lane goes on, sees the failure and stops.
+// Wakes the lanes waiting for this one; they see the failure and stop.
 void Instance::fail_lane(std::size_t lane) {
   failed_.store(true);
   done_[lane].value.store(static_cast<int>(steps_[lane].size()) + 1);
   done_[lane].value.notify_all();
 }
 
-// Spins for a short while, then sleeps: the other lane is usually a few microseconds away, or milliseconds.
+// Spins briefly, then sleeps: the other lane is usually microseconds away, or milliseconds.
 void Instance::wait_for(const Wait& wait) {
   auto& done = done_[static_cast<std::size_t>(wait.lane)].value;
   for (int spin = 0; spin < 2000; ++spin) {
@@ -379,7 +379,7 @@ void Instance::run_step(const Step& step, void* stream) {
                      begin, profiler_->now(), profile_, position});
 }
 
-// A recording holds addresses, so each set of operands has its own; loaders rotate among a few buffers.
+// Recordings hold addresses, so each set of operands has its own; data loaders rotate among a few buffers.
 void Instance::run_device(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   constexpr std::size_t kMostRecordings = 8;
   std::vector<void*>& key = replay_key_;

@@ -18,18 +18,18 @@ class LaneThread;
 struct Resources;
 
 struct InstanceOptions {
-  Comm* comm = nullptr;  // none: that of the caller of run (ops/comm_world.h)
+  Comm* comm = nullptr;  // null: that of the thread calling run (ops/comm_world.h)
   int rank = 0;
-  const Resources* resources = nullptr;  // what ops use by name; outlives the instance
-  // One part of a program on several devices: variables may lie in the memory of another device of its kind, errors
-  // name the device and the op, and instructions that wait for other devices are launched one by one.
+  const Resources* resources = nullptr;  // queues and the like that ops use by name; must outlive the instance
+  // Part of a multi-device program: variables may lie on another device of the same kind, errors name the device and
+  // the op, and instructions that wait for other devices are launched one by one.
   bool part = false;
-  // Where the arena is to lie (memory that other ranks reach, pinned memory); null: the device's own allocator. It must
-  // give memory of that device.
+  // Allocator of the arena (memory shared with other ranks, pinned memory), which must return memory of the device;
+  // null: the device's own.
   std::shared_ptr<Allocator> arena_allocator = nullptr;
 };
 
-// The memory of one run of an executable: arena, scratch and the addresses of every operand. Ranks, Hogwild threads and
+// Memory of one run of an executable: arena, scratch and the addresses of all operands. Ranks, Hogwild threads and
 // serving replicas are instances over one executable. One run at a time; running allocates nothing.
 class Instance {
  public:
@@ -39,22 +39,22 @@ class Instance {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  // Inputs and outputs must have the types of the graph, be dense and on its device. The caller's thread runs the
+  // Inputs and outputs must have the types of the graph, be dense and on its device. The calling thread runs the
   // compute lane.
   //
-  // A program with late updates (graph/next_forward.h) returns when its results are there: exchanges may still be under
-  // way, and variables are not yet updated. The next run begins with the updates, each as soon as its exchange has
-  // ended. finish() waits for the exchanges and makes the updates now; until then nobody else may read or write the
-  // variables. What fails under way is thrown as a LateError by the next run or finish(), after which the instance is
-  // of no use. Neither counts on other ranks doing the same.
+  // A program with late updates (graph/next_forward.h) returns when its results are ready: exchanges may still be
+  // running, and variables are not yet updated. The next run begins with the updates, each as soon as its exchange has
+  // ended. finish() waits for the exchanges and applies the updates now; until then nobody else may read or write the
+  // variables. A failure in the background is thrown as a LateError by the next run or finish(), after which the
+  // instance is unusable. Neither call requires other ranks to make it at the same time.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   void finish();
-  bool late() const { return pending_; }  // there are updates to be made
+  bool late() const { return pending_; }  // late updates are pending
   bool has_late_updates() const { return late_.any; }
 
   const Executable& executable() const { return *executable_; }
   const std::vector<Tensor>& variables() const { return variables_; }
-  // Null: none. Programs of a device that runs on its own are not measured: the host only sees their launch.
+  // Null: none. Programs of a GPU are not measured: the host only sees their launch.
   void set_profiler(Profiler* profiler);
   std::size_t memory_bytes() const;
 
@@ -89,29 +89,29 @@ class Instance {
 
   std::shared_ptr<const Executable> executable_;
   InstanceOptions options_;
-  Comm* comm_ = nullptr;  // of this run
+  Comm* comm_ = nullptr;  // communicator of the current run
   Ref<Storage> arena_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;
   std::vector<std::vector<Step>> steps_;                // by lane
-  std::vector<std::unique_ptr<const Plan>> own_plans_;  // of ops that use resources, bound to ours
-  std::vector<void*> addresses_;                        // all operands of all steps
+  std::vector<std::unique_ptr<const Plan>> own_plans_;  // plans of ops that use resources, bound to options_.resources
+  std::vector<void*> addresses_;                        // operands of all steps
   std::vector<std::vector<Patch>> input_patches_, output_patches_, variable_patches_;
-  std::vector<void*> bound_;  // addresses of variables at the last run
+  std::vector<void*> bound_;  // addresses of variables in the last run
   struct alignas(64) Count {
     std::atomic<int> value{0};
   };
-  std::vector<Count> done_;  // instructions of each lane that have ended in this run
+  std::vector<Count> done_;  // instructions of each lane that have ended in the current run
   std::atomic<bool> failed_{false};
   LateSteps late_;
-  int last_earlier_ = 0;       // so many compute instructions, the last of which waits for something of the run before
-  std::int64_t late_run_ = 0;  // the number of the last run, from 1
-  bool pending_ = false;       // late updates are to be made
-  bool behind_ = false;        // the comm lane may still be in the run before
+  int last_earlier_ = 0;       // 1 + index of the last compute instruction that waits for the previous run
+  std::int64_t late_run_ = 0;  // number of runs so far
+  bool pending_ = false;       // late updates are pending
+  bool behind_ = false;        // the comm lane may still be in the previous run
   bool broken_ = false;
-  std::vector<std::unique_ptr<LaneThread>> others_;  // the lanes beside the caller's
+  std::vector<std::unique_ptr<LaneThread>> others_;  // threads of all lanes but the caller's
   Profiler* profiler_ = nullptr;
-  const ProgramProfile* profile_ = nullptr;  // of this program, kept by the profiler
+  const ProgramProfile* profile_ = nullptr;  // profile of this program, owned by the profiler
   std::vector<void*> replay_key_;
   std::vector<std::pair<std::vector<void*>, std::unique_ptr<Replay>>> replays_;
 };

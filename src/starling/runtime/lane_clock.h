@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// How many instructions of each lane have surely ended.
+// Vector clock: the number of instructions of each lane that have surely ended.
 using LaneClock = std::vector<int>;
 
 inline void merge(LaneClock& into, const LaneClock& other) {

@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// A thread that runs the same work each time it is started: one lane of an instance beside the caller's. Its parallel
-// regions have `threads` threads.
+// Thread that runs the same work each time it is started: a lane of an instance other than the caller's. Its parallel
+// regions use `threads` threads.
 class LaneThread {
  public:
   explicit LaneThread(std::function<void()> work, int threads = 1);
@@ -18,7 +18,7 @@ class LaneThread {
   LaneThread& operator=(const LaneThread&) = delete;
 
   void start();
-  void finish();          // waits, then throws what the work threw
+  void finish();          // waits, then rethrows an exception of the work
   void finish_quietly();  // waits only
 
  private:

@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// What has surely ended on every lane when a node, or an instruction, begins and ends. Instructions are told in the
-// order in which they stand in the program.
+// Vector clocks of nodes and instructions: what has surely ended on every lane when each starts and ends. Instructions
+// are added in program order.
 class LaneTimes {
  public:
   explicit LaneTimes(const Graph& graph);
@@ -17,14 +17,14 @@ class LaneTimes {
   std::size_t lanes() const { return lanes_; }
   const std::vector<int>& sizes() const { return sizes_; }  // instructions of each lane so far
 
-  void reach(NodeId id);  // before the first instruction of a node: all that it depends on is known
-  // When the node's next instruction may start. Collectives start after all compute that stands before them: the
-  // schedule has put them where their operands are made, and memory is freed the sooner.
+  void reach(NodeId id);  // call before the node's first instruction; computes what the node depends on
+  // Earliest start of the node's next instruction. Collectives start after all compute before them: the schedule places
+  // them where their operands are made, and memory is freed sooner.
   LaneClock ready(NodeId id) const;
-  // What an instruction that starts then waits for: what is not known to have ended, neither by the instruction before,
-  // nor by what another wait brings.
+  // Adds the waits of an instruction with this start: those implied neither by the previous instruction of its lane nor
+  // by another wait.
   void wait(Instruction& instruction, const LaneClock& start) const;
-  // Adds an instruction of the node; returns when it ends.
+  // Adds an instruction of the node; returns its end.
   LaneClock add(NodeId id, const LaneClock& start);
 
   const LaneClock& start_of(std::size_t instruction) const { return starts_[instruction]; }
@@ -34,9 +34,9 @@ class LaneTimes {
   const Graph& graph_;
   std::size_t lanes_ = 1;
   std::vector<std::vector<NodeId>> before_;
-  std::vector<LaneClock> done_;                // of each node: what has ended when it has
-  std::vector<LaneClock> starts_;              // of each instruction: what has ended when it starts
-  std::vector<std::vector<LaneClock>> ended_;  // and when it ends, by lane
+  std::vector<LaneClock> done_;                // by node: clock at its end
+  std::vector<LaneClock> starts_;              // by instruction: clock at its start
+  std::vector<std::vector<LaneClock>> ended_;  // by lane and position: clock at the end
   std::vector<int> sizes_;
 };
 

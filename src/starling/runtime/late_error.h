@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// What a run had left under way has failed: thrown by a later run, or by finish().
+// Failure of background work that an earlier run left unfinished: thrown by a later run or by finish().
 class LateError : public Error {
  public:
   using Error::Error;

@@ -13,7 +13,7 @@ bool overlap(const Place& a, const Place& b) {
   return a.kind == Place::Kind::arena && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-// What an instruction reads and writes, scratch among the latter.
+// Memory that an instruction reads and writes; scratch counts as written.
 struct Touched {
   std::vector<Place> read, written;
 
@@ -34,7 +34,7 @@ bool conflict(const Touched& a, const Touched& b) {
   return meet(a.read, b.written) || meet(a.written, b.read) || meet(a.written, b.written);
 }
 
-// Whether an instruction may go on when the caller of the run has got back its tensors.
+// True if an instruction may still run after the caller has its tensors back.
 bool stays_inside(const Executable& executable, const Instruction& instruction) {
   const auto inside = [&](const Place& place) {
     if (place.kind == Place::Kind::variable)

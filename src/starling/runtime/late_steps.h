@@ -6,16 +6,15 @@
 
 namespace starling {
 
-// What a turned program (graph/next_forward.h) may leave under way when a run returns, and what the next run must then
-// wait for.
+// Background work that a program with late updates (graph/next_forward.h) may leave unfinished when a run returns, and
+// what the next run must wait for.
 struct LateSteps {
-  bool any = false;  // the program has late updates
-  // Instructions of the comm lane that must have ended when a run returns: those that compute waits for, and all up to
-  // the last that touches more than the arena and late variables.
+  bool any = false;  // true if the program has late updates
+  // Number of comm-lane instructions that must have ended when a run returns: those that compute waits for, and all up
+  // to the last that touches anything but the arena, constants and late variables.
   int awaited = 0;
-  std::vector<bool> late{};    // by instruction: of the updates of the run before
-  std::vector<int> earlier{};  // by instruction: so many of the comm lane of the run before must have ended first,
-                               // since they write what it reads or use memory that it writes
+  std::vector<bool> late{};    // by instruction: belongs to the updates of the previous run
+  std::vector<int> earlier{};  // by instruction: comm instructions of the previous run that conflict in memory
 };
 
 LateSteps late_steps(const Executable& executable);

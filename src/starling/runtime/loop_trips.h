@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// Lays out the scratch of a plan, piece by piece.
+// Allocator of offsets within a plan's scratch.
 class ScratchLayout {
  public:
   template <class T>
@@ -22,8 +22,8 @@ class ScratchLayout {
   std::size_t bytes_ = 0;
 };
 
-// What loops share: a body that is called with a trip, a carry, slices and captures, and gives the next carry into one
-// of two sets of buffers in turn. Immutable once laid out; what a run needs is in a Call and in the plan's scratch.
+// Common part of loops: a body called with a trip number, a carry, slices and captures, writing the next carry into one
+// of two sets of buffers in turn. Immutable once laid out; the state of a run is in a Call and in the plan's scratch.
 class LoopTrips {
  public:
   LoopTrips(const Graph& body, const LoopParts& parts, const ExecutableOptions& options);
@@ -33,7 +33,7 @@ class LoopTrips {
   const BodyProgram& body() const { return body_; }
   const std::vector<std::size_t>& carry_bytes() const { return carry_bytes_; }
 
-  // The arguments of the body in a run of the plan.
+  // Arguments of the body during one run of the plan.
   class Call {
    public:
     Call(const LoopTrips& trips, std::byte* scratch, void* const* carry, void* const* captures);
@@ -42,10 +42,10 @@ class LoopTrips {
     void* const* carry() const { return in_ + 1; }
 
     void set_trip(std::int64_t trip) const { *trip_ = trip; }
-    void slice(void* const* xs, std::int64_t trip) const;       // takes slices of whole tensors
-    void place(void* const* results, std::int64_t trip) const;  // and puts what is stacked into whole results
-    void run(std::byte* memory, RunContext& context);           // what it gives is the carry of the next trip
-    // The last carry to where it is wanted; zeros into stacked results from trip `trips` to `length`.
+    void slice(void* const* xs, std::int64_t trip) const;       // points the slice arguments into the whole tensors
+    void place(void* const* results, std::int64_t trip) const;  // points stacked results into the whole results
+    void run(std::byte* memory, RunContext& context);           // the results become the carry of the next trip
+    // Copies the last carry to its destination and zeroes stacked results from trip `trips` to `length`.
     void finish(void* const* carry, void* const* results, std::int64_t trips, std::int64_t length) const;
 
    private:

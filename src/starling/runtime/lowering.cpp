@@ -22,7 +22,7 @@ std::vector<bool> strided(const std::vector<ArgDesc>& args) {
   return which;
 }
 
-// From the first to the last element of an operand.
+// Bytes from the first to the last element of an operand.
 std::int64_t spanned_bytes(const ArgDesc& desc) {
   std::int64_t last = 0;
   for (int i = 0; i < desc.shape.rank(); ++i) {
@@ -119,8 +119,8 @@ void Lowering::lower_source(NodeId id) {
   at(out).memory = new_memory(place, bytes_of(graph_.value(out).type), 0);
 }
 
-// The variable that this output may be written into at once: it is assigned there, nobody reads the old value later,
-// and the op either overwrites exactly that operand or does not read the variable at all.
+// Variable that this output may be written into directly: it is assigned there, nobody reads the old value later, and
+// the op either overwrites exactly that operand or does not read the variable at all.
 int Lowering::variable_target(NodeId id, std::size_t output) {
   const Node& node = graph_.node(id);
   const ValueId out = node.out[output];
@@ -140,7 +140,7 @@ int Lowering::variable_target(NodeId id, std::size_t output) {
   return -1;
 }
 
-// Whether the op may write over this operand: it reads that memory nowhere else or, element by element, in the same
+// True if the op may overwrite this operand: it reads that memory nowhere else or, element by element, in the same
 // order.
 bool Lowering::may_overwrite(const Node& node, const Location& operand) const {
   int readers = 0;
@@ -154,7 +154,7 @@ bool Lowering::may_overwrite(const Node& node, const Location& operand) const {
   return readers == 1 || (alike && node.op->elementwise());
 }
 
-// An operand whose memory nobody needs after this node, nor still reads on another lane, and that the op may overwrite.
+// Operand that the op may overwrite and whose memory is not needed after this node, nor still read on another lane.
 int Lowering::dying_operand(NodeId id, std::size_t output) {
   const Node& node = graph_.node(id);
   const auto operand = static_cast<std::size_t>(node.op->inplace) + output;

@@ -9,27 +9,26 @@
 
 namespace starling {
 
-// Turns a graph into instructions: views become addresses, updates overwrite their variable, dying operands lend their
-// memory to results, and the rest is placed in the arena. On every lane it is known which instructions of the others
-// have ended by then: an instruction waits for those that its node depends on and for those that touched memory it
-// overwrites.
+// Lowers a graph to instructions: views become addresses, updates overwrite their variable, dying operands lend their
+// memory to results, and the rest is placed in the arena. An instruction waits for those of other lanes that its node
+// depends on or that touched memory it overwrites, unless they are known to have ended.
 class Lowering {
  public:
   Lowering(Graph graph, const ExecutableOptions& options);
   std::shared_ptr<const Executable> run();
 
  private:
-  // One piece of memory, shared by a value and its views.
+  // Memory shared by a value and its views.
   struct Memory {
     Place place;
     std::size_t bytes = 0;
-    int needed_until = 0;  // the last node that reads a value lying here
-    int first = -1;        // instructions, in the order they were emitted
+    int needed_until = 0;  // last node that reads a value lying here
+    int first = -1;        // instructions, in the order of emission
     int last = -1;
-    LaneClock born;      // what had ended when the first of them began
-    LaneClock written;   // up to the last that wrote here
-    LaneClock touched;   // up to the last that read or wrote here
-    bool apart = false;  // shares with nothing: in use when a run returns
+    LaneClock born;      // clock when the first instruction starts
+    LaneClock written;   // clock after the last write
+    LaneClock touched;   // clock after the last read or write
+    bool apart = false;  // never shared: still in use when a run returns
     bool is_buffer() const { return place.kind == Place::Kind::arena; }
   };
   struct Location {
@@ -56,7 +55,7 @@ class Lowering {
   void emit_copy(NodeId id, const Location& from, const Location& to);
   Place place(const Location& location) const;
   void touch(int memory, bool writes, const LaneClock& start, const LaneClock& end);
-  // How the pieces lie in the arena (arena_layout.cpp).
+  // Arena layout (arena_layout.cpp).
   std::vector<BufferUse> value_uses(std::vector<int>& index_of) const;
   std::vector<BufferUse> scratch_uses(bool shared) const;
   void resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared);

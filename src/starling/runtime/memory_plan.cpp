@@ -7,11 +7,11 @@ namespace starling {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr int kRounds = 64;  // of placing the topmost buffers earlier
+constexpr int kRounds = 64;  // attempts to place the topmost buffers earlier
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// All that `a` is used for has ended when `b` begins.
+// True if all uses of `a` have ended when `b` begins.
 bool before(const BufferUse& a, const BufferUse& b) {
   if (a.born.empty()) return a.last < b.first;
   for (std::size_t lane = 0; lane < a.ended.size(); ++lane) {
@@ -68,8 +68,7 @@ class Planner {
             sorted([&](std::size_t i) { return std::pair(-uses_[i].first, bytes_[i]); })};
   }
 
-  // The best order so far, with what reaches the top of its plan placed first; later rounds also take what lies under
-  // those.
+  // The best order so far with the topmost buffers of its plan moved to the front; later rounds include those below.
   Order top_first(int round) const {
     const std::size_t reach =
         best_.arena_bytes - best_.arena_bytes / 64 * static_cast<std::size_t>(failures_ + round % 2);
@@ -91,7 +90,7 @@ class Planner {
   MemoryPlan place(const Order& order, Fit fit) const {
     MemoryPlan plan{std::vector<std::size_t>(uses_.size()), 0};
     std::vector<bool> placed(uses_.size());
-    std::vector<std::pair<std::size_t, std::size_t>> taken;  // begin and end of what is there at the same time
+    std::vector<std::pair<std::size_t, std::size_t>> taken;  // begin and end of buffers in use at the same time
     for (std::size_t i : order) {
       taken.clear();
       for (std::size_t other : rivals_[i]) {
@@ -142,7 +141,7 @@ std::size_t peak_demand(const std::vector<BufferUse>& uses) {
     changes.emplace_back(use.first, bytes);
     changes.emplace_back(use.last + 1, -bytes);
   }
-  std::sort(changes.begin(), changes.end());  // what ends makes room for what begins: negative first
+  std::sort(changes.begin(), changes.end());  // ends (negative) sort before begins
   std::ptrdiff_t live = 0, peak = 0;
   for (const auto& [step, change] : changes) peak = std::max(peak, live += change);
   return static_cast<std::size_t>(peak);

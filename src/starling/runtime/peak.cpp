@@ -33,12 +33,12 @@ double product_speed(DType dtype) {
   constexpr std::int64_t n = 768;
   const NoGrad no_grad;
   const Tensor a = full({n, n}, 0.5, dtype), b = full({n, n}, 0.25, dtype);
-  Tensor c = matmul(a, b);  // warms caches and plans
+  Tensor c = matmul(a, b);  // warm-up of caches and plans
   const double seconds = fastest([&] { c = matmul(a, b); }, 0.25);
   return 2.0 * n * n * n / seconds;
 }
 
-// Two streams read and one written, which is what elementwise work does to memory.
+// Two streams read and one written, as in elementwise ops.
 double sweep_speed() {
   constexpr std::int64_t count = std::int64_t{1} << 24;
   constexpr std::int64_t grain = 1 << 14;

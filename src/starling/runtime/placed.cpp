@@ -12,8 +12,8 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Which device has a kernel for a node: on the CPU the table says, elsewhere dtypes count too. What is in no table is
-// made by the lowering, for the CPU.
+// True if a device has a kernel for a node: on the CPU by the kernel table, elsewhere by dtype too. Ops outside the
+// table are planned by the lowering, for the CPU only.
 bool supports(const Graph& graph, NodeId id, const PlacedDevice& device) {
   const Node& node = graph.node(id);
   const DeviceKind kind = device.device.kind;
@@ -109,8 +109,8 @@ void MultiDeviceProgram::find_home(Device device) {
         "[placed] expected {}, where the program's operands lie, among the devices, got {}", to_string(device), names);
 }
 
-// The passes see the whole graph, with the class of each node's constraint as its device: what is on different devices
-// they do not join. Updates stay apart, so that each can be where its variable is.
+// The passes see the whole graph, with each node's constraint class as its device, so they do not join nodes of
+// different devices. Updates are not fused, so that each can run where its variable is.
 ConstraintClasses MultiDeviceProgram::pass(const Graph& global) {
   ConstraintClasses classes = find_classes(global, options_);
   constexpr std::size_t kMostClasses = 256;
@@ -136,8 +136,8 @@ ConstraintClasses MultiDeviceProgram::pass(const Graph& global) {
   return classes;
 }
 
-// Scratch, and what the arena loses between its values, are known once the parts are built: where they do not fit, the
-// values get less room and are placed again.
+// Scratch and arena fragmentation are known once the parts are built: where they do not fit, values get less room and
+// are placed again.
 void MultiDeviceProgram::fit(const Container& container, const ConstraintClasses& classes) {
   PlacementFacts facts{home_, supports, std::vector<std::int64_t>(options_.devices.size(), 0)};
   constexpr int kMostTries = 6;
@@ -226,7 +226,7 @@ void MultiDeviceProgram::run(std::span<const Tensor> inputs, std::span<const Ten
   for (auto& p : parts_) {
     if (p.thread) note([&] { p.thread->finish(); });
   }
-  // The caller's tensors are let go, so that results can be reused once it has done the same.
+  // Releases the caller's tensors, so that results can be reused once the caller has released them too.
   for (auto& p : parts_) {
     p.inputs.clear();
     p.outputs.clear();

@@ -11,22 +11,22 @@
 
 namespace starling {
 
-// A variable that lies on the host and is used on a device of another kind.
+// Device copy of a host variable, for a device of another kind.
 struct Mirror {
   Tensor original;
   Tensor copy;
   bool written = false;
-  std::uint32_t version = 0;  // of the original when both last agreed
+  std::uint32_t version = 0;  // version of the original when both last agreed
 
   void refresh();
   void give_back();
 };
 
-// What one device of a placed program runs, and the memory it takes for it.
+// Part of a placed program that one device runs, with its memory.
 struct PlacedPart {
   std::unique_ptr<Instance> instance;
-  std::unique_ptr<LaneThread> thread;  // none for the home device, which the caller's thread serves
-  std::vector<int> input_indices;      // which of the program's inputs are read here
+  std::unique_ptr<LaneThread> thread;  // null for the home device, which the calling thread serves
+  std::vector<int> input_indices;      // indices of the program's inputs that are read here
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   std::vector<Mirror> mirrors;
@@ -36,7 +36,7 @@ struct PlacedPart {
   void run();
 };
 
-// `position` is the device's among those of the program: its events are recorded under that rank.
+// `position`: index of the device in the program; its events are recorded under that rank.
 PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, const Container& container,
                       const Transfers& transfers, const BuildOptions& options);
 

@@ -65,7 +65,7 @@ std::vector<Profiler::Total> Profiler::totals() const {
 
 namespace {
 
-// How much of the peak that an op comes nearer to; empty where there is none to compare with.
+// Share of the peak (compute or memory) that an op comes closer to; empty without a peak.
 std::string share_of_peak(const Profiler::Total& total, const Peak& peak) {
   if (peak.flops_per_s <= 0 || peak.bytes_per_s <= 0 || total.milliseconds <= 0) return "";
   const double compute = total.cost.flops / (total.milliseconds / 1e3) / peak.flops_per_s;

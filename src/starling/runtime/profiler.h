@@ -12,9 +12,9 @@
 
 namespace starling {
 
-// Collects when each instruction ran, on which lane and rank. Space for `capacity` events is taken at once: recording
-// allocates nothing, and what does not fit is counted and dropped. It keeps what it needs of the programs it watched,
-// so they may go before it is read.
+// Records the times of each instruction, by lane and rank. Space for `capacity` events is allocated up front: recording
+// allocates nothing, and further events are counted and dropped. Profiles of the watched programs are kept, so the
+// programs may be destroyed first.
 class Profiler {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,13 +24,13 @@ class Profiler {
     const char* kernel;
     int rank;
     int lane;
-    std::int64_t begin_ns;  // since the profiler was made
+    std::int64_t begin_ns;  // since construction of the profiler
     std::int64_t end_ns;
     const ProgramProfile* program = nullptr;
-    int instruction = -1;  // of that program
+    int instruction = -1;  // index in that program
   };
 
-  // All events of one op and kernel together.
+  // Sum of all events of one op and kernel.
   struct Total {
     std::string op{};
     std::string kernel{};
@@ -43,27 +43,27 @@ class Profiler {
   std::int64_t now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
   }
-  // To be called before a program records: instances do so.
+  // Registers a program before it records; called by instances.
   const ProgramProfile* watch(const std::shared_ptr<const Executable>& executable);
   void record(const Event& event);
   std::vector<Event> events() const;
   void clear();
 
-  // JSON for Perfetto and chrome://tracing: a slice an instruction with kernel, scope, device, bytes and FLOPs; a
+  // JSON for Perfetto and chrome://tracing: one slice per instruction with kernel, scope, device, bytes and FLOPs; a
   // counter of the arena's bytes in use.
   std::string chrome_trace() const;
 
   std::vector<Total> totals() const;  // longest first
-  // One line an op and kernel: calls, time, its share, GFLOP/s, GB/s and how much of the nearer of the two peaks that
-  // is (c: compute, m: memory). Without a peak that column is left out.
+  // One line per op and kernel: calls, time, share, GFLOP/s, GB/s and the percentage of the nearer of the two peaks (c:
+  // compute, m: memory). Without a peak that column is omitted.
   std::string table(const Peak& peak = {}) const;
-  // The memory time lines of the programs watched.
+  // Memory timelines of the watched programs.
   std::string memory() const;
   std::vector<std::shared_ptr<const ProgramProfile>> programs() const;
 
  private:
   struct Watched {
-    std::weak_ptr<const Executable> executable;  // a cache may let go of it while a profiler watches
+    std::weak_ptr<const Executable> executable;  // a program cache may drop it while it is watched
     std::shared_ptr<const ProgramProfile> profile;
   };
 

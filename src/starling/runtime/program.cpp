@@ -46,14 +46,14 @@ BuiltProgram build_once(const Graph& global, const PassContext& context, const B
   return {std::move(executable), std::move(passed.reports)};
 }
 
-// How long a program takes, in FLOPs: a byte of memory traffic costs as much as four of them.
+// Estimated run time of a program in FLOPs: a byte of memory traffic costs as much as four.
 double work_of(const Graph& graph) {
   const Cost cost = cost_of(graph);
   return cost.flops + 4 * cost.bytes();
 }
 
-// A large program gives up some three tenths of its memory where that costs next to nothing: normalisations and
-// activations are computed again in the backward pass.
+// Saves about three tenths of a large program's memory where that is nearly free: normalisations and activations are
+// recomputed in the backward pass.
 BuiltProgram slimmed(BuiltProgram built, const Graph& global, PassContext context, const BuildOptions& options) {
   constexpr std::size_t kLarge = std::size_t{512} << 20;
   constexpr double kMoreWork = 1.02;
@@ -81,7 +81,8 @@ BuiltProgram build_program(const Graph& global, PassContext context, int threads
   const std::size_t budget = options.memory_budget;
   if (budget == 0) return slimmed(std::move(built), global, context, options);
   std::size_t least = built.executable->arena_bytes();
-  // The pass counts values; scratch, copies and gaps come on top. So it aims lower by what the last attempt was over.
+  // The pass counts values only; scratch, copies and gaps come on top. Each attempt aims lower by the excess of the
+  // last.
   std::size_t aim = budget;
   for (int round = 0; least > budget && round < kRounds && aim > 0; ++round) {
     context.memory_budget = round + 1 < kRounds ? aim : 1;

@@ -15,36 +15,36 @@ namespace starling {
 
 struct BuildOptions {
   std::set<std::string> disable;  // names of passes, or "all"
-  int threads = 0;                // 0: as many as parallel_for may use now
+  int threads = 0;                // 0: num_threads()
   bool reuse_memory = true;
-  bool reference_only = false;  // reference kernels: the oracle
+  bool reference_only = false;  // reference kernels only: the oracle
   bool check_aliases = checks_by_default();
-  std::size_t memory_budget = 0;  // bytes of arena; 0: as many as it takes to be fast
+  std::size_t memory_budget = 0;  // limit of arena bytes; 0: no limit
   int branches = 1;               // compute lanes, which share the threads
-  std::size_t arguments = 0;      // how many of the graph's inputs are arguments; the rest are captured tensors
-  bool overlap = true;            // off: collectives take their turn among the compute, nothing hides them
-  // Of small gradients that are reduced together (PassContext).
+  std::size_t arguments = 0;      // inputs of the graph that are arguments; the rest are captured tensors
+  bool overlap = true;            // off: collectives run in the compute lane and are not overlapped
+  // Bytes of small gradients that are reduced together (PassContext).
   std::size_t bucket_bytes = PassContext{}.bucket_bytes;
   std::size_t first_bucket_bytes = PassContext{}.first_bucket_bytes;
 };
 
-// A step that can be run: one executable and its instance, or one per rank.
+// Runnable step: one executable with its instance, or one per rank.
 class Program {
  public:
   virtual ~Program() = default;
-  // Global inputs and outputs: a distributed program cuts and joins them itself.
+  // Inputs and outputs are global: a distributed program splits and joins them itself.
   virtual void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
-  virtual const Graph& graph() const = 0;  // after all passes (of rank 0)
+  virtual const Graph& graph() const = 0;  // after all passes (rank 0)
   virtual std::string explain() const = 0;
   virtual void set_profiler(Profiler* profiler) = 0;
-  virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all ranks here
-  virtual std::vector<PassReport> reports() const { return {}; }  // of the passes and of lowering (of rank 0)
-  // Of the outputs, where they are not those of the graph it was built from: one rank's rows of what is split. Empty:
-  // they are.
+  virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all local ranks
+  virtual std::vector<PassReport> reports() const { return {}; }  // passes and lowering (rank 0)
+  // Local output types of this rank, with its rows of split outputs. Empty when they equal the global graph's.
   virtual std::vector<TensorType> output_types() const { return {}; }
 };
 
-// Where, when, what and by which route ranks exchange: it makes a program of a traced, global graph.
+// Distribution strategy: makes a program of a traced, global graph, and decides where, when, what and by which route
+// ranks exchange.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -65,13 +65,13 @@ struct BuiltProgram {
   std::vector<PassReport> reports;
 };
 
-// Runs the passes and lowers what they make, with `threads` threads in all. Under a budget as often as it takes for the
-// arena to fit; throws, naming the least that can be reached, where it cannot.
+// Runs the passes and lowers the result, with `threads` threads in all. Under a memory budget this repeats until the
+// arena fits; if it cannot, throws naming the smallest size reached.
 BuiltProgram build_program(const Graph& global, PassContext context, int threads, const BuildOptions& options);
-// Executable::build, with how long it took as a further row "lower": from nodes to instructions.
+// Executable::build, with its time reported as a row "lower".
 std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
                                         std::vector<PassReport>& reports);
 
-std::string describe(const std::vector<PassReport>& reports);  // the table of passes that explain() begins with
+std::string describe(const std::vector<PassReport>& reports);  // table of passes at the head of explain()
 
 }  // namespace starling

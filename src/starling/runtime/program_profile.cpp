@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Copies that lowering put in have the node of what they serve, not an own one.
+// True for a copy inserted by lowering: it has the node it serves, not one of its own.
 bool is_copy(const Graph& graph, const Instruction& instruction) {
   return graph.node(instruction.node).op->name != instruction.op;
 }
@@ -22,7 +22,7 @@ Cost cost_of_instruction(const Graph& graph, const Instruction& instruction) {
   return cost;
 }
 
-// Walks over the instructions and keeps, for every buffer of the arena, the value that lies in it now.
+// Walks the instructions and tracks the value in every buffer of the arena.
 class Timeline {
  public:
   Timeline(const Executable& executable, const GraphNames& names) : exe_(executable), names_(names) {}
@@ -52,7 +52,7 @@ class Timeline {
  private:
   const Instruction& at(int i) const { return exe_.instructions()[static_cast<std::size_t>(i)]; }
 
-  // A collective has ended when an instruction of the other lane that waits for it starts.
+  // A collective has surely ended when an instruction of another lane that waits for it starts.
   int finished(int comm) const {
     int position = 0;
     for (int i = 0; i < comm; ++i) position += at(i).lane == Lane::comm ? 1 : 0;
@@ -86,7 +86,7 @@ class Timeline {
     value.name = is_copy(graph, instruction) ? "copy for " + node.op->name
                  : output < node.out.size()  ? "%" + std::to_string(node.out[output])
                                              : node.op->name;
-    // What was in the buffer has been overwritten: it ends before this one begins.
+    // The previous value in the buffer is overwritten: it ends before this one begins.
     if (const auto it = holds_.find(place.index); it != holds_.end()) {
       ArenaValue& before = made_.values[it->second];
       before.last = std::min(before.last, position - 1);

@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// What an instruction is and takes, independent of when it ran.
+// Static properties of an instruction, independent of when it ran.
 struct InstructionProfile {
   std::string op{};
   std::string kernel{};
@@ -20,22 +20,22 @@ struct InstructionProfile {
   Cost cost{};
 };
 
-// A stretch of the arena that holds one value, from the instruction that writes it to the last that reads it, or what
-// one instruction computes with.
+// Range of the arena that holds one value, from the instruction that writes it to the last that reads it, or the
+// scratch of one instruction.
 struct ArenaValue {
   std::string name{};  // "%12" as in the graph's text, or "scratch"
-  std::string op{};    // that made it
+  std::string op{};    // op that made it
   std::string scope{};
   std::size_t bytes = 0;
   int first = 0;
   int last = 0;
 };
 
-// The memory of a program over its instructions.
+// Memory use of a program over its instructions.
 struct MemoryTimeline {
-  std::vector<std::size_t> in_use;  // bytes of the arena with what is still needed, at each instruction
+  std::vector<std::size_t> in_use;  // live bytes of the arena at each instruction
   std::vector<ArenaValue> values;
-  int peak = -1;  // the instruction with most in use; -1: the program needs no arena
+  int peak = -1;  // instruction with the most in use; -1: the program needs no arena
   std::size_t arena_bytes = 0;
   std::size_t scratch_bytes = 0;
 
@@ -46,13 +46,13 @@ struct MemoryTimeline {
 struct ProgramProfile {
   std::vector<InstructionProfile> instructions;
   MemoryTimeline memory;
-  DType dtype = DType::f32;  // of most arithmetic
+  DType dtype = DType::f32;  // dtype of most arithmetic
   int threads = 1;
 };
 
 std::shared_ptr<const ProgramProfile> profile_of(const Executable& executable);
 
-// The peak and what is alive there, at most `rows` values.
+// Peak memory and the values alive there, at most `rows` of them.
 std::string memory_summary(const ProgramProfile& profile, std::size_t rows = 20);
 
 }  // namespace starling

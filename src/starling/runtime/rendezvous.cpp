@@ -18,7 +18,7 @@ void Rendezvous::publish(std::size_t slot, const void* data) {
   changed_.notify_all();
 }
 
-// Spins for a short while first: values often are a few microseconds away.
+// Spins briefly first: values are often a few microseconds away.
 const void* Rendezvous::take(std::size_t slot) {
   const Slot& wanted = slots_[slot];
   for (int spin = 0; spin < 2000; ++spin) {

@@ -11,19 +11,19 @@
 
 namespace starling {
 
-// Thrown to those who wait when another device has failed: the failure itself is reported there.
+// Thrown to waiting devices when another device has failed; the failing device reports the cause.
 class Cancelled : public Error {
  public:
   using Error::Error;
 };
 
-// Where the devices of one program hand values to each other. Every value has a slot of its own; publishing never
-// blocks, taking waits until the value is there. The memory stays the sender's, who keeps it until the value was taken.
+// Exchange of values between the devices of one program. Every value has its own slot; publish() never blocks, take()
+// waits for the value. The sender owns the memory and keeps it until the value was taken.
 class Rendezvous {
  public:
   explicit Rendezvous(std::size_t slots);
 
-  void reset();  // before each run, while nobody is inside
+  void reset();  // before each run, while no thread uses it
   void publish(std::size_t slot, const void* data);
   const void* take(std::size_t slot);  // throws Cancelled once cancelled
   void cancel(const std::string& why);

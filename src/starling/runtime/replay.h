@@ -6,19 +6,19 @@
 
 namespace starling {
 
-// Runs the instructions of a device program. `enqueue(stream)` puts them all on a stream; it is called once to record
-// them, later runs replay the recording in one launch. The recording holds addresses: a run with other ones needs
-// another recording.
+// Recorded launch of a device program (a CUDA graph). `enqueue(stream)` puts all instructions on a stream; it is called
+// once to record them, later runs replay the recording in one launch. A recording holds addresses: a run with different
+// ones needs another recording.
 class Replay {
  public:
   virtual ~Replay() = default;
   virtual bool recorded() const = 0;
   virtual void record(FunctionRef<void(void* stream)> enqueue) = 0;
-  virtual void launch() = 0;       // returns at once
-  virtual void synchronize() = 0;  // until what was launched has ended; throws what went wrong on the device
+  virtual void launch() = 0;       // asynchronous
+  virtual void synchronize() = 0;  // waits for the launch to end; throws device errors
 };
 
-// From runtime/cuda, or null in builds without CUDA.
+// CUDA implementation; null in builds without CUDA.
 std::unique_ptr<Replay> make_cuda_replay(int device);
 
 }  // namespace starling

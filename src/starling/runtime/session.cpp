@@ -16,7 +16,7 @@
 namespace starling {
 namespace {
 
-// The container's lock for one run, let go while an op waits at a queue.
+// Container lock of one run, released while an op waits at a queue.
 class RunLock final : public WaitHook {
  public:
   enum class Kind : std::uint8_t { none, shared, exclusive };
@@ -41,7 +41,7 @@ class RunLock final : public WaitHook {
   Kind kind_;
 };
 
-// What one run at a time uses of a program.
+// Instance of a program, used by one run at a time.
 struct Slot {
   Resources resources;
   std::unique_ptr<Instance> instance;
@@ -144,7 +144,7 @@ struct Session::State {
     return slot;
   }
 
-  // Feeds in the order of their edges; the types are those of the graph, so the program's are too.
+  // Feeds sorted by edge; their types match the graph's, hence the program's.
   std::vector<Tensor> sorted_feeds(std::span<const Feed> feeds, std::vector<ValueId>& ids) const {
     std::vector<std::pair<ValueId, const Tensor*>> all;
     for (const auto& feed : feeds) all.emplace_back(edges.find(feed.edge), &feed.value);

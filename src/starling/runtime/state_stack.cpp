@@ -12,7 +12,7 @@ StateStack::StateStack(const std::vector<std::size_t>& bytes) : bytes_(bytes) {
   }
 }
 
-// Block b holds kFirst · 2^b trips, so that kFirst · (2^b - 1) come before it.
+// Block b holds kFirst · 2^b trips; kFirst · (2^b - 1) come before it.
 std::byte* StateStack::trip_at(std::int64_t trip) const {
   const auto block = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(trip / kFirst + 1)) - 1);
   const std::int64_t before = kFirst * ((std::int64_t{1} << block) - 1);

@@ -7,13 +7,12 @@
 
 namespace starling {
 
-// The states that the trips of a loop began with, as many as come: blocks of memory, each twice as large as the one
-// before.
+// Stack of loop states, one per trip, of unknown length: blocks of memory, each twice as large as the previous.
 class StateStack {
  public:
   explicit StateStack(const std::vector<std::size_t>& bytes);
-  void push(void* const* states);                      // copies
-  void point(std::int64_t trip, void** states) const;  // sets the addresses of the states of a trip
+  void push(void* const* states);                      // copies the states
+  void point(std::int64_t trip, void** states) const;  // sets `states` to the addresses of a trip's states
   std::int64_t size() const { return size_; }
 
  private:

@@ -10,30 +10,32 @@
 
 namespace starling {
 
-// Byte `at` of what `token` names.
+// Symbolic content of a byte: byte `at` of the value `token`.
 struct Content {
   int token = -1;
   std::int64_t at = 0;
   friend bool operator==(const Content&, const Content&) = default;
 };
 
-// One access: which instruction, on which lane, and what has ended when it starts.
+// An access by an instruction: its lane, its position, and the vector clock at its start.
 struct Access {
   int lane = 0;
   int position = 0;  // within the lane
   const LaneClock& start;
 };
 
-// A stretch of memory that knows whose bytes it holds and who touched them last.
+// Range of memory that tracks the content of its bytes and their last accesses.
 class SymbolicMemory {
  public:
   SymbolicMemory(std::int64_t bytes, int token);
 
-  // Notes the access to bytes [begin, end). Empty if whoever wrote them has surely ended; what is wrong otherwise.
+  // Records a read of bytes [begin, end). Nothing if their writer has surely ended; otherwise a description of the
+  // race.
   std::optional<std::string> read(std::int64_t begin, std::int64_t end, const Access& access);
-  // From now on they hold `content`. Empty if all who touched them have surely ended; what is wrong otherwise.
+  // Records a write of `content`. Nothing if all earlier accesses have surely ended; otherwise a description of the
+  // race.
   std::optional<std::string> write(std::int64_t begin, std::int64_t end, const Content& content, const Access& access);
-  // The first byte in [begin, end) that does not hold that content, and what it holds.
+  // First byte in [begin, end) that does not hold `content`, and what it holds.
   std::optional<std::pair<std::int64_t, Content>> differs(std::int64_t begin, std::int64_t end,
                                                           const Content& content) const;
   std::int64_t bytes() const { return bytes_; }
@@ -42,7 +44,7 @@ class SymbolicMemory {
   struct Piece {
     std::int64_t end = 0;
     Content content;
-    LaneClock written;  // up to the instructions that wrote and touched it; empty: none yet
+    LaneClock written;  // clocks of the writes and of all accesses; empty: none yet
     LaneClock touched;
   };
   void cut(std::int64_t at);

@@ -9,8 +9,8 @@
 namespace starling {
 namespace {
 
-// From the sender's memory into the receiver's. Copies to and from a GPU come after what its default stream was given
-// before and return when the bytes have arrived.
+// Copy from the sender's memory into the receiver's. Copies to and from a GPU run after earlier work on its default
+// stream and return when the bytes have arrived.
 using Copy = void (*)(void* to, const void* from, std::size_t bytes);
 
 Copy copy_between(DeviceKind to, DeviceKind from) {
@@ -58,7 +58,7 @@ std::unique_ptr<Plan> Transfers::plan_recv(const PlanRequest& request, Device de
       if (bytes > 0) copy(launch.out[0], data, bytes);
     });
   }
-  // Between GPUs by way of the host, whoever may reach whom.
+  // GPU to GPU through the host, with or without peer access.
   const auto staging = std::make_shared<std::vector<std::byte>>(bytes);
   return make_plan([=](const Launch& launch) {
     const void* data = rendezvous->take(from);

@@ -9,12 +9,12 @@
 
 namespace starling {
 
-// The sends and receipts of one placed program: their kernels meet at its rendezvous.
+// Sends and receives of one placed program, which meet at its rendezvous.
 class Transfers {
  public:
   explicit Transfers(const std::vector<GraphPart>& parts);
 
-  // A plan for send, recv or release on a device; none for other ops.
+  // Plan for send, recv or release on a device; empty for other ops.
   Planned plan(const PlanRequest& request, Device device) const;
   Rendezvous& rendezvous() { return *rendezvous_; }
   int size() const { return static_cast<int>(slots_.size()); }

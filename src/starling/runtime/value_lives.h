@@ -7,37 +7,37 @@
 
 namespace starling {
 
-// Which values of a graph share memory as views, and how long each value and each variable's memory is read. Steps are
-// numbers of nodes; end() is the step at which the results are handed out.
+// Views and lifetimes: which values of a graph share memory, and how long each value and each variable's memory is
+// read. Steps are node numbers; end() is the step at which the results are returned.
 class ValueLives {
  public:
   explicit ValueLives(const Graph& graph);
 
   ValueId root(ValueId id) const {
     return root_[static_cast<std::size_t>(id)];
-  }  // whose memory it shares, maybe its own
+  }  // owner of the value's memory, possibly itself
   bool is_view(ValueId id) const { return root(id) != id; }
-  // Where a value lies in the memory of its root: a view's strides follow from its operand's, whatever memory that
-  // gets.
+  // Shape and strides of a value within its root's memory: a view's strides follow from its operand's, whatever memory
+  // that gets.
   const ArgDesc& desc(ValueId id) const { return descs_[static_cast<std::size_t>(id)]; }
   std::int64_t offset(ValueId id) const { return offsets_[static_cast<std::size_t>(id)]; }  // bytes
 
   int end() const { return graph_.size(); }
-  int last_use(ValueId root) const { return last_use_[static_cast<std::size_t>(root)]; }  // through its views too
-  // A value read from a variable that is still needed when the variable gets another one: it must be copied.
+  int last_use(ValueId root) const { return last_use_[static_cast<std::size_t>(root)]; }  // including its views
+  // True if the value of a variable read is needed after the variable's next assign: it must be copied.
   bool outlived(NodeId read) const;
 
-  // After the step and before the assign: whoever reads it later means the new value, since what outlives the old one
-  // is copied.
+  // True if the variable's memory is read after `step` (or at it, if `including`) and up to the assign. Later reads
+  // mean the new value, since values that outlive the assign are copied.
   bool variable_read_between(int variable, int step, bool including, int assign) const;
-  void variable_read(int variable, int step);  // by what was laid into its memory
-  // A value laid into the variable at its maker must not meet another one: no other assign before its own, none while
-  // it is still read.
+  void variable_read(int variable, int step);  // adds a read, by a value placed into its memory
+  // True if a value written into the variable early, at its maker, would collide with another assign: one before its
+  // own, or one while it is still read.
   bool crosses_assign(int variable, int maker, int assign, int last_read) const;
 
-  // Collectives whose results the next run takes may outlast this one: what they use must not be in its way.
+  // True for collectives whose results only the next run uses, and which may still be running when this run returns.
   bool outlasts(NodeId id) const { return outlasts_[static_cast<std::size_t>(id)]; }
-  bool used_later(ValueId root) const { return used_later_[static_cast<std::size_t>(root)]; }  // by one that does
+  bool used_later(ValueId root) const { return used_later_[static_cast<std::size_t>(root)]; }  // by such a collective
 
  private:
   void find_views();

@@ -9,11 +9,11 @@
 namespace starling {
 namespace {
 
-// The least exact float dtype that the program computes in.
+// The least precise float dtype that the program computes in.
 DType coarsest(const Graph& graph) {
   DType found = DType::f64;
   for (const auto& value : graph.values()) {
-    if (value.type.shape.rank() == 0) continue;  // learning rates and the like are f32 in any program
+    if (value.type.shape.rank() == 0) continue;  // scalars such as learning rates are f32 in any program
     if (is_float(value.type.dtype)) found = std::max(found, value.type.dtype);
   }
   return found;
@@ -21,7 +21,7 @@ DType coarsest(const Graph& graph) {
 
 double default_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-11 : dtype == DType::f32 ? 1e-5 : 1e-2; }
 
-// Half of the last digit.
+// Unit roundoff: half a unit in the last place.
 double rounding_of(DType dtype) {
   return dtype == DType::f64 ? 1.2e-16 : dtype == DType::f32 ? 6e-8 : dtype == DType::f16 ? 5e-4 : 4e-3;
 }

@@ -7,9 +7,9 @@
 namespace starling {
 namespace {
 
-constexpr double kSame = 1e-3;  // of two values that are taken for the same one
+constexpr double kSame = 1e-3;  // largest distance of values taken as equal
 
-// What a value keeps however a pass lays it out: how many elements, their sum, their norm.
+// Fingerprint of a value, invariant to reshapes and transposes: number of elements, sum, norm.
 struct Print {
   double sum = 0, norm = 0;
 };
@@ -37,7 +37,7 @@ std::string described(const Graph& graph, NodeId id) {
   return text;
 }
 
-// The first node of `now` with a value that is none of those of `before`.
+// First node of `now` with a value that `before` does not have.
 std::string first_new_value(const VerifiedStep& step, const Graph& before, const Graph& now) {
   std::multimap<std::int64_t, Print> known;
   for (const auto& value : step.values(before)) known.emplace(value.numel(), print_of(value));
@@ -56,7 +56,7 @@ std::string first_new_value(const VerifiedStep& step, const Graph& before, const
   return "";
 }
 
-// The first node whose kernel gives another value than the interpreter's.
+// First node whose kernel disagrees with the interpreter.
 std::string first_wrong_kernel(const VerifiedStep& step, const Graph& graph) {
   const auto wanted = step.values(graph);
   const auto got = step.executed_values(graph);
@@ -94,7 +94,7 @@ VerifyFault bisect(const VerifiedStep& step, std::span<const Pass> passes, const
     }
     before = now;
   }
-  return {};  // it does not happen again: not the same every time
+  return {};  // not reproducible
 }
 
 }  // namespace starling

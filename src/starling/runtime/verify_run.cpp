@@ -24,7 +24,7 @@ Tensor copied(const Tensor& tensor) {
   return copy;
 }
 
-// Variables and their gradient slots as they were, put back when it goes.
+// Scope guard that restores variables and their gradient slots on destruction.
 class StateGuard {
  public:
   explicit StateGuard(const Graph& graph) : graph_(graph) {
@@ -51,7 +51,7 @@ class StateGuard {
   std::vector<Tensor> values_, slots_, slot_values_;
 };
 
-// Eager code may have put another tensor into a slot that is a variable of the program.
+// Eager code may have replaced the tensor in a slot that is a variable of the program.
 Tensor slot_now(const Trace& trace, const Tensor& variable) {
   for (const auto& owner : trace.accumulating) {
     if (owner.name() + ".grad" == variable.name() && owner.grad().defined()) return owner.grad();
@@ -115,7 +115,7 @@ std::vector<Tensor> variables_of(const Graph& graph, const Container& container)
 Outcome VerifiedStep::eager() {
   const StateGuard guard(graph());
   const ThreadScope threads(threads_);
-  const SiteCounts sites;  // random numbers as the trace drew them
+  const SiteCounts sites;  // same random numbers as in the trace
   Outcome outcome;
   const TensorList out = f_({arguments_.data(), arguments_.size()});
   for (const auto& tensor : out) outcome.outputs.push_back(copied(tensor));
@@ -168,7 +168,7 @@ Outcome VerifiedStep::doubled() const {
   const Graph wide = in_double(graph());
   Container own;
   for (std::size_t i = 0; i < before_.size(); ++i) {
-    // Variables are written in place: one that is not converted needs memory of its own as well.
+    // Variables are written in place: one that needs no conversion must be copied too.
     Tensor value = copied(as_double(before_[i]));
     value.set_name(wide.variables[i].name);
     own.set(wide.variables[i].name, value);
@@ -183,7 +183,7 @@ Graph VerifiedStep::passed(std::span<const Pass> passes) const { return run_pass
 
 namespace {
 
-// Norms of a - b and of b, or of b - before.
+// Norms of a - b, and of b or of b - before.
 struct Norms {
   double difference = 0, size = 0;
   bool nan = false;

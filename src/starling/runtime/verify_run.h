@@ -8,27 +8,27 @@
 
 namespace starling {
 
-// What a step leaves behind: its results, and every variable of its graph.
+// Outcome of a step: its results, and every variable of its graph.
 struct Outcome {
   std::vector<Tensor> outputs;
   std::vector<Tensor> variables;
 };
 
-// A traced step that can be run from the same state any number of times, in several ways.
+// Traced step that can be run repeatedly from the same state, in several ways.
 class VerifiedStep {
  public:
   VerifiedStep(const TraceFn& f, std::span<const Tensor> arguments, int threads);
 
   const Graph& graph() const { return trace_.graph; }
-  const std::vector<bool>& assigned() const { return assigned_; }  // of each variable
-  const std::vector<Tensor>& before() const { return before_; }    // the variables' values at the start
+  const std::vector<bool>& assigned() const { return assigned_; }  // by variable
+  const std::vector<Tensor>& before() const { return before_; }    // initial values of the variables
 
-  Outcome eager();                                       // calls the function; puts all state back
+  Outcome eager();                                       // calls the function; restores all state
   Outcome interpreted(const Graph& graph) const;         // op by op
   Outcome executed(const Graph& graph) const;            // lowered and planned
   Outcome doubled() const;                               // op by op in fp64
-  Graph passed(std::span<const Pass> passes) const;      // the graph after these passes
-  std::vector<Tensor> values(const Graph& graph) const;  // every value, op by op
+  Graph passed(std::span<const Pass> passes) const;      // graph after these passes
+  std::vector<Tensor> values(const Graph& graph) const;  // all values, op by op
   std::vector<Tensor> executed_values(const Graph& graph) const;
 
  private:
@@ -43,12 +43,12 @@ class VerifiedStep {
   std::vector<bool> assigned_;
 };
 
-// |a - b| / |b|; infinite where one has a NaN that the other has not.
+// |a - b| / |b|; infinite if only one has a NaN.
 double relative_distance(const Tensor& a, const Tensor& b);
-// The same for variables that both began as `before`: relative to |b - before|, with room for `rounding` of |b|.
+// Distance of variables that both began as `before`: relative to |b - before|, with room for `rounding` of |b|.
 double update_distance(const Tensor& a, const Tensor& b, const Tensor& before, double rounding);
 
-// Finds the stage at which the step goes wrong. `differs` says whether an outcome does, and fills in which result.
+// Finds the first stage at which the step goes wrong. `differs` tests an outcome and fills in the differing result.
 using DiffersFn = std::function<bool(const Outcome&, VerifyFault&)>;
 VerifyFault bisect(const VerifiedStep& step, std::span<const Pass> passes, const DiffersFn& differs);
 

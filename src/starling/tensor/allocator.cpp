@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-// Sizes round up to 64 bytes below 1 KiB, then to an eighth of a power of two: at most 12.5 % is wasted.
+// Size classes: multiples of 64 bytes below 1 KiB, then an eighth of a power of two; at most 12.5 % is wasted.
 std::size_t rounded_size(std::size_t bytes) {
   if (bytes <= 1024) return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
   const std::size_t step = std::bit_floor(bytes) / 8;
@@ -125,7 +125,7 @@ class AllocatorSet {
 }  // namespace
 
 Allocator& allocator(Device device) {
-  // Never destroyed: tensors held by other statics may be released after it would be.
+  // Never destroyed: tensors held by other statics may be released during static destruction.
   static auto* set = new AllocatorSet;
   if (device == kCpu) {
     static Allocator& cpu = set->of(kCpu);

@@ -8,26 +8,26 @@
 namespace starling {
 
 struct AllocatorStats {
-  std::int64_t live_bytes = 0;          // held by tensors and arenas now
-  std::int64_t peak_bytes = 0;          // most ever held at once since reset_peak
+  std::int64_t live_bytes = 0;          // currently held by tensors and arenas
+  std::int64_t peak_bytes = 0;          // maximum of live_bytes since reset_peak
   std::int64_t cached_bytes = 0;        // freed blocks kept for reuse
-  std::int64_t allocations = 0;         // requests so far
-  std::int64_t system_allocations = 0;  // those that reached the system
+  std::int64_t allocations = 0;         // total requests
+  std::int64_t system_allocations = 0;  // requests passed on to the system
 };
 
-// Keeps freed blocks by size class and hands them out again. Safe to call from any thread.
+// Caching allocator: keeps freed blocks by size class and reuses them. Thread-safe.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  virtual void* allocate(std::size_t bytes) = 0;  // 64-byte aligned; throws when the cap or the memory is exhausted
+  virtual void* allocate(std::size_t bytes) = 0;  // 64-byte aligned; throws when the cap or memory is exhausted
   virtual void deallocate(void* data, std::size_t bytes) = 0;
   virtual AllocatorStats stats() const = 0;
   virtual void reset_peak() = 0;
-  virtual void set_cap(std::int64_t bytes) = 0;  // 0: none
+  virtual void set_cap(std::int64_t bytes) = 0;  // 0: no cap
   virtual void release_cached() = 0;
 };
 
-// The allocator of a device; lives as long as the process.
+// Allocator of a device; lives as long as the process.
 Allocator& allocator(Device device);
 
 }  // namespace starling

@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// cpu:k are logical CPUs, each with memory accounting (and a cap, if one is set) of its own. null holds shapes only:
-// programs are planned and tested on it without hardware or memory.
+// cpu:k are logical CPUs, each with its own memory accounting (and a cap, if set). null holds shapes only: programs are
+// planned and tested on it without hardware or memory.
 enum class DeviceKind : std::uint8_t { cpu, cuda, null };
 
 struct Device {

@@ -19,7 +19,7 @@ std::size_t host_memory() {
 }
 
 void* cpu_allocate(std::size_t bytes, int) {
-  // A system that promises more memory than it has would only break the promise later.
+  // Overcommitting systems would fail only later, on first access.
   if (bytes > host_memory())
     fail("[allocator] expected at most the {} bytes of this machine, got a request for {}", host_memory(), bytes);
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -34,7 +34,7 @@ void cpu_copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-// The null device hands out an address that nobody may touch.
+// Null device: a dummy address that must not be dereferenced.
 void* null_allocate(std::size_t, int) { return nullptr; }
 void null_free(void*, std::size_t, int) {}
 void null_copy(void*, const void*, std::size_t) {

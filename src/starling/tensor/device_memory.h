@@ -6,12 +6,12 @@
 
 namespace starling {
 
-// What a kind of device must be able to do with memory. CUDA's table comes from tensor/cuda or, in builds without it,
-// from no_cuda.cpp, whose functions throw.
+// Memory functions of a kind of device. CUDA's table comes from tensor/cuda or, in builds without CUDA, from
+// no_cuda.cpp, whose functions throw.
 struct DeviceMemory {
   void* (*allocate)(std::size_t bytes, int index);  // 64-byte aligned; throws when out of memory
   void (*free)(void* data, std::size_t bytes, int index);
-  void (*to_host)(void* host, const void* device, std::size_t bytes);  // return when the bytes have arrived
+  void (*to_host)(void* host, const void* device, std::size_t bytes);  // synchronous: bytes have arrived on return
   void (*from_host)(void* device, const void* host, std::size_t bytes);
   void (*within)(void* to, const void* from, std::size_t bytes);
 };

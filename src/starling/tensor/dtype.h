@@ -36,9 +36,9 @@ constexpr bool is_signed_integer(DType dtype) { return dtype >= DType::i64 && dt
 constexpr bool is_unsigned_integer(DType dtype) { return dtype >= DType::u64 && dtype <= DType::u8; }
 constexpr bool is_integer(DType dtype) { return dtype >= DType::i64 && dtype <= DType::u8; }
 
-// The dtype that holds both operands of a mixed expression: a float beats an integer, wider beats narrower; f16 with
-// bf16 is f32, since neither holds the other. Of a signed and an unsigned integer, the narrowest signed one that holds
-// both; u64 with a signed one is i64.
+// Promoted dtype of a mixed expression: a float beats an integer, wider beats narrower; f16 with bf16 is f32, since
+// neither holds the other. A signed and an unsigned integer give the narrowest signed one that holds both; u64 with a
+// signed one is i64.
 constexpr DType promote(DType a, DType b) {
   if (a == b) return a;
   if (is_half(a) && is_half(b)) return DType::f32;

@@ -11,33 +11,32 @@ struct OpDef;
 class Attrs;
 class Tracer;
 
-// Gives an op its meaning: the eager interpreter runs it now, a tracer appends it to a graph. A stack of them stands
-// per thread; ops go to the top one. The tape is not on the stack: it records beside whichever is on top, in both
-// modes.
+// Executes ops: the eager interpreter runs an op now, a tracer appends it to a graph. Each thread has a stack of
+// interpreters; ops go to the top one. The autograd tape is not on the stack: it records in both modes.
 class Interpreter {
  public:
   virtual ~Interpreter() = default;
   virtual TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) = 0;
 
   // Applies an op whose first `targets.size()` outputs replace the values of `targets` (variables or gradient slots).
-  // Eager writes in place, a tracer appends assigns.
+  // Eager execution writes in place, a tracer appends assigns.
   virtual void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                           std::span<const Tensor> targets) = 0;
 
-  // The value a variable has now, by number, and that value again later, when it may have been assigned another. Eager
-  // execution finds out by versions of memory instead: -1, and the tensor itself.
+  // pin() returns an id of the variable's current value; pinned() returns that value even after later assigns. Eager
+  // execution detects changes by storage versions instead: -1, and the tensor itself.
   virtual int pin(const Tensor&) { return -1; }
   virtual Tensor pinned(const Tensor& variable, int) { return variable; }
 
-  // Tells that what is being done depends on this flag (training or not): a trace holds only while it stays the same.
+  // Records a dependence on this flag (training mode, say): a trace is valid only while the flag keeps its value.
   virtual void depends_on(const std::shared_ptr<const bool>&) {}
 
-  // The tracer that gets what is applied, maybe by way of others; null when ops run at once.
+  // Tracer that finally receives the applied ops, through other interpreters if need be; null in eager execution.
   virtual Tracer* tracer() { return nullptr; }
 };
 
 Interpreter& current_interpreter();
-Interpreter& eager_interpreter();  // the bottom of every stack; lives in kernels
+Interpreter& eager_interpreter();  // bottom of every stack; defined in kernels
 
 class InterpreterScope {
  public:

@@ -10,7 +10,7 @@ std::string to_string(const std::vector<TensorType>& types) {
   return text;
 }
 
-// One call's lock and its hook: the hook hears of the end after the lock is gone, however the call ends.
+// Lock and hook of one call: after_wait() runs after the lock is released, however the call ends.
 class TensorQueue::Waiting {
  public:
   Waiting(std::mutex& mutex, WaitHook* hook) : hook_(hook), lock_(mutex) {}

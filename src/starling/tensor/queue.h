@@ -12,19 +12,19 @@
 
 namespace starling {
 
-// Thrown where a closed queue has no more to give, or takes no more.
+// Thrown by dequeue on a closed, empty queue and by enqueue on a closed one.
 class QueueClosed : public Error {
  public:
   using Error::Error;
 };
-// Thrown to everybody who waits at a queue that is cancelled, and at every call after that.
+// Thrown to all waiting threads when a queue is cancelled, and by every later call.
 class QueueCancelled : public Error {
  public:
   using Error::Error;
 };
 
-// Told when a thread is about to wait and when it goes on: it lets go of locks meanwhile. Called at most once each, the
-// second without any lock of the queue.
+// Callbacks around a blocking wait, used to release locks meanwhile. Each is called at most once per call, after_wait()
+// without the queue's lock.
 class WaitHook {
  public:
   virtual ~WaitHook() = default;
@@ -33,35 +33,35 @@ class WaitHook {
 };
 
 struct QueueOptions {
-  std::string name = "queue";     // for messages
+  std::string name = "queue";     // shown in messages
   std::size_t capacity = 1;       // elements
-  std::vector<TensorType> types;  // of one element: a tensor for each
+  std::vector<TensorType> types;  // tensor types of one element
 };
 
-// A queue of elements, each one or several tensors on the CPU, between threads: first in, first out. Producers wait
-// while it is full, consumers while it is empty, asleep and holding nothing. Elements of one producer keep their order;
-// consumers are served in the order they came, so that the elements of one dequeue_many follow each other. All
-// functions may be called from several threads at once. A tensor given to the queue is the queue's: do not write it
+// Bounded FIFO queue between threads; an element is one or more CPU tensors. Producers block while it is full,
+// consumers while it is empty. Elements of one producer keep their order; consumers are served in arrival order, so
+// that the elements of one dequeue_many are consecutive. Thread-safe. A tensor given to the queue must not be written
 // afterwards.
 class TensorQueue {
  public:
   using Element = std::vector<Tensor>;
 
-  explicit TensorQueue(QueueOptions options);  // throws on a capacity of 0 or no types
+  explicit TensorQueue(QueueOptions options);  // throws on capacity 0 or empty types
 
-  // Returns how many elements the queue holds then. Throws QueueClosed when it is closed, also while waiting.
+  // Returns the number of elements in the queue after adding this one. Throws QueueClosed if the queue is closed, even
+  // while waiting.
   std::size_t enqueue(Element element, WaitHook* hook = nullptr);
 
-  // Throw QueueClosed when the queue is closed and empty. take(n) gets n elements, also more than the capacity, as they
-  // come; when the queue is closed and fewer are left it throws and leaves those in the queue, to be dequeued singly.
+  // Throws QueueClosed when the queue is closed and empty. take(n) may exceed the capacity: it collects elements as
+  // they arrive; if the queue is closed with fewer left it throws and leaves those in the queue for single dequeues.
   Element dequeue(WaitHook* hook = nullptr);
   std::vector<Element> take(std::size_t n, WaitHook* hook = nullptr);
   Element dequeue_many(std::size_t n, WaitHook* hook = nullptr);  // stacked along a new first axis
 
-  // No more elements come in; those that are there can still be taken. Wakes whoever can go no further. Returns how
-  // many are left.
+  // Refuses further elements; those in the queue can still be dequeued. Wakes threads that can no longer proceed.
+  // Returns the number of elements left.
   std::size_t close();
-  // Wakes everybody at once with QueueCancelled and drops what is there. Cannot be undone.
+  // Wakes all waiting threads with QueueCancelled and drops all elements. Permanent.
   void cancel();
 
   std::size_t size() const;
@@ -77,9 +77,9 @@ class TensorQueue {
 
   QueueOptions options_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // few threads wait at one queue: one condition serves all of them
+  std::condition_variable changed_;  // one condition for all: few threads wait at one queue
   std::deque<Element> elements_;
-  std::uint64_t next_turn_ = 0;  // consumers draw numbers
+  std::uint64_t next_turn_ = 0;  // ticket numbers of consumers
   std::uint64_t serving_ = 0;
   bool closed_ = false;
   bool cancelled_ = false;

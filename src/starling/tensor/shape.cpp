@@ -78,7 +78,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* who) {
 void check_size(const Shape& shape, std::size_t element_size, const char* who) {
   std::int64_t bytes = static_cast<std::int64_t>(element_size);
   for (auto dim : shape) {
-    // Not check(), whose arguments would be made at every call: every new tensor passes here.
+    // An explicit branch, not check(), whose arguments would be evaluated for every new tensor.
     if (dim < 0) [[unlikely]]
       fail("[{}] expected sizes of at least 0, got {}", who, to_string(shape));
     if (dim > 0 && bytes > std::numeric_limits<std::int64_t>::max() / dim) [[unlikely]]

@@ -10,7 +10,7 @@ namespace starling {
 
 inline constexpr int kMaxRank = 8;
 
-// Up to eight 64-bit integers held inline: the sizes of a tensor, its strides, or any short list of integers.
+// Up to eight 64-bit integers stored inline: the sizes of a tensor, its strides, or any short list of integers.
 class Shape {
  public:
   Shape() = default;
@@ -30,7 +30,7 @@ class Shape {
   void erase(int i);
   void insert(int i, std::int64_t dim);
 
-  // Product of the sizes; 1 for rank 0. The constructor of a tensor checks it for overflow.
+  // Product of the sizes; 1 for rank 0. Overflow is checked when a tensor is constructed.
   std::int64_t numel() const {
     std::int64_t n = 1;
     for (auto d : *this) n *= d;
@@ -55,13 +55,13 @@ std::string to_string(const Shape& shape);  // [64, 784]
 // Strides in elements of a dense row-major tensor.
 Shape contiguous_strides(const Shape& shape);
 
-// True where walking a tensor of this shape with these strides visits memory densely in order.
+// True if walking a tensor of this shape with these strides visits memory densely in row-major order.
 bool is_contiguous(const Shape& shape, const Shape& strides);
 
-// Turns a negative axis into its positive form; throws "[who] expected axis in …" when out of range.
+// Converts a negative axis to its positive form; throws "[who] expected axis in …" when out of range.
 int normalize_axis(std::int64_t axis, int rank, const char* who);
 
-// The common shape of two operands by the usual rules (align at the end, 1 stretches); throws naming both.
+// Broadcast shape of two operands by NumPy's rules (align at the end, 1 stretches); throws naming both shapes.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* who);
 
 // Throws unless all sizes are ≥ 0 and the number of bytes fits 63 bits.

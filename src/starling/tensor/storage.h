@@ -10,9 +10,8 @@
 
 namespace starling {
 
-// A piece of memory shared by the tensors that view it. It came from the device's allocator, or belongs to someone else
-// and is given back by their deleter (a memory-mapped file, an arena, a foreign array). Read-only memory refuses to be
-// assigned.
+// Memory shared by the tensors that view it: from the device's allocator, or foreign memory released by a deleter (a
+// memory-mapped file, an arena, a foreign array). Read-only memory refuses assignment.
 class Storage final : public RefCounted, public Pooled<Storage> {
  public:
   using Deleter = std::function<void(void*)>;
@@ -26,7 +25,7 @@ class Storage final : public RefCounted, public Pooled<Storage> {
   Device device() const { return device_; }
   bool read_only() const { return read_only_; }
 
-  // Counts in-place writes, so that a gradient that saved this memory can tell that it changed.
+  // Counter of in-place writes; lets a gradient that saved this memory detect a change.
   std::uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
 

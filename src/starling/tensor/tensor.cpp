@@ -70,12 +70,12 @@ bool Tensor::contiguous() const { return is_contiguous(shape(), strides()); }
 bool Tensor::traced() const { return impl_ && impl_->tracer != 0; }
 std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis(axis, rank(), "size")]; }
 
-// The dense form of a row-sparse tensor; lives in ops.
+// Dense form of a row-sparse tensor; defined in ops.
 Tensor dense(const Tensor& tensor);
 
 namespace {
 
-// Reading the memory of a row-sparse tensor makes it a dense one for good.
+// Reading the memory of a row-sparse tensor converts it to dense permanently.
 void materialize(TensorImpl& impl) {
   const Tensor whole = dense(Tensor(Ref<TensorImpl>(&impl)));
   impl.storage = whole.impl()->storage;
@@ -89,7 +89,7 @@ void materialize(TensorImpl& impl) {
 
 void* Tensor::raw(Where where) const {
   const auto& impl = expect(impl_, "memory");
-  // Not check(): its arguments would be made at every call, and this one is hot.
+  // An explicit branch, not check(): the path is hot and check() would evaluate its arguments at every call.
   if (impl.tracer != 0) {
     fail(
         "[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it "

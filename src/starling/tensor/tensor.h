@@ -21,15 +21,15 @@ namespace starling {
 
 class Tensor;
 class TensorImpl;
-class GradNode;    // autograd: how a tensor was made
-struct GradHooks;  // autograd: what users want to be told of gradients
+class GradNode;    // autograd: the op that made a tensor
+struct GradHooks;  // autograd: user hooks on gradients
 
-// Removes a hook; letting go of the handle does not.
+// Handle to a registered hook. remove() removes the hook; destroying the handle does not.
 class HookHandle {
  public:
   HookHandle() = default;
   HookHandle(std::weak_ptr<GradHooks> hooks, std::uint64_t id) : hooks_(std::move(hooks)), id_(id) {}
-  void remove();  // no hook any more, or none ever: nothing happens
+  void remove();  // no-op if already removed or never set
 
  private:
   std::weak_ptr<GradHooks> hooks_;
@@ -38,7 +38,7 @@ class HookHandle {
 using GradHook = std::function<Tensor(const Tensor& gradient)>;
 using FilledHook = std::function<void(const Tensor& leaf)>;
 
-// What a value is, without its data.
+// Type of a value, without its data.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape{};
@@ -46,8 +46,8 @@ struct TensorType {
 };
 std::string to_string(const TensorType& type);  // f32[64, 10]
 
-// A cheap handle to an n-dimensional array: dtype, shape, device, and either memory (strided) or a value of a graph
-// being traced. Copies share the array. Functions that read memory throw on a traced value, naming the caller's line.
+// Handle to an n-dimensional array: dtype, shape, device, and either strided memory or a value of a graph being traced.
+// Copies share the array. Functions that read memory throw on a traced value, naming the caller's line.
 class Tensor {
  public:
   using Where = SourceLocation;
@@ -63,7 +63,7 @@ class Tensor {
   std::int64_t size(std::int64_t axis) const;
   std::int64_t numel() const { return shape().numel(); }
 
-  // Memory. Strides are in elements.
+  // Memory access. Strides are in elements.
   const Shape& strides() const;
   bool contiguous() const;
   void* raw(Where where = Where::current()) const;
@@ -72,15 +72,15 @@ class Tensor {
     expect_dtype(dtype_of<T>(), where);
     return static_cast<T*>(raw(where));
   }
-  // One value (of a tensor of one element), or all in row-major order, copied to the host and converted.
+  // Values in row-major order, copied to the host and converted to double; item() is for tensors of one element.
   double item(Where where = Where::current()) const;
   std::vector<double> to_vector(Where where = Where::current()) const;
 
-  // A value of a graph being traced: which tracer, which value.
+  // True for a value of a graph being traced.
   bool traced() const;
 
-  // Differentiation. backward() fills the grad() of every tensor that requires one and that this one depends on, adding
-  // to what is there; this tensor must hold one element unless a gradient of its shape is given.
+  // Differentiation. backward() adds to the grad() of every leaf that requires one and that this tensor depends on;
+  // this tensor must have one element unless a gradient of its shape is given.
   Tensor& set_requires_grad(bool on = true);
   bool requires_grad() const;
   Tensor grad() const;
@@ -89,13 +89,13 @@ class Tensor {
   void backward(const Tensor& gradient) const;
   Tensor detach() const;
 
-  // Called with the gradient of this tensor, leaf or inner value, once all of it has arrived in a backward pass; a
-  // defined result replaces it. See autograd/hooks.h for the order, and for what happens inside compile().
+  // Hook called with the complete gradient of this tensor, leaf or inner value, during a backward pass; a defined
+  // result replaces the gradient. See autograd/hooks.h for the order, and for hooks inside compile().
   HookHandle register_hook(GradHook hook) const;
-  // For leaves: called after backward() has added to the grad() slot all that it will add.
+  // Hook of a leaf, called after backward() has finished adding to its grad() slot.
   HookHandle register_filled_hook(FilledHook hook) const;
 
-  // A name makes a tensor a variable: tracing reads it by identity and may assign it.
+  // Named tensors are variables: tracing reads them by identity and may assign them.
   const std::string& name() const;
   Tensor& set_name(std::string name);
   bool is_variable() const;
@@ -112,22 +112,22 @@ class Tensor {
 
 using TensorList = SmallVector<Tensor, 4>;
 
-// A tensor of which only some rows (along dimension 0) may differ from zero: values[i] is added to row rows[i].
+// Row-sparse tensor: zero except for some rows (dimension 0); values[i] is added to row rows[i].
 struct RowSparse {
-  Tensor rows;    // i64[n], in any order, maybe with doubles
+  Tensor rows;    // i64[n], any order, duplicates allowed
   Tensor values;  // [n, …]
 };
 
-// What hardly any tensor has.
+// Rarely used parts of a tensor.
 struct TensorRare {
-  std::shared_ptr<GradHooks> hooks;  // of a leaf
-  RowSparse sparse;                  // where TensorImpl::row_sparse is set
+  std::shared_ptr<GradHooks> hooks;  // hooks of a leaf
+  RowSparse sparse;                  // valid if TensorImpl::row_sparse is set
 };
 
-// The parts of a tensor that only variables and differentiated values have.
+// Parts that only variables and differentiated values have.
 struct TensorExtra {
   std::string name;
-  Ref<RefCounted> node;  // a GradNode; which of its outputs this is:
+  Ref<RefCounted> node;  // GradNode that made this tensor
   int output = 0;
   bool requires_grad = false;
   Tensor grad;
@@ -142,14 +142,14 @@ struct TensorExtra {
 class TensorImpl final : public RefCounted, public Pooled<TensorImpl> {
  public:
   DType dtype = DType::f32;
-  bool row_sparse = false;  // what it holds is in `extra`; there is no dense memory until somebody reads it
+  bool row_sparse = false;  // data is in `extra->rare->sparse`; dense memory is made on first read
   Device device;
   Shape shape{};
   Shape strides;
   Ref<Storage> storage;      // null for a traced value
-  std::int64_t offset = 0;   // of the first element, in elements
-  std::uint64_t tracer = 0;  // which one; 0: this is no traced value
-  int value = -1;            // in the tracer's graph
+  std::int64_t offset = 0;   // offset of the first element, in elements
+  std::uint64_t tracer = 0;  // id of the tracer; 0: not a traced value
+  int value = -1;            // value id in the tracer's graph
   std::unique_ptr<TensorExtra> extra;
 
   TensorExtra& more() {
@@ -161,7 +161,7 @@ class TensorImpl final : public RefCounted, public Pooled<TensorImpl> {
   }
 };
 
-// Makers. `empty` leaves the contents undefined.
+// Constructors. `empty` leaves the contents undefined.
 Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
 Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset);
@@ -176,7 +176,7 @@ Tensor from_host(std::span<const T> values, const Shape& shape) {
   return out;
 }
 
-// Copies of the bytes: `to` moves to a device (contiguous), `copy_into` overwrites memory in place (same type,
+// Byte copies: `to` copies to a device (contiguous result), `copy_into` overwrites memory in place (same type,
 // contiguous).
 Tensor to(const Tensor& tensor, Device device);
 void copy_into(const Tensor& destination, const Tensor& source);

@@ -21,7 +21,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-// Nodes by scope, a tree.
+// Tree of scopes with their nodes.
 struct Box {
   std::map<std::string, std::unique_ptr<Box>> inner;
   std::vector<NodeId> nodes;
@@ -120,7 +120,7 @@ class DotWriter {
     }
   }
 
-  // What the colours mean, where there is more than one.
+  // Legend of device colours, if there is more than one.
   void devices() {
     std::map<std::string, std::string_view> used;
     for (const auto& node : graph_.nodes()) used[to_string(node.device)] = device_colour(node.device);

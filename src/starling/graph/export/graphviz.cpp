@@ -11,7 +11,7 @@
 namespace starling {
 namespace {
 
-// A file for a child process to read, gone afterwards.
+// Temporary file for a child process.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::string& text) {
@@ -39,7 +39,7 @@ class ScratchFile {
 std::optional<std::string> to_svg_by_graphviz(const Graph& graph, const std::string& title) {
   const ScratchFile file(to_dot(graph, title));
   if (file.path().empty() || file.path().string().find('\'') != std::string::npos) return std::nullopt;
-  // Graphs of some hundred nodes with many boxes can take it hours.
+  // `dot` can take hours for graphs of a few hundred nodes with many boxes.
   const std::string command = "timeout 20 dot -Tsvg '" + file.path().string() + "' 2>/dev/null";
   std::FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the path is ours
   if (pipe == nullptr) return std::nullopt;

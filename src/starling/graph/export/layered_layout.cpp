@@ -9,11 +9,11 @@ namespace {
 
 constexpr double kGapX = 14;
 constexpr double kGapY = 34;
-constexpr double kBendWidth = 6;  // of the place an edge takes where it passes a layer
-constexpr int kFar = 10;          // layers an edge passes at most between boxes; longer ones go behind them
+constexpr double kBendWidth = 6;  // width of an edge passing a layer
+constexpr int kFar = 10;          // longer edges are drawn behind the boxes
 constexpr int kSweeps = 8;
 
-// Boxes, and the bends of edges that pass layers, are placed alike.
+// A box, or the bend of an edge that passes a layer; both are placed in the same way.
 struct Item {
   double width = 0;
   int layer = 0;
@@ -44,7 +44,7 @@ class Layering {
   void choose_layers() {
     std::vector<bool> has_input(boxes_.size(), false);
     std::vector<int> first_user(boxes_.size(), std::numeric_limits<int>::max());
-    // Boxes come in an order in which every edge leads to a later one.
+    // Boxes are in topological order.
     std::vector<std::vector<int>> into(boxes_.size());
     for (const auto& edge : edges_) into[static_cast<std::size_t>(edge.to)].push_back(edge.from);
     for (std::size_t i = 0; i < boxes_.size(); ++i) {
@@ -101,7 +101,7 @@ class Layering {
     return sum / static_cast<double>(neighbours.size());
   }
 
-  // Each item towards the middle of its neighbours in the layer just sorted.
+  // Moves each item towards the middle of its neighbours in the layer just sorted.
   void sort_layers(bool down) {
     const auto count = static_cast<int>(layers_.size());
     for (int step = 0; step < count; ++step) {
@@ -123,8 +123,8 @@ class Layering {
     for (int id : ids) item(id).x -= centre;
   }
 
-  // The positions nearest to the wanted ones that keep order and distances: neighbours that would come too close are
-  // moved as one block to the mean of what its members want.
+  // Positions nearest to the wanted ones that keep order and distances: neighbours that would come too close move as
+  // one block to the mean of their wanted positions.
   void settle(const std::vector<int>& ids, const std::vector<double>& wanted) {
     struct Block {
       double sum, count;
@@ -155,7 +155,7 @@ class Layering {
       const auto& ids = layer(down ? step : count - 1 - step);
       std::vector<double> wanted;
       for (int id : ids) {
-        // Both sides, or deep graphs would drift away to one.
+        // Both sides, or deep graphs would drift to one.
         const double x = item(id).x;
         wanted.push_back(
             (middle(item(id).above, middle(item(id).below, x)) + middle(item(id).below, middle(item(id).above, x))) /
@@ -203,7 +203,7 @@ class Layering {
   const std::vector<LayoutEdge>& edges_;
   std::vector<Item> items_;
   std::vector<std::vector<int>> layers_;
-  std::vector<std::vector<int>> ways_;  // of each edge: its ends and bends
+  std::vector<std::vector<int>> ways_;  // by edge: ends and bends
 };
 
 }  // namespace

@@ -22,16 +22,16 @@ struct LayoutEdge {
 };
 
 struct Layout {
-  std::vector<Point> centres;              // of the boxes
-  std::vector<std::vector<Point>> routes;  // of the edges, from the lower rim of one box to the upper rim of the other
-  std::vector<bool> far;                   // edges over many layers, which go straight, behind the boxes
+  std::vector<Point> centres;              // by box
+  std::vector<std::vector<Point>> routes;  // by edge, from the lower rim of one box to the upper rim of the other
+  std::vector<bool> far;                   // edges across many layers, drawn straight behind the boxes
   double width = 0;
   double height = 0;
 };
 
-// Places boxes in layers from top to bottom, every edge leading down: each box one layer below the lowest it depends
-// on, those that depend on nothing just above their first user. Boxes of one layer are ordered so that edges are short
-// and never overlap.
+// Layered drawing from top to bottom, every edge leading down: each box one layer below the lowest it depends on, those
+// without dependencies just above their first user. Boxes of one layer are ordered so that edges are short and never
+// overlap.
 Layout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges);
 
 }  // namespace starling

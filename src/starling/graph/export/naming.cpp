@@ -14,7 +14,7 @@ const std::string& variable_name(const Graph& graph, const Node& node) {
   return graph.variables[static_cast<std::size_t>(source_index(node))].name;
 }
 
-// Characters that paths of other programs do not take.
+// Replaces characters that other programs do not accept in paths.
 std::string cleaned(std::string text) {
   for (char& c : text) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -28,7 +28,7 @@ std::string cleaned(std::string text) {
 
 namespace {
 
-// The module a variable belongs to, and its name there: the longest beginning of its name that is a scope.
+// Module of a variable and its name there: the longest prefix of its name that is a scope.
 std::pair<std::string, std::string> module_and_name(const std::string& variable,
                                                     const std::unordered_set<std::string>& scopes) {
   std::string path = variable;
@@ -64,7 +64,7 @@ GraphNames::GraphNames(const Graph& graph) {
     for (ValueId in : node.in) read_in_scope[static_cast<std::size_t>(in)] = true;
   }
   const auto users = graph.users();
-  // The module of all that a node's results are assigned to; nothing where they are read otherwise.
+  // Module of all variables that a node's results are assigned to; nothing if they are read otherwise.
   const auto updated = [&](const Node& node) -> std::optional<std::string> {
     std::optional<std::string> module;
     for (ValueId out : node.out) {
@@ -112,7 +112,7 @@ std::vector<std::string> unique_paths(const Graph& graph) {
   std::vector<std::string> paths;
   std::unordered_map<std::string, int> counts;
   std::unordered_set<std::string> taken;
-  // A path that is also a box would be two things at once.
+  // Node paths must differ from scope paths.
   for (NodeId id = 0; id < graph.size(); ++id) {
     std::string scope = cleaned(names.scope(id));
     for (; !scope.empty(); scope.resize(scope.rfind('/') == std::string::npos ? 0 : scope.rfind('/')))

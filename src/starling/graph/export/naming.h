@@ -8,11 +8,11 @@
 
 namespace starling {
 
-// What all pictures of a graph agree on.
+// Names and colours common to all exports.
 
-// scope: the box a node stands in: where it was applied; "gradients/<scope>" for what came from a forward node; the
-// module of a variable that is read there ("conv1" of "conv1.weight"); "update" or "update/<module>" for assigns, for
-// nodes that make nothing but what is assigned, and for variables that only those read. Empty: none.
+// scope: the box of a node: its scope path; "gradients/<scope>" for nodes that came from a forward node; the module of
+// a variable that is read there ("conv1" of "conv1.weight"); "update" or "update/<module>" for assigns, for nodes that
+// only compute assigned values, and for variables that only those read. Empty: none.
 // name: the rest of a variable's name, "input 0", or the op's name.
 class GraphNames {
  public:
@@ -25,16 +25,16 @@ class GraphNames {
   std::vector<std::string> names_;
 };
 
-// Attributes on one line of at most so many characters.
+// Attributes on one line of at most `most` characters.
 std::string shown_attributes(const Node& node, std::size_t most);
 
-// A colour for every device that the graph uses, alike for the same device in every picture.
+// Colour of a device, the same in every picture.
 std::string_view device_colour(Device device);
 
-// Every node's full path, "gradients/conv1/conv2d_backward_weight", numbered where two would be alike.
+// Full path of every node, "gradients/conv1/conv2d_backward_weight", numbered to be unique.
 std::vector<std::string> unique_paths(const Graph& graph);
 
-// The text with what HTML and SVG read as markup written out.
+// Text with HTML and SVG markup characters escaped.
 std::string escaped_xml(std::string_view text);
 
 }  // namespace starling

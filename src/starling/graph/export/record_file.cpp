@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLength = 8, kCheck = 4;
 
-// Checksums of data that holds checksums are weak; the format turns and shifts them.
+// The format rotates and offsets checksums, since checksums of data that contains checksums are weak.
 std::uint32_t masked_crc(std::string_view data) {
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(data.data(), data.size())));
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;

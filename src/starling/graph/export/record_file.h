@@ -6,10 +6,10 @@
 
 namespace starling {
 
-// Records as TensorBoard's event files hold them: length and bytes, each followed by its masked CRC-32C.
+// Record in the format of TensorBoard's event files: length and bytes, each followed by its masked CRC-32C.
 std::string framed_record(std::string_view data);
 
-// The records of such a file; throws naming the record whose length or checksum is wrong.
+// Records of such a file; throws naming the record with a wrong length or checksum.
 std::vector<std::string> read_records(std::string_view file);
 
 }  // namespace starling

@@ -12,12 +12,12 @@ namespace starling {
 namespace {
 
 constexpr double kFont = 11;
-constexpr double kLetter = 0.63 * kFont;  // of monospaced letters, with a little to spare
+constexpr double kLetter = 0.63 * kFont;  // width of a monospaced letter, with some margin
 constexpr double kLine = 14;
 constexpr double kPad = 6;
 constexpr double kMargin = 24;
 constexpr std::size_t kMostLetters = 44;
-constexpr std::size_t kBundle = 5;  // assigns or variables that are drawn as one
+constexpr std::size_t kBundle = 5;  // assigns or variables drawn as one box
 
 std::string cut(std::string text) {
   if (text.size() > kMostLetters) text = text.substr(0, kMostLetters - 3) + "...";
@@ -88,8 +88,8 @@ class SvgWriter {
     edge_texts_.push_back(std::move(text));
   }
 
-  // Assigns of one update, and variables that one node alone reads, are drawn as one box where there are many: a joined
-  // update of a deep network would make rows of hundreds. The node they hang on; -1: none.
+  // Node that a bundle hangs on; -1: none. Many assigns of one update, or variables with one reader, are drawn as one
+  // box: a fused update of a deep network would have hundreds.
   NodeId partner(NodeId id) const {
     const Node& node = graph_.node(id);
     if (is_op(node, "assign") && node.after.empty()) return graph_.value(node.in[0]).node;
@@ -167,7 +167,7 @@ class SvgWriter {
     }
   }
 
-  // Downward curves: they leave and arrive upright.
+  // Draws downward curves that leave and arrive vertically.
   void curve(const std::vector<Point>& points, bool far, const std::string& tooltip) {
     text_ += fmt::format("<path class=\"{}\" marker-end=\"url(#a)\" d=\"M{:.1f} {:.1f}", far ? "f" : "e", points[0].x,
                          points[0].y);
@@ -211,7 +211,7 @@ class SvgWriter {
   const Graph& graph_;
   GraphNames names_;
   std::vector<std::vector<NodeId>> users_;
-  std::vector<int> box_of_;  // of each node
+  std::vector<int> box_of_;  // by node
   std::set<std::pair<int, int>> known_;
   std::vector<Drawn> drawn_;
   std::vector<LayoutBox> boxes_;

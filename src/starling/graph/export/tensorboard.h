@@ -6,14 +6,14 @@
 
 namespace starling {
 
-// Whether this build can write TensorBoard's files: it needs protobuf.
+// True if this build can write TensorBoard's files (needs protobuf).
 bool has_tensorboard_export();
 
-// The contents of an event file with the graph in it, for TensorBoard's graph page: nodes named by scope path, with
-// output shapes, devices and attributes. The file's name must hold "tfevents". Throws in builds without protobuf.
+// Contents of an event file with the graph, for TensorBoard's graph page: nodes named by scope path, with output
+// shapes, devices and attributes. The file's name must contain "tfevents". Throws in builds without protobuf.
 std::string to_tensorboard(const Graph& graph);
 
-// The graph alone, as a serialized GraphDef: for event files that hold more than a graph.
+// Serialized GraphDef, for event files that hold more than a graph.
 std::string tensorboard_graph_def(const Graph& graph);
 
 }  // namespace starling

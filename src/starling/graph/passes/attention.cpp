@@ -8,8 +8,8 @@
 #include "starling/ops/registry.h"
 #include "starling/ops/shape_ops.h"
 
-// Replaces attention that is spelt out by the op that stores no scores. Rows that see no key become zeros, as that op
-// defines it, where the softmax of nothing was undefined.
+// Replaces written-out attention by the op that stores no scores. Rows that see no key become zeros, as that op
+// defines, where the softmax was undefined.
 namespace starling::passes {
 namespace {
 
@@ -131,7 +131,7 @@ class Attention {
 
 }  // namespace
 
-// What it was made of before is read by nobody now, and transposes that meet cancel.
+// prune drops the old nodes.
 Graph attention(const Graph& graph, const PassContext& context) { return prune(Attention(graph).run(), context); }
 
 }  // namespace starling::passes

@@ -2,7 +2,7 @@
 
 namespace starling::passes {
 
-// A body is a program of its own, on one rank: every pass has been over the graph around it, now they go over it.
+// Runs all passes on each body, a program of its own on one rank.
 Graph bodies(const Graph& graph, const PassContext& context) {
   if (graph.bodies.empty()) return graph;
   Graph made = graph;

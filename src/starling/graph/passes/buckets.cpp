@@ -10,20 +10,20 @@
 #include "starling/ops/comm.h"
 #include "starling/ops/registry.h"
 
-// Reductions that become ready one after another go by one exchange. The pass runs before any that looks at the shapes
-// of this rank's pieces, and looks at the shapes of reduced values only, which all ranks share: so every rank makes the
+// Reductions that become ready one after another share one exchange. The pass runs before any that looks at the shapes
+// of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so every rank makes the
 // same buckets in the same order, whatever rows it holds.
 namespace starling::passes {
 namespace {
 
-// Copying what is larger into a bucket costs more than an exchange of its own.
+// Larger tensors go alone: copying them into a bucket costs more than an exchange.
 constexpr std::size_t kAlone = 1 << 20;
 
-// Where exchanges go on in the next step: how much longer than the backward pass they are taken to be when their order
-// is chosen. It pays where they are the longer part; where they are not, what was kept back too long is still there
-// when the next forward pass comes to it.
+// Assumed ratio of exchange time to backward time when the order is chosen for exchanges that continue in the next
+// step. Pays off if the exchanges are the longer part; if not, delayed exchanges may still be running when the next
+// forward pass needs them.
 constexpr double kLonger = 2;
-// And there are at least about so many of them to choose from.
+// Approximate least number of buckets to choose from.
 constexpr std::size_t kPieces = 8;
 
 enum class Order { readiness, first_use };
@@ -31,10 +31,10 @@ enum class Order { readiness, first_use };
 struct Bucket {
   std::vector<NodeId> members{};
   std::size_t bytes = 0;
-  NodeId ready = -1;     // the node after which all operands are there
-  NodeId first_use = 0;  // the first node that reads what it updates
+  NodeId ready = -1;     // node after which all operands are ready
+  NodeId first_use = 0;  // first node that reads what it updates
   bool waited = false;   // another collective needs a result
-  bool is_open = false;  // more may join
+  bool is_open = false;  // accepts more tensors
 };
 
 std::size_t bytes_of(const Graph& graph, NodeId id) {
@@ -60,7 +60,7 @@ bool may_be_joined(const Node& node) {
   return is_op(node, "all_reduce") && node.after.empty();
 }
 
-// For every node the first one that reads a variable which is assigned what follows from it; the graph's size: none.
+// By node: first reader of a variable that is assigned a value derived from it; the graph's size: none.
 std::vector<NodeId> first_uses(const Graph& graph) {
   const auto users = graph.users();
   std::vector<NodeId> of_variable(graph.variables.size(), graph.size());
@@ -107,7 +107,7 @@ class Grouping {
  private:
   static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
-  // What collectives and the nodes that are asked for need.
+  // Nodes needed by collectives and by `wanted` nodes.
   template <class Wanted>
   std::vector<bool> needed(const Wanted& wanted) const {
     std::vector<bool> made(graph_.nodes().size());
@@ -120,7 +120,7 @@ class Grouping {
     return made;
   }
 
-  // Where results need every gradient there is nothing to choose.
+  // If results need every gradient there is nothing to choose.
   void prepare_first_use() {
     const auto result = [&](const Node& node) {
       return acts_outside(graph_, node) || std::any_of(node.out.begin(), node.out.end(), [&](ValueId out) {
@@ -139,8 +139,8 @@ class Grouping {
     first_uses_ = first_uses(graph_);
   }
 
-  // The order in which they go when exchanges queue up, the one that will be used first before all that are ready.
-  // Nodes are the clock: all ranks have the same.
+  // Order in which queued buckets are sent: of those ready, the one used first. Node numbers serve as the clock, the
+  // same on all ranks.
   std::vector<Bucket> queued() {
     double bytes = 0;
     NodeId begin = graph_.size(), end = 0;
@@ -154,7 +154,7 @@ class Grouping {
     std::vector<Bucket> order;
     double now = 0;
     while (!buckets_.empty()) {
-      now = std::max(now, static_cast<double>(buckets_.front().ready));  // they stand in the order of readiness
+      now = std::max(now, static_cast<double>(buckets_.front().ready));  // sorted by readiness
       const auto sooner = [&](const Bucket& a, const Bucket& b) {
         return a.waited != b.waited ? a.waited : !a.waited && a.first_use < b.first_use;
       };
@@ -199,8 +199,8 @@ class Grouping {
           bucket->members.size() == 1 ? first_uses_[at(id)] : std::min(bucket->first_use, first_uses_[at(id)]);
   }
 
-  // What no collective waits for may be kept back until a bucket is full: the first soon, so that the exchange begins
-  // while there is much left to compute.
+  // A reduction that no collective waits for may be delayed until a bucket is full; the first bucket fills early, so
+  // that the exchange overlaps with much of the compute.
   Bucket* open(NodeId id, std::size_t bytes) {
     int earlier = 0;
     for (Bucket& bucket : buckets_) {
@@ -213,7 +213,7 @@ class Grouping {
     return nullptr;
   }
 
-  // What a collective waits for goes at once; only its neighbour that does not need it comes along.
+  // A reduction that a collective waits for is sent immediately, together only with an adjacent independent one.
   Bucket* last_if_independent(NodeId id) {
     if (buckets_.empty()) return nullptr;
     Bucket& last = buckets_.back();
@@ -247,8 +247,8 @@ class Grouping {
   std::vector<Bucket> buckets_;
 };
 
-// The graph with every bucket as one node, right behind the last of its operands, and the collectives in the order of
-// the buckets.
+// Joins every bucket into one node right after the last of its operands, with the collectives in the order of the
+// buckets.
 class Joining {
  public:
   Joining(const Graph& graph, const std::vector<Bucket>& buckets, const std::vector<std::vector<NodeId>>& before)
@@ -267,7 +267,7 @@ class Joining {
 
   Graph run() {
     const std::vector<int> order = sorted();
-    if (order.size() < units()) return graph_;  // no order has these groups: leave everything as it was
+    if (order.size() < units()) return graph_;  // no valid order: leave the graph unchanged
     for (int unit : order) {
       if (unit < graph_.size())
         rewriter_.copy(unit);
@@ -293,7 +293,7 @@ class Joining {
   }
 
   std::vector<int> sorted() {
-    using Key = std::pair<int, int>;  // twice the place in the old order, and the unit
+    using Key = std::pair<int, int>;  // twice the position in the old order, and the unit
     std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
     const auto push = [&](int unit) {
       const int place =
@@ -349,7 +349,7 @@ class Joining {
   const Graph& graph_;
   const std::vector<Bucket>& buckets_;
   Rewriter rewriter_;
-  std::vector<int> unit_;  // the node itself, or the bucket it is in, numbered from the number of nodes on
+  std::vector<int> unit_;  // the node itself, or its bucket, numbered from the number of nodes on
   std::vector<std::vector<int>> then_;
   std::vector<int> missing_;
 };
@@ -364,7 +364,7 @@ Graph bucketed(const Graph& graph, const PassContext& context, Order order) {
 
 }  // namespace
 
-// Collectives that users wrote stay where they are: ranks may come to them by different ways.
+// Collectives written by users stay where they are: ranks may reach them by different paths.
 Graph buckets(const Graph& graph, const PassContext& context) { return bucketed(graph, context, Order::readiness); }
 Graph buckets_by_first_use(const Graph& graph, const PassContext& context) {
   return bucketed(graph, context, Order::first_use);

@@ -9,8 +9,8 @@
 #include "starling/ops/registry.h"
 #include "starling/ops/shape_ops.h"
 
-// Log-probabilities that are read at labels only are not made: the loss is that of the logits, and its gradient is
-// (softmax - onehot) times what came back for each row.
+// Cross entropy from logits: log-probabilities that are read only at labels are not computed, and the gradient is
+// (softmax - onehot) times the incoming gradient of each row.
 namespace starling::passes {
 namespace {
 
@@ -41,7 +41,7 @@ class CrossEntropy {
     CrossEntropyMatch match;
     ValueId logits = -1;  // [rows, classes], in the graph being built like all below
     ValueId labels = -1;  // [rows]
-    ValueId safe = -1;    // the same, with classes for those that are ignored
+    ValueId safe = -1;    // labels with a valid class in place of ignored ones
     ValueId ignored = -1;
     ValueId sum = -1, lse = -1, weights = -1, picked = -1;
   };
@@ -70,7 +70,7 @@ class CrossEntropy {
     return p.ignored < 0 ? rows : emit("where", {p.ignored, number(0, type(rows).dtype), rows});
   }
 
-  // The loss itself, where the first reader stands: labels exist by then.
+  // Emits the loss at the first reader, where the labels exist.
   void begin(Planned& p) {
     if (p.lse >= 0) return;
     const auto& m = p.match;
@@ -97,7 +97,7 @@ class CrossEntropy {
     return emit("label_pick", {wide, p.labels}, NllAttrs{*p.match.ignored});
   }
 
-  // The log-probability at each label, [rows].
+  // Log-probability at each label, [rows].
   ValueId picked(Planned& p) {
     if (p.picked >= 0) return p.picked;
     const NllAttrs attrs = p.match.ignored ? NllAttrs{*p.match.ignored} : NllAttrs{};
@@ -135,7 +135,7 @@ class CrossEntropy {
     return emit("cross_entropy_weighted_backward", {p.logits, p.safe, weights, p.lse, number(1, dtype)});
   }
 
-  // The scale of the gradient where every row has the same one and none is ignored; -1 otherwise.
+  // Common scale of the gradient if all rows share it and none is ignored; else -1.
   ValueId one_for_all(const Planned& p, ValueId rows) {
     if (p.ignored >= 0) return -1;
     if (const auto value = uniform_value(rewriter_.to(), rows)) return number(-*value, type(rows).dtype);

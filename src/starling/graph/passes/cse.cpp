@@ -12,10 +12,10 @@
 namespace starling::passes {
 namespace {
 
-// Constants larger than this are the same only if they are the same tensor.
+// Larger constants are equal only if they are the same tensor.
 constexpr std::size_t kMostCompared = 4096;
 
-// What two nodes must share to be one: reads of a variable also the number of assigns before them.
+// Key of equal nodes; for reads of a variable it includes the number of assigns before them.
 struct Computation {
   const OpDef* op;
   Attrs attrs;
@@ -25,7 +25,7 @@ struct Computation {
   int epoch;
 };
 
-// Equal numbers may still differ in their sign: 0 and -0.
+// True if equal numbers also agree in sign: 0 and -0 differ.
 bool same_signs(const Attrs& a, const Attrs& b) {
   for (const auto& field : a.type().fields) {
     if (field.kind != AttrKind::real) continue;
@@ -87,7 +87,7 @@ class Merger {
     return {node.op, attrs, in, node.device, node.lane, epoch};
   }
 
-  // The first constant with the same contents.
+  // First constant with the same contents.
   std::int64_t first_like(std::int64_t index) const {
     const auto& constants = graph_.constants;
     for (std::int64_t i = 0; i < index; ++i) {

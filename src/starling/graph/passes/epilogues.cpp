@@ -11,7 +11,7 @@
 namespace starling::passes {
 namespace {
 
-// The activation an op computes, or computes the gradient of; empty for other ops.
+// Activation that an op computes, or whose gradient it computes; empty for other ops.
 Symbol activation_of(const Node& node, std::string_view suffix) {
   for (const char* name : {"relu", "tanh", "sigmoid"}) {
     if (node.op->name == std::string(name) + std::string(suffix)) return Symbol(name);
@@ -42,7 +42,7 @@ class Epilogues {
  private:
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
 
-  // The one node that reads a value in the same place, or -1.
+  // Only reader of a value, on the same device; else -1.
   NodeId only_user(ValueId id) const {
     const auto& users = users_[static_cast<std::size_t>(id)];
     if (users.size() != 1 || is_output_[static_cast<std::size_t>(id)]) return -1;
@@ -52,7 +52,7 @@ class Epilogues {
     return user.device == maker.device && user.lane == maker.lane && user.after.empty() ? users[0] : -1;
   }
 
-  // One node now stands for `id` and its only user; it is emitted where `id` was.
+  // Replaces `id` and its only user by one node, emitted in place of `id`.
   void absorb(NodeId id, NodeId user, const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
     const NodeId made = rewriter_.emit(op, in, attrs, id);
     const ValueId old = graph_.node(user).out[0];
@@ -100,7 +100,7 @@ class Epilogues {
     return true;
   }
 
-  // The update that is the only reader of a product, as its gradient; -1 if there is none or it does more.
+  // Update that is the only reader of a product, as its gradient; -1 if there is none or it does more.
   NodeId update_of(NodeId id) const {
     const Node& node = graph_.node(id);
     if (!is_plain_product(node) || type(node.out[0]).dtype != DType::f32) return -1;
@@ -111,7 +111,7 @@ class Epilogues {
     return as_gradient && node.after.empty() && stays(node.in[0], id, user) && stays(node.in[1], id, user) ? user : -1;
   }
 
-  // The product moves to where its update stands: not past what overwrites a variable that a factor reads in place.
+  // The product moves to its update: not past a write to a variable that a factor reads in place.
   bool stays(ValueId factor, NodeId from, NodeId to) const {
     while (graph_.maker(factor).op->view) factor = graph_.maker(factor).in[0];
     const Node& source = graph_.maker(factor);
@@ -158,7 +158,7 @@ class Epilogues {
 
 }  // namespace
 
-// Biases first, so that activations find their map; what those three activations leave ends maps as any other op.
+// Biases first, so that activations find their linear map; other elementwise ops are folded last.
 Graph epilogues(const Graph& graph, const PassContext& context) {
   bool changed = false;
   Graph biased = join_biases(graph, changed);

@@ -13,8 +13,8 @@
 namespace starling::passes {
 namespace {
 
-// A constant lives as long as the program: larger results are made anew by each run, unless their operands were
-// larger still.
+// Constants live as long as the program: larger results are recomputed in each run, unless their operands were larger
+// still.
 constexpr std::int64_t kMostBytes = 1 << 20;
 
 std::int64_t bytes_of(const TensorType& type) {
@@ -25,7 +25,7 @@ bool is_creation(const Node& node) {
   return is_op(node, "full") || is_op(node, "arange") || is_op(node, "linspace") || is_op(node, "eye");
 }
 
-// The number that fills a dense tensor, if `full` can say it: not NaN, not -0, no integer that a double rounds.
+// Uniform value of a dense tensor, if `full` can express it: not NaN, not -0, no integer that a double rounds.
 std::optional<double> filling(const Tensor& tensor) {
   const auto size = size_of(tensor.dtype());
   const auto* bytes = static_cast<const std::byte*>(tensor.raw());
@@ -37,7 +37,7 @@ std::optional<double> filling(const Tensor& tensor) {
   return exact && !(value == 0 && std::signbit(value)) ? std::optional(value) : std::nullopt;
 }
 
-// Views share memory and have strides of their own; constants are dense.
+// Dense copy of a view: constants are dense.
 Tensor dense_copy(const Tensor& tensor) {
   Tensor copy = empty(tensor.shape(), tensor.dtype());
   const auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
@@ -55,7 +55,7 @@ Tensor dense_copy(const Tensor& tensor) {
   return copy;
 }
 
-// Runs a node now. Nothing where it cannot be run: what is wrong with it is the program's to say, when it runs.
+// Evaluates a node. Empty if it fails: the error is reported when the program runs.
 TensorList evaluate(const OpDef& op, const TensorList& in, const Attrs& attrs) {
   const NoGrad no_grad;
   const InterpreterScope eager(eager_interpreter());
@@ -91,14 +91,14 @@ class Folder {
     if (is_op(node, "constant")) return node.after.empty() && graph_.value(node.out[0]).type.shape.numel() == 1;
     if (!is_pure(node) || node.out.empty() || node.device.kind != DeviceKind::cpu) return false;
     if (node.in.empty()) return is_creation(node) && !is_op(node, "full");
-    if (is_op(node, "delay")) return false;  // the time it takes is what it is for
+    if (is_op(node, "delay")) return false;  // a delay must take its time
     for (ValueId in : node.in) {
       if (!known(rewriter_.map(in)) || graph_.maker(in).device != node.device) return false;
     }
     return true;
   }
 
-  // Elementwise ops and views of values that are one number everywhere: one element is computed, whatever the shape.
+  // Elementwise ops and views of uniform values: one element is computed, whatever the shape.
   bool fold_uniform(NodeId id) {
     const Node& node = graph_.node(id);
     const bool of_elements = node.op->elementwise() || is_op(node, "cast");
@@ -147,7 +147,7 @@ class Folder {
     return made.empty() ? Tensor() : made[0];
   }
 
-  // One number everywhere stays a `full`, which others can look into; all else becomes a constant.
+  // Uniform values become a `full`, which other rules can look into; all else becomes a constant.
   void replace(NodeId id, std::size_t output, const Tensor& tensor) {
     if (const auto value = filling(tensor)) return replace_by_full(id, output, *value);
     name_result(id, output, to().add_constant(tensor));
@@ -175,7 +175,7 @@ class Folder {
 
 }  // namespace
 
-// What lost its last reader goes too.
+// prune drops nodes without readers.
 Graph fold(const Graph& graph, const PassContext& context) { return prune(Folder(graph).run(), context); }
 
 }  // namespace starling::passes

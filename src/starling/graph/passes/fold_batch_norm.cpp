@@ -6,8 +6,9 @@
 #include "starling/ops/registry.h"
 #include "starling/ops/shape_ops.h"
 
-// conv(x, w) + b normalised by given statistics is conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
-// eps): weights are scaled instead of images. Programs that differentiate read the images again and are left alone.
+// conv(x, w) + b normalised by fixed statistics equals conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
+// eps): the weights are scaled instead of the activations. Programs with gradients read the activations again and are
+// left alone.
 namespace starling::passes {
 namespace {
 
@@ -29,7 +30,7 @@ class BatchNorms {
  private:
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
 
-  // A residual that is added next joins the normalisation in one pass over the images, which is no worse. Of two
+  // A following residual joins the normalisation in one pass over the activations, which is no worse. Of two
   // normalisations that are added the first is folded, the other joins it.
   bool joins_residual(NodeId id) const {
     const ValueId y = graph_.node(id).out[0];
@@ -40,7 +41,7 @@ class BatchNorms {
     return !is_op(graph_.maker(other), "batch_norm_infer") || graph_.value(other).node < id;
   }
 
-  // The convolution or linear map that this normalises alone, if scaling its weights is less work; -1 otherwise.
+  // Convolution or linear map read only by this normalisation, if scaling its weights is less work; else -1.
   NodeId producer_of(NodeId id) const {
     const Node& norm = graph_.node(id);
     if (!is_op(norm, "batch_norm_infer") || !is_pure(norm) || joins_residual(id)) return -1;

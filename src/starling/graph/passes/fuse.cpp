@@ -13,13 +13,13 @@
 namespace starling::passes {
 namespace {
 
-// An operand of a program: a value of the graph, read in this shape.
+// Operand of a program: a value of the graph, read in this shape.
 struct Operand {
   ValueId value;
   Shape shape;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
-// Which output of the program a value of the graph is; `again`: another shape of an output that is there already.
+// Output index of a value; `again`: another shape of an existing output.
 struct Output {
   ValueId value;
   int index;
@@ -31,7 +31,7 @@ struct Program {
   std::vector<Output> outputs{};
 };
 
-// The steps of a group; values are numbered operands first, then one a member that computes.
+// Builds the steps of a group; values are numbered operands first, then one per member that computes.
 class ProgramBuilder {
  public:
   ProgramBuilder(const Graph& graph, const FusionGroup& group) : graph_(graph), group_(group) {}
@@ -60,7 +60,7 @@ class ProgramBuilder {
     return static_cast<std::size_t>(it - group_.members.begin());
   }
 
-  // The shape in which member m reads something from outside: its dimensions lie where those of m's result do.
+  // Shape in which member m reads an outside value, aligned with the dimensions of m's result.
   Shape read_as(ValueId id, std::size_t m) const {
     const Shape &own = shape(id), &result = shape(graph_.node(group_.members[m]).out[0]), &places = group_.places[m];
     if (fused_reduction(*graph_.node(group_.members[m]).op) || places.rank() == group_.whole.rank()) return own;
@@ -95,7 +95,7 @@ class ProgramBuilder {
     made_.text.steps.push_back(std::move(step));
   }
 
-  // Steps that read something whole besides stretch by themselves what they read.
+  // Drops broadcasts for steps that also read a full-size value and so broadcast implicitly.
   void read_unstretched() {
     const auto below = made_.text.reduced();
     const auto wide = [&](int value) {
@@ -125,7 +125,7 @@ class ProgramBuilder {
     made_.text.dropped.push_back(lost);
   }
 
-  // Those that nobody reads any more.
+  // Drops broadcasts without readers.
   void drop_stretches() {
     FusedProgram& text = made_.text;
     for (std::size_t s = text.steps.size(); s-- > 0;) {
@@ -143,7 +143,7 @@ class ProgramBuilder {
 
   const Graph& graph_;
   const FusionGroup& group_;
-  std::unordered_map<ValueId, int> number_;  // of members' results
+  std::unordered_map<ValueId, int> number_;  // by result of a member
   Program made_;
 };
 
@@ -164,7 +164,7 @@ class Fuser {
   }
 
  private:
-  // A group stands at its first node.
+  // Order of nodes with each group at its first node.
   std::vector<NodeId> order() const {
     std::vector<NodeId> place(graph_.nodes().size());
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -182,7 +182,7 @@ class Fuser {
     return made;
   }
 
-  // Operands that were stretched beforehand are read as they were, as long as every step keeps its shape.
+  // Reads operands unbroadcast, as long as every step keeps its shape.
   void unstretch(std::vector<ValueId>& operands, const FusedProgram& program, const FusionGroup& group) {
     const auto wanted = program.infer(types(operands));
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -231,7 +231,7 @@ class Fuser {
 
 }  // namespace
 
-// A broadcast_to that lost its last reader goes too.
+// prune drops a broadcast_to without readers.
 Graph fuse(const Graph& graph, const PassContext& context) { return prune(Fuser(graph).run(), context); }
 
 }  // namespace starling::passes

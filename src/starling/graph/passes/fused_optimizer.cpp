@@ -9,8 +9,8 @@
 namespace starling::passes {
 namespace {
 
-// Gradients wait for the update they were joined into: a group holds no more of them than this. Beyond, a kernel has
-// work enough for all threads, and an update by itself runs as soon as its gradient is there.
+// Limit of gradient bytes per fused update, since gradients wait for it. Larger updates have enough work for all
+// threads, and alone run as soon as their gradient is ready.
 constexpr std::size_t kMostBytes = 1 << 20;
 
 using Group = std::vector<NodeId>;
@@ -42,7 +42,7 @@ bool alike(const Graph& graph, const Node& a, const Node& b) {
          graph.value(a.in[0]).type.dtype == graph.value(b.in[0]).type.dtype;
 }
 
-// Whether one of `nodes` needs a result of one of the group, through data or control edges. Both ascend.
+// True if one of `nodes` needs a result of the group, through data or control edges. Both lists ascend.
 bool depends_on(const Graph& graph, const Group& nodes, const Group& group) {
   if (nodes.empty() || group.empty()) return false;
   std::vector<bool> reached(graph.nodes().size());
@@ -59,8 +59,8 @@ bool depends_on(const Graph& graph, const Group& nodes, const Group& group) {
   return false;
 }
 
-// Everything that reads the update's results moves behind the joined update, which stands at `last`. That is only
-// possible when nothing up to there reads them but assigns, and nobody in between looks at the variables those assign.
+// True if the readers of the update's results can move behind the fused update at `last`: nothing before it reads them
+// but assigns, and nobody in between reads the variables those assign.
 bool may_wait(const Graph& graph, NodeId update, NodeId last) {
   std::vector<std::int64_t> assigned;
   std::vector<NodeId> moved{update};
@@ -80,13 +80,13 @@ bool may_wait(const Graph& graph, NodeId update, NodeId last) {
   return true;
 }
 
-// The value whose memory this one lies in.
+// Value that owns this one's memory.
 ValueId root(const Graph& graph, ValueId id) {
   while (graph.maker(id).op->view) id = graph.maker(id).in[0];
   return id;
 }
 
-// Whether one of two updates reads what the other overwrites.
+// True if one of two updates reads what the other overwrites.
 bool share_state(const Graph& graph, const Node& a, const Node& b) {
   const auto reads = [&](const Node& reader, const Node& writer) {
     return std::any_of(reader.in.begin(), reader.in.end(), [&](ValueId read) {
@@ -101,7 +101,7 @@ bool is_single_update(const Node& node) {
   return layout && layout->tensors(node.in.size()) == 1;
 }
 
-// In the order in which their gradients are made, so that neighbours are joined.
+// Updates in the order of their gradients, so that neighbours are joined.
 std::vector<NodeId> updates(const Graph& graph) {
   std::vector<NodeId> found;
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -118,8 +118,8 @@ bool independent(const Graph& graph, NodeId id, const Group& group) {
   return !depends_on(graph, {id}, Group(group.begin(), middle)) && !depends_on(graph, Group(middle, group.end()), {id});
 }
 
-// The last bucket of reduced gradients that each node waits for, -1 for none: an update must not wait for more of them
-// than its own. Collectives of one tensor count where every one does.
+// By node: the last bucket of reduced gradients that it waits for, -1 for none; an update must not wait for later ones
+// than its own. With `every_one`, collectives of one tensor count too.
 std::vector<NodeId> last_buckets(const Graph& graph, bool every_one) {
   std::vector<NodeId> last(graph.nodes().size(), -1);
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -143,7 +143,7 @@ std::vector<Group> candidates(const Graph& graph, bool every_one) {
              std::none_of(group.begin(), group.end(), shares) &&
              gradient_bytes(graph, group) + gradient_bytes(graph, id) <= kMostBytes && independent(graph, id, group);
     };
-    // The youngest group first: older ones hold earlier gradients.
+    // Newest group first: older ones hold earlier gradients.
     const auto it = std::find_if(groups.rbegin(), groups.rend(), fits);
     if (it != groups.rend())
       it->insert(std::upper_bound(it->begin(), it->end(), id), id);
@@ -206,7 +206,7 @@ class Joiner {
     release();
   }
 
-  // Most updates take any number of tensors themselves.
+  // Most updates take any number of tensors.
   static const OpDef& joined_op(const Node& update) {
     static const OpDef& sgd = find_op("sgd_update_many");
     return is_op(update, "sgd_update") ? sgd : *update.op;
@@ -221,7 +221,7 @@ class Joiner {
     }
   }
 
-  // Assigns whose values exist by now.
+  // Emits assigns whose values exist by now.
   void release() {
     std::vector<NodeId> later;
     for (NodeId id : waiting_) {

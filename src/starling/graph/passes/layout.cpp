@@ -43,13 +43,13 @@ void flip(Attrs& attrs, Flags which) {
   attrs = typed;
 }
 
-// Where the two factors of a product stand among its operands; -1 for other ops.
+// Index of the first of a product's two factors; -1 for other ops.
 int first_factor(const Node& node) {
   if (is_op(node, "matmul") || is_op(node, "matmul_act")) return 0;
   return is_op(node, "matmul_sgd") ? 2 : -1;
 }
 
-// Whichever struct the op keeps its flags in.
+// Flips the flags in the op's attribute struct.
 void flip(const Node& node, Attrs& attrs, Flags which) {
   if (is_op(node, "matmul"))
     flip<MatmulAttrs>(attrs, which);
@@ -59,7 +59,7 @@ void flip(const Node& node, Attrs& attrs, Flags which) {
     flip<MatmulSgdAttrs>(attrs, which);
 }
 
-// Rewrites in one walk; every rule looks at makers in the graph being built, so that rules see each other's work.
+// Rewrites in one walk; rules look at makers in the new graph, so that they see each other's results.
 class Layout {
  public:
   explicit Layout(const Graph& graph)
@@ -70,7 +70,7 @@ class Layout {
   Graph run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (!node.out.empty() && rewriter_.mapped(node.out[0])) continue;  // done with its product
+      if (!node.out.empty() && rewriter_.mapped(node.out[0])) continue;  // already emitted with its product
       if (!node.after.empty())
         rewriter_.copy(id);
       else if (!vanish(id) && !join_reshapes(id) && !join_transposes(id) && !absorb_transposes(id))
@@ -94,7 +94,7 @@ class Layout {
     replace(id, made);
   }
 
-  // Ops that change nothing: identity, a cast, reshape or broadcast to what is there, a transpose that keeps the order.
+  // Drops no-ops: identity, a cast, reshape or broadcast to the same type, a transpose that keeps the order.
   bool vanish(NodeId id) {
     const Node& node = graph_.node(id);
     const bool may =
@@ -105,7 +105,7 @@ class Layout {
     return true;
   }
 
-  // An identity between devices or specs is a transfer, not a copy.
+  // An identity between devices or layouts is a transfer, not a copy.
   bool same_place(NodeId id) {
     const Node& node = graph_.node(id);
     return node.device == graph_.maker(node.in[0]).device &&
@@ -139,7 +139,7 @@ class Layout {
     return true;
   }
 
-  // A factor that is a transpose of its last two dimensions becomes a flag.
+  // Turns a transpose of a factor's last two dimensions into a flag.
   bool absorb_transposes(NodeId id) {
     const Node& node = graph_.node(id);
     const int first = first_factor(node);
@@ -161,7 +161,7 @@ class Layout {
     return true;
   }
 
-  // (a·b)ᵀ = bᵀ·aᵀ, if nobody wants the product as it was.
+  // (a·b)ᵀ = bᵀ·aᵀ, if the untransposed product has no other reader.
   bool transpose_product(NodeId id, std::span<const ValueId> in, const Attrs& attrs) {
     const Node& node = graph_.node(id);
     const auto product = static_cast<std::size_t>(node.out[0]);
@@ -195,7 +195,7 @@ class Layout {
 
 }  // namespace
 
-// What lost its last reader goes too.
+// prune drops nodes without readers.
 Graph layout(const Graph& graph, const PassContext& context) { return prune(Layout(graph).run(), context); }
 
 }  // namespace starling::passes

@@ -3,7 +3,7 @@
 
 namespace starling::passes {
 
-// The shards are cut and added up in one way whatever the number of ranks, so the bits are the same for all of them.
+// Shards are cut and summed in the same way for any number of ranks, so results are bitwise equal.
 Graph logical_shards(const Graph& graph, const PassContext& context) {
   if (context.shards == 0) return graph;
   check(context.world <= context.shards, "[deterministic] expected at most {} workers for {} logical shards, got {}",

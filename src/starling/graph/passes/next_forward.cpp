@@ -16,14 +16,14 @@ constexpr std::string_view kPrefix = "late:";
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Which nodes may be left to the next run.
+// Nodes that may be left to the next run.
 struct Parts {
   std::vector<bool> trailing;  // collectives whose results nothing in this run needs
-  std::vector<bool> late;      // what waits for them
+  std::vector<bool> late;      // nodes that wait for those
   bool any = false;
 };
 
-// What must have ended when the run returns: results, effects, and whatever a collective starts from.
+// Nodes that must have ended when the run returns: results, effects, and inputs of collectives.
 std::vector<bool> needed_now(const Graph& graph, const std::vector<std::vector<NodeId>>& before) {
   std::vector<bool> needed(graph.nodes().size());
   for (ValueId out : graph.outputs) needed[at(graph.value(out).node)] = true;
@@ -94,20 +94,20 @@ class Turning {
   }
 
  private:
-  // Variables that only the updates write: whoever reads them in the forward pass comes after their update, and the
-  // updates themselves read them where they lie.
+  // True for reads of variables that only the updates write: forward readers come after the update, and the updates
+  // read them in place.
   bool updated(const Node& node) const {
     return is_op(node, "variable") && late_assigns_.contains(source_index(node)) &&
            !own_assigns_.contains(source_index(node));
   }
 
-  // A read of such a variable, or a view of one: it is made when it is first needed.
+  // Read of such a variable, or a view of one: emitted when first needed.
   bool follows_update(NodeId id) const {
     const Node& node = graph_.node(id);
     return updated(node) || (node.op->view && follows_update(graph_.value(node.in[0]).node));
   }
 
-  // Whether a value is taken from one run to the next.
+  // True if a value is carried from one run to the next.
   bool crosses(ValueId value) const {
     const NodeId maker = graph_.value(value).node;
     return !parts_.late[at(maker)] && !is_op(graph_.node(maker), "constant") && !follows_update(maker);
@@ -119,7 +119,7 @@ class Turning {
         rewriter_.to().add_variable({.name = std::move(name), .type = graph_.value(value).type, .tensor = {}});
   }
 
-  // A node of the step itself, once, after the updates that must come before it.
+  // Emits a node of the step itself, once, after the updates that must precede it.
   void copy(NodeId id) {
     if (copied_[at(id)]) return;
     copied_[at(id)] = true;
@@ -145,7 +145,7 @@ class Turning {
     for (NodeId reader : found->second) update(reader);
   }
 
-  // For the updates of the next run.
+  // Stores a value for the updates of the next run.
   void keep(ValueId value, Lane lane) {
     static const OpDef& assign = find_op("assign");
     const ValueId now = rewriter_.map(value);
@@ -155,7 +155,7 @@ class Turning {
     node.lane = lane;
   }
 
-  // A node of the updates, once, after those it depends on.
+  // Emits a node of the updates, once, after its dependencies.
   void update(NodeId id) {
     if (made_[at(id)] >= 0) return;
     for (NodeId first : before_[at(id)]) {
@@ -185,7 +185,7 @@ class Turning {
     return made;
   }
 
-  // What an update reads, as it stands in the next run before the update is made.
+  // Operand of an update, as available in the next run before the update.
   ValueId late_value(ValueId value) {
     if (late_values_[at(value)] >= 0) return late_values_[at(value)];
     const NodeId maker = graph_.value(value).node;
@@ -209,15 +209,15 @@ class Turning {
   Parts parts_;
   Rewriter rewriter_;
   std::map<std::int64_t, std::vector<NodeId>> late_assigns_, own_assigns_;  // by variable
-  std::map<ValueId, std::vector<NodeId>> readers_;                          // of values that cross: the updates
-  std::map<ValueId, int> variables_;                                        // that such values are kept in
-  std::vector<ValueId> late_values_;                                        // as the updates see them
-  std::vector<NodeId> made_;                                                // of the updates
-  std::vector<bool> copied_;                                                // of the step itself
+  std::map<ValueId, std::vector<NodeId>> readers_;                          // by carried value: updates that read it
+  std::map<ValueId, int> variables_;                                        // late variable of each carried value
+  std::vector<ValueId> late_values_;                                        // values as the updates see them
+  std::vector<NodeId> made_;                                                // emitted nodes of the updates
+  std::vector<bool> copied_;                                                // emitted nodes of the step itself
   std::vector<NodeId> updates_;
 };
 
-// One compute lane and one for collectives, on the CPU: others order their work themselves.
+// Requires one compute lane and one comm lane, on the CPU: other devices order their work themselves.
 bool can_be_turned(const Graph& graph, const PassContext& context) {
   return context.overlap && std::all_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
            return node.device.kind == DeviceKind::cpu &&

@@ -9,7 +9,7 @@
 namespace starling::passes {
 namespace {
 
-// A batch normalisation in training, what is added to it, and the relu behind: run as one, so that y is written once.
+// Training batch norm, a residual and the following relu, run as one so that y is written once.
 struct Forward {
   NodeId norm, relu;
   NodeId add = -1;
@@ -46,12 +46,12 @@ class Rewrite {
   const Node& node(NodeId id) const { return graph_.node(id); }
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
 
-  // Who reads a value if there is only one.
+  // Only reader of a value; else -1.
   NodeId only_reader(ValueId id) const {
     const auto& users = users_[at(id)];
     return users.size() == 1 && !is_output_[at(id)] ? users[0] : -1;
   }
-  // Channels of single elements have kernels of their own.
+  // Channels of single elements have separate kernels.
   bool floats_in_space(ValueId id) const {
     const TensorType& t = type(id);
     if (t.dtype != DType::f32 && t.dtype != DType::f64) return false;
@@ -64,7 +64,7 @@ class Rewrite {
            node(a).device.kind == DeviceKind::cpu;
   }
 
-  // A normalisation with weight and bias whose y is read by this node alone.
+  // Normalisation with weight and bias whose y is read by this node alone.
   NodeId norm_for(ValueId y, NodeId reader) const {
     const NodeId maker = graph_.value(y).node;
     const Node& norm = node(maker);
@@ -92,7 +92,7 @@ class Rewrite {
     for (NodeId part : {found.norm, found.add, found.relu}) {
       if (part >= 0) place_[at(part)] = found.norm;
     }
-    // Where the residual depends on the statistics there is no order for them as one.
+    // If the residual depends on the statistics they cannot run as one.
     if (found.residual >= 0 && grouped_order(before_, place_).size() != places()) {
       place_ = kept;
       return;
@@ -126,7 +126,7 @@ class Rewrite {
     }
   }
 
-  // The gradient of a relu that is read by the gradient of a normalisation alone.
+  // Gradient of a relu that is read only by the gradient of a normalisation.
   NodeId backward_of(NodeId id) const {
     if (!is_op(node(id), "relu_backward")) return -1;
     const NodeId reader = only_reader(node(id).out[0]);
@@ -153,7 +153,7 @@ class Rewrite {
     return true;
   }
 
-  // With given statistics a normalisation is elementwise: beside an elementwise reader it becomes part of its chain.
+  // With fixed statistics a normalisation is elementwise: next to an elementwise reader it joins its chain.
   bool emit_infer(NodeId id) {
     if (!is_op(node(id), "batch_norm_infer") || !floats_in_space(node(id).in[0])) return false;
     const NodeId reader = only_reader(node(id).out[0]);
@@ -172,7 +172,7 @@ class Rewrite {
   std::vector<std::vector<NodeId>> users_;
   std::vector<std::vector<NodeId>> before_;
   std::vector<NodeId> place_;
-  std::vector<int> forward_;  // which of `found_` a node is part of, or -1
+  std::vector<int> forward_;  // index into `found_` that a node is part of, or -1
   std::vector<Forward> found_;
   std::vector<bool> is_output_;
 };

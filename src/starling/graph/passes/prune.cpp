@@ -8,8 +8,8 @@
 namespace starling::passes {
 namespace {
 
-// Arguments keep their places whether they are read or not. A collective without readers may go: every rank drops the
-// same.
+// Roots are kept: arguments keep their positions even if unread. A collective without readers is dropped, on every rank
+// alike.
 bool is_root(const Graph& graph, const Node& node) {
   if (is_op(node, "assign") || is_op(node, "input")) return true;
   return is_control(*node.op) ? has_effects(graph, node) : node.op->stateful && !is_source(node);
@@ -29,7 +29,7 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   return needed;
 }
 
-// Constants that nobody reads any more are let go; the others move up.
+// Drops unread constants; the others move up.
 void drop_unread_constants(Graph& graph) {
   std::vector<std::int64_t> moved(graph.constants.size(), -1);
   std::vector<Tensor> kept;

@@ -11,8 +11,8 @@
 namespace starling::passes {
 namespace {
 
-// The gradients of the pieces of one tensor: each is laid into zeros, and all are added. Where the pieces make up the
-// whole, that is to put them side by side.
+// Gradients of the slices of one tensor are padded with zeros and added. If the slices cover the whole, this is a
+// concatenation.
 class Rejoin {
  public:
   explicit Rejoin(const Graph& graph) : graph_(graph), rewriter_(graph) {}
@@ -35,7 +35,7 @@ class Rejoin {
   };
   const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
 
-  // The slices below a tree of additions; false where something else is added.
+  // Collects the slices below a tree of additions; false if anything else is added.
   bool collect(ValueId value, Pieces& found) const {
     const Node& node = graph_.maker(value);
     if (is_op(node, "add")) {
@@ -51,7 +51,7 @@ class Rejoin {
     return true;
   }
 
-  // Sorts the pieces; whether each begins where the one before it ends, from the first place to the last.
+  // Sorts the pieces; true if they are contiguous and cover the whole.
   static bool make_up_the_whole(Pieces& pieces) {
     std::sort(pieces.list.begin(), pieces.list.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
     std::int64_t at = 0;
@@ -84,8 +84,7 @@ class Rejoin {
     return true;
   }
 
-  // Pieces whose last dimensions were merged beforehand are joined as they were: what lies strided in memory is then
-  // moved once.
+  // Pieces whose last dimensions were merged before are joined unmerged, so that strided data is moved once.
   bool unmerge(std::vector<ValueId>& pieces, std::int64_t axis) const {
     const auto at = static_cast<int>(axis);
     std::vector<ValueId> before;
@@ -116,7 +115,7 @@ class Rejoin {
 
 }  // namespace
 
-// The slices and additions that lost their reader go.
+// prune drops the slices and additions without readers.
 Graph rejoin(const Graph& graph, const PassContext& context) { return prune(Rejoin(graph).run(), context); }
 
 }  // namespace starling::passes

@@ -12,14 +12,14 @@
 namespace starling::passes {
 namespace {
 
-constexpr double kSmall = 1 << 12;  // bytes that cost nothing to keep
+constexpr double kSmall = 1 << 12;  // bytes that are free to keep
 constexpr NodeId kKept = -1;
-constexpr int kDeepest = 8;  // operands of operands that are made again with a value
+constexpr int kDeepest = 8;  // depth of operands recomputed with a value
 
 std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-// The graph in which some nodes run twice: readers that stand behind a node's `cut` get its results from a repetition,
-// made when the first of them needs it. What the repetition reads is made again too, if its own cut has passed.
+// Graph in which some nodes run twice: readers behind a node's `cut` use a repetition of it, made when the first of
+// them needs it. Operands of the repetition are repeated too, if their own cut has passed.
 class Repeater {
  public:
   Repeater(const Graph& graph, const std::vector<NodeId>& cuts)
@@ -41,7 +41,7 @@ class Repeater {
     return rewriter_.finish();
   }
 
-  // Of every node of the new graph: the one it stands for, and where in the old order it runs.
+  // By new node: the old node it stands for, and its position in the old order.
   const std::vector<NodeId>& stands_for() const { return old_; }
   const std::vector<NodeId>& runs_at() const { return time_; }
 
@@ -64,7 +64,7 @@ class Repeater {
     if (!repeated && !node.op->view) return rewriter_.map(id);
     if (again_[at(id)] >= 0) return again_[at(id)];
     const auto in = operands(node, reader);
-    if (!repeated && in[0] == rewriter_.map(node.in[0])) return rewriter_.map(id);  // a view of what is still there
+    if (!repeated && in[0] == rewriter_.map(node.in[0])) return rewriter_.map(id);  // view of a value still there
     const NodeId made = rewriter_.emit(*node.op, {in.data(), in.size()}, node.attrs, maker);
     rewriter_.to().node(made).lane = graph_.node(reader).lane;
     now_ = reader;
@@ -80,33 +80,33 @@ class Repeater {
   const Graph& graph_;
   const std::vector<NodeId>& cuts_;
   Rewriter rewriter_;
-  std::vector<ValueId> again_;  // the repetition of each old value
+  std::vector<ValueId> again_;  // repetition of each old value
   std::vector<NodeId> old_, time_;
   NodeId now_ = -1;
 };
 
-// Nodes of the graph without repetitions that are to run again for readers behind `cut`: one whose result is kept for
-// long, and those whose results it reads but nobody keeps.
+// Nodes of the original graph to be repeated for readers behind `cut`: one whose result is kept for long, and those
+// whose results it reads but nobody keeps.
 struct Choice {
   std::vector<NodeId> nodes;
   NodeId cut = -1;
   double score = 0;
 };
 
-// A graph with repetitions and what it keeps in memory.
+// Graph with repetitions, and its memory use.
 class Attempt {
  public:
   Attempt(const Graph& old, const std::vector<NodeId>& cuts) : Attempt(cuts, Repeater(old, cuts)) {}
 
   Graph& graph() { return graph_; }
   std::size_t peak_bytes() const { return live_.peak_bytes(); }
-  // Less at the worst moment, or as much there but less in all.
+  // True if the peak is lower, or equal with less memory in total.
   bool better_than(const Attempt& other) const {
     return std::pair(peak_bytes(), load_) < std::pair(other.peak_bytes(), other.load_);
   }
 
-  // What is best dropped before the worst moment and made again after it: the most bytes, for the longest time, for the
-  // least work.
+  // Best value to drop before the peak and recompute after it: the most bytes, for the longest time, for the least
+  // work.
   std::optional<Choice> best(const std::vector<double>& flops, const std::vector<bool>& banned) const {
     std::optional<Choice> best;
     for (NodeId id = 0; id < live_.peak(); ++id) {
@@ -134,9 +134,9 @@ class Attempt {
     for (std::size_t bytes : live_.bytes()) load_ += static_cast<double>(bytes);
   }
 
-  // Same operands, same result, no effect: the noise of random ops is a function of their key.
+  // True for nodes without effects whose result depends on operands only; random ops depend on their key.
   bool repeatable(const Node& node) const {
-    // What a loop costs is not known here.
+    // The cost of a loop is unknown here.
     return !is_source(node) && !is_control(*node.op) && !has_effects(graph_, node) && !node.op->view &&
            !node.op->measure && node.after.empty() && !node.out.empty();
   }
@@ -149,7 +149,7 @@ class Attempt {
     double freed = 0;
     for (ValueId out : node.out) {
       for (NodeId user : uses_[at(out)]) {
-        if (user == peak || user == graph_.size()) return std::nullopt;  // it must be there anyway
+        if (user == peak || user == graph_.size()) return std::nullopt;  // needed there anyway
         if (user < peak) early = std::max(early, user);
         if (user > peak) again = std::min(again, user);
       }
@@ -158,13 +158,13 @@ class Attempt {
     if (again == graph_.size()) return std::nullopt;
     Price price;
     if (!add(id, again, 0, flops, price) || freed <= price.kept + kSmall) return std::nullopt;
-    // Repetitions at the peak belong to the node that asked for them: it reads late.
+    // Repetitions at the peak belong to the node that requested them, which reads late.
     const bool repetition = old_[at(peak)] != time_[at(peak)];
     return Choice{std::move(price.nodes), repetition ? time_[at(peak)] - 1 : time_[at(peak)],
                   (freed - price.kept) * (again - early) / (1 + price.flops)};
   }
 
-  // Bytes that a result takes at the peak.
+  // Bytes of a result at the peak.
   double across(ValueId out, NodeId peak) const {
     const int life = live_.life_of(out);
     if (life < 0) return 0;
@@ -176,11 +176,11 @@ class Attempt {
 
   struct Price {
     std::vector<NodeId> nodes;
-    double kept = 0;  // bytes that operands would have to be kept for across the peak though nobody else needs them
+    double kept = 0;  // bytes of operands kept alive across the peak for this alone
     double flops = 0;
   };
 
-  // What it takes to run a node again at `again`. False where an operand is lost: its variable has another value then.
+  // Adds the cost of repeating a node at `again`. False if an operand is lost: its variable has another value by then.
   bool add(NodeId id, NodeId again, int depth, const std::vector<double>& flops, Price& price) const {
     price.nodes.push_back(old_[at(id)]);
     price.flops += flops[at(old_[at(id)])];
@@ -191,7 +191,7 @@ class Attempt {
       const NodeId old = old_[at(made)];
       const auto bytes = static_cast<double>(bytes_of(graph_.value(root).type));
       const bool chosen = std::find(price.nodes.begin(), price.nodes.end(), old) != price.nodes.end();
-      if (bytes <= kSmall || chosen || cuts_[at(old)] != kKept) continue;  // small, or made again
+      if (bytes <= kSmall || chosen || cuts_[at(old)] != kKept) continue;  // small, or recomputed
       const auto overwritten = [&](const auto& a) { return a.first == source_index(maker) && a.second < again; };
       if (is_op(maker, "variable") && std::any_of(assigns_.begin(), assigns_.end(), overwritten)) return false;
       if (is_source(maker)) continue;
@@ -210,8 +210,8 @@ class Attempt {
   Graph graph_;
   std::vector<NodeId> old_, time_;
   Liveness live_;
-  std::vector<std::vector<NodeId>> uses_;                 // of roots, through views too, ascending
-  std::vector<std::pair<std::int64_t, NodeId>> assigns_;  // variable, and who makes its new value
+  std::vector<std::vector<NodeId>> uses_;                 // by root, including views, ascending
+  std::vector<std::pair<std::int64_t, NodeId>> assigns_;  // variable, and the maker of its new value
   double load_ = 0;                                       // bytes in use, summed over all nodes
 };
 

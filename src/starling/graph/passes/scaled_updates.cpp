@@ -5,13 +5,13 @@
 #include "starling/ops/state.h"
 #include "starling/ops/update.h"
 
-// update(w, …, g · f, lr, …) with a number f reads g as it is and takes f as a scalar: clipping by a norm and loss
-// scales cost no pass over the gradients.
+// update(w, …, g · f, lr, …) with a scalar f reads g unscaled and takes f as an operand: gradient clipping and loss
+// scaling cost no pass over the gradients.
 namespace starling::passes {
 namespace {
 
 struct Scaled {
-  NodeId product = -1;  // the multiplication that goes away
+  NodeId product = -1;  // multiplication to be removed
   ValueId gradient = -1;
   ValueId factor = -1;
 };
@@ -44,7 +44,7 @@ class Absorber {
     return graph_.value(id).type == TensorType{DType::f32, {}} && graph_.maker(id).device == update.device;
   }
 
-  // An update of one tensor that can take a factor: those of SGD need a velocity for that. Only CPUs have the general
+  // True for an update of one tensor that can take a factor: SGD needs a velocity for that. Only CPUs have the general
   // updates that take one.
   bool may_scale(const Node& update) const {
     if (update.device.kind != DeviceKind::cpu) return false;

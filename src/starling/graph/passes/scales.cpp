@@ -10,11 +10,11 @@
 namespace starling::passes {
 namespace {
 
-// A factor scaled by such a number neither overflows nor vanishes.
+// True if scaling a factor by this number neither overflows nor underflows.
 bool is_mild(double scale) { return std::abs(scale) <= 1 && std::abs(scale) >= 0x1p-20; }
 
-// matmul(a, b) · c with a number c: the factor that is scaled instead, when it is much smaller than the product and the
-// scaling of the product could not join other work on its elements.
+// matmul(a, b) · c with a number c: the factor to scale instead, if it is much smaller than the product and the scaling
+// of the product could not be fused with other elementwise work.
 struct ScaledProduct {
   NodeId product = -1;
   double scale = 1;

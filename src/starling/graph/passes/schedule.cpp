@@ -22,12 +22,12 @@ bool only_assigned(const Graph& graph, const std::vector<std::vector<NodeId>>& u
   return true;
 }
 
-// Communication starts as soon as its operand exists; what waits for communication comes last, in the order it arrives;
-// updates run when their gradient is there, while it is still in cache.
+// Execution order: communication starts as soon as its operand exists; nodes that wait for communication come last, in
+// order of arrival; updates run when their gradient is ready and still in cache.
 std::vector<NodeId> choose(const Graph& graph, const std::vector<std::vector<NodeId>>& before) {
   const auto count = static_cast<std::size_t>(graph.size());
   const auto users = graph.users();
-  std::vector<int> arrives(count, 0);  // the latest collective it waits for, counted from 1
+  std::vector<int> arrives(count, 0);  // latest collective that the node waits for, counted from 1
   std::vector<int> missing(count, 0);
   std::vector<std::vector<NodeId>> then(count);
   int collectives = 0;
@@ -66,7 +66,7 @@ std::vector<NodeId> choose(const Graph& graph, const std::vector<std::vector<Nod
   return chosen;
 }
 
-// Devices order their work themselves; only CPUs have lanes for branches.
+// True if all nodes run on the CPU: other devices order their work themselves, and only CPUs have lanes for branches.
 bool on_cpu(const Graph& graph) {
   return std::all_of(graph.nodes().begin(), graph.nodes().end(),
                      [](const Node& node) { return node.device.kind == DeviceKind::cpu; });

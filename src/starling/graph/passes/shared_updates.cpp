@@ -9,14 +9,14 @@
 namespace starling::passes {
 namespace {
 
-constexpr std::int64_t kSmallest = 1 << 16;  // weights below are reduced faster than they are shared out
-constexpr std::int64_t kGain = 2;            // how many times smaller the factors of all ranks must be
+constexpr std::int64_t kSmallest = 1 << 16;  // smaller weights are reduced faster than shared
+constexpr std::int64_t kGain = 2;            // least ratio of weight size to the factors of all ranks
 
 class Sharing {
  public:
   Sharing(const Graph& graph, int world) : graph_(graph), world_(world), uses_(graph) {}
 
-  // The product whose update node `id` may be shared out; -1: none.
+  // Product whose update at node `id` may be shared; -1: none.
   NodeId product_of(NodeId id) const {
     const Node& update = graph_.node(id);
     if (!is_op(update, "sgd_update") || update.device.kind != DeviceKind::cpu || !update.after.empty()) return -1;

@@ -4,8 +4,9 @@
 
 namespace starling::passes {
 
-// Before partition: the updates that ranks share out by rows (ops/shared_update.h) become matmul_sgd, which partition
-// cuts so. Weights are chosen whose gradient is the product of factors of which all ranks together hold fewer numbers.
+// Runs before partition: turns updates that ranks share by rows (ops/shared_update.h) into matmul_sgd, which partition
+// splits that way. Applies to weights whose gradient is a product of factors with fewer elements over all ranks than
+// the weight.
 Graph shared_updates(const Graph& graph, const PassContext& context);
 
 }  // namespace starling::passes

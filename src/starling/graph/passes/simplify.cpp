@@ -5,9 +5,9 @@
 #include "starling/graph/simplify_rules.h"
 #include "starling/ops/registry.h"
 
-// Algebra that holds for every value. What is kept: NaN and infinities (so x · 0, x - x, x / x and e^(log x) stand as
-// they are), every element within 1e-5 (f32) and 1e-11 (f64) of what it was. What is not: the sign of a zero, and
-// overflow or underflow halfway, which may vanish but is never added.
+// Algebraic rewrites valid for every value. Preserved: NaN and infinities (so x · 0, x - x, x / x and e^(log x) are
+// kept), and every element within 1e-5 (f32) and 1e-11 (f64). Not preserved: the sign of a zero, and intermediate
+// overflow or underflow, which may vanish but is never added.
 namespace starling::passes {
 namespace {
 
@@ -49,7 +49,7 @@ class RuleTable {
   std::vector<const SimplifyRule*> any_;
 };
 
-// One walk; rules look at what is already rewritten. Says whether anything changed.
+// One walk; rules look at rewritten operands. Returns whether anything changed.
 class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph), rewriter_(graph), users_(graph.users()) {}
@@ -70,7 +70,7 @@ class Walk {
   bool rewrite(NodeId id) {
     static const RuleTable table;
     const Node& node = graph_.node(id);
-    // Dropout of nothing draws numbers that nobody looks at; other random ops are never asked about.
+    // Dropout may be removed if it drops nothing; rules never see other random ops.
     const bool may = is_pure(node) || (is_op(node, "dropout") && node.after.empty());
     if (!may || node.out.size() != 1 || node.in.empty()) return false;
     Site site(rewriter_, users_, id);
@@ -80,7 +80,7 @@ class Walk {
     Graph& to = rewriter_.to();
     const Value& old = graph_.value(node.out[0]);
     const bool fresh = to.value(made).node >= nodes_before;
-    // A value of another place does not stand for this one: there is a transfer between them.
+    // A value on another device or with another layout is not a replacement: a transfer lies between them.
     if (!fresh && (to.maker(made).device != node.device || to.value(made).spec != old.spec)) return false;
     if (fresh) to.value(made).spec = old.spec;
     rewriter_.set(node.out[0], made);

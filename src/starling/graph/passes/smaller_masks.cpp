@@ -5,9 +5,9 @@
 namespace starling::passes {
 namespace {
 
-// relu_backward(max_pool_backward(dy, index), y) where y was pooled to p: a gradient goes only to the largest of each
-// window, and that one is positive exactly where p is. So it is max_pool_backward(relu_backward(dy, p), index), bit for
-// bit: the mask is read from p, which is smaller, and y is not kept.
+// relu_backward(max_pool_backward(dy, index), y) where y was pooled to p: only the largest element of each window has a
+// gradient, and it is positive exactly where p is. So the result equals max_pool_backward(relu_backward(dy, p), index)
+// bit for bit: the mask is read from the smaller p, and y is not kept.
 class SmallerMasks {
  public:
   explicit SmallerMasks(const Graph& graph) : graph_(graph), rewriter_(graph), users_(graph.users()) {
@@ -22,7 +22,7 @@ class SmallerMasks {
   }
 
  private:
-  // The pooling of y whose places are `index`, or -1.
+  // Pooling of y with positions `index`, or -1.
   NodeId pooling(ValueId y, ValueId index) const {
     const Value& places = graph_.value(index);
     const Node& pool = graph_.node(places.node);
@@ -60,7 +60,7 @@ class SmallerMasks {
 
 }  // namespace
 
-// The pooling's gradient of the whole has lost its reader.
+// prune drops the old gradient of the pooling.
 Graph smaller_masks(const Graph& graph, const PassContext& context) {
   return prune(SmallerMasks(graph).run(), context);
 }

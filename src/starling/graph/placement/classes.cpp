@@ -17,7 +17,7 @@ std::string device_names(const PlacementOptions& options) {
   return text;
 }
 
-// One thing asked for: a device of some nodes, or that they share one.
+// Request: a device for some nodes, or that they share one.
 struct Wish {
   int device = -1;
   std::string text;
@@ -96,10 +96,10 @@ class Finder {
     }
   }
 
-  // Wishes that one node has in common are one class: what is true of one must be true of the other.
+  // Requests that share a node form one class.
   ConstraintClasses join() {
     UnionFind sets(wishes_.size());
-    std::vector<int> decider(wishes_.size());  // the wish that gave a set its device
+    std::vector<int> decider(wishes_.size());  // request that gave a set its device
     for (std::size_t i = 0; i < wishes_.size(); ++i) decider[i] = static_cast<int>(i);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const auto& own = wishes_of_[static_cast<std::size_t>(id)];

@@ -18,7 +18,7 @@ using Kind = PlacedStep::Kind;
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// A value of the whole graph, or the news that a node has run (output -1).
+// Value of the whole graph, or the completion of a node (output -1).
 using Sent = std::pair<NodeId, int>;
 
 class Cutter {
@@ -65,7 +65,7 @@ class Cutter {
     return std::move(made_);
   }
 
-  // What a graph has besides nodes goes along, but for variables and constants, which are found as they are used.
+  // Copy of the graph without nodes, variables and constants; the latter are added when used.
   Graph skeleton() const {
     Rewriter rewriter(graph_);
     Graph empty = rewriter.to();
@@ -74,7 +74,7 @@ class Cutter {
     return empty;
   }
 
-  // The local value of one of the whole graph: views and constants that go along are made at their first use.
+  // Local value of one of the whole graph: duplicated views and constants are made at their first use.
   ValueId local(ValueId id) {
     ValueId& known = values_[at(id)];
     if (known >= 0) return known;
@@ -124,7 +124,7 @@ class Cutter {
     return id;
   }
 
-  // Sources and assigns count their part's inputs, variables and constants.
+  // Attributes with sources and assigns renumbered for the part.
   Attrs attributes(const Node& node) {
     if (is_op(node, "assign")) return AssignAttrs{local_variable(source_index(node))};
     if (!is_source(node)) return node.attrs;
@@ -148,7 +148,7 @@ class Cutter {
     int& known = variables_[static_cast<std::size_t>(index)];
     if (known < 0) {
       GraphVariable variable = graph_.variables[static_cast<std::size_t>(index)];
-      variable.init = -1;  // it has a value by now
+      variable.init = -1;  // already initialised
       known = made_.graph.add_variable(std::move(variable));
       made_.variables.push_back(static_cast<int>(index));
     }
@@ -201,7 +201,7 @@ class Cutter {
     add(op, {&value, 1}, NoAttrs{}, node);
   }
 
-  // Inputs were numbered in the order in which the schedule came to them; the caller counts them in its own.
+  // Restores the caller's order of inputs, which were numbered in the order of the schedule.
   void order_inputs() {
     std::vector<std::size_t> order(made_.inputs.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -226,7 +226,7 @@ class Cutter {
   const PlacementOptions& options_;
   int home_;
   std::map<Sent, std::vector<int>> destinations_;
-  // Of the part being made:
+  // State of the part being made:
   GraphPart made_;
   int device_ = 0;
   std::vector<ValueId> values_;

@@ -28,7 +28,7 @@ bool is_copied_along(const Graph& graph, const FreeViews& views, NodeId id) {
   if (node.out.size() != 1 || node.in.size() != 1 || !node.after.empty()) return false;
   const ValueId out = node.out[0], base = views.base[static_cast<std::size_t>(out)];
   if (base == out) return false;
-  // A dense piece of something larger is cheaper to send than the whole.
+  // A dense slice is cheaper to send than its base.
   const bool piece = views.dense[static_cast<std::size_t>(out)] &&
                      graph.value(out).type.shape.numel() < graph.value(base).type.shape.numel();
   return !piece;

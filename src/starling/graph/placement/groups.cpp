@@ -52,16 +52,16 @@ class Grouper {
     return !node.out.empty() && views_.base[static_cast<std::size_t>(node.out[0])] != node.out[0];
   }
 
-  // Where an argument lies is its caller's choice, and a view is where its base is: constraints do not bind them.
+  // Constraints do not bind arguments, which lie where the caller put them, nor views, which are where their base is.
   int class_of(NodeId id) const {
     if (is_op(graph_.node(id), "input") || is_view(id)) return 0;
     return classes_.of_node[static_cast<std::size_t>(id)];
   }
 
-  // An update runs where the variable lives that it reads and writes, unless somebody wants it elsewhere: so optimizer
-  // state comes to its parameter.
+  // An update runs where its variable lives, unless requested elsewhere, so that optimizer state is placed with its
+  // parameter.
   void join_updates() {
-    std::vector<int> fixed(graph_.nodes().size() + 1, -1);  // device of each set
+    std::vector<int> fixed(graph_.nodes().size() + 1, -1);  // by set
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (task_of(id) < 0) continue;
       int device = classes_.classes[static_cast<std::size_t>(class_of(id))].device;
@@ -86,7 +86,7 @@ class Grouper {
     }
   }
 
-  // A view stays with what it is a view of; one that is not dense cannot be sent, so its readers stay too.
+  // A view stays with its base; one that is not dense cannot be sent, so its readers stay too.
   void join_view(NodeId id, const std::vector<std::vector<NodeId>>& users) {
     const Node& node = graph_.node(id);
     const NodeId base = maker_of(graph_, views_, node.in[0]);
@@ -146,7 +146,7 @@ class Grouper {
     by = id;
   }
 
-  // Arguments lie where the caller has put them; so do variables that were moved to a device of another kind.
+  // Device of an argument, or of a variable moved to a device of another kind: fixed by the caller.
   int given_device(const Node& node) const {
     Device lies = options_.devices[static_cast<std::size_t>(facts_.home)].device;
     if (is_op(node, "input")) {
@@ -213,7 +213,7 @@ class Grouper {
   const PlacementOptions& options_;
   const PlacementFacts& facts_;
   FreeViews views_;
-  UnionFind sets_;  // of nodes; the last is the end
+  UnionFind sets_;  // of nodes; the last is the end of the program
 };
 
 }  // namespace

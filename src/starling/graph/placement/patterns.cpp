@@ -10,7 +10,7 @@ std::string path_of_variable(std::string name) {
   return name;
 }
 
-// The path itself or one below it.
+// True for the path itself or one below it.
 bool covers(std::string_view pattern, std::string_view path) {
   if (path.empty()) return false;
   return matches_pattern(pattern, path) || matches_pattern(std::string(pattern) + "/*", path);
@@ -48,7 +48,7 @@ bool names_node(std::string_view pattern, const Graph& graph, const Node& node) 
   if (pattern.starts_with("op:")) return matches_pattern(pattern.substr(3), node.op->name);
   if (pattern.starts_with("var:"))
     return of_variable(node) && matches_pattern(pattern.substr(4), variable_name(graph, node));
-  // An assign goes where its variable goes, wherever in the model it was made.
+  // An assign follows its variable, wherever in the model it was made.
   if (of_variable(node)) return covers(pattern, path_of_variable(variable_name(graph, node)));
   return covers(pattern, node.scope.str());
 }

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-constexpr double kReceiptSlack = 0.02;  // of the predicted time, for later receipts
+constexpr double kReceiptSlack = 0.02;  // slack of the makespan for later receives
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -32,7 +32,7 @@ class Placer {
  private:
   std::string name(int device) const { return to_string(options_.devices[at(device)].device); }
 
-  // What was asked for on one device must fit there before anything is chosen.
+  // Variables pinned to a device must fit there.
   void check_fixed_variables() const {
     for (int d = 0; d < tasks_.devices; ++d) {
       std::int64_t bytes = 0;
@@ -97,7 +97,7 @@ class Placer {
     fail("[placement] expected a placement within the memory of each device, got none; the best needs {}", text);
   }
 
-  // The groups of one scope, with the gradients of its nodes: moved together.
+  // Groups of one scope, with the gradients of its nodes, to be moved together.
   std::vector<std::vector<int>> clusters() const {
     std::map<std::string, std::vector<int>> by_scope;
     for (const Task& task : tasks_.tasks) {
@@ -166,7 +166,7 @@ class Placer {
     }
   }
 
-  // What a node waits for from elsewhere is booked at the node as well, for the table.
+  // Adds received bytes to the reading node as well, for the table.
   void add_bytes_in(DevicePlacement& placement, const std::vector<int>& chosen) const {
     for (std::size_t d = 0; d < placement.steps.size(); ++d) {
       for (auto& s : placement.steps[d]) {

@@ -20,12 +20,12 @@ struct Score {
   }
 };
 
-// Moves one group, one cluster or, in small graphs, two groups at a time while that helps.
+// Local search: moves one group, one cluster or, in small graphs, two groups at a time while that helps.
 class LocalSearch {
  public:
   LocalSearch(const TaskGraph& graph, const Simulator& simulator, const std::vector<std::vector<int>>& clusters)
       : graph_(graph), simulator_(simulator), clusters_(clusters) {
-    constexpr int kMostWork = 2'000'000;  // simulated tasks
+    constexpr int kMostWork = 2'000'000;  // budget of simulated tasks
     left_ = std::clamp(kMostWork / static_cast<int>(graph.tasks.size()), 60, 20'000);
     for (std::size_t g = 0; g < graph.groups.size(); ++g) {
       if (std::count(graph.groups[g].possible.begin(), graph.groups[g].possible.end(), true) > 1)
@@ -58,11 +58,11 @@ class LocalSearch {
   }
 
  private:
-  // Moves a few groups at random and climbs again from there: out of the hollows that single moves do not leave. Until
-  // the memory suffices, and a few times more.
+  // Random restarts: moves a few groups at random and searches again, to leave local minima. Repeats until the memory
+  // suffices, and a few times more.
   void shake(std::vector<int>& best, Score& best_score) {
     constexpr int kTimes = 6, kMostTimes = 60;
-    std::mt19937 random(1);  // the same graph is always placed alike
+    std::mt19937 random(1);  // fixed seed: deterministic placement
     for (int time = 0; time < kMostTimes && left_ > 0 && movable_.size() > 1; ++time) {
       if (time >= kTimes && best_score.over == 0) return;
       placed_ = best;

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Devices of groups such that the simulated program stays within the caps and ends early. `clusters` are sets of groups
-// worth moving together (the layers of a model).
+// Local search for devices of groups that minimise the simulated makespan within the memory caps. `clusters` are sets
+// of groups worth moving together (the layers of a model).
 std::vector<int> search_devices(const TaskGraph& graph, const Simulator& simulator,
                                 const std::vector<std::vector<int>>& clusters);
 

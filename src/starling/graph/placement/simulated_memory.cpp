@@ -16,10 +16,10 @@ std::vector<std::int64_t> Simulator::variable_bytes(const std::vector<int>& devi
   return bytes;
 }
 
-// A device that has received something the other side sent after taking a value knows that the value has been taken.
+// A device learns that a value it sent was taken by receiving something that the other side sent afterwards.
 std::vector<int> Simulator::releases(const Simulated& from, const Placed& placed) const {
   const int devices = graph_.devices;
-  // news[a][b]: positions in a's order of receipts from b, and how far b had come when it sent the latest of them.
+  // news[a][b]: positions in a's order of receives from b, and b's position when it sent the latest of them.
   struct News {
     int position;
     int reached;
@@ -146,7 +146,7 @@ Simulated Simulator::delay_receipts(const Simulated& from, const std::vector<int
         less |= tried.peak[i] < best.peak[i];
         more |= tried.peak[i] > best.peak[i];
       }
-      // A device alone may not notice until several receipts have moved: what costs nothing at all is done as well.
+      // A single move may show no gain until several receives have moved: moves that cost nothing are accepted too.
       const bool free = tried.makespan <= best.makespan && !more;
       if (free || (less && !more)) best = std::move(tried);
     }

@@ -19,7 +19,7 @@ Simulator::Simulator(const TaskGraph& graph) : graph_(graph), then_(graph.tasks.
   for (auto cap : graph.caps) capped_ |= cap > 0;
 }
 
-// Seconds from the start of each task to the end of the program along the longest way, were there no queues.
+// By task: seconds from its start to the end of the program along the longest path, without queues.
 std::vector<double> Simulator::ranks(const Placed& placed) const {
   std::vector<double> rank(graph_.tasks.size(), 0);
   for (int t = static_cast<int>(graph_.tasks.size()) - 1; t >= 0; --t) {
@@ -48,7 +48,7 @@ struct Waiting {
 struct Sooner {
   bool operator()(const Waiting& a, const Waiting& b) const { return a.key > b.key; }
 };
-// Of equal ranks receipts come first (they let others go on), then what stood earlier.
+// Among equal ranks receives come first (they unblock others), then program order.
 struct MoreUrgent {
   bool operator()(const Waiting& a, const Waiting& b) const {
     if (a.key != b.key) return a.key < b.key;
@@ -57,7 +57,7 @@ struct MoreUrgent {
   }
 };
 
-// The jobs of one device that could run now, by urgency, and those that will be possible later, by time.
+// Jobs of one device that are ready, by urgency, and those ready later, by time.
 struct Queue {
   std::priority_queue<Waiting, std::vector<Waiting>, MoreUrgent> ready;
   std::priority_queue<Waiting, std::vector<Waiting>, Sooner> later;
@@ -150,7 +150,7 @@ Simulated Simulator::schedule(const std::vector<int>& device_of_group) const {
   return made;
 }
 
-// Times of given orders. False where they wait for each other.
+// Computes the times of given orders. False on deadlock.
 bool Simulator::retime(Simulated& simulated) const {
   std::vector<std::size_t> next(simulated.jobs.size(), 0);
   std::vector<double> free(simulated.jobs.size(), 0);

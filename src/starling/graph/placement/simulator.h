@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// What one device does next: run a task, or receive a value.
+// Job of a device: runs a task, or receives a value.
 struct Job {
   int id = 0;
   bool receives = false;
@@ -15,32 +15,31 @@ struct Job {
 };
 
 struct Simulated {
-  std::vector<std::vector<Job>> jobs;  // of each device, in order
+  std::vector<std::vector<Job>> jobs;  // by device, in order
   double makespan = 0;
   std::vector<double> busy;
   std::vector<std::int64_t> peak;  // bytes of variables and values
-  std::int64_t over = 0;           // bytes beyond the caps, all devices together
+  std::int64_t over = 0;           // bytes beyond the caps, summed over devices
 };
 
-// Runs a placed task graph in thought. A device does one thing at a time; sending costs nothing, the receiver copies
-// the value when it comes to the receipt, and there is one receipt for all readers of a value on a device.
+// Simulates a placed task graph. A device does one job at a time; sending is free, the receiver copies the value in a
+// receive job, and there is one receive for all readers of a value on a device.
 class Simulator {
  public:
   explicit Simulator(const TaskGraph& graph);
 
-  // The order that every device follows: whatever can start first does, and among those what has most work waiting
-  // behind it.
+  // List schedule for every device: the job that can start first; among equals the one with the longest remaining path.
   Simulated schedule(const std::vector<int>& device_of_group) const;
 
-  // The same orders with receipts moved to just before their first use, one by one, where that takes less memory and
-  // the whole stays within 1 + `slack` of its time.
+  // The same schedule with receives moved to just before their first use, one by one, where that takes less memory and
+  // the makespan stays within a factor of 1 + `slack`.
   Simulated delay_receipts(const Simulated& from, const std::vector<int>& device_of_group, double slack) const;
 
-  // Where each sent value of a device is no longer needed by its receivers: the position in the device's order after
-  // which its memory may be used again; the number of jobs where that is only known at the end. By value; -1: not sent.
+  // By value: position in the sender's order after which its memory may be reused, since all receivers have taken it;
+  // the number of jobs if that is only known at the end; -1: not sent.
   std::vector<int> release_positions(const Simulated& from, const std::vector<int>& device_of_group) const;
 
-  // Variables' bytes on each device.
+  // Bytes of variables on each device.
   std::vector<std::int64_t> variable_bytes(const std::vector<int>& device_of_group) const;
 
  private:
@@ -52,7 +51,7 @@ class Simulator {
   void count_over(Simulated& simulated) const;
 
   const TaskGraph& graph_;
-  std::vector<std::vector<int>> then_;  // the tasks that name a task in their `before`
+  std::vector<std::vector<int>> then_;  // by task: tasks that list it in their `before`
   bool capped_ = false;
 };
 

@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// Devices of tasks, and where jobs stand in the orders of their devices.
+// Devices of tasks, and positions of jobs in the orders of their devices.
 struct Simulator::Placed {
   Placed(const TaskGraph& graph, const std::vector<int>& device_of_group) : devices(graph.devices) {
     device.reserve(graph.tasks.size());
@@ -32,7 +32,7 @@ struct Simulator::Placed {
   int devices;
   std::vector<int> device;
   std::vector<int> task;      // position of each task
-  std::vector<int> received;  // and of each receipt; -1: there is none
+  std::vector<int> received;  // position of each receive; -1: none
 };
 
 }  // namespace starling

@@ -18,7 +18,7 @@ class Starts {
     return static_cast<int>(it - group.possible.begin());
   }
 
-  // No transfers, no overlap.
+  // All groups on one device: no transfers, no overlap.
   std::vector<int> all_on(int device) const {
     std::vector<int> placed;
     for (const auto& group : graph_.groups)
@@ -26,7 +26,7 @@ class Starts {
     return placed;
   }
 
-  // Longest way first, each task where it would end first; its group goes along.
+  // Longest path first, each task where it would end first; its group follows.
   std::vector<int> earliest_finish() const {
     const auto order = by_rank();
     std::vector<int> placed(graph_.groups.size(), -1);
@@ -68,8 +68,8 @@ class Starts {
     return placed;
   }
 
-  // One device after the other in the order of the program, each up to its share of the memory; what comes late (the
-  // gradients) goes where the bulk of its operands is.
+  // Fills one device after the other in program order, each up to its share of the memory; late tasks (the gradients)
+  // go where most of their operands are.
   std::vector<int> fill() const {
     std::vector<double> weight(graph_.groups.size(), 0);
     double total = 0;
@@ -105,7 +105,7 @@ class Starts {
     return placed;
   }
 
-  // Every task where most of what it reads has been put, variables shared out by size.
+  // Every task where most of its operands are, with variables distributed by size.
   std::vector<int> follow_variables() const {
     std::vector<int> placed(graph_.groups.size(), -1);
     std::vector<std::int64_t> used(at(graph_.devices), 0);
@@ -153,7 +153,7 @@ class Starts {
       double after = 0;
       for (int v : graph_.tasks[at(t)].out) {
         const TaskValue& value = graph_.values[at(v)];
-        // On average a part of the readers is elsewhere.
+        // On average some of the readers are elsewhere.
         const double way = graph_.transfer_seconds(value) * (graph_.devices - 1) / graph_.devices;
         for (int user : value.users) after = std::max(after, way + rank[at(user)]);
       }
@@ -161,7 +161,7 @@ class Starts {
     }
     std::vector<int> order(graph_.tasks.size());
     std::iota(order.begin(), order.end(), 0);
-    // Makers have at least the rank of their readers and stand before them.
+    // Makers rank at least as high as their readers and precede them.
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return rank[at(a)] > rank[at(b)]; });
     return order;
   }

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Devices of groups to begin a search from, each good where its assumption holds: all on one device, every task where
-// it would end first and, where memory is capped, shared out by memory.
+// Initial placements for the search, each good under its own assumption: all on one device, every task where it would
+// end first and, under memory caps, distributed by memory.
 std::vector<std::vector<int>> starting_placements(const TaskGraph& graph);
 
 }  // namespace starling

@@ -41,7 +41,7 @@ class Maker {
  private:
   int task_of(NodeId id) const { return made_.task_of_node[static_cast<std::size_t>(id)]; }
 
-  // The value that stands for an operand: views that go along with their readers are seen through.
+  // Task value of an operand, seen through duplicated views.
   int value_of(ValueId id) {
     while (is_copied_along(graph_, views_, graph_.value(id).node)) {
       const Node& maker = graph_.maker(id);
@@ -77,7 +77,7 @@ class Maker {
     made_.tasks.back().reuses_operand = node.op->inplace >= 0 || node.op->elementwise();
     for (ValueId in : node.in) read(task, value_of(in));
     for (NodeId other : node.after) wait_for(task, other);
-    // Effects happen in the order in which they were written.
+    // Effects keep program order.
     if (acts_outside(graph_, node)) {
       if (last_effect_ >= 0) wait_for(task, last_effect_);
       last_effect_ = id;
@@ -92,7 +92,7 @@ class Maker {
   }
 
   void wait_for(int task, NodeId other) {
-    // What goes along with its readers has ended when its operand is there.
+    // A duplicated view is complete when its operand is.
     while (task_of(other) < 0) {
       if (graph_.node(other).in.empty()) return;
       other = graph_.value(graph_.node(other).in[0]).node;
@@ -107,7 +107,7 @@ class Maker {
     for (ValueId out : graph_.outputs) read(task, value_of(out));
   }
 
-  // What reads a variable comes before what overwrites it: only where both use the same memory.
+  // Reads of a variable precede writes to it, where both use the same memory.
   void add_state_order() {
     const auto before = dependencies(graph_);
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -121,7 +121,7 @@ class Maker {
     }
   }
 
-  // Arguments and results are the caller's memory, variables are counted once, updated ones are written in place.
+  // Sizes of values: arguments and results are the caller's memory, variables are counted once, updates write in place.
   void size_values() {
     const auto users = graph_.users();
     std::vector<bool> changes(graph_.variables.size());
@@ -146,7 +146,7 @@ class Maker {
   const PlacementFacts& facts_;
   FreeViews views_;
   std::vector<int> value_of_;  // by graph value
-  std::vector<int> news_of_;   // by node: the value that says it has ended
+  std::vector<int> news_of_;   // by node: value that signals its completion
   NodeId last_effect_ = -1;
   TaskGraph made_;
 };

@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// Sets of numbers that are joined and never parted.
+// Disjoint sets of integers (union-find).
 class UnionFind {
  public:
   explicit UnionFind(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
@@ -18,7 +18,7 @@ class UnionFind {
     }
     return x;
   }
-  // The smaller number stands for both.
+  // The smaller root becomes the root of both.
   int join(int a, int b) {
     a = find(a);
     b = find(b);

@@ -107,7 +107,7 @@ void register_leaky_relu(OpRegistry& ops) {
   ops.add(slope);
 }
 
-// Where x > 0 the weight has no part in the result.
+// The weight has no gradient where x > 0.
 TensorList grad_prelu(const GradCall& c) {
   const auto to_weight = [&] { return sum_to(mul(c.grads[0], minimum(c.in[0], 0.0)), c.in[1].shape()); };
   return {c.needs(0) ? sum_to(prelu_backward(c.grads[0], c.in[0], c.in[1]), c.in[0].shape()) : Tensor(),
@@ -137,7 +137,7 @@ void register_prelu(OpRegistry& ops) {
   ops.add(slope);
 }
 
-// α eˣ below 0, from where its exponential cannot overflow.
+// α eˣ below 0, with x clamped so that the exponential cannot overflow.
 Tensor elu_curvature(const Tensor& scaled, const Tensor& x, double alpha) {
   const Tensor falling = mul(mul(scaled, alpha), exp(minimum(x, 0.0)));
   return where(greater(x, 0.0), elementwise::number_like(x, 0), falling);

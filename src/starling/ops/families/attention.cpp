@@ -34,7 +34,7 @@ Tensor times(const Tensor& a, const Tensor& b) { return matmul(a, b); }
 Tensor times_t(const Tensor& a, const Tensor& b) { return matmul(a, b, {.trans_b = true}); }
 Tensor t_times(const Tensor& a, const Tensor& b) { return matmul(a, b, {.trans_a = true}); }
 
-// What a query may see, as bool [l, s].
+// Visible keys of each query, as bool [l, s].
 Tensor causal_mask(std::int64_t queries, std::int64_t keys) {
   std::vector<double> seen(static_cast<std::size_t>(queries * keys));
   for (std::int64_t i = 0; i < queries; ++i) {
@@ -43,7 +43,7 @@ Tensor causal_mask(std::int64_t queries, std::int64_t keys) {
   return constant(from_doubles(seen, {queries, keys}, DType::boolean));
 }
 
-// The scores as a whole: only for derivatives of derivatives, gradients of masks and dropout.
+// Full scores, for second derivatives, gradients of masks and dropout only.
 Tensor scores(const Tensor& q, const Tensor& k, const Tensor& mask, const AttentionAttrs& a) {
   Tensor s = mul(times_t(q, k), scale_of(a, q.shape().back()));
   const Tensor unseen = full({}, -std::numeric_limits<double>::infinity(), q.dtype());
@@ -74,8 +74,8 @@ TensorList grad_attention(const GradCall& c) {
   return out;
 }
 
-// Backward is p = exp(scores - lse), ds = p (dy vᵀ - δ) with δ = Σ dy y - dlse, dq = scale ds k, dk = scale dsᵀ q,
-// dv = pᵀ dy; this is its derivative, by the product rule, with y and lse as functions of their own.
+// Second derivative. Backward is p = exp(scores - lse), ds = p (dy vᵀ - δ) with δ = Σ dy y - dlse, dq = scale ds k, dk
+// = scale dsᵀ q, dv = pᵀ dy; this is its derivative, by the product rule, with y and lse as independent operands.
 TensorList grad_attention_backward(const GradCall& c) {
   const Tensor &dy = c.in[0], &dlse = c.in[1], &q = c.in[2], &k = c.in[3], &v = c.in[4], &y = c.in[5], &lse = c.in[6];
   const Tensor mask = mask_of(c.in, 7);
@@ -104,7 +104,7 @@ TensorList grad_attention_backward(const GradCall& c) {
   return out;
 }
 
-// q, k and v from operand `at` on; returns the shape of lse.
+// Checks q, k and v from operand `at` on; returns the shape of lse.
 Shape check_operands(const InferCall& call, std::size_t at) {
   const TensorType &q = call.in[at], &k = call.in[at + 1], &v = call.in[at + 2];
   check(is_float(q.dtype) && k.dtype == q.dtype && v.dtype == q.dtype,
@@ -162,7 +162,7 @@ Types infer_backward(const InferCall& call) {
   return {call.in[2], call.in[3], call.in[4]};
 }
 
-// Every leading dimension is a batch; dimension 0 may be split. A mask follows where it is not stretched.
+// Leading dimensions are a batch; dimension 0 may be split. A mask is split too unless it is broadcast.
 ShardRule shard_attention(const ShardCall& call, std::size_t q, std::size_t mask) {
   const Shape& shape = call.in[q].shape;
   bool split = false;

@@ -61,7 +61,7 @@ Types infer_backward(const InferCall& call) {
   return image_of(call, a.shape, pool_geometry(a.shape, forward_attrs(a), 0, call.op.name.c_str()).y);
 }
 
-// The windows follow from the shapes.
+// Windows are derived from the shapes.
 Types infer_adaptive_backward(const InferCall& call) {
   const Shape& x = call.attrs.as<ShapeAttrs>().shape;
   Shape size;

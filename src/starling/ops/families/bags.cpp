@@ -3,11 +3,11 @@
 #include "starling/ops/bag_layout.h"
 #include "starling/ops/registry.h"
 
-// Rows of entries to rows of bags and back: what embedding_bag's gradients are made of.
+// Maps between rows of entries and rows of bags, used by embedding_bag's gradients.
 namespace starling {
 namespace {
 
-// bag_spread takes one row a bag and gives one an entry; bag_reduce the other way.
+// bag_spread maps one row per bag to one per entry; bag_reduce maps one per entry to one per bag.
 Types infer_rows(const InferCall& call, bool spread) {
   bags::expect_rows(call);
   const auto& a = call.attrs.as<BagAttrs>();
@@ -88,7 +88,7 @@ std::vector<OpCase> reduce_cases() {
           bags::sample({5, 2, 2}, {5}, 3, A{true}, 2)};
 }
 
-// dy or entries, and the entry each element was taken from, -1 for none.
+// Sample call: dy or entries, and the entry each element was taken from, -1 for none.
 OpCase chosen_case(const Shape& x, const Shape& chosen, std::int64_t entries, const Attrs& attrs) {
   return {{{.shape = x}, {.shape = chosen, .low = -1, .high = static_cast<double>(entries), .dtype = DType::i64}},
           attrs};

@@ -20,7 +20,7 @@ TensorList with_affine(TensorList in, const Tensor& weight, const Tensor& bias, 
   return in;
 }
 
-// Sums of pieces add up across ranks, so that the mean and the squares around it are those of the whole batch.
+// Global statistics: sums of pieces add up across ranks, so the mean and variance are those of the whole batch.
 BatchNormResult batch_norm_global(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   using rules::widened;
   if (is_half(x.dtype())) {
@@ -94,7 +94,7 @@ Types infer_squares(const InferCall& call) {
   return {channels};
 }
 
-// x as [n, c, inside] and what belongs to its channels as [1, c, 1].
+// Shapes with x as [n, c, inside] and channel parameters as [1, c, 1].
 struct Channels {
   Shape x, of;
   explicit Channels(const Shape& shape) {
@@ -109,7 +109,7 @@ Tensor over_channels(const Tensor& t) { return sum(t, {.axes = {0, 2}}); }
 
 Tensor inverse_root(const Tensor& var, double eps) { return div(full({}, 1.0, var.dtype()), sqrt(add(var, eps))); }
 
-// As elementwise ops, which chains with what follows may take in.
+// Decomposition into elementwise ops, which can be fused with following ones.
 TensorList decompose_infer(std::span<const Tensor> in, const Attrs& attrs) {
   Shape channels = Shape::filled(in[0].rank() - 1, 1);
   channels[0] = in[0].shape()[1];
@@ -138,7 +138,7 @@ TensorList grad_infer(const GradCall& c) {
   return out;
 }
 
-// dx = dy w r, sum = Σ dy, dot = Σ dy h with h = (x - mean) r, differentiated once more.
+// Second derivative of dx = dy w r, sum = Σ dy, dot = Σ dy h with h = (x - mean) r.
 TensorList grad_infer_backward(const GradCall& c) {
   const Channels as(c.in[1].shape());
   const bool weighted = c.in.size() > 4;
@@ -176,7 +176,7 @@ TensorList grad_squares(const GradCall& c) {
   return out;
 }
 
-// Each rank's own rows with their own statistics. What is told of them is their average.
+// Each rank has statistics of its own rows; the returned ones are their average.
 ShardRule shard_train(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   if (!call.placed[0].is_split(0)) return rule;
@@ -186,7 +186,7 @@ ShardRule shard_train(const ShardCall& call) {
   return rule;
 }
 
-// Statistics that are each rank's own are used as they are.
+// Each rank uses its own statistics.
 ShardRule shard_train_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const auto average = Placement::partial(ReduceOp::mean);
@@ -197,7 +197,7 @@ ShardRule shard_train_backward(const ShardCall& call) {
   return rule;
 }
 
-// Rows may be split; what belongs to channels is whole, and sums over rows are terms.
+// Rows may be split; channel parameters are replicated, and sums over rows are partial.
 ShardRule shard_rows(const ShardCall& call, int rows) {
   ShardRule rule = rules::shard_replicated(call);
   bool split = false;
@@ -217,7 +217,7 @@ const std::vector<std::pair<Shape, double>>& shapes() {
   return kShapes;
 }
 
-// x of every shape with 0, 1 and 2 affine operands; `given` says what lies between.
+// Sample calls: x of many shapes with 0, 1 and 2 affine operands.
 std::vector<OpCase> channel_cases(bool backward, bool statistics, int most) {
   std::vector<OpCase> cases;
   for (std::size_t i = 0; i < shapes().size(); ++i) {

@@ -1,4 +1,4 @@
-// What the pass norm_activation makes of a batch normalisation and the relu behind it.
+// Batch normalisation fused with the following relu, made by the pass norm_activation.
 #include "starling/base/error.h"
 #include "starling/ops/activation.h"
 #include "starling/ops/apply.h"

@@ -38,7 +38,7 @@ using rules::sum_to;
 
 std::int64_t divide(const std::int64_t* x) {
   if (x[1] == 0) fail("[div] expected a divisor other than 0, got {} / 0", x[0]);
-  return x[1] == -1 ? wrap(-bits(x[0])) : x[0] / x[1];  // the least integer has no positive
+  return x[1] == -1 ? wrap(-bits(x[0])) : x[0] / x[1];  // the most negative integer has no positive counterpart
 }
 
 TensorList grad_add(const GradCall& c) {
@@ -62,14 +62,14 @@ TensorList grad_div(const GradCall& c) {
           c.needs(1) ? sum_to(neg(div(mul(da, c.in[0]), c.in[1])), c.in[1].shape()) : Tensor()};
 }
 
-// Of maximum and minimum: `first` says where the gradient goes to the first operand.
+// Gradient of maximum and minimum; `first`: true where it goes to the first operand.
 TensorList choose(const GradCall& c, const Tensor& first) {
   const Tensor none = scalar(0, c.grads[0].dtype());
   return {c.needs(0) ? sum_to(where(first, c.grads[0], none), c.in[0].shape()) : Tensor(),
           c.needs(1) ? sum_to(where(first, none, c.grads[0]), c.in[1].shape()) : Tensor()};
 }
 
-// A tie gives the gradient to the first operand.
+// Ties give the gradient to the first operand.
 TensorList grad_maximum(const GradCall& c) { return choose(c, greater_equal(c.in[0], c.in[1])); }
 TensorList grad_minimum(const GradCall& c) { return choose(c, less_equal(c.in[0], c.in[1])); }
 

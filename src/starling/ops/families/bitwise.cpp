@@ -37,7 +37,7 @@ Types infer_integers(const InferCall& call) {
   return rules::infer_broadcast(call);
 }
 
-// Never called: the op refuses floats, but an elementwise op has a meaning in f64.
+// Never called: the op refuses floats, but elementwise ops need an f64 definition.
 double no_floats(const double*) { fail("[bitwise] expected integers, got floats"); }
 
 OpDef bitwise(std::string name, std::string doc, elementwise::Integer integer, std::vector<DType> also,
@@ -55,7 +55,7 @@ OpDef bitwise(std::string name, std::string doc, elementwise::Integer integer, s
 
 std::int64_t shift_left(const std::int64_t* x) { return x[1] < 0 || x[1] > 63 ? 0 : wrap(bits(x[0]) << x[1]); }
 
-// Narrower integers come with their sign extended: beyond their width only the sign remains here too.
+// Narrower integers are sign-extended: beyond their width only the sign remains here too.
 std::int64_t shift_right(const std::int64_t* x) { return x[0] >> (x[1] < 0 || x[1] > 63 ? 63 : x[1]); }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace starling {
 
 Tensor all_reduce(const Tensor& x, AllReduceAttrs attrs) {
-  // Sums and means need no rank, and stay the same op on every rank.
+  // Sums and means need no rank, so the op is identical on every rank.
   if (attrs.reduce.str() != "sum" && attrs.reduce.str() != "mean") {
     attrs.rank = current_world().rank;
     attrs.ranks = current_world().ranks;
@@ -53,7 +53,7 @@ Types infer_many(const InferCall& call) {
   return out;
 }
 
-// To the lowest of the ranks that hold the extreme value, as max() gives it to the first of equal elements.
+// The gradient goes to the lowest rank with the extreme value, as max() gives it to the first of equal elements.
 Tensor extreme_gradient(const GradCall& c, const Tensor& total, const AllReduceAttrs& a) {
   const Tensor holder = where(equal(c.in[0], c.out[0]), scalar(static_cast<double>(a.rank), DType::i64),
                               scalar(static_cast<double>(a.ranks), DType::i64));
@@ -63,7 +63,7 @@ Tensor extreme_gradient(const GradCall& c, const Tensor& total, const AllReduceA
   return mul(total, cast(own, total.dtype()));
 }
 
-// The product of the other ranks' factors, made of their values rather than by a division, so that zeros are right.
+// Product of the other ranks' factors, computed without division, so that zeros are handled.
 Tensor product_gradient(const GradCall& c, const Tensor& total, const AllReduceAttrs& a) {
   Shape row = c.in[0].shape();
   row.insert(0, 1);

@@ -36,10 +36,10 @@ OpDef comparison(std::string name, std::string doc, elementwise::Scalar scalar, 
   return op;
 }
 
-// Equality also has vector functions for bools.
+// Equality has vector kernels for bools too.
 OpDef equality(std::string name, std::string doc, elementwise::Scalar scalar, elementwise::Integer integer) {
   OpDef op = comparison(std::move(name), std::move(doc), scalar, integer);
-  op.infer = rules::infer_broadcast_bool;  // of the same bits, whatever the sign
+  op.infer = rules::infer_broadcast_bool;  // u64 too: equality ignores the sign
   op.commutative = true;
   op.cases = [] {
     auto cases = elementwise::cases_of_two({}, {-2, 2.3});

@@ -15,8 +15,8 @@ void fail_beyond_bound(std::int64_t max_trips) {
 
 namespace {
 
-// The types of the results follow from the bodies, which the graph holds: it infers these nodes itself (see
-// graph/control_types.h). Outside of a graph they mean nothing.
+// Result types depend on the bodies, so the graph infers these nodes itself (see graph/control_types.h). Outside a
+// graph they are invalid.
 Types infer_nowhere(const InferCall& call) {
   fail("[{}] expected to be a node of a graph that holds its bodies, got a call outside: use {}() of graph/control.h",
        call.op.name, call.op.name == "while" ? "while_loop" : call.op.name);

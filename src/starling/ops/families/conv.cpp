@@ -52,7 +52,7 @@ std::int64_t same_padding(std::int64_t kernel, std::int64_t dilation) {
 
 namespace {
 
-// The functions of one number of dimensions, found by its attributes.
+// Overloads by number of dimensions, selected by the attributes' type.
 Tensor forward(const Tensor& x, const Tensor& w, const Conv2dAttrs& a) { return conv2d(x, w, {}, a); }
 Tensor forward(const Tensor& x, const Tensor& w, const Conv3dAttrs& a) { return conv3d(x, w, {}, a); }
 Tensor backward_input(const Tensor& dy, const Tensor& w, const Conv2dGradAttrs& a) {
@@ -129,7 +129,7 @@ TensorList grad_conv(const GradCall& c) {
   return out;
 }
 
-// Lines are images of height 1.
+// 1-D inputs as images of height 1.
 Shape as_image(const Shape& line) { return {line[0], line[1], 1, line[2]}; }
 Conv2dAttrs as_image(const Conv1dAttrs& a) { return {{1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups, {}}; }
 
@@ -151,7 +151,7 @@ TensorList grad_conv1d(const GradCall& c) {
   return out;
 }
 
-// All three are bilinear, so their gradients are each other.
+// All three ops are bilinear, so their gradients are each other.
 template <class G>
 TensorList grad_backward_input(const GradCall& c) {
   const auto& a = c.attrs.as<G>();

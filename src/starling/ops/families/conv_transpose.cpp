@@ -85,7 +85,7 @@ Types infer_transpose(const InferCall& call) {
   return {TensorType{call.in[0].dtype, y}};
 }
 
-// The gradients are those of the convolution from the result to the operand.
+// Gradients are those of the convolution from the result to the operand.
 struct Parts {
   Tensor dx, dw;
 };

@@ -29,7 +29,7 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> xs, std::string_view indexi
 
 namespace {
 
-// More elements than any machine holds.
+// Upper limit of elements, beyond any machine.
 constexpr double kMostElements = 1099511627776.0;  // 2^40
 
 Types infer_arange(const InferCall& call) {
@@ -82,7 +82,7 @@ Types infer_meshgrid(const InferCall& call) {
   return out;
 }
 
-// Each coordinate varies along one axis: what comes back is summed over the others.
+// Each coordinate varies along one axis: its gradient is summed over the others.
 TensorList grad_meshgrid(const GradCall& c) {
   const bool swapped = c.attrs.as<MeshgridAttrs>().indexing.str() == "xy" && c.in.size() > 1;
   TensorList out(c.in.size());

@@ -14,7 +14,7 @@
 namespace starling {
 namespace {
 
-// Classes last, everything else as rows.
+// Logits with classes last and all other dimensions as rows.
 struct Rows {
   Tensor logits;  // [rows, classes]
   Tensor labels;  // [rows]
@@ -36,7 +36,7 @@ Rows rows_of(const Tensor& logits, const Tensor& labels) {
   return {reshape(transpose(logits, order), {count, classes}), reshape(labels, {count})};
 }
 
-// The weight of each row: that of its class, 0 where the label is ignored. Undefined: all weigh 1.
+// Weight of each row: that of its class, 0 if the label is ignored. Undefined: all 1.
 Tensor row_weights(const Rows& rows, const CrossEntropyOptions& options) {
   const Shape& shape = rows.logits.shape();
   if (options.weight.defined()) {
@@ -49,14 +49,14 @@ Tensor row_weights(const Rows& rows, const CrossEntropyOptions& options) {
               rows.logits.dtype());
 }
 
-// Ignored labels weigh nothing, but have to name a class.
+// Labels with ignored ones, whose weight is 0, replaced by a valid class.
 Tensor safe_labels(const Tensor& labels, const CrossEntropyOptions& options) {
   if (!options.ignore_index) return labels;
   const Tensor ignored = equal(labels, full({}, static_cast<double>(*options.ignore_index), DType::i64));
   return where(ignored, full({}, 0.0, DType::i64), labels);
 }
 
-// Of each row the mean over classes of weight · (lse - x), as label smoothing adds it.
+// Label smoothing term of each row: the mean over classes of weight · (lse - x).
 Tensor smooth_rows(const Rows& rows, const Tensor& lse, const CrossEntropyOptions& options) {
   if (!options.weight.defined()) return sub(lse, mean(rows.logits, {.axes = {1}}));
   const double share = 1.0 / static_cast<double>(rows.logits.shape()[1]);
@@ -72,7 +72,7 @@ Tensor with_labels(const Tensor& logits, const Tensor& labels, const CrossEntrop
   const Tensor weights = row_weights(rows, options), safe = safe_labels(rows.labels, options);
   const TensorList out = weights.defined() ? apply(named_op<"cross_entropy_weighted">(), {rows.logits, safe, weights})
                                            : apply(named_op<"cross_entropy_sum">(), {rows.logits, safe});
-  // A class weight is already in the smooth part; without one the row's weight is that of not being ignored.
+  // Class weights are already in the smooth part; without them a row's weight is 1 unless ignored.
   const auto smooth = [&] {
     const Tensor each = smooth_rows(rows, out[1], options);
     return weights.defined() && !options.weight.defined() ? mul(each, weights) : each;
@@ -157,7 +157,7 @@ TensorList grad_weighted(const GradCall& c) {
   return out;
 }
 
-// The log-sum-exp is taken as a function of its own, so the logits' part here is the softmax's alone.
+// The log-sum-exp is an independent operand, so only the softmax contributes to the logits' gradient here.
 TensorList grad_weighted_backward(const GradCall& c) {
   const Tensor &logits = c.in[0], &labels = c.in[1], &weights = c.in[2], &lse = c.in[3], &scale = c.in[4];
   const Tensor& u = c.grads[0];

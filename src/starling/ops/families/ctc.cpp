@@ -16,7 +16,7 @@ Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_l
 
 namespace {
 
-constexpr std::size_t kFixed = 4;  // operands before the directions
+constexpr std::size_t kFixed = 4;  // operands before the tangent directions
 constexpr std::size_t kMostDirections = 4;
 
 void check_ctc(const InferCall& call) {
@@ -48,7 +48,7 @@ Types infer_derivative(const InferCall& call) {
   return {call.in[0]};
 }
 
-// The derivative along the given directions and the one that flows back: derivatives of any order are the same op.
+// Derivative along the given directions and the incoming gradient: derivatives of any order are the same op.
 Tensor along(const GradCall& c, std::size_t without) {
   std::vector<Tensor> xs;
   for (std::size_t i = 0; i < c.in.size(); ++i) {
@@ -74,7 +74,7 @@ TensorList grad_loss(const GradCall& c) {
   return out;
 }
 
-// The batch is the second dimension of some operands and the first of others.
+// Batch axis: the second dimension of some operands, the first of others.
 ShardRule shard_ctc(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   bool split = false;

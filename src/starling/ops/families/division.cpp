@@ -24,7 +24,7 @@ namespace {
 
 using rules::sum_to;
 
-// Whether a truncated quotient is one above the floor: there is a remainder, and its sign is not the divisor's.
+// True if a truncated quotient is one above the floor: there is a remainder, with a sign other than the divisor's.
 template <class T>
 bool above_floor(T remainder, T divisor) {
   return remainder != 0 && (remainder < 0) != (divisor < 0);
@@ -35,7 +35,7 @@ double mod_of(const double* x) {
   return above_floor(r, x[1]) ? r + x[1] : r;
 }
 
-// a - fmod is within rounding of a multiple of b.
+// a - fmod(a, b) is within rounding of a multiple of b.
 double floor_div_of(const double* x) {
   if (x[1] == 0) return x[0] / x[1];
   const double r = std::fmod(x[0], x[1]);
@@ -47,7 +47,7 @@ void expect_divisor(const char* op, const std::int64_t* x) {
   if (x[1] == 0) fail("[{}] expected a divisor other than 0, got {} and 0", op, x[0]);
 }
 
-// Every integer is a multiple of -1; the least one cannot be divided by it.
+// Special case -1: the remainder is 0, and the most negative integer cannot be divided by it.
 std::int64_t remainder(const std::int64_t* x) { return x[1] == -1 ? 0 : x[0] % x[1]; }
 
 std::int64_t integer_fmod(const std::int64_t* x) {
@@ -67,7 +67,7 @@ std::int64_t integer_floor_div(const std::int64_t* x) {
   return x[0] / x[1] - std::int64_t{above_floor(remainder(x), x[1])};
 }
 
-// The quotient is constant between its jumps.
+// The quotient is piecewise constant: no gradient through it.
 TensorList grad_mod(const GradCall& c) {
   return {c.needs(0) ? sum_to(c.grads[0], c.in[0].shape()) : Tensor(),
           c.needs(1) ? sum_to(neg(mul(c.grads[0], floor_div(c.in[0], c.in[1]))), c.in[1].shape()) : Tensor()};

@@ -32,7 +32,7 @@ TensorList grad_dot(const GradCall& c) {
   return {c.needs(0) ? mul(g, c.in[1]) : Tensor(), c.needs(1) ? mul(g, c.in[0]) : Tensor()};
 }
 
-// The summed dimension cut leaves terms, another one carries through.
+// Splitting the summed dimension gives partial results; splitting another one is kept.
 ShardRule shard_dot(const ShardCall& call) {
   const Placement at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
   if (!at.is_split()) return rules::shard_replicated(call);

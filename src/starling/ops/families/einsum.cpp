@@ -36,7 +36,7 @@ Types infer_einsum(const InferCall& call) {
 
 char letter(int label) { return static_cast<char>(label < 26 ? 'a' + label : 'A' + (label - 26)); }
 
-// An operand without the dimensions that were stretched, and its letters.
+// Operand without its broadcast dimensions, and its letters.
 struct Plainly {
   Tensor x;
   std::string term;
@@ -54,8 +54,8 @@ Plainly plainly(const Tensor& x, const std::vector<int>& labels, const EinsumLab
   return out;
 }
 
-// The gradient of an operand is the einsum of what flows back and the other operands, with the operand's letters as its
-// result; a letter that none of them has stands for equal values along it.
+// Gradient of an operand: the einsum of the incoming gradient and the other operands, with the operand's letters as its
+// result; a letter that none of them has is broadcast.
 TensorList grad_einsum(const GradCall& c) {
   const Types types = types_of(c.in);
   const EinsumLabels labels = labels_of(types, c.attrs);
@@ -84,7 +84,7 @@ TensorList grad_einsum(const GradCall& c) {
   return out;
 }
 
-// A label cut on every operand that has it: cut in the result too, or, where it is summed over, terms of the result.
+// Splitting a label on every operand that has it: the result is split too or, if the label is summed over, partial.
 ShardRule shard_einsum(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const EinsumLabels labels = labels_of(call.in, call.attrs);

@@ -69,7 +69,7 @@ Types infer_embedding_backward(const InferCall& call) {
   return {TensorType{call.in[0].dtype, out}};
 }
 
-// The gradient of an embedding of `weight`: dense, or the pair it is made of. Padding entries hold zeros in the pair.
+// Gradient of an embedding's weight: dense, or row-sparse with zeros in padding entries.
 Tensor weight_gradient(const Tensor& dy, const Tensor& indices, const Shape& weight, std::int64_t padding,
                        bool sparse) {
   if (!sparse) return embedding_backward(dy, indices, {weight[0], padding});
@@ -109,14 +109,14 @@ ShardRule shard_embedding(const ShardCall& call) {
   return {{call.placed[0], Placement::replicate()}, {call.placed[0]}};
 }
 
-// Every rank adds up its own entries.
+// Every rank sums its own entries: the result is partial.
 ShardRule shard_embedding_backward(const ShardCall& call) {
   const Placement from = call.placed[1].is_split() ? call.placed[1] : call.placed[0];
   if (!from.is_split() || from.dim >= call.in[1].shape.rank()) return rules::shard_replicated(call);
   return {{from, from}, {Placement::partial()}};
 }
 
-// Where there is padding, the indices keep away from it: its missing gradient is no derivative.
+// Sample indices avoid the padding row, whose missing gradient would fail the derivative check.
 std::vector<OpCase> embedding_cases() {
   const auto one = [](const Shape& indices, const Shape& weight, EmbeddingAttrs a = {}) {
     return OpCase{{{.shape = indices,

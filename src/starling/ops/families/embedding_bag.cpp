@@ -79,7 +79,7 @@ TensorList grad_bag_max(const GradCall& c) {
   return out;
 }
 
-// Rows of indices are whole bags, so they may be split; runs cut by offsets may not.
+// Rows of 2-D indices are whole bags and may be split; runs cut by offsets may not.
 ShardRule shard_bag(const ShardCall& call) {
   if (call.in[1].shape.rank() != 2 || !call.placed[1].is_split(0)) return rules::shard_replicated(call);
   ShardRule rule = rules::shard_replicated(call);

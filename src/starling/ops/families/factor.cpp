@@ -41,7 +41,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.d
 
 Tensor identity(std::int64_t n, DType dtype) { return eye(n, n, dtype); }
 
-// Vectors [.., k] that multiply the columns, or the rows, of matrices.
+// Vectors [.., k] shaped to multiply the columns, or the rows, of matrices.
 Tensor as_row(const Tensor& v) {
   Shape shape = v.shape();
   shape.insert(shape.rank() - 1, 1);
@@ -141,7 +141,7 @@ Types infer_eigh(const InferCall& call) {
   return {TensorType{call.in[0].dtype, values}, call.in[0]};
 }
 
-// v (diag(dλ) + F ∘ vᵀ dv) vᵀ, folded onto the lower triangle, which alone is read.
+// v (diag(dλ) + F ∘ vᵀ dv) vᵀ, folded onto the lower triangle, the only one that is read.
 TensorList grad_eigh(const GradCall& c) {
   const Tensor &values = c.out[0], &v = c.out[1];
   Tensor core;

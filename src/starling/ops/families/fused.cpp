@@ -60,7 +60,7 @@ TensorList decompose(std::span<const Tensor> in, const Attrs& attrs) {
   return out;
 }
 
-// Rows of all operands alike only where nothing is added up over them.
+// All operands may be split by rows, unless rows are reduced.
 ShardRule shard_fused(const ShardCall& call) {
   const bool reduces = fused_program(call.attrs.as<FusedAttrs>().program).reduces();
   return reduces ? rules::shard_replicated(call) : rules::shard_elementwise(call);

@@ -55,14 +55,14 @@ TensorList tangent(const At& at, const Tensor& ugx, const Tensor& up, const Tens
 }
 
 struct Sequences {
-  Tensor ugx, up, ths, tgates;  // the tangent's operands and results
-  Tensor dgates, dgx, dp, dh;   // the backward's
+  Tensor ugx, up, ths, tgates;  // operands and results of the tangent
+  Tensor dgates, dgx, dp, dh;   // operands and results of the backward
 };
 struct Derivatives {
   Tensor w, gates, hs;
 };
 
-// The derivatives of ⟨gradient, derivative · direction⟩ for weights, gates and states.
+// Derivatives of ⟨gradient, derivative · direction⟩ with respect to weights, gates and states.
 Derivatives second_order(const At& at, const Sequences& s) {
   const bool reverse = at.reverse();
   const std::int64_t hidden = at.w.shape()[1];
@@ -149,7 +149,7 @@ Types infer_tangent(const InferCall& call) {
   return {{dtype, s.states()}, {dtype, s.gates(kSaved)}};
 }
 
-// One case a sample; `operands` gives those before the lengths.
+// One case per sample; `operands` returns the operands before the lengths.
 template <class Operands>
 std::vector<OpCase> cases_of(Operands operands) {
   std::vector<OpCase> cases;

@@ -14,7 +14,7 @@ namespace {
 
 Tensor wide(const Tensor& index) { return index.dtype() == DType::i32 ? cast(index, DType::i64) : index; }
 
-// The part of src that has elements of index beside it.
+// Part of src that index covers.
 Tensor beside(const Tensor& src, const Tensor& index) {
   Tensor part = src;
   for (int i = 0; i < std::min(src.rank(), index.rank()); ++i) {
@@ -51,7 +51,7 @@ void expect_index(const InferCall& call, std::size_t input) {
         to_string(call.in[input]));
 }
 
-// x and index of gather and scatter: one rank, index nowhere larger but along the axis.
+// Checks x and index of gather and scatter: equal ranks, index no larger than x except along the axis.
 void check_places(const InferCall& call) {
   expect_index(call, 1);
   const Shape &x = call.in[0].shape, &index = call.in[1].shape;
@@ -74,7 +74,7 @@ Types infer_scatter(const InferCall& call) {
   return {call.in[0]};
 }
 
-// Whether each element of src is the last that goes to its place.
+// Mask of src: true for the last element written to its place.
 Tensor stays(const Tensor& index, const Shape& shape, std::int64_t axis) {
   const Tensor number = reshape(arange(0, static_cast<double>(index.numel()), 1, DType::i64), index.shape());
   return equal(gather(scatter(full(shape, -1, DType::i64), index, number, axis), index, axis), number);
@@ -120,7 +120,7 @@ CaseInput indices(Shape shape, double below) {
   return {.shape = shape, .low = 0, .high = below - 0.01, .dtype = DType::i64};
 }
 
-// x, index, whose values lie below x's size along the axis, and src where one is written.
+// Sample calls: x, index with values below x's size along the axis, and src if one is written.
 std::vector<OpCase> place_cases(bool writes) {
   std::vector<OpCase> cases;
   const auto add = [&](Shape x, Shape index, std::int64_t axis) {

@@ -14,7 +14,7 @@ namespace starling {
 
 namespace {
 
-// Index tensors as the ops take them: i64, of one shape.
+// Index tensors converted to i64 and broadcast to one shape.
 TensorList aligned(std::span<const Tensor> indices, const char* who) {
   check(!indices.empty(), "[{}] expected at least one index tensor, got none", who);
   Shape shape;
@@ -97,7 +97,7 @@ Types infer_put(const InferCall& call) {
   return {call.in[0]};
 }
 
-// Whether each picked part is the last that goes to its place: a mask of the index shape, with axes of size 1 after it.
+// Mask of the index shape, with trailing axes of size 1: true for the last part written to its place.
 Tensor stays(const Shape& x, std::span<const Tensor> indices) {
   const Shape& shape = indices[0].shape();
   const Tensor number = reshape(arange(0, static_cast<double>(shape.numel()), 1, DType::i64), shape);
@@ -138,7 +138,7 @@ CaseInput index_of(Shape shape, std::int64_t size) {
   return {.shape = shape, .low = -most, .high = most - 0.01, .dtype = DType::i64};
 }
 
-// Picks by `axes` index tensors of one shape.
+// Sample call with `axes` index tensors of one shape.
 OpCase picking(const Shape& x, int axes, const Shape& index, bool puts, bool accumulate) {
   OpCase one{{{.shape = x}}, NoAttrs{}};
   if (puts) {
@@ -182,7 +182,7 @@ TensorList grad_take(const GradCall& c) {
   return {reshape(put(zero, c.grads[0], c.in.subspan(1), true), c.in[0].shape()), Tensor()};
 }
 
-// How many elements are not 0: the number of rows.
+// Number of rows: the count of nonzero elements.
 Types measure_nonzero(std::span<const Tensor> in, const Attrs&) {
   std::int64_t count = 0;
   dispatch(in[0].dtype(), [&]<class T>() {

@@ -76,7 +76,7 @@ Types infer_determinant(const InferCall& call) {
   return types;
 }
 
-// The inverse that a derivative is made of; what it refuses is said of the op that is differentiated.
+// Inverse for a gradient; its errors name the op being differentiated.
 Tensor inverse_for(const GradCall& c) {
   try {
     return inverse(c.in[0]);
@@ -114,7 +114,7 @@ TensorList grad_solve(const GradCall& c) {
   return out;
 }
 
-// L⁻ᵀ Φ(Lᵀ dL) L⁻¹ with Φ the lower triangle whose diagonal is halved, folded onto the triangle that is read.
+// L⁻ᵀ Φ(Lᵀ dL) L⁻¹ with Φ the lower triangle with halved diagonal, folded onto the triangle that is read.
 TensorList grad_cholesky(const GradCall& c) {
   const bool upper = c.attrs.as<CholeskyAttrs>().upper;
   const Tensor l = upper ? matrix_transpose(c.out[0]) : c.out[0];

@@ -60,7 +60,7 @@ Types infer_mean_backward(const InferCall& call) {
   return {TensorType{call.in[0].dtype, a.shape}};
 }
 
-// Back through y = v / max(s, c), c = mean(s), s = sqrt(G(v²) + epsilon), v = x - G(x).
+// Gradient through y = v / max(s, c), c = mean(s), s = sqrt(G(v²) + epsilon), v = x - G(x).
 TensorList norm_gradient(const GradCall& call) {
   const auto& a = call.attrs.as<LocalContrastNormAttrs>();
   const Tensor &x = call.in[0], &dy = call.grads[0];

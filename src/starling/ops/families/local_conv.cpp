@@ -41,7 +41,7 @@ Types infer_local(const InferCall& call) {
   return {TensorType{call.in[0].dtype, {x[0], w[1], counts[0], counts[1]}}};
 }
 
-// With the windows as matrices, one a position, the layer is a product: y [p, n, out] = u [p, n, k] · w [p, out, k]ᵀ.
+// With one matrix of windows per position, the layer is a product: y [p, n, out] = u [p, n, k] · w [p, out, k]ᵀ.
 TensorList grad_local(const GradCall& c) {
   const auto& a = c.attrs.as<LocalConv2dAttrs>();
   const Shape &x = c.in[0].shape(), &w = c.in[1].shape();

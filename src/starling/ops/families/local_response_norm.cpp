@@ -51,12 +51,12 @@ Types infer_sum(const InferCall& call) {
   return {call.in[0]};
 }
 
-// The sum over the window that a norm divides by, and its transpose.
+// Window sum that a norm divides by, and its transpose.
 ChannelWindowAttrs window(const LocalResponseNormAttrs& a) { return {a.size / 2, (a.size - 1) / 2}; }
 ChannelWindowAttrs mirrored(const ChannelWindowAttrs& a) { return {a.after, a.before}; }
 
-// The backward is F = Σ dy (g s^-b - c x s^(-b-1) T) differentiated by g's tensor, with s the base of the power, T the
-// window sum of x g, c = 2 b alpha / size; its own derivatives by dy and x follow by the same rules.
+// Second derivative. The backward is F = Σ dy (g s^-b - c x s^(-b-1) T) differentiated by g's tensor, with s the base
+// of the power, T the window sum of x g, c = 2 b alpha / size; its derivatives by dy and x follow by the same rules.
 TensorList backward_gradient(const GradCall& call) {
   const auto& a = call.attrs.as<LocalResponseNormAttrs>();
   const Tensor &g = call.grads[0], &dy = call.in[0], &x = call.in[1];

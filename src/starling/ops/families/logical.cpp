@@ -21,7 +21,7 @@ Tensor isfinite(const Tensor& x) { return apply1(named_op<"isfinite">(), {x}); }
 
 namespace {
 
-// Of floats, integers and bools, small whole numbers being 0 often.
+// Sample calls with floats, integers and bools: small whole numbers, often 0.
 std::vector<OpCase> truth_cases(int operands) {
   auto cases = elementwise::whole_cases(operands, {-1, 2}, {DType::i32, DType::i64});
   for (const auto& more : elementwise::whole_cases(operands, {0, 1.99}, {DType::boolean})) cases.push_back(more);

@@ -17,7 +17,7 @@ namespace {
 
 bool any_half(const Tensor& a, const Tensor& b) { return is_half(a.dtype()) || (b.defined() && is_half(b.dtype())); }
 
-// The options for operands that were made wider.
+// Options with the weight widened like the operands.
 LossOptions widened(LossOptions options) {
   options.weight = rules::widened(options.weight);
   return options;
@@ -84,7 +84,7 @@ TensorList grad_cross_entropy(const GradCall& c) {
   return out;
 }
 
-// The log-sum-exp is taken as a function of its own, so the logits' part here is the softmax's alone.
+// The log-sum-exp is an independent operand, so only the softmax contributes to the logits' gradient here.
 TensorList grad_cross_entropy_backward(const GradCall& c) {
   const Tensor &logits = c.in[0], &labels = c.in[1], &lse = c.in[2], &scale = c.in[3], &u = c.grads[0];
   TensorList out(4);

@@ -27,7 +27,7 @@ Types infer_lp(const InferCall& call) {
   return {TensorType{call.in[0].dtype, pool_geometry(call.in[0].shape, a, spatial_dims(call.op.name), who).y}};
 }
 
-// dy · y^(1-p), summed over the windows of each element, times the element's own power.
+// Gradient: dy · y^(1-p), summed over the windows of each element, times the element's own power.
 TensorList lp_gradient(const GradCall& c) {
   const auto& a = c.attrs.as<LpPoolAttrs>();
   const Tensor share = a.p == 1 ? c.grads[0] : mul(c.grads[0], signed_pow(c.out[0], 1 - a.p));

@@ -39,7 +39,7 @@ using recurrent::with_lengths;
 
 constexpr int kGates = 4;  // i, f, g, o
 
-// The two linear maps around given gates and cells, in the order of their ops' operands.
+// Linearisation point of backward and tangent: gates and cells, in the order of their ops' operands.
 struct At {
   Tensor w, gates, cs, lengths;
   Attrs attrs;
@@ -55,16 +55,16 @@ TensorList tangent(const At& at, const Tensor& ugx, const Tensor& uh, const Tens
                at.attrs);
 }
 
-// A direction going forward in time and a gradient going back, as sequences.
+// Sequences of a tangent going forward in time and a gradient going back.
 struct Sequences {
-  Tensor ugx, ths, tcs, tgates;  // the tangent's operand and results
-  Tensor dgates, dgx, dh, dc;    // the backward's
+  Tensor ugx, ths, tcs, tgates;  // operand and results of the tangent
+  Tensor dgates, dgx, dh, dc;    // operands and results of the backward
 };
 struct Derivatives {
   Tensor w, gates, cs;
 };
 
-// The derivatives of ⟨gradient, derivative · direction⟩ for weights, gates and cells.
+// Derivatives of ⟨gradient, derivative · direction⟩ with respect to weights, gates and cells.
 Derivatives second_order(const At& at, const Sequences& s) {
   const bool reverse = at.reverse();
   const std::int64_t hidden = at.w.shape()[1];
@@ -140,7 +140,7 @@ Types infer_layer(const InferCall& call) {
   return {{dtype, s.states()}, {dtype, s.states()}, {dtype, s.gates(kGates)}};
 }
 
-// Backward has gradients of the states, cells and gates, tangent directions of gx, states and cells.
+// Types of backward (gradients of states, cells and gates) and tangent (directions of gx, states and cells).
 Types infer_linear(const InferCall& call, bool backward) {
   const Sizes s = sizes_of(call, 4, kGates, 3, kGates);
   expect_operands(call, 6, s.batch);

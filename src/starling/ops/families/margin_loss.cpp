@@ -77,7 +77,7 @@ TensorList grad_triplet(const GradCall& c) {
   const Tensor nn = row_sum(mul(near, near)), ff = row_sum(mul(far, far));
   const Tensor active = cast(greater(add(sub(sqrt(nn), sqrt(ff)), at.margin), zero), dtype);
   const Tensor g = mul(c.grads[0], active);
-  // A distance of 0 has no direction: its gradient is 0, also when differentiated again.
+  // A distance of 0 has no direction: its gradient is 0, and so are higher ones.
   const auto along = [&](const Tensor& apart, const Tensor& squares) {
     const Tensor length = sqrt(where(equal(squares, zero), one, squares));
     return mul(column(div(g, length)), apart);

@@ -78,7 +78,7 @@ TensorList grad_scatter(const GradCall& c) {
   TensorList out(3);
   if (c.needs(0)) out[0] = masked_fill(c.grads[0], c.in[1], 0);
   if (c.needs(2)) {
-    // Source may be longer than the tensor; what is beyond is never read.
+    // Source may be longer than the tensor; the excess is never read.
     const auto size = c.in[2].numel(), most = std::min(size, c.in[0].numel());
     Tensor read = masked_gather(c.grads[0], c.in[1], most);
     if (most < size) {

@@ -12,7 +12,7 @@ namespace starling {
 
 namespace {
 
-// A vector on the left is a row, on the right a column; the result has no such dimension.
+// A vector is a row on the left and a column on the right; the result drops that dimension.
 Tensor matmul_vector(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
   check(a.rank() >= 1 && b.rank() >= 1, "[matmul] expected matrices or vectors, got {} and {}", to_string(a.shape()),
         to_string(b.shape()));
@@ -38,7 +38,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
 
 namespace {
 
-// Activations whose gradient follows from their output end a product in registers.
+// True for activations whose gradient follows from their output; they can be a product's epilogue in registers.
 bool ends_product(Symbol activation) {
   const auto& name = activation.str();
   return name.empty() || name == "relu" || name == "tanh" || name == "sigmoid";
@@ -117,7 +117,7 @@ Tensor rows(const Tensor& x) {
   return reshape(x, {count, x.shape().back()});
 }
 
-// One matrix b for all of a: the batch is part of the sum, and no gradient is made for each of them.
+// Gradient of one matrix b shared by the batch of a: the batch is part of the sum, without a gradient per batch entry.
 Tensor grad_shared(const Tensor& a, const Tensor& g, bool trans_b) {
   return trans_b ? matmul(rows(g), rows(a), {.trans_a = true}) : matmul(rows(a), rows(g), {.trans_a = true});
 }
@@ -143,7 +143,8 @@ TensorList grad_matmul(const GradCall& c) {
   return out;
 }
 
-// A leading dimension may be cut on every operand that has it; an operand of fewer dimensions, or of 1, stays whole.
+// Leading dimensions may be split on every operand that has them; an operand with fewer dimensions, or size 1, stays
+// replicated.
 ShardRule shard_batched(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const int rank = call.out[0].shape.rank();
@@ -162,8 +163,8 @@ ShardRule shard_batched(const ShardCall& call) {
   return rule;
 }
 
-// Rank 2: the inner dimension cut on both sides leaves terms; an outer one carries through; a term times a whole is a
-// term.
+// Rank 2: splitting the inner dimension on both sides gives partial results; an outer split is kept; a partial factor
+// times a replicated one is partial.
 ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
   const auto whole = Placement::replicate();
   const auto term = Placement::partial();

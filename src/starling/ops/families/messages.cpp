@@ -33,7 +33,7 @@ Types infer_recv(const InferCall& call) {
   return Types{{call.in[0].dtype, a.shape}};
 }
 
-// The receipt's gradient is the ticket of what comes back.
+// The receipt's gradient is the ticket of the returning message.
 TensorList grad_send(const GradCall& c) {
   const auto& a = c.attrs.as<SendToAttrs>();
   return {recv_from(c.grads[0], {.from = a.to, .shape = c.in[0].shape(), .name = a.name})};
@@ -46,8 +46,7 @@ TensorList grad_recv(const GradCall& c) {
 
 }  // namespace
 
-// No sample calls: one rank alone has nothing to send, so its gradients are 0. tests/dist/collective_gradients.h tries
-// them across ranks.
+// No sample calls: a single rank has no partner. tests/dist/collective_gradients.h tests these ops across ranks.
 void register_ops_messages(OpRegistry& ops) {
   ops.add({.name = "send_to",
            .doc = "Sends x to another rank; a zero that says so.",

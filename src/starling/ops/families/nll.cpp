@@ -21,14 +21,14 @@ Tensor label_place(const Tensor& y, const Tensor& labels, std::int64_t classes, 
 
 namespace {
 
-// Per-class weights over all of x [n, classes, d...].
+// Class weights broadcast over x [n, classes, d...].
 Tensor spread_classes(const Tensor& weight, const Shape& shape) {
   Shape column = Shape::filled(shape.rank() - 1, 1);
   column[0] = weight.shape()[0];
   return broadcast_to(reshape(weight, column), shape);
 }
 
-// The weight of every label, 0 where it is ignored.
+// Weight of every label, 0 if ignored.
 Tensor label_weights(const Tensor& weight, const Tensor& x, const Tensor& labels, std::int64_t ignore_index) {
   const Tensor classes = weight.defined() ? weight : full({x.shape()[1]}, 1.0, x.dtype());
   return label_pick(spread_classes(classes, x.shape()), labels, ignore_index);
@@ -55,7 +55,7 @@ Tensor nll(const Tensor& log_probs, const Tensor& labels, const NllOptions& opti
 
 namespace {
 
-// Labels lie as x without its second dimension.
+// Shape of labels: that of x without its second dimension.
 Shape label_shape(const Shape& x) {
   Shape shape = x;
   shape.erase(1);
@@ -91,7 +91,7 @@ TensorList grad_nll(const GradCall& c) {
     out[0] = label_place(mul(weights, neg(c.grads[0])), labels, classes, ignored);
   }
   if (c.in.size() == 3 && c.needs(2)) {
-    // What one unit of weight at each label brings to both sums.
+    // Contribution of one unit of weight at each label to both sums.
     Tensor each;
     if (c.grads[0].defined()) each = mul(label_pick(x, labels, ignored), neg(c.grads[0]));
     if (c.grads[1].defined()) each = each.defined() ? add(each, c.grads[1]) : broadcast_to(c.grads[1], labels.shape());

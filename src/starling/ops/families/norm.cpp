@@ -1,4 +1,4 @@
-// Reductions with some arithmetic of their own: products, log-sum-exp and norms.
+// Reductions beyond sums and extremes: products, log-sum-exp and norms.
 #include <cmath>
 
 #include "starling/base/error.h"
@@ -44,8 +44,8 @@ Types infer_norm(const InferCall& call) {
   return {reduced_type(call, attrs.axes, attrs.keepdim, call.in[0].dtype)};
 }
 
-// Every factor's gradient is the product of all others: those before it times those after it. The reduced axes are laid
-// side by side as rows for that.
+// Gradient of a factor: the product of all others, those before it times those after it. For that the reduced axes are
+// flattened into rows.
 TensorList grad_prod(const GradCall& c) {
   const Tensor& x = c.in[0];
   const Shape& shape = x.shape();
@@ -73,7 +73,7 @@ TensorList grad_logsumexp(const GradCall& c) {
   const Shape& shape = c.in[0].shape();
   const Shape& axes = c.attrs.as<ReduceAttrs>().axes;
   const Tensor& y = c.out[0];
-  // Over -inf alone every share is 0, where x - y would not be a number.
+  // Where all elements are -inf the gradient is 0; x - y would be NaN.
   const Tensor shift = where(equal(y, full({}, -kInfinity, y.dtype())), full({}, 0, y.dtype()), y);
   return {mul(exp(sub(c.in[0], with_lost_dims(shift, shape, axes))), with_lost_dims(c.grads[0], shape, axes))};
 }
@@ -85,8 +85,8 @@ Tensor sign_of(const Tensor& x) {
   return sub(where(greater(x, zero), one, zero), where(less(x, zero), one, zero));
 }
 
-// sign(x) (|x| / y)^(p - 1) dy: the ratio never overflows. Zeros, where nothing is defined, are kept out of logarithms
-// and quotients, so that further derivatives are finite too.
+// sign(x) (|x| / y)^(p - 1) dy: the ratio never overflows. Zeros are kept out of logarithms and quotients, so that
+// higher derivatives are finite too.
 TensorList grad_norm(const GradCall& c) {
   const auto& attrs = c.attrs.as<NormAttrs>();
   const Tensor &x = c.in[0], &y = c.out[0];
@@ -110,7 +110,7 @@ TensorList grad_norm(const GradCall& c) {
   return {where(none, zero, mul(mul(sign, power), dy))};
 }
 
-// Pieces that keep whole reductions.
+// Splits that do not cut a reduction.
 ShardRule shard_kept(const ShardCall& call, const Shape& axes, bool keepdim) {
   const Placement from = call.placed[0];
   if (!from.is_split()) return rules::shard_replicated(call);

@@ -34,7 +34,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
 
 namespace {
 
-// `affine` operands of the weight's shape behind x.
+// Sample call with `affine` operands of the weight's shape after x.
 OpCase made(Shape x, int affine, Shape weight, const Attrs& attrs) {
   OpCase c{{{.shape = x, .distinct = true}}, attrs};
   for (int i = 0; i < affine; ++i) c.in.push_back({.shape = weight, .low = 0.5, .high = 1.5});

@@ -23,7 +23,7 @@ std::int64_t at(const Shape& amounts, int axis) { return amounts.empty() ? 0 : a
 bool is_reflect(const PadAttrs& a) { return a.mode.str() == "reflect"; }
 bool is_edge(const PadAttrs& a) { return a.mode.str() == "edge"; }
 
-// Most elements added on one side: sums of three such stay far from overflow.
+// Limit of padding on one side: sums of three such stay far from overflow.
 constexpr std::int64_t kMostPadding = std::int64_t{1} << 48;
 
 Types infer_pad(const InferCall& call) {
@@ -52,7 +52,7 @@ Types infer_pad(const InferCall& call) {
   return {TensorType{call.in[0].dtype, shape}};
 }
 
-// `part` laid into zeros of `size` elements along an axis, from `begin` on.
+// `part` placed into zeros of `size` elements along an axis, from `begin` on.
 Tensor laid(const Tensor& part, int axis, std::int64_t begin, std::int64_t size) {
   Shape whole = part.shape();
   whole[axis] = size;
@@ -60,7 +60,7 @@ Tensor laid(const Tensor& part, int axis, std::int64_t begin, std::int64_t size)
                 SliceBackwardAttrs{whole, axis, begin, begin + part.shape()[axis], 1});
 }
 
-// One axis: what lies outside goes back to where it was read.
+// Gradient along one axis: the padding's gradient is added to the elements it was read from.
 Tensor folded(const Tensor& dy, const PadAttrs& a, int axis, std::int64_t size) {
   Tensor dx = narrow(dy, axis, at(a.before, axis), size);
   if (!is_reflect(a) && !is_edge(a)) return dx;

@@ -84,7 +84,7 @@ Types infer_hinge(const InferCall& call) {
   return infer_pair(call);
 }
 
-// Gradients of both operands from those of the broadcast shape.
+// Gradients of both operands, reduced from the broadcast shape.
 TensorList fit(const GradCall& c, TensorList grads) {
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].defined()) grads[i] = rules::sum_to(grads[i], c.in[i].shape());
@@ -92,7 +92,7 @@ TensorList fit(const GradCall& c, TensorList grads) {
   return grads;
 }
 
-// Of losses that depend on a - b alone, from the slope at the difference.
+// Gradients of losses that depend on a - b only, from the slope at the difference.
 TensorList opposite(const GradCall& c, const Tensor& slope) {
   const Tensor da = mul(c.grads[0], slope);
   return fit(c, {c.needs(0) ? da : Tensor(), c.needs(1) ? neg(da) : Tensor()});
@@ -121,7 +121,7 @@ TensorList grad_smooth(const GradCall& c) {
 
 double cut_log(double x) { return std::max(std::log(x), -100.0); }
 
-// d/dp is (p - t) / (p (1 - p)), with a denominator that stays away from 0.
+// Gradient by p: (p - t) / (p (1 - p)), with the denominator kept away from 0.
 TensorList grad_bce(const GradCall& c) {
   const Tensor &p = c.in[0], &t = c.in[1], &g = c.grads[0];
   TensorList out(2);
@@ -182,7 +182,7 @@ struct Range {
   double low, high;
 };
 
-// Both operands of one shape, of two that broadcast, and attributes in turn.
+// Sample calls with operands of one shape and of two that broadcast, and attributes in turn.
 std::vector<OpCase> pair_cases(Range a, Range b, std::vector<Attrs> attrs) {
   std::vector<OpCase> cases;
   const auto add = [&](Shape x, Shape y) {

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// Positions cost time and memory: they are made only for a gradient.
+// Max pooling computes indices, which cost time and memory, only if a gradient is needed.
 Tensor max_pool(const OpDef& with_index, const OpDef& values, const Tensor& x, const MaxPoolAttrs& attrs) {
   return apply1(grad_enabled() && x.defined() && x.requires_grad() ? with_index : values, {x}, attrs);
 }
@@ -80,7 +80,7 @@ Types infer_global(const InferCall& call) {
   return values_and_positions(call, adaptive_geometry(call.in[0].shape, {1}, 0, call.op.name.c_str()).y);
 }
 
-// An image, and positions in it of any number of windows.
+// Checks an image and indices into it, for any number of windows.
 void check_positions(const Shape& x, const TensorType& index, const InferCall& call) {
   adaptive_geometry(x, {1}, 0, call.op.name.c_str());
   const Shape& at = index.shape;
@@ -164,7 +164,7 @@ std::vector<OpCase> global_cases() {
           one({1, 3, 7, 7}), one({1, 1, 1, 1}), one({4, 2, 1, 20}),   one({1, 1, 5, 33})};
 }
 
-// Positions anywhere in the image, several of one place among them.
+// Sample indices anywhere in the image, with repetitions.
 std::vector<OpCase> position_cases(bool backward) {
   const auto one = [&](Shape x, Shape y) {
     std::int64_t volume = 1;
@@ -178,7 +178,7 @@ std::vector<OpCase> position_cases(bool backward) {
           one({1, 1, 4, 40}, {1, 1, 2, 20}), one({1, 2, 2, 2}, {1, 2, 1, 1})};
 }
 
-// The same positions always win in these, so that both ways of the vector path are taken.
+// Sample calls in which the same positions always win, to cover both vector paths.
 std::vector<OpCase> backward_cases() {
   auto cases = position_cases(true);
   const CaseInput first{.shape = {1, 40, 1, 1}, .low = 0, .high = 0.5, .dtype = DType::i32};
@@ -208,7 +208,7 @@ void register_of_rank(OpRegistry& ops, int spatial) {
                  attr_type<MaxPoolAttrs>(), infer_max, [spatial] { return max_cases(spatial); }));
   ops.add(max_op("adaptive_max_" + name, "The largest value of each of `size` even windows, and where it lies.",
                  attr_type<AdaptivePoolAttrs>(), infer_adaptive, [spatial] { return adaptive_cases(spatial); }));
-  // Without positions; the gradient, seldom asked for here, finds them.
+  // Without indices; the gradient, rarely used here, recomputes them.
   ops.add({.name = "max_" + name + "_values",
            .doc = "The largest value of each window.",
            .inputs = {"x"},

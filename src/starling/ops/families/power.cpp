@@ -41,14 +41,16 @@ std::int64_t integer_pow(const std::int64_t* x) {
   return elementwise::wrap(result);
 }
 
-// b · aᵇ⁻¹. An exponent of 0 gives 0 at every base: a⁻¹ is kept out of the product, where 0 · ∞ would make it NaN.
+// Gradient by the base, b · aᵇ⁻¹. For exponent 0 it is 0 at every base: a⁻¹ is kept out of the product, where 0 · ∞
+// would be NaN.
 Tensor slope_of_base(const GradCall& c) {
   const Tensor &a = c.in[0], &b = c.in[1];
   const Tensor exponent = where(equal(b, 0.0), number_like(b, 1), b);
   return mul(mul(c.grads[0], b), pow(a, sub(exponent, 1.0)));
 }
 
-// aᵇ · log(a). At base 0 it is 0, the logarithm being kept out of the product. Below 0 there is none: NaN.
+// Gradient by the exponent, aᵇ · log(a). At base 0 it is 0, keeping the logarithm out of the product. Below 0 it is
+// NaN.
 Tensor slope_of_exponent(const GradCall& c) {
   const Tensor &a = c.in[0], &b = c.in[1];
   const Tensor base = where(equal(a, 0.0), number_like(a, 1), a);

@@ -65,7 +65,7 @@ Tensor normal(const Shape& shape, const NormalOptions& o) {
 
 Tensor own_key() {
   const Tensor key = random_key();
-  if (in_loop() || &current_interpreter() != &eager_interpreter()) return key;  // that one is fresh
+  if (in_loop() || &current_interpreter() != &eager_interpreter()) return key;  // fresh or traced
   const Tensor copy = empty({2}, DType::i64, key.device());
   copy_into(copy, key);
   return copy;
@@ -147,7 +147,7 @@ void register_ops_random(OpRegistry& ops) {
            .inputs = {"x", "key"},
            .attrs = &attr_type<DropoutAttrs>(),
            .infer = infer_dropout,
-           // Linear in x with the same mask, so its gradient is itself.
+           // Linear in x with the same mask, so the op is its own gradient.
            .gradient =
                [](const GradCall& c) {
                  return TensorList{apply1(c.op, {c.grads[0], c.in[1]}, c.attrs), Tensor()};

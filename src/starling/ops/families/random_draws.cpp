@@ -55,7 +55,7 @@ Types infer_bernoulli(const InferCall& call) {
   return {TensorType{a.dtype, a.shape}};
 }
 
-// Whether low and high - 1 are numbers of an integer dtype.
+// True if low and high - 1 are values of an integer dtype.
 bool holds(DType dtype, std::int64_t low, std::int64_t high) {
   if (is_float(dtype) || dtype == DType::boolean) return false;
   return dispatch(dtype, [&]<class T>() {
@@ -156,7 +156,7 @@ std::vector<OpCase> shuffle_cases() {
           one({2, 5, 3}, 1), one({2, 5, 3}, 1, true), one({1, 20}, 0), one({33}, 0, true)};
 }
 
-// Rows are drawn by themselves.
+// Rows are drawn independently, so they may be split.
 ShardRule shard_rows(const ShardCall& call) {
   if (call.in[0].shape.rank() != 2 || !call.placed[0].is_split(0)) return rules::shard_replicated(call);
   return {{Placement::split(0), Placement::replicate()}, {Placement::split(0)}};

@@ -9,7 +9,7 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 16;
-constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // times a rank, still a number
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // times a rank, still fits i64
 
 RootAttrs here(RootAttrs attrs) {
   attrs.rank = current_world().rank;
@@ -92,7 +92,7 @@ std::vector<OpCase> root_cases() {
   return cases;
 }
 
-// Pieces of rank 1 of 3 beside those of one rank alone. `gathers`: the operand is a piece, else the whole.
+// Sample calls: pieces of rank 1 of 3, and of a single rank. `gathers`: the operand is a piece, else the whole.
 std::vector<OpCase> piece_cases(bool gathers, bool even) {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{7}, {0, 3}, {1}, {2, 3}, {33}, {4, 1, 5}})

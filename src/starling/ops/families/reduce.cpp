@@ -88,7 +88,7 @@ Types infer_mean(const InferCall& call) {
 
 Types infer_bool(const InferCall& call) { return infer_reduce(call, DType::boolean); }
 
-// Splitting a dimension that is summed over leaves a term on every rank; splitting another one carries through.
+// Splitting a reduced dimension gives partial results; splitting another one is kept.
 ShardRule shard_reduce(const ShardCall& call, Placement across) {
   const Placement from = call.placed[0];
   if (from.is_partial() && across == from) return {{from}, {from}};
@@ -141,7 +141,7 @@ Types infer_extreme_backward(const InferCall& call) {
   return {call.in[1]};
 }
 
-// Linear in dy: what flows back is read at the same place.
+// Linear in dy: the gradient is read at the same place.
 TensorList grad_extreme_backward(const GradCall& c) {
   const Tensor chosen = apply1(c.op, {full(c.in[0].shape(), 1.0, c.in[0].dtype()), c.in[1], c.in[2]}, c.attrs);
   const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, c.in[1].rank(), c.op.name.c_str());
@@ -149,7 +149,7 @@ TensorList grad_extreme_backward(const GradCall& c) {
   return {reshape(sum(mul(c.grads[0], chosen), {.axes = axes}), c.in[0].shape())};
 }
 
-// Rows that are split stay so; where the reduced axis itself is split, which is first is not known to one rank.
+// Row splits are kept; if the reduced axis itself is split, no rank knows which maximum is first.
 ShardRule shard_extreme_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const Placement from = call.placed[1];
@@ -164,7 +164,7 @@ ShardRule shard_extreme_backward(const ShardCall& call) {
   return {{kept, from, kept}, {from}};
 }
 
-// Near the end of the range that is looked for: the first of those beyond is chosen, and small steps change nothing.
+// Sample values near the end of the range: the first of those beyond is chosen, and small steps change nothing.
 std::vector<OpCase> extreme_backward_cases(double near) {
   const auto made = [near](Shape x, ReduceAttrs attrs) {
     const Shape y = reduced_shape(x, reduced_axes(attrs.axes, x.rank(), "cases"), attrs.keepdim);
@@ -221,7 +221,7 @@ void register_ops_reduce(OpRegistry& ops) {
     const Shape &shape = c.in[0].shape(), &axes = c.attrs.as<ReduceAttrs>().axes;
     return TensorList{spread(mul(c.grads[0], 1 / reduced_count(shape, axes)), shape, axes)};
   };
-  // A mean of pieces is not the mean: ranks add up sums and divide once, by the global count.
+  // A mean of means is wrong for uneven pieces: ranks sum and divide once, by the global count.
   average.decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
     const auto& reduce = attrs.as<ReduceAttrs>();
     return TensorList{mul(sum(in[0], reduce), 1 / reduced_count(in[0].shape(), reduce.axes))};

@@ -44,7 +44,7 @@ Tensor tangent(const At& at, const Tensor& ugx, const Tensor& uh) {
   return apply(named_op<"rnn_layer_tangent">(), with_lengths({ugx, uh, at.w, at.hs}, at.lengths), at.attrs)[0];
 }
 
-// The derivative of ⟨gradient, derivative · direction⟩ for the states: the slope's, which relu's does not have.
+// Derivative of ⟨gradient, derivative · direction⟩ with respect to the states, through the slope; zero for relu.
 Tensor bent_states(const At& at, const Tensor& ugx, const Tensor& ths, const Tensor& dh) {
   if (at.attrs.as<RnnLayerAttrs>().relu) return full(at.hs.shape(), 0.0, at.hs.dtype());
   const bool reverse = at.reverse();

@@ -19,7 +19,7 @@ Types infer_rotary(const InferCall& call) {
   check(shape.rank() >= 2 && shape.back() % 2 == 0, "[rotary] expected x [.., t, d] with an even d, got {}",
         to_string(call.in[0]));
   const auto& a = call.attrs.as<RotaryAttrs>();
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // positions stay exact as doubles
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // positions stay exact in doubles
   check(std::isfinite(a.base) && a.base > 0, "[rotary] expected a base above 0, got {}", a.base);
   check(a.offset > -kMost && a.offset < kMost, "[rotary] expected an offset within ±2^40, got {}", a.offset);
   return {call.in[0]};
@@ -31,7 +31,7 @@ TensorList grad_rotary(const GradCall& c) {
   return {rotary(c.grads[0], back)};
 }
 
-// Positions are counted along the rows, so only dimensions before them may be split.
+// Positions count along the rows, so only dimensions before them may be split.
 ShardRule shard_rotary(const ShardCall& call) {
   const Placement at = call.placed[0];
   if (at.is_partial() || (at.is_split() && at.dim < call.in[0].shape.rank() - 2)) return {{at}, {at}};

@@ -58,7 +58,7 @@ Tensor coalesce(const Tensor& sparse, SourceLocation where) {
 
 Tensor add_gradients(const Tensor& a, const Tensor& b) {
   if (!is_row_sparse(a) || !is_row_sparse(b)) return add(a, b);
-  constexpr std::int64_t kFew = 1024;  // entries that are not worth coalescing
+  constexpr std::int64_t kFew = 1024;  // number of entries not worth coalescing
   const Tensor rows[] = {rows_of(a), rows_of(b)}, values[] = {row_values(a), row_values(b)};
   const std::int64_t entries = rows[0].numel() + rows[1].numel();
   if (a.traced() || b.traced()) {
@@ -67,7 +67,7 @@ Tensor add_gradients(const Tensor& a, const Tensor& b) {
   }
   const Tensor both = row_sparse(concat(rows), concat(values), a.shape());
   if (entries < kFew && entries < a.shape()[0]) return both;
-  // Coalescing has no gradient: what is differentiated again goes on dense.
+  // Coalescing has no gradient: use the dense form for higher derivatives.
   return row_values(both).requires_grad() ? dense(both) : coalesce(both);
 }
 

@@ -53,8 +53,8 @@ TensorList grad_cumsum(const GradCall& c) {
   return {cumsum(c.grads[0], attrs)};
 }
 
-// With P the product of all before k, dx[k] = P · s[k] where s[k] = dy[k] + x[k + 1] · s[k + 1]: nothing is divided. An
-// exclusive product is the inclusive one a step later.
+// With P the product of all before k, dx[k] = P · s[k] where s[k] = dy[k] + x[k + 1] · s[k + 1]: no division. An
+// exclusive product is the inclusive one, one step later.
 TensorList grad_cumprod(const GradCall& c) {
   const auto attrs = c.attrs.as<ScanAttrs>();
   const Tensor& x = c.in[0];
@@ -64,7 +64,7 @@ TensorList grad_cumprod(const GradCall& c) {
   return {mul(cumprod(x, {.axis = attrs.axis, .exclusive = true, .reverse = attrs.reverse}), s)};
 }
 
-// What reaches y[t] is dy[t] and, through the next step, a[t + 1] times what reaches y[t + 1].
+// Gradient of y[t]: dy[t] and, through the next step, a[t + 1] times the gradient of y[t + 1].
 TensorList grad_recurrence(const GradCall& c) {
   const auto attrs = c.attrs.as<RecurrenceAttrs>();
   const bool ahead = !attrs.reverse;
@@ -76,7 +76,7 @@ TensorList grad_recurrence(const GradCall& c) {
   return out;
 }
 
-// Any dimension but the one walked along may be split.
+// Any dimension but the scanned one may be split.
 ShardRule shard_scan(const ShardCall& call) {
   const AttrField* field = call.attrs.find("axis");
   const int axis = normalize_axis(call.attrs.get<std::int64_t>(*field), call.in[0].shape.rank(), call.op.name.c_str());

@@ -88,7 +88,7 @@ Types infer_reshape(const InferCall& call) {
   return {TensorType{call.in[0].dtype, shape}};
 }
 
-// A dimension that stays the same, as do those before it but for ones, may stay split.
+// A split is kept on a dimension that is unchanged, as are those before it except sizes of 1.
 ShardRule shard_reshape(const ShardCall& call) {
   if (call.placed[0].is_partial()) return {{call.placed[0]}, {call.placed[0]}};
   const Shape& from = call.in[0].shape;
@@ -104,8 +104,8 @@ ShardRule shard_reshape(const ShardCall& call) {
   return {{call.placed[0]}, {Placement::split(at)}};
 }
 
-// A shape cut anew without moving anything: old and new dimensions are matched in groups of equal size; within a group
-// of several old ones these must lie as one.
+// Reshape as a view: old and new dimensions are matched in groups of equal size; the old ones of a group must be
+// contiguous with each other.
 std::optional<View> view_reshape(const ViewCall& call) {
   const Shape& to = call.attrs.as<ShapeAttrs>().shape;
   if (is_contiguous(call.shape, call.strides)) return View{to, contiguous_strides(to)};

@@ -27,7 +27,7 @@ Types infer_sgd_rows(const InferCall& call) {
   return {call.in[0], call.in[1]};
 }
 
-// The rows before, the rows that make the step, the rows behind.
+// Decomposition into the rows before, the updated rows and the rows after.
 TensorList sgd_rows_of_parts(std::span<const Tensor> in, const Attrs& attrs) {
   const auto& at = attrs.as<RowsSgdAttrs>();
   const std::int64_t begin = at.begin, end = begin + in[2].size(1), rows = in[0].size(0);

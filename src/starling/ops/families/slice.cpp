@@ -82,7 +82,7 @@ SliceRange slice_range(const SliceAttrs& a, std::int64_t size) {
   check(begin >= end && begin < std::max<std::int64_t>(size, 1),
         "[slice] expected end ≤ begin < {} for a step of {}, got begin {} and end {}", size, a.step, a.begin, a.end);
   const std::int64_t span = begin - end;
-  // -step overflows for the least integer; such a step takes one element of any span.
+  // -step overflows for the most negative integer; such a step takes one element of any span.
   if (a.step < -span) return {begin, span > 0};
   return {begin, span / -a.step + (span % -a.step != 0)};
 }
@@ -105,7 +105,7 @@ View view_of_slice(const SliceAttrs& a, const Shape& shape, const Shape& strides
   const SliceRange range = slice_range(a, shape[axis]);
   View view{shape, strides};
   view.shape[axis] = range.count;
-  // A single element has no neighbour to step to, and a wild step times a stride would overflow.
+  // A single element needs no stride, and a huge step times a stride would overflow.
   view.strides[axis] = range.count > 1 ? strides[axis] * a.step : strides[axis];
   view.offset = range.count > 0 ? range.begin * strides[axis] : 0;
   return view;

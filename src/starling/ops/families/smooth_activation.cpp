@@ -29,7 +29,7 @@ namespace {
 using elementwise::backward;
 using elementwise::unary;
 
-// Each is x · f(x), with f going to 0 so fast that the product does too: at -∞ it is 0, not NaN.
+// x · f(x), where f goes to 0 so fast that the product does too: at -∞ it is 0, not NaN.
 double times(double x, double f) { return f == 0 ? 0 : x * f; }
 
 double logistic(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
@@ -42,7 +42,7 @@ constexpr double kSlope = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kCubic = 0.044715;
 double gelu_argument(double x) { return kSlope * x * (1 + kCubic * x * x); }
 
-// From 1000 on every slope here is at its limit, and no product overflows before.
+// Beyond ±1000 every slope here is at its limit, and no product overflows before.
 double within_reach(double x) { return x < -1000 ? -1000 : x > 1000 ? 1000 : x; }
 
 double gelu_slope(double at) {
@@ -62,7 +62,7 @@ double mish_slope(double at) {
   return t + x * logistic(x) * (1 - t * t);
 }
 
-// f'' of each, times `scaled`.
+// Second derivatives, times `scaled`.
 
 // φ(x) (2 - x²)
 Tensor gelu_curvature(const Tensor& scaled, const Tensor& x, const Attrs&) {

@@ -11,7 +11,7 @@
 namespace starling {
 namespace {
 
-// The kernels work on rows: another axis is moved to the end and back.
+// Kernels work on the last axis: another one is moved to the end and back.
 Tensor along(const OpDef& op, const Tensor& x, std::int64_t axis) {
   const int at = normalize_axis(axis, x.rank(), op.name.c_str());
   if (at == x.rank() - 1) return apply1(op, {x});

@@ -31,7 +31,7 @@ Unique unique(const Tensor& x, SourceLocation where) {
 
 namespace {
 
-// What is sorted goes back to where it came from.
+// Gradients go back to the original positions.
 TensorList grad_sorted(const GradCall& c, std::int64_t axis) {
   if (!c.grads[0].defined()) return {Tensor()};
   return {scatter_add(full(c.in[0].shape(), 0, c.in[0].dtype()), c.out[1], c.grads[0], axis)};
@@ -71,7 +71,7 @@ std::vector<OpCase> topk_cases() {
           one({0, 3}, {2, 1, true, true}),      one({2, 40}, {5, -1, true, true}),   one({6}, {6, 0, false, true})};
 }
 
-// Values in order, NaN last and as one.
+// Sorted distinct values, with one NaN last.
 template <class T>
 std::int64_t count_distinct(const Tensor& x) {
   std::vector<T> values(x.data<T>(), x.data<T>() + x.numel());

@@ -20,7 +20,7 @@ Tensor csr_sample(const Tensor& row_offsets, const Tensor& columns, const Tensor
 
 namespace {
 
-// Rows of the sparse matrix.
+// Checks offsets and columns; returns the rows of the sparse matrix.
 std::int64_t check_places(const InferCall& call) {
   const TensorType &offsets = call.in[0], &columns = call.in[1];
   check(offsets.dtype == DType::i64 && offsets.shape.rank() == 1 && offsets.shape[0] > 0,
@@ -75,14 +75,14 @@ TensorList grad_sample(const GradCall& c) {
   return out;
 }
 
-// The columns of the dense matrix may be cut: every rank then has all of the sparse one.
+// Columns of the dense matrix may be split, with the sparse one replicated.
 ShardRule shard_columns(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   if (call.placed[3].is_split(1)) rule.in[3] = rule.out[0] = call.placed[3];
   return rule;
 }
 
-// The summed dimension may be cut: terms of every value.
+// The summed dimension may be split: every value is then partial.
 ShardRule shard_sample(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   if (!call.placed[2].is_split(1) && !call.placed[3].is_split(1)) return rule;
@@ -92,10 +92,10 @@ ShardRule shard_sample(const ShardCall& call) {
 }
 
 struct Sizes {
-  std::int64_t m, k, n, each;  // values a row, about
+  std::int64_t m, k, n, each;  // about `each` values per row
 };
 
-// Row i begins between i and i + 1 times `each`: some rows are empty, some are twice as long.
+// Row i begins between i and i + 1 times `each`: some rows are empty, some twice as long.
 std::vector<CaseInput> places(const Sizes& s) {
   const double step = static_cast<double>(s.each);
   return {{.shape = {s.m + 1}, .low = 0, .high = step + 0.99, .dtype = DType::i64, .diagonal = step},

@@ -73,7 +73,7 @@ Types infer_sgd(const InferCall& call) {
   return {call.in[0], call.in[1]};
 }
 
-// All of w, then all of v, then all of g, then lr: output i overwrites input i.
+// Operands: all w, all v, all g, then lr; output i overwrites input i.
 Types infer_sgd_many(const InferCall& call) {
   expect_lr(call);
   rules::expect_float(call);

@@ -38,7 +38,7 @@ OpDef triangle(std::string name, std::string doc) {
           .gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0]}, c.attrs)}; },
           .shard =
               [](const ShardCall& call) {
-                // Only axes before the matrix may be split: a piece of the matrix does not know where it lies.
+                // Only axes before the matrix may be split: a piece of the matrix does not know its position.
                 const Placement from = call.placed[0];
                 if (from.is_split() && from.dim >= call.in[0].shape.rank() - 2) return rules::shard_replicated(call);
                 if (from.is_partial() && from != Placement::partial()) return rules::shard_replicated(call);

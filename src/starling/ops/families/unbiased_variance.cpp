@@ -22,7 +22,7 @@ Types infer_unbiased(const InferCall& call) {
   return {var};
 }
 
-// Variances that are each rank's own are corrected by each rank's own count.
+// Per-rank variances are corrected by the rank's own count.
 ShardRule shard_unbiased(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const auto average = Placement::partial(ReduceOp::mean);

@@ -98,7 +98,7 @@ namespace {
 
 void set_flag(Attrs& attrs, std::string_view name, bool on) { attrs.get<bool>(*attrs.find(name)) = on; }
 
-// The op that takes rows, if the rule has one.
+// Row op of a rule, if it has one.
 const OpDef* op_of_rows(const OpDef& op) {
   static const std::unordered_map<const OpDef*, const OpDef*> table = [] {
     std::unordered_map<const OpDef*, const OpDef*> made;
@@ -147,7 +147,8 @@ void expect_scalars(const InferCall& call, const A& attrs, std::size_t at) {
   if (attrs.guarded) expect_scalar(call, at, DType::boolean, "skip");
 }
 
-// Shares of what is kept are below 1. Larger numbers than these are mistakes, and their squares leave f32.
+// Upper bounds of attributes; decay rates are checked to be below 1. Larger numbers are mistakes, and their squares
+// overflow f32.
 double largest(std::string_view field) { return field == "eps" ? 1 : 1e6; }
 
 void check_numbers(const InferCall& call) {
@@ -163,7 +164,7 @@ void check_numbers(const InferCall& call) {
   }
 }
 
-// Of one gradient alone there is no deviation.
+// Centred RMSprop needs alpha > 0: a single gradient has no deviation.
 void check_rule(const InferCall& call, const RmspropUpdateAttrs& a) {
   check(!a.centered || a.alpha > 0, "[{}] expected alpha above 0 where it is centered, got {}", call.op.name, a.alpha);
 }
@@ -220,7 +221,7 @@ Types infer_update_rows(const InferCall& call) {
   return out;
 }
 
-// What a state may be: second moments are not below 0, and the square of a mean is not above them.
+// Sample states: second moments are not negative, and the square of a mean does not exceed them.
 constexpr CaseInput kWeight{}, kSquares{.low = 0.5, .high = 2}, kMean{.low = -0.6, .high = 0.6};
 
 template <class A>
@@ -274,7 +275,7 @@ OpCase rows_case_of(const A& attrs, const Shape& shape, std::int64_t n) {
   return {std::move(in), attrs};
 }
 
-// Every number and flag of a rule off its default, one by one and all together.
+// Sample attributes: every number and flag of a rule off its default, one by one and all together.
 template <class A>
 std::vector<A> variants() {
   std::vector<A> all{A{}};

@@ -27,7 +27,7 @@ Types infer_var(const InferCall& call) {
   return {TensorType{call.in[0].dtype, reduced_shape(shape, axes, attrs.keepdim)}};
 }
 
-// 2 (x - mean) / (n - correction) times what flows back through the variance.
+// 2 (x - mean) / (n - correction) times the gradient of the variance.
 Tensor through_variance(const Tensor& x, const Tensor& flow, const VarAttrs& attrs) {
   const double freedom = std::max(reduced_count(x.shape(), attrs.axes) - static_cast<double>(attrs.correction), 0.0);
   const Tensor centred = sub(x, mean(x, {.axes = attrs.axes, .keepdim = true}));

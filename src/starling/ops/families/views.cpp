@@ -13,7 +13,7 @@
 
 namespace starling {
 
-// Axes are named here even where the caller names none: a piece of a tensor may have more of size 1 than the whole.
+// Axes are resolved here even if the caller gives none: a piece of a tensor may have more sizes of 1 than the whole.
 Tensor squeeze(const Tensor& x, const Shape& axes) {
   Shape named = axes;
   for (int i = 0; axes.empty() && i < x.rank(); ++i) {
@@ -69,7 +69,7 @@ TwoAxes two_axes(const DiagonalAttrs& a, int rank, const char* who) {
   return axes;
 }
 
-// Which axes a squeeze drops, or which axes of its result an unsqueeze makes.
+// Mask of the axes that a squeeze drops, or that an unsqueeze adds to its result.
 std::array<bool, kMaxRank> marked(const Shape& axes, int rank, const char* who) {
   std::array<bool, kMaxRank> marks{};
   for (auto axis : axes) {
@@ -115,7 +115,7 @@ View view_of_unsqueeze(const Shape& axes, const Shape& shape, const Shape& strid
   return view;
 }
 
-// Where each kept axis of `from` goes: shard rules of views that drop or add axes of size 1.
+// Sharding of views that drop or add axes of size 1: maps each kept axis of `from`.
 ShardRule shard_through(const ShardCall& call, const Shape& from, const Shape& axes, bool drops) {
   if (call.placed[0].is_partial()) return {{call.placed[0]}, {call.placed[0]}};
   if (!call.placed[0].is_split()) return rules::shard_replicated(call);
@@ -161,7 +161,7 @@ Types infer_diag_embed(const InferCall& call) {
   return {TensorType{call.in[0].dtype, out}};
 }
 
-// dy embedded in the plane the diagonal was taken from, which need not be square.
+// dy embedded in the two axes the diagonal was taken from, which need not be square.
 TensorList grad_diagonal(const GradCall& c) {
   const auto& a = c.attrs.as<DiagonalAttrs>();
   const Shape& shape = c.in[0].shape();
@@ -284,7 +284,7 @@ void register_ops_views(OpRegistry& ops) {
                [](const InferCall& call) {
                  const Shape& shape = call.in[0].shape;
                  const auto& a = call.attrs.as<DiagonalAttrs>();
-                 const Shape still = Shape::filled(shape.rank(), 0);  // only the shape is wanted
+                 const Shape still = Shape::filled(shape.rank(), 0);  // strides do not matter here
                  return Types{{call.in[0].dtype, view_of_diagonal(a, shape, still).shape}};
                },
            .gradient = grad_diagonal,

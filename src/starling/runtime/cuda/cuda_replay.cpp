@@ -4,8 +4,8 @@
 namespace starling {
 namespace {
 
-// Recorded on a stream of its own, launched in the default stream: so replays, eager kernels and copies happen in the
-// order in which they were asked for, whatever the number of recordings.
+// Recorded on its own stream, launched in the default stream: so replays, eager kernels and copies run in the order of
+// their calls, whatever the number of recordings.
 class CudaReplay final : public Replay {
  public:
   explicit CudaReplay(int device) : device_(device) {

@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// Throws "[cuda] expected <what> to succeed, got <the runtime's words>".
+// Throws "[cuda] expected <what> to succeed, got <CUDA's message>".
 inline void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) [[likely]]
     return;

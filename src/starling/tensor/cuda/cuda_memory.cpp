@@ -11,17 +11,17 @@ void* allocate(std::size_t bytes, int index) {
   return data;
 }
 
-// Called from destructors, at times after the driver has gone: nothing is left to be done about a failure.
+// Called from destructors, possibly after driver shutdown: failures are ignored.
 void free_memory(void* data, std::size_t, int index) {
   if (cudaSetDevice(index) == cudaSuccess) static_cast<void>(cudaFree(data));
 }
 
-// Copies go through the default stream, which programs and eager kernels also run in: they need no further order.
+// Copies use the default stream, as programs and eager kernels do, so no further ordering is needed.
 void to_host(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) check_cuda(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "copying to the host");
 }
 
-// A copy from pageable memory may return once the bytes are staged; later work of the default stream still comes after
+// A copy from pageable memory may return once the bytes are staged; later work on the default stream still runs after
 // it.
 void from_host(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
@@ -45,7 +45,7 @@ int cuda_device_count() {
   static const int count = [] {
     int found = 0;
     if (cudaGetDeviceCount(&found) == cudaSuccess) return found;
-    static_cast<void>(cudaGetLastError());  // no driver, no device: not an error here
+    static_cast<void>(cudaGetLastError());  // no driver or no device is not an error here
     return 0;
   }();
   return count;

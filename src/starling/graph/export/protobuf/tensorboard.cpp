@@ -54,7 +54,7 @@ tb::AttrValue value_of(const Attrs& attrs, const AttrField& field) {
     case AttrKind::pair:
       for (auto v : attrs.get<Pair>(field)) value.mutable_list()->add_i(v);
       break;
-    default: value.set_s(attrs.print(field));  // kinds that TensorBoard has nothing like
+    default: value.set_s(attrs.print(field));  // kinds without a TensorBoard equivalent
   }
   return value;
 }
@@ -65,7 +65,7 @@ class GraphWriter {
 
   tb::GraphDef run() {
     tb::GraphDef def;
-    def.mutable_versions()->set_producer(22);  // the first that has all we use
+    def.mutable_versions()->set_producer(22);  // first version with everything used here
     for (NodeId id = 0; id < graph_.size(); ++id) node(id, *def.add_node());
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       tb::NodeDef& made = *def.add_node();
