@@ -53,11 +53,10 @@ class Lbfgs {
   std::function<TensorList()> value_and_gradient_;
   LbfgsOptions options_;
   std::int64_t n_ = 0;
-  Tensor steps_, differences_;         // f64[history, n], ring buffers
-  Tensor direction_, gradient_;        // f64[n], from the last iteration
-  Tensor iterations_, kept_, newest_;  // f64[]: iterations so far, pairs in the rings, index of the next pair
-  Tensor evaluations_, length_,
-      scale_;  // f64[]: evaluations so far, last step length, scale of initial inverse Hessian
+  Tensor steps_, differences_;           // f64[history, n], ring buffers
+  Tensor direction_, gradient_;          // f64[n], from the last iteration
+  Tensor iterations_, kept_, newest_;    // f64[]: iterations so far, pairs in the rings, index of the next pair
+  Tensor evaluations_, length_, scale_;  // f64[]: evaluations so far, last step length, initial inverse Hessian's scale
 };
 
 }  // namespace starling::optim
