@@ -31,7 +31,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   void step();
-  // Step that does nothing if `skip` (bool[]) is true, except consuming the gradients. Nothing is read on the host.
+  // Step that leaves parameters and state unchanged if `skip` (bool[]) is true; gradients are consumed either way.
+  // Nothing is read on the host.
   void step(const Tensor& skip);
 
   double lr() const;

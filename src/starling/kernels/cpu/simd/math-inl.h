@@ -1,5 +1,6 @@
-// exp, log and functions made of them on vectors of float or double; errors below 4 ulp on every target, exact at zero,
-// infinity and subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths differ.
+// exp, log and functions made of them on vectors of float or double; errors below 4 ulp on every target, correct at
+// zero, infinity and subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths
+// differ.
 #if defined(STARLING_KERNELS_CPU_SIMD_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
