@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// Attention as its kernels see it: leading dimensions are one batch, the mask is found by strides.
+// Attention as its kernels see it: leading dimensions flattened into one batch, operands and mask accessed by strides.
 struct AttentionShape {
   enum class Mask : std::uint8_t { none, boolean, added };
   std::int64_t batch = 1;
@@ -21,14 +21,14 @@ struct AttentionShape {
   bool causal = false;
   Mask mask = Mask::none;
   Shape leading{};
-  Shape mask_strides{};  // over the leading dimensions, queries and keys; 0 where the mask is stretched
-  // Over the leading dimensions and rows; numbers of a row lie side by side in fast kernels.
+  Shape mask_strides{};  // over the leading dimensions, queries and keys; 0 where the mask is broadcast
+  // Strides over the leading dimensions and rows; fast kernels need contiguous rows.
   Shape q_strides{}, k_strides{}, v_strides{}, dy_strides{};
 
-  // How many keys, from the first on, query i may see.
+  // Number of keys that query i attends to, from the first on.
   std::int64_t seen(std::int64_t i) const { return causal ? std::min(keys, i + 1) : keys; }
   std::int64_t mask_at(std::int64_t b) const { return entry_at(mask_strides, b); }
-  // Where entry b of an operand with these strides begins.
+  // Offset of batch entry b of an operand with these strides.
   std::int64_t entry_at(const Shape& strides, std::int64_t b) const {
     std::int64_t at = 0;
     for (int i = leading.rank() - 1; i >= 0; --i) {
@@ -42,7 +42,7 @@ struct AttentionShape {
   std::int64_t mask_col_stride() const { return mask_strides[leading.rank() + 1]; }
 };
 
-// From a request whose operand `q` is followed by k and v; the mask is operand `mask` where there is one.
+// Shape from a request whose operand `q` is followed by k and v; the mask, if any, is operand `mask`.
 inline AttentionShape attention_shape(const PlanRequest& request, std::size_t q, std::size_t mask) {
   const Shape &qs = request.in[q].shape, &vs = request.in[q + 2].shape;
   const auto& a = request.attrs.as<AttentionAttrs>();

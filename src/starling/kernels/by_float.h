@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// Runs f with float or double when the dtype is one of them; otherwise there is no such kernel.
+// Calls f with float or double by dtype; returns null for other dtypes.
 template <class F>
 std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
   if (dtype == DType::f32) return f.template operator()<float>();
@@ -14,7 +14,7 @@ std::unique_ptr<Plan> for_floats(DType dtype, F&& f) {
   return nullptr;
 }
 
-// A kernel's plan function out of those for float and double, by the dtype of the first operand.
+// Plan function of a kernel from those for float and double, by the dtype of the first operand; null for other dtypes.
 template <class F32, class F64>
 auto plan_by_float(F32 f32, F64 f64) {
   return [=](const PlanRequest& request) -> std::unique_ptr<Plan> {

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// The places of a sparse matrix [rows, cols] by rows, as kernels get them.
+// Sparsity pattern of a CSR matrix [rows, cols], as kernels get it.
 struct CsrPlaces {
   const char* who;
   std::int64_t rows = 0, cols = 0, count = 0;
@@ -15,7 +15,7 @@ struct CsrPlaces {
   const std::int64_t* offsets(const Launch& launch) const { return static_cast<const std::int64_t*>(launch.in[0]); }
   const std::int64_t* columns(const Launch& launch) const { return static_cast<const std::int64_t*>(launch.in[1]); }
 
-  // Refuses offsets that do not ascend within the values, and columns outside the matrix.
+  // Throws on offsets that do not ascend within the values, and on columns outside the matrix.
   void check_values(const Launch& launch) const {
     const auto *at = offsets(launch), *column = columns(launch);
     if (at[0] < 0 || at[rows] > count)

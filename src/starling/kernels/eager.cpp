@@ -16,7 +16,7 @@ namespace {
 
 thread_local bool reference_only = false;
 
-// Everything decided about calls of one signature.
+// Cached plan for calls of one signature.
 struct Entry {
   const OpDef* op;
   Attrs attrs;
@@ -73,7 +73,7 @@ Device common_device(const OpDef& op, std::span<const Tensor> inputs) {
   return inputs[0].device();
 }
 
-// A small direct-mapped cache per thread: a collision replaces the older entry.
+// Small direct-mapped cache per thread: a collision replaces the older entry.
 class PlanCache {
  public:
   const Entry& get(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
@@ -98,7 +98,7 @@ class PlanCache {
     return make(op, inputs, attrs, device, threads, infer(op, {types.data(), types.size()}, attrs));
   }
 
-  // The shapes of the results depend on values: they are found anew in every call.
+  // Result shapes that depend on values: they are determined anew in every call.
   static std::unique_ptr<Entry> measured(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                                          Device device, int threads) {
     check(device.kind == DeviceKind::cpu, "[{}] expected operands on the CPU, got {}", op.name, to_string(device));
@@ -207,7 +207,7 @@ class Eager final : public Interpreter {
   }
 
  private:
-  // A target may share memory with an input only where the op says that it overwrites just that one.
+  // True if a target shares memory with an input other than the one that the op declares to overwrite.
   static bool may_not_alias(const OpDef& op, std::span<const Tensor> inputs, std::span<const Tensor> targets) {
     for (std::size_t t = 0; t < targets.size(); ++t) {
       for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -4,10 +4,10 @@
 
 namespace starling {
 
-// A dense copy of a strided tensor; the tensor itself when it is dense already.
+// Dense copy of a strided tensor; the tensor itself if it is already dense.
 Tensor densify(const Tensor& tensor);
 
-// Runs ops at once on the CPU reference kernels only, while it lives: the oracle of kernel tests.
+// Restricts eager ops to the CPU reference kernels during its lifetime: the oracle of kernel tests.
 class ReferenceScope {
  public:
   ReferenceScope();

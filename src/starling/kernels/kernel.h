@@ -30,7 +30,7 @@ struct PlanRequest {
   int threads;
 };
 
-// What a running kernel may use besides its operands. A device stream where the device has them; the communicator in
+// Resources of a running kernel besides its operands: a device stream if the device has them; the communicator in
 // distributed programs.
 struct RunContext {
   void* stream = nullptr;
@@ -44,7 +44,7 @@ struct Launch {
   RunContext& context;
 };
 
-// A kernel bound to one signature: all decisions are made, running it allocates nothing. Immutable, so that several
+// Kernel bound to one signature: all decisions are made, running it allocates nothing. Immutable, so that several
 // instances may run it at once.
 class Plan {
  public:
@@ -53,21 +53,21 @@ class Plan {
   std::size_t scratch_bytes = 0;
 };
 
-// Which memory an input may have. Callers copy an input that a kernel does not accept.
+// Input strides that a kernel accepts. Callers copy other inputs to dense memory.
 enum class Accepts : std::uint8_t {
   contiguous,
-  transposed,  // dense, but for the last two dimensions being swapped
-  strided,     // anything, including 0 strides
+  transposed,  // dense, except that the last two dimensions may be swapped
+  strided,     // any strides, including 0
 };
 bool accepts(Accepts what, const ArgDesc& arg);
 
 struct Kernel {
   std::string name;  // "gemm", "im2col", "reference"
   Accepts accepts = Accepts::contiguous;
-  std::function<std::unique_ptr<Plan>(const PlanRequest&)> plan;  // null: not for this signature
+  std::function<std::unique_ptr<Plan>(const PlanRequest&)> plan;  // returns null if it does not take this signature
 };
 
-// A plan from a callable: make_plan(scratch bytes, [=](const Launch& l) { … }).
+// Plan from a callable: make_plan(scratch bytes, [=](const Launch& l) { … }).
 template <class F>
 std::unique_ptr<Plan> make_plan(std::size_t scratch_bytes, F run) {
   class Made final : public Plan {

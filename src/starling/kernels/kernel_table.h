@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// The kernels of every op by kind of device, most wanted first; on the CPU the reference kernels come last. Built once
+// Kernels of every op by kind of device, in order of preference; on the CPU the reference kernels come last. Built once
 // at first use from the families found by the build, immutable afterwards.
 class KernelTable {
  public:
@@ -22,7 +22,7 @@ class KernelTable {
 
 const KernelTable& kernel_table();
 
-// A plan and which inputs must be copied to dense memory first.
+// A plan, and the inputs that must be copied to dense memory first.
 struct Planned {
   std::unique_ptr<Plan> plan;
   std::string kernel;
@@ -34,7 +34,8 @@ struct PlanOptions {
   bool reference_only = false;
 };
 
-// Chooses a kernel; throws naming op, device and dtypes when there is none.
+// Picks the first kernel that takes the signature, on the CPU also after widening 16-bit floats; throws naming op,
+// device and dtypes if there is none.
 Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
                     std::span<const ArgDesc> out, const PlanOptions& options);
 

@@ -7,24 +7,24 @@
 
 namespace starling {
 
-// The walk of a recurrent layer over states [t+1, n, h] and sequences [t, n, ..]: see ops/recurrent.h.
+// Order of steps of a recurrent layer over states [t+1, n, h] and sequences [t, n, ..]: see ops/recurrent.h.
 struct RecurrentSteps {
   std::int64_t steps = 0;
   std::int64_t batch = 0;
   std::int64_t hidden = 0;
   bool reverse = false;
-  const std::int64_t* lengths = nullptr;  // null: every sequence is whole
+  const std::int64_t* lengths = nullptr;  // null: all sequences have full length
 
-  // The step taken as number i of [0, steps), and the slots in which it begins and ends.
+  // Time step processed as number i of [0, steps), and the state slots before and after it.
   std::int64_t step(std::int64_t i) const { return reverse ? steps - 1 - i : i; }
   std::int64_t begins(std::int64_t step) const { return reverse ? step + 1 : step; }
   std::int64_t ends(std::int64_t step) const { return reverse ? step : step + 1; }
   std::int64_t first_slot() const { return reverse ? steps : 0; }
   std::int64_t last_slot() const { return reverse ? 0 : steps; }
-  // Whether a step belongs to the sequence of a row: others leave the state alone.
+  // True if a step lies within the sequence of a row; other steps keep the state.
   bool active(std::int64_t step, std::int64_t row) const { return !lengths || step < lengths[row]; }
 
-  // The same with the lengths of a call, which are refused outside [0, steps].
+  // Copy with the lengths of a call; throws if one is outside [0, steps].
   RecurrentSteps with_lengths(const void* values, const char* who) const {
     RecurrentSteps s = *this;
     s.lengths = static_cast<const std::int64_t*>(values);

@@ -11,22 +11,22 @@ namespace starling {
 
 using Queues = std::map<std::string, std::shared_ptr<TensorQueue>>;
 
-// What a program can use by name besides its operands. `waiting` is told when one of its ops waits.
+// Named resources of a program besides its operands. `waiting` is notified when one of its ops waits.
 struct Resources {
   Queues queues;
   WaitHook* waiting = nullptr;
 
-  // Throws naming the nearest where there is none, and where its elements are of other types.
+  // Looks up a queue. Throws if there is none, naming the nearest, and if its elements have other types.
   TensorQueue& queue(const std::string& name, const std::vector<TensorType>& types, const std::string& op) const;
   TensorQueue& queue(const std::string& name, const std::string& op) const;
 };
 
-// A plan that needs resources. An executable is shared and knows none; an instance binds its own when it is made, and
-// runs what bind() returned. Not bound, it refuses to run.
+// Plan that needs resources. A shared executable has none; each instance binds its own when it is made, and runs the
+// plan that bind() returned. An unbound plan throws when run.
 class ResourcePlan : public Plan {
  public:
   explicit ResourcePlan(std::string op) : op_(std::move(op)) {}
-  // The resources outlive the bound plan. Throws where one is missing.
+  // Resources must outlive the bound plan. Throws if one is missing.
   virtual std::unique_ptr<Plan> bind(const Resources& resources) const = 0;
   void run(const Launch& launch) const final;
 
@@ -34,7 +34,7 @@ class ResourcePlan : public Plan {
   std::string op_;
 };
 
-// A plan from a function that takes the resources to a callable: [=](const Resources&) { return [](const Launch&) {…};
+// Plan from a function of the resources that returns a callable: [=](const Resources&) { return [](const Launch&) {…};
 // }.
 template <class F>
 std::unique_ptr<Plan> make_resource_plan(const std::string& op, F bind) {

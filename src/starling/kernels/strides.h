@@ -8,11 +8,11 @@
 
 namespace starling {
 
-// The strides of an operand over the elements of a broadcast shape: 0 where it is stretched.
+// Strides of an operand over the elements of a broadcast shape: 0 along broadcast dimensions.
 Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& out);
 
-// An odometer over a shape for several operands, each with its own strides (of the shape's rank). Calls f(offsets) for
-// every element in row-major order, offsets[k] being operand k's place.
+// Row-major iteration over a shape for several operands with their own strides (of the shape's rank). Calls f(offsets)
+// for every element, offsets[k] being operand k's offset.
 template <std::size_t N, class F>
 void for_each_offset(const Shape& shape, const std::array<Shape, N>& strides, F&& f) {
   if (shape.numel() == 0) return;
@@ -32,8 +32,8 @@ void for_each_offset(const Shape& shape, const std::array<Shape, N>& strides, F&
   }
 }
 
-// A shape with several operands' strides, after dimensions of size 1 were dropped and neighbours walked as one
-// dimension by all operands were joined: what remains is the least number of loops.
+// Shape with several operands' strides, collapsed to the fewest loops: dimensions of size 1 are dropped, and neighbours
+// that all operands traverse as one dimension are joined.
 struct Loops {
   static constexpr int kOperands = 4;
   Shape shape{};

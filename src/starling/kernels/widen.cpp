@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// An operand or result that has a copy in f32 in the scratch.
+// Operand or result with an f32 copy in scratch.
 struct Wide {
   std::size_t index;
   DType dtype;

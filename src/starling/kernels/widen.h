@@ -5,11 +5,11 @@
 
 namespace starling {
 
-// Whether a call has operands or results of 16-bit floats.
+// True if a call has 16-bit float operands or results.
 bool has_halves(std::span<const ArgDesc> in, std::span<const ArgDesc> out);
 
-// On the CPU 16-bit floats are stored narrow and computed wide: a plan that converts operands to f32, runs a kernel
-// planned for f32, and rounds the results. `plan` gives that kernel's plan, or none.
+// 16-bit floats on the CPU are stored narrow and computed in f32: plans a kernel for f32 operands, with conversions
+// before and after it. `plan` returns that kernel's plan, or none.
 using PlanFn = FunctionRef<Planned(std::span<const ArgDesc> in, std::span<const ArgDesc> out)>;
 Planned plan_widened(std::span<const ArgDesc> in, std::span<const ArgDesc> out, PlanFn plan);
 

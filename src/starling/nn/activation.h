@@ -5,12 +5,12 @@
 
 namespace starling::nn {
 
-// Element by element, without options.
+// Elementwise activations without options.
 class Relu : public Module {  // max(x, 0)
  protected:
   Tensor forward(const Tensor& x) override;
 };
-class Relu6 : public Module {  // x cut to [0, 6]
+class Relu6 : public Module {  // x clamped to [0, 6]
  protected:
   Tensor forward(const Tensor& x) override;
 };
@@ -30,7 +30,7 @@ class Mish : public Module {  // x · tanh(softplus(x))
  protected:
   Tensor forward(const Tensor& x) override;
 };
-class Selu : public Module {  // keeps variances at 1 behind LeCun's beginnings
+class Selu : public Module {  // keeps variance 1 with LeCun initialisation
  protected:
   Tensor forward(const Tensor& x) override;
 };
@@ -38,7 +38,7 @@ class Hardswish : public Module {  // x · hardsigmoid(x)
  protected:
   Tensor forward(const Tensor& x) override;
 };
-class Hardsigmoid : public Module {  // x / 6 + 1/2 cut to [0, 1]
+class Hardsigmoid : public Module {  // x / 6 + 1/2 clamped to [0, 1]
  protected:
   Tensor forward(const Tensor& x) override;
 };
@@ -60,7 +60,7 @@ class Tanhshrink : public Module {  // x - tanh(x)
 };
 
 struct GeluOptions {
-  bool tanh = false;  // the normal distribution approximated by a tanh
+  bool tanh = false;  // tanh approximation instead of the exact normal distribution
   static Settings settings();
 };
 class Gelu : public Module {
@@ -119,7 +119,7 @@ struct HardtanhOptions {
   double max = 1;
   static Settings settings();
 };
-class Hardtanh : public Module {  // x cut to [min, max]
+class Hardtanh : public Module {  // x clamped to [min, max]
  public:
   explicit Hardtanh(const HardtanhOptions& options = {});
 
@@ -131,11 +131,11 @@ class Hardtanh : public Module {  // x cut to [min, max]
 };
 
 struct PreluOptions {
-  std::int64_t channels = 1;  // 1: one slope for all
-  double slope = 0.25;        // what they begin with
+  std::int64_t channels = 1;  // 1: one slope shared by all channels
+  double slope = 0.25;        // initial value of the slopes
   static Settings settings();
 };
-class Prelu : public Module {  // weight · x below 0, the weight being learned
+class Prelu : public Module {  // weight · x below 0, with a learned weight
  public:
   explicit Prelu(const PreluOptions& options = {});
 
@@ -170,7 +170,7 @@ class LogSoftmax : public Module {
  private:
   std::int64_t axis_;
 };
-// Halves the axis: the first half times the sigmoid of the second.
+// Gated linear unit: splits the axis in two halves; the first times the sigmoid of the second.
 class Glu : public Module {
  public:
   explicit Glu(const AxisOptions& options = {}) : axis_(options.axis) {}

@@ -7,17 +7,18 @@ namespace starling::nn {
 
 struct SelfAttentionOptions {
   std::int64_t width = 0;
-  std::int64_t heads = 1;  // divides the width
-  bool causal = false;     // a token sees those before it and itself only
+  std::int64_t heads = 1;  // must divide the width
+  bool causal = false;     // a token attends only to itself and earlier tokens
   bool bias = true;
-  double dropout = 0;   // of the probabilities, while training
-  bool rotary = false;  // queries and keys are turned by their places
+  double dropout = 0;   // probability of dropping an attention weight while training
+  bool rotary = false;  // rotary position embedding of queries and keys
   double rotary_base = 10000;
   static Settings settings();
 };
 
-// [n, t, width] → the same: one projection to queries, keys and values, attention in each head, one projection back. As
-// a list: (x, mask); a mask is bool (true: may be seen) or floats added to the scores, broadcast to [n, heads, t, t].
+// Multi-head self-attention, [n, t, width] → [n, t, width]: one projection to queries, keys and values, attention in
+// each head, one output projection. As a list: (x, mask); a mask is bool (true: attend) or floats added to the scores,
+// broadcast to [n, heads, t, t].
 class SelfAttention : public Module {
  public:
   explicit SelfAttention(const SelfAttentionOptions& options);
@@ -33,9 +34,9 @@ class SelfAttention : public Module {
 };
 
 struct MultiHeadAttentionOptions {
-  std::int64_t width = 0;  // of queries and of the result
+  std::int64_t width = 0;  // of queries and of the output
   std::int64_t heads = 1;
-  std::int64_t key_width = 0;  // of what keys and values are made from; 0: the width
+  std::int64_t key_width = 0;  // of the key input; 0: the width. A value_width of 0 is the key_width
   std::int64_t value_width = 0;
   bool causal = false;
   bool bias = true;
@@ -45,9 +46,9 @@ struct MultiHeadAttentionOptions {
   static Settings settings();
 };
 
-// Attention with projections of their own for queries, keys and values: (query [n, l, width], key [n, s, key_width],
-// value [n, s, value_width], mask) → [n, l, width]. A missing value is the key, a missing key the query; the mask is
-// broadcast to [n, heads, l, s].
+// Attention with separate projections of queries, keys and values: (query [n, l, width], key [n, s, key_width], value
+// [n, s, value_width], mask) → [n, l, width]. A missing value defaults to the key, a missing key to the query; the mask
+// is broadcast to [n, heads, l, s].
 class MultiHeadAttention : public Module {
  public:
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
@@ -62,9 +63,9 @@ class MultiHeadAttention : public Module {
   std::shared_ptr<Module> q_, k_, v_, out_;
 };
 
-// Which of t tokens belong to sequences of these lengths i64[n]: bool [n, 1, 1, t], a mask for attention.
+// Attention mask bool [n, 1, 1, t]: true for the tokens of sequences with these lengths i64[n].
 Tensor padding_mask(const Tensor& lengths, std::int64_t tokens);
-// The same from ids i64[n, t], of which one stands for nothing.
+// Attention mask bool [n, 1, 1, t] from ids i64[n, t]: false where the id is `padding`.
 Tensor padding_mask_of(const Tensor& ids, std::int64_t padding);
 
 }  // namespace starling::nn

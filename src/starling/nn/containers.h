@@ -8,11 +8,11 @@ namespace starling::nn {
 
 enum class Join : std::uint8_t { concat, sum, product };
 struct JoinOptions {
-  std::int64_t axis = 1;  // of concat: the channels
+  std::int64_t axis = 1;  // of concat; 1: the channels
   static Settings settings();
 };
 
-// Several tensors into one: beside each other along an axis, added, multiplied, the first without the second.
+// Layers with several inputs and one output: concatenation, sum, product, and the first minus the second.
 class Concat : public Module {
  public:
   explicit Concat(const JoinOptions& options = {}) : axis_(options.axis) {}
@@ -36,11 +36,11 @@ class Multiply : public Module {
 };
 class Subtract : public Module {
  protected:
-  Tensor forward(const Tensor& x) override;  // refuses
+  Tensor forward(const Tensor& x) override;  // throws: two inputs needed
   TensorList forward_list(std::span<const Tensor> xs) override;
 };
 
-// Branches that all see x, and what they make of it joined. An empty Sequential is the identity.
+// Branches that all read x; their outputs are joined. An empty Sequential is the identity.
 class Parallel : public Module {
  public:
   explicit Parallel(Join join = Join::concat, std::int64_t axis = 1) : join_(join), axis_(axis) {}
@@ -62,7 +62,7 @@ class Parallel : public Module {
   std::vector<std::shared_ptr<Module>> branches_;
 };
 
-// Modules by number, for modules that call them in ways of their own; not called itself.
+// Numbered list of modules for a parent that calls them itself; not callable, as in PyTorch.
 class ModuleList : public Module {
  public:
   template <class M>
@@ -77,19 +77,19 @@ class ModuleList : public Module {
   Module& operator[](std::size_t i) const { return *modules_.at(i); }
 
  protected:
-  Tensor forward(const Tensor& x) override;  // refuses
+  Tensor forward(const Tensor& x) override;  // throws
 
  private:
   std::vector<std::shared_ptr<Module>> modules_;
 };
 
-// The modules that `make` makes for 0 … times - 1, one after another, called "1", "2" and so on.
+// Sequential of the modules that `make` returns for 0 … times - 1, named "1", "2" and so on.
 class Repeat : public Sequential {
  public:
   Repeat(std::int64_t times, const std::function<std::shared_ptr<Module>(std::int64_t)>& make);
 };
 
-// One module applied several times over, with the same weights.
+// One module applied several times, with shared weights.
 class Recur : public Module {
  public:
   Recur(std::int64_t times, std::shared_ptr<Module> body);

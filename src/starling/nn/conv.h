@@ -13,10 +13,10 @@ struct ConvOptions {
   Sizes padding = 0;
   std::int64_t groups = 1;
   bool bias = true;
-  double stddev = 0;  // of the normal numbers the weight begins with; 0: as `init` says
+  double stddev = 0;  // standard deviation of a normal initial weight; 0: use `init`
   Sizes dilation = 1;
   Init init{};
-  Init bias_init{};  // both begin uniform in ±1/√(fan-in) unless told otherwise
+  Init bias_init{};  // weight and bias default to uniform in ±1/√(fan-in)
   static Settings settings();
 };
 using Conv1dOptions = ConvOptions;
@@ -60,11 +60,11 @@ struct ConvTransposeOptions {
   bool bias = true;
   Sizes dilation = 1;
   Init init{};
-  Init bias_init{};  // both begin uniform in ±1/√(out / groups · kernel)
+  Init bias_init{};  // weight and bias default to uniform in ±1/√(out / groups · kernel)
   static Settings settings();
 };
 
-// What a convolution gives back to its input; weight [in, out / groups, kernel..].
+// Transposed convolution, the gradient of a convolution for its input; weight [in, out / groups, kernel..].
 class ConvTranspose : public Module {
  protected:
   ConvTranspose(int axes, const ConvTransposeOptions& options);
@@ -93,7 +93,7 @@ class ConvTranspose3d : public ConvTranspose {
 struct LocallyConnected2dOptions {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  std::int64_t height = 0;  // of the images: every place has weights of its own
+  std::int64_t height = 0;  // of the images: every position has its own weights
   std::int64_t width = 0;
   Sizes kernel = 3;
   Sizes stride = 1;
@@ -101,11 +101,11 @@ struct LocallyConnected2dOptions {
   Sizes dilation = 1;
   bool bias = true;
   Init init{};
-  Init bias_init{};  // both begin uniform in ±1/√(in · kernel)
+  Init bias_init{};  // weight and bias default to uniform in ±1/√(in · kernel)
   static Settings settings();
 };
 
-// A convolution whose weights are not shared between places; weight [places, out, in · kernel].
+// Convolution without weight sharing between positions; weight [positions, out, in · kernel].
 class LocallyConnected2d : public Module {
  public:
   explicit LocallyConnected2d(const LocallyConnected2dOptions& options);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kInput = "input";
 
-// A layer as the list has it.
+// One layer of the list, parsed.
 struct Entry {
   ConfigNode place;
   Chosen<LayerMaker> chosen;
@@ -40,7 +40,7 @@ Chosen<LayerMaker> with_defaults(const ConfigNode& word) {
   return chosen;
 }
 
-// The key of a layer's map that names its kind.
+// Kind and options of a layer given as a map.
 Chosen<LayerMaker> with_options(const ConfigNode& map) {
   std::vector<std::string> keys = layer_kinds().names();
   keys.insert(keys.end(), {"name", "from"});
@@ -59,7 +59,7 @@ std::vector<std::string> sources(const ConfigNode& node) {
   return names;
 }
 
-// The entries of one list, names given and checked.
+// Entries of one list, with names assigned and checked.
 class Entries {
  public:
   explicit Entries(const ConfigNode& layers) {
@@ -87,7 +87,7 @@ class Entries {
     all_.push_back(std::move(entry));
   }
 
-  // The kind and a number, unless there is a name.
+  // Given name, or the kind and a number.
   std::string name_of(const ConfigNode& item, const std::string& kind) {
     const int number = ++numbers_[kind];
     const auto given = item.is_map() ? item.find("name") : std::nullopt;
@@ -117,7 +117,7 @@ std::string listed(std::span<const TensorType> types) {
   return text;
 }
 
-// Errors of layers know nothing of files; those of inner lists do already.
+// True for errors of inner lists, which already have file and line; errors of layers have none.
 bool has_place(const std::string& message) {
   return message.find(": [config]") != std::string::npos || message.find(": [layers]") != std::string::npos;
 }

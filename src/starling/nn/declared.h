@@ -8,30 +8,30 @@
 
 namespace starling::nn {
 
-// A network from a list of layers in a job file (docs/declared_nets.md):
+// Builds a network from a list of layers in a job file (docs/declared_nets.md):
 //   - conv2d: {out: 20, kernel: 5}
 //   - {relu: {}, name: act1}
 //   - {add: {}, from: [act1, input]}
-// Each layer reads what the one before makes, or what those named by `from` make; what it can know from them (channels,
-// widths) is not asked for. The sample is what the network is given, without the batch axis. Refused with file, line
-// and column: unknown layers, options and names (naming the nearest), layers that do not fit what they read, and layers
-// whose result nobody reads.
+// Each layer reads the output of the layer before, or the outputs named by `from`; sizes that follow from its inputs
+// (channels, widths) are inferred. `sample` is the type of one input without the batch axis. Throws with file, line and
+// column on unknown layers, options and names (suggesting the nearest), layers that do not fit their inputs, and layers
+// whose output nobody reads.
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType& sample);
-// The same for floats, or for ids (i64) where the first layer looks them up.
+// Overload for f32 samples, or for ids (i64) when the first layer is an embedding.
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const Shape& sample);
 
-// The same with what it makes of a sample.
+// A network and its output type for one sample.
 struct DeclaredNet {
   std::shared_ptr<Module> module;
   TensorType sample;
 };
 DeclaredNet declared_layers(const ConfigNode& layers, const TensorType& sample);
 
-// What is wrong with a list that can be seen without samples: the same without shapes.
+// Checks a list of layers as far as possible without a sample: names, options and wiring, not shapes.
 void check_layers(const ConfigNode& layers);
 
-// JSON Schema of such a list is {"$ref": "#/$defs/layers"} beside these definitions, "layers" and "layer".
+// Definitions "layers" and "layer" for a JSON Schema, which refers to them by {"$ref": "#/$defs/layers"}.
 nlohmann::json layers_schema_defs();
-nlohmann::json layers_schema();  // a schema of its own
+nlohmann::json layers_schema();  // a complete schema
 
 }  // namespace starling::nn

@@ -5,7 +5,7 @@
 
 namespace starling::nn {
 
-// Noise while training; all of them are the identity in eval mode.
+// Regularising noise while training; every layer here is the identity in eval mode.
 
 struct DropoutOptions {
   double p = 0.5;
@@ -25,7 +25,7 @@ class Dropout : public Module {
   double p_;
 };
 
-// The same for whole channels of [n, c, ...].
+// Dropout of whole channels of [n, c, ...].
 class ChannelDropout : public Module {
  public:
   explicit ChannelDropout(const DropoutOptions& options = {});
@@ -37,8 +37,8 @@ class ChannelDropout : public Module {
   double p_;
 };
 
-// For networks of selu: dropped elements become selu's lowest value, and all are scaled so that mean 0 and variance 1
-// stay.
+// Dropout for networks of selu: dropped elements become selu's lowest value, and all are scaled so that mean 0 and
+// variance 1 are kept.
 class AlphaDropout : public Module {
  public:
   explicit AlphaDropout(const DropoutOptions& options = {});
@@ -54,7 +54,7 @@ struct GaussianNoiseOptions {
   double stddev = 0.1;
   static Settings settings();
 };
-// Adds normal numbers.
+// Adds normal noise with mean 0.
 class GaussianNoise : public Module {
  public:
   explicit GaussianNoise(const GaussianNoiseOptions& options = {});

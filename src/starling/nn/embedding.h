@@ -10,14 +10,14 @@ namespace starling::nn {
 struct EmbeddingOptions {
   std::int64_t vocabulary = 0;
   std::int64_t width = 0;
-  double stddev = 1;                         // of the normal numbers it begins with
-  std::optional<std::int64_t> padding = {};  // a row that begins as zeros and gets no gradient
-  bool sparse = false;                       // the gradient is row-sparse: one entry an id
-  Init init{};                               // instead of the normal numbers
+  double stddev = 1;                         // standard deviation of the normal initial values
+  std::optional<std::int64_t> padding = {};  // row that starts as zeros and gets no gradient
+  bool sparse = false;                       // row-sparse gradient: one entry per id
+  Init init{};                               // replaces the normal initial values
   static Settings settings();
 };
 
-// Ids i64[…] below the vocabulary → rows […, width] of the weight.
+// Lookup of ids i64[…] below the vocabulary → rows […, width] of the weight.
 class Embedding : public Module {
  public:
   explicit Embedding(const EmbeddingOptions& options);
@@ -38,13 +38,14 @@ struct EmbeddingBagOptions {
   std::int64_t width = 0;
   Mode mode = Mode::mean;
   double stddev = 1;
-  std::optional<std::int64_t> padding = {};  // a row that is left out of the bags
+  std::optional<std::int64_t> padding = {};  // index left out of the bags
   bool sparse = false;
   Init init{};
   static Settings settings();
 };
 
-// One row a bag: ids i64[n, k], each row a bag → [n, width]; or (ids i64[m], offsets i64[n], and for sums factors [m]).
+// Reduces the rows of each bag to one: ids i64[n, k], one bag per row → [n, width]; or (ids i64[m], offsets i64[n], and
+// for sums per-id weights [m]).
 class EmbeddingBag : public Module {
  public:
   explicit EmbeddingBag(const EmbeddingBagOptions& options);
@@ -65,7 +66,7 @@ struct LearnedPositionsOptions {
   Init init{};
   static Settings settings();
 };
-// x [n, t, width] plus a learned row for each place.
+// x [n, t, width] plus a learned row for each position.
 class LearnedPositions : public Module {
  public:
   explicit LearnedPositions(const LearnedPositionsOptions& options);
@@ -81,7 +82,8 @@ struct SinusoidalPositionsOptions {
   double base = 10000;
   static Settings settings();
 };
-// x [n, t, width] plus sines (even elements) and cosines (odd ones) of the place, in wavelengths from 2π to base · 2π.
+// x [n, t, width] plus sines (even elements) and cosines (odd ones) of the position, in wavelengths from 2π to base ·
+// 2π.
 class SinusoidalPositions : public Module {
  public:
   explicit SinusoidalPositions(const SinusoidalPositionsOptions& options = {});
@@ -95,10 +97,11 @@ class SinusoidalPositions : public Module {
 
 struct RotaryOptions {
   double base = 10000;
-  bool interleaved = false;  // pairs are neighbours; otherwise halves
+  bool interleaved = false;  // pairs are neighbours; otherwise element i and i + d / 2
   static Settings settings();
 };
-// Turns pairs of elements of [.., t, d] by angles that grow with the place; what attention does to queries and keys.
+// Rotary position embedding: rotates pairs of elements of [.., t, d] by angles that grow with the position, as
+// attention does with queries and keys.
 class Rotary : public Module {
  public:
   explicit Rotary(const RotaryOptions& options = {}) : options_(options) {}

@@ -34,7 +34,7 @@ Fans fans_of(const Shape& shape, InitKind kind) {
   return {static_cast<double>(shape[1]) * each, static_cast<double>(shape[0]) * each};
 }
 
-// Variances that keep the size of values (He: behind a relu, which drops half of them).
+// Standard deviation that keeps the variance of values (He: after a relu, which drops half of them).
 double spread_of(const Shape& shape, const Init& init) {
   const Fans fans = fans_of(shape, init.kind);
   switch (init.kind) {
@@ -51,8 +51,8 @@ Tensor uniform_of(const Shape& shape, double deviation) {
   return starling::uniform(shape, {.low = -bound, .high = bound});
 }
 
-// The point below which a share p of a normal distribution lies: Winitzki's approximation and two of Halley's steps,
-// after which doubles are exact to a few ulps where it matters.
+// Inverse normal distribution function: Winitzki's approximation and two of Halley's steps, after which doubles are
+// exact to a few ulps where it matters.
 double normal_quantile(double p) {
   p = std::clamp(p, 1e-300, 1 - 1e-16);
   constexpr double a = 0.147, pi = 3.14159265358979323846;
@@ -96,7 +96,7 @@ Tensor orthogonal_of(const Shape& shape, const Init& init) {
   return from_doubles(values, shape);
 }
 
-// In every column the elements with the smallest of further random numbers become zero: an exact count, any of them.
+// Zeroes an exact count of random elements in every column: those with the smallest of further random numbers.
 Tensor sparse_of(const Shape& shape, const Init& init) {
   check(init.zeros >= 0 && init.zeros <= 1, "[init] expected a share of zeros in [0, 1] for sparse, got {}",
         init.zeros);
@@ -124,7 +124,7 @@ Tensor identity_of(const Shape& shape) {
   return from_doubles(values, shape);
 }
 
-// A convolution that hands its channels on, as far as there are both: 1 in the middle of the kernel.
+// Weight of a convolution that passes channel i through to output i where both exist: 1 in the middle of the kernel.
 Tensor dirac_of(const Shape& shape, const Init& init) {
   check(shape.rank() >= 3 && shape.numel() > 0 && init.groups > 0 && shape[0] % init.groups == 0,
         "[init] expected the weight [out, in, kernel..] of a convolution, out a multiple of {} groups, for dirac, "

@@ -11,7 +11,7 @@ namespace starling::nn {
 class Module;
 
 enum class InitKind : std::uint8_t {
-  standard,  // what the layer begins with when nobody says anything
+  standard,  // the layer's own default
   constant,
   uniform,
   normal,
@@ -28,20 +28,20 @@ enum class InitKind : std::uint8_t {
   dirac
 };
 
-// How the values of a parameter begin. Fans are counted as in PyTorch: of a weight [a, b, …], fan-in is b · …, fan-out
-// a · …. Values are a function of the seed and of the place of the call alone, whatever the number of threads.
+// Initialisation of a parameter. Fans are counted as in PyTorch: of a weight [a, b, …], fan-in is b · …, fan-out a · ….
+// Values depend on the seed and on the position of the call only, not on the number of threads.
 struct Init {
   InitKind kind = InitKind::standard;
-  double value = 0;  // constant: everywhere
+  double value = 0;  // constant: the value
   double low = 0;    // uniform: [low, high)
   double high = 1;
   double mean = 0;          // normal, truncated_normal
   double stddev = 1;        // normal, truncated_normal, sparse
   double bound = 2;         // truncated_normal: in standard deviations, on both sides
   double gain = 1;          // xavier, he, lecun, orthogonal: a further factor; he has √2 already
-  bool fan_out = false;     // he: by fan-out, which keeps the size of gradients instead of values
-  double zeros = 0.9;       // sparse: the share of zeros in each column of [out, in]
-  std::int64_t groups = 1;  // dirac: so many blocks of channels
+  bool fan_out = false;     // he: use fan-out, which keeps the variance of gradients instead of activations
+  double zeros = 0.9;       // sparse: fraction of zeros in each column of [out, in]
+  std::int64_t groups = 1;  // dirac: number of channel groups
 
   static Settings settings();
 
@@ -68,14 +68,15 @@ struct Init {
 };
 const char* name(InitKind kind);
 
-// Fresh f32 values. Fans need rank 2 at least; `identity` a matrix, `dirac` a convolution's weight, `orthogonal` and
-// `sparse` a matrix or what follows the first axis flattened. Refuses `standard`, which only a layer knows.
+// New f32 values. Fans need rank 2 at least; `identity` a matrix, `dirac` a convolution's weight, `orthogonal` and
+// `sparse` a matrix or a tensor with all axes but the first flattened. Throws on `standard`, which only a layer can
+// resolve.
 Tensor initial(const Shape& shape, const Init& init);
-// The same, where `standard` is uniform in ±bound.
+// New f32 values, with `standard` as uniform in ±bound.
 Tensor initial(const Shape& shape, const Init& init, double bound);
 
-// Gives new values to the parameters whose names match the pattern, in which * stands for any run of characters and ?
-// for one: initialise(net, "*.weight", Init::he_normal()). Returns how many; throws when there are none.
+// Reinitialises the parameters whose names match the pattern (* for any characters, ? for one): initialise(net,
+// "*.weight", Init::he_normal()). Returns their number; throws when there are none.
 std::size_t initialise(Module& net, const std::string& pattern, const Init& init);
 
 bool matches(std::string_view name, std::string_view pattern);

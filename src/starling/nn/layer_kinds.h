@@ -9,12 +9,12 @@
 
 namespace starling::nn {
 
-// Makes a layer for inputs whose samples have these types, given without the batch axis: what a layer can know from its
-// inputs (channels, width) is not asked of the user.
+// Factory of a layer for inputs whose samples have these types, without the batch axis. Sizes that follow from the
+// inputs (channels, width) are inferred instead of asked of the user.
 using LayerMaker = std::function<std::shared_ptr<Module>(std::span<const TensorType> samples)>;
 using LayerKinds = Kinds<LayerMaker>;
 
-// By the names that declarative networks use; built from the files in nn/kinds.
+// Layer factories by the names that job files use; built from the files in nn/kinds.
 const LayerKinds& layer_kinds();
 
 namespace detail {
@@ -27,7 +27,8 @@ template <class M>
 
 }  // namespace detail
 
-// A layer with `least` to `most` inputs; `make(options, samples)` gives a module, or a shared pointer to one.
+// Registers a layer with `least` to `most` inputs; `make(options, samples)` returns a module, or a shared pointer to
+// one.
 template <HasSettings Options, class F>
 void add_joining_layer(LayerKinds& kinds, const std::string& name, std::string doc, std::size_t least, std::size_t most,
                        F make) {
@@ -40,7 +41,7 @@ void add_joining_layer(LayerKinds& kinds, const std::string& name, std::string d
   });
 }
 
-// The same with one input: make(options, sample).
+// Registers a layer with one input: make(options, sample).
 template <HasSettings Options, class F>
 void add_layer(LayerKinds& kinds, const std::string& name, std::string doc, F make) {
   add_joining_layer<Options>(
@@ -48,15 +49,15 @@ void add_layer(LayerKinds& kinds, const std::string& name, std::string doc, F ma
       [make](const Options& options, std::span<const TensorType> samples) { return make(options, samples[0]); });
 }
 
-// One that has no options at all.
+// Registers a layer without options.
 template <class M>
 void add_plain_layer(LayerKinds& kinds, const std::string& name, std::string doc) {
   add_layer<NoSettings>(kinds, name, std::move(doc), [](const NoSettings&, const TensorType&) { return M(); });
 }
 
-// The channels of a sample [c, sizes..] with so many spatial axes; throws naming the layer.
+// Number of channels of a sample [c, sizes..] with `axes` spatial axes; throws naming the layer.
 std::int64_t channels_of(const char* layer, const TensorType& sample, int axes);
-// The last size of a sample.
+// Last size of a sample.
 std::int64_t width_of(const char* layer, const TensorType& sample);
 
 }  // namespace starling::nn

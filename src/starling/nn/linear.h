@@ -10,7 +10,7 @@ struct LinearOptions {
   std::int64_t out = 0;
   bool bias = true;
   Init init{};       // of the weight
-  Init bias_init{};  // both begin uniform in ±1/√in unless told otherwise
+  Init bias_init{};  // weight and bias default to uniform in ±1/√in
   static Settings settings();
 };
 
@@ -34,12 +34,12 @@ struct BilinearOptions {
   std::int64_t out = 0;
   bool bias = true;
   Init init{};
-  Init bias_init{};  // both begin uniform in ±1/√in1
+  Init bias_init{};  // weight and bias default to uniform in ±1/√in1
   static Settings settings();
 };
 
-// (a [.., in1], b [.., in2]) → [.., out], element k being aᵀ · weight[k] · b + bias[k]; weight [out, in1, in2]. One
-// input stands for both.
+// Bilinear form (a [.., in1], b [.., in2]) → [.., out], element k being aᵀ · weight[k] · b + bias[k]; weight [out, in1,
+// in2]. A single input is used as both a and b.
 class Bilinear : public Module {
  public:
   explicit Bilinear(const BilinearOptions& options);

@@ -17,7 +17,7 @@
 
 namespace starling::nn {
 
-// What surrounds a call: the scope, the guard of frozen parameters, hooks.
+// Context of a call: the name scope, the guard of frozen parameters, the hooks.
 class Module::Call {
  public:
   Call(Module& module, std::span<const Tensor> in) : module_(module), in_(in) {
@@ -111,7 +111,7 @@ void Module::add_child(std::string name, std::shared_ptr<Module> module) {
   set_name(name_);
 }
 
-// Backwards, so that what is shared keeps the name that comes first.
+// Visits entries backwards, so that shared tensors keep the name that comes first.
 void Module::set_name(const std::string& path) {
   name_ = path;
   const std::string prefix = path.empty() ? "" : path + ".";
@@ -233,9 +233,10 @@ void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
     for (auto& entry : entries) {
       const Tensor changed = change(*entry.tensor);
       if (same(changed, *entry.tensor)) continue;
-      // The identity stays: compiled functions see that its type has changed.
+      // The TensorImpl stays the same: compiled functions see that its type has changed.
       TensorImpl& own = *entry.tensor->impl();
-      // Other memory counts as written: gradients that saved the old values must not take these for them.
+      // Raises the version of the new memory above the old one's, so that gradients do not take it for the values they
+      // saved.
       while (changed.impl()->storage->version() <= own.storage->version()) changed.impl()->storage->bump_version();
       own.dtype = changed.dtype();
       own.device = changed.device();

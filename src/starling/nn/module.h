@@ -15,72 +15,73 @@ namespace starling::nn {
 
 class Module;
 
-// Called around every call of a module: before it with what it is given, after it also with what it made. Tensors may
-// be values of a trace. A hook must not add or remove hooks of the module that calls it.
+// Hooks around every call of a module: `before` gets its inputs, `after` also its outputs. Tensors may be values of a
+// trace. A hook must not add or remove hooks of the module that calls it.
 struct CallHooks {
   std::function<void(Module&, std::span<const Tensor> in)> before = {};
   std::function<void(Module&, std::span<const Tensor> in, std::span<const Tensor> out)> after = {};
 };
 
-// A part of a network: named parameters, buffers (state that no gradient reaches, such as running statistics), named
-// submodules, and what it does to tensors. Calling it pushes its name on the scope path, so that graphs and random
-// numbers know where they are. Copies are handles: they share parameters, buffers, submodules and the training mode.
+// Building block of a network: named parameters, buffers (state without gradient, such as running statistics), named
+// submodules and a forward pass. A call pushes the module's name on the scope path, which names graph nodes and seeds
+// random numbers. Copies are handles: they share parameters, buffers, submodules and the training mode.
 class Module {
  public:
   virtual ~Module() = default;
 
   Tensor operator()(const Tensor& x);
-  // Modules with several inputs or outputs; those that may be left out may be empty handles or not be there at all.
+  // Call with several inputs or outputs. Optional inputs may be empty handles, or left out at the end.
   TensorList operator()(std::span<const Tensor> xs);
   TensorList operator()(std::initializer_list<Tensor> xs) { return (*this)(std::span(xs.begin(), xs.size())); }
 
-  // In order of declaration, submodules included, each tensor once; names are paths such as "fc1.weight".
+  // Parameters in order of declaration, submodules included, each tensor once; names are paths such as "fc1.weight".
   std::vector<Tensor> parameters() const;
   NamedTensors named_parameters() const;
   std::vector<Tensor> trainable_parameters() const;  // without the frozen ones
   std::int64_t parameter_count() const;
-  std::vector<Tensor> buffers() const;  // in the same order; a checkpoint needs both
+  std::vector<Tensor> buffers() const;  // in the same order; a checkpoint needs parameters and buffers
   NamedTensors named_buffers() const;
 
-  // Parameters, then buffers: the tensors themselves. Loading copies into them, floats are converted to their dtype;
-  // see state.h for what is reported and what is refused.
+  // Parameters, then buffers: the tensors themselves, not copies. Loading copies values into them and converts floats
+  // to their dtype; see state.h for the report and the errors.
   NamedTensors state() const;
   LoadReport load_state(const NamedTensors& from, const LoadOptions& options = {});
 
-  // Submodules: those of this one by name; this one (under its own path, "" at the top) and all below it by path.
+  // Submodules: children() has the direct ones by name; named_modules() this module (path "" at the top) and all below
+  // it by path.
   const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const { return children_; }
   std::vector<std::pair<std::string, Module*>> named_modules();
-  void apply(const std::function<void(Module&)>& f);  // to this one, then to all below it
-  Module& find(const std::string& path);              // "stage1.conv2", relative to this one; throws naming the closest
+  void apply(const std::function<void(Module&)>& f);  // visits this module, then all below it
+  Module& find(const std::string& path);  // such as "stage1.conv2", relative to this module; throws naming the closest
 
-  void train(bool on = true);  // dropout and the like are active
+  void train(bool on = true);  // train mode: dropout and the like are active
   void eval() { train(false); }
-  bool training() const;  // compiled functions that ask are traced anew when it changes
+  bool training() const;  // compiled functions that read it are retraced when it changes
 
-  // Whether parameters, here and below, take part in training. Compiled functions are traced anew when it changes;
-  // optimizers are to be made afterwards, of trainable_parameters().
+  // Excludes parameters, here and below, from training. Compiled functions are retraced when this changes; create
+  // optimizers afterwards, from trainable_parameters().
   void freeze(bool on = true);
   void unfreeze() { freeze(false); }
 
-  // Moves or converts every parameter and buffer, which stays the same tensor; optimizers are to be made afterwards,
-  // since their state does not follow. Buffers of integers keep their dtype.
+  // Moves or converts every parameter and buffer in place (handles stay valid). Create optimizers afterwards, since
+  // their state does not follow. Integer buffers keep their dtype.
   void to(Device device);
   void to(DType dtype);
 
   const std::string& name() const { return name_; }
   void set_name(const std::string& path);  // renames parameters, buffers and submodules below it
-  std::string kind() const;                // the name of its class: Conv2d
+  std::string kind() const;                // class name: Conv2d
 
-  int add_hooks(CallHooks hooks);  // of this handle, not of copies made before; gives the number to remove them by
+  int add_hooks(CallHooks hooks);  // on this handle, not on copies made before; returns an id for remove_hooks()
   void remove_hooks(int number);
 
  protected:
   virtual Tensor forward(const Tensor& x) = 0;
-  // Modules with several inputs or outputs override this one, and forward() as the common case of it.
+  // Modules with several inputs or outputs override this, and forward() for the single-input case.
   virtual TensorList forward_list(std::span<const Tensor> xs);
 
-  // The addresses stay while others are added. A tensor that another module has already is shared with it, and keeps
-  // the name that comes first.
+  // References stay valid when more are added. A tensor that another module already owns is shared with it, and keeps
+  // its first name.
   Tensor& add_parameter(std::string name, Tensor value);
   Tensor& add_buffer(std::string name, Tensor value);
   template <class M>
@@ -111,7 +112,7 @@ class Module {
   std::vector<std::pair<int, CallHooks>> hooks_;
 };
 
-// One module after another; a cheap handle, copies share the modules.
+// Chain of modules, each fed the output of the one before. A cheap handle: copies share the modules.
 class Sequential : public Module {
  public:
   Sequential() = default;

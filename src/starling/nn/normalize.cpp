@@ -12,7 +12,7 @@
 namespace starling::nn {
 namespace {
 
-// Memory of its own: a parameter is written in place.
+// New memory, since a parameter is written in place.
 Tensor filled(const Shape& shape, double value) { return initial(shape, Init::constant(value)); }
 
 Tensor or_none(const Tensor* tensor) { return tensor ? *tensor : Tensor(); }
@@ -25,7 +25,7 @@ Shape normalised(const Sizes& width, const char* who) {
   return shape;
 }
 
-// Statistics of the whole batch are corrected by its size, those of each rank's rows by theirs.
+// Unbiased variance: corrected by the size of the whole batch, or by that of each rank's rows.
 Tensor unbiased_of(const Tensor& x, const Tensor& var, bool global) {
   if (!global) return unbiased_variance(x.detach(), var);
   const std::int64_t count = x.numel() / x.size(1);

@@ -8,21 +8,22 @@ namespace starling::nn {
 struct BatchNormOptions {
   std::int64_t channels = 0;
   double eps = 1e-5;
-  double weight = 1;               // what every weight begins with
-  double momentum = 0.1;           // the share of the newest batch in the running statistics
-  bool global_statistics = false;  // under data parallelism: of the whole batch, exchanged between ranks
-  bool affine = true;              // whether there are a weight and a bias
-  bool running = true;             // whether statistics are kept for eval mode; else those of the batch serve there too
+  double weight = 1;               // initial value of every weight
+  double momentum = 0.1;           // weight of the newest batch in the running statistics
+  bool global_statistics = false;  // data parallelism: statistics of the whole batch, exchanged between ranks
+  bool affine = true;              // has a weight and a bias
+  bool running = true;             // keeps running statistics for eval mode; else eval mode uses the batch's too
   static Settings settings();
 };
 using BatchNorm2dOptions = BatchNormOptions;
 
 // Normalises every channel of [n, c, ...] by the batch's mean and biased variance; in eval mode by the running ones,
-// the buffers running_mean and running_var (unbiased), which every forward pass in train mode moves once. Without
-// global statistics each rank of a data-parallel run normalises its own rows, and the buffers move by the averages.
+// the buffers running_mean and running_var (unbiased), which every forward pass in train mode updates once. Without
+// global statistics each rank of a data-parallel run normalises its own rows, and the buffers are updated with the
+// averages over ranks.
 class BatchNorm : public Module {
  public:
-  // As the option says, of a layer that somebody else has made. Programs traced before keep what they were traced with.
+  // Sets the option after construction. Programs already traced keep the setting they were traced with.
   void use_global_statistics(bool on) { options_.global_statistics = on; }
 
  protected:
@@ -52,12 +53,12 @@ class BatchNorm3d : public BatchNorm {
   explicit BatchNorm3d(const BatchNormOptions& options) : BatchNorm(3, options) {}
 };
 
-// Every batch norm of a network on statistics of the whole batch, or back on those of each rank's rows; how many there
-// are.
+// Switches every batch norm of a network to statistics of the whole batch, or back to those of each rank's rows.
+// Returns the number of batch norms.
 int use_global_statistics(Module& net, bool on = true);
 
 struct LayerNormOptions {
-  Sizes width = 0;  // the sizes of the last axes, which are normalised together: 64 or {3, 64}
+  Sizes width = 0;  // sizes of the last axes, normalised together: 64 or {3, 64}
   double eps = 1e-5;
   bool affine = true;
   bool bias = true;
@@ -104,7 +105,7 @@ struct GroupNormOptions {
   bool affine = true;
   static Settings settings();
 };
-// Groups of channels of each sample of [n, c, ...].
+// Normalises groups of channels of each sample of [n, c, ...].
 class GroupNorm : public Module {
  public:
   explicit GroupNorm(const GroupNormOptions& options);
@@ -124,7 +125,7 @@ struct InstanceNormOptions {
   bool affine = false;
   static Settings settings();
 };
-// Every channel of each sample of [n, c, ...].
+// Normalises every channel of each sample of [n, c, ...].
 class InstanceNorm : public Module {
  public:
   explicit InstanceNorm(const InstanceNormOptions& options);
@@ -145,7 +146,7 @@ struct LocalResponseNormOptions {
   double k = 1;
   static Settings settings();
 };
-// Divided by what the channels around each one make of it; see ops/local_norm.h.
+// Divides each element by a power of the sum of squares over neighbouring channels (AlexNet); see ops/local_norm.h.
 class LocalResponseNorm : public Module {
  public:
   explicit LocalResponseNorm(const LocalResponseNormOptions& options = {}) : options_(options) {}
@@ -163,7 +164,7 @@ struct LocalContrastNormOptions {
   double eps = 1e-5;
   static Settings settings();
 };
-// Subtractive and divisive normalisation of images by their surroundings; see ops/local_norm.h.
+// Subtractive and divisive normalisation of images by a Gaussian neighbourhood; see ops/local_norm.h.
 class LocalContrastNorm : public Module {
  public:
   explicit LocalContrastNorm(const LocalContrastNormOptions& options = {}) : options_(options) {}

@@ -8,15 +8,15 @@
 
 namespace starling {
 
-// Options structs say what a job file may give (base/settings.h); the lists stand beside the layer kinds, so that
-// programs that use layers need not read them.
+// Job-file settings of the Options structs (base/settings.h). Only declared here: settings() is defined beside the
+// layer kinds, so that programs that use layers need not include base/settings.h.
 struct Setting;
 using Settings = std::vector<Setting>;
 
 namespace nn {
 
-// A number for each spatial axis, or one that stands for all of them: 3 or {3, 5}. Empty means a default that depends
-// on other options.
+// One number per spatial axis, or a single one for all axes: 3 or {3, 5}. Empty means a default that depends on other
+// options.
 class Sizes {
  public:
   Sizes() = default;
@@ -27,11 +27,11 @@ class Sizes {
 
   bool empty() const { return values_.empty(); }
   const Shape& values() const { return values_; }
-  // A number an axis; throws, naming the layer and the option, unless there is one or as many as axes, all ≥ least.
+  // One number per axis; throws, naming the layer and the option, unless there is one or as many as axes, all ≥ least.
   Shape over(int axes, const char* layer, const char* option, std::int64_t least) const;
 
  private:
-  std::int64_t one() const;  // throws when it is not one number
+  std::int64_t one() const;  // throws unless there is exactly one number
   Shape values_{};
 };
 

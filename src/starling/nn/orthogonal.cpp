@@ -31,8 +31,8 @@ std::vector<double> transposed(const std::vector<double>& m, std::size_t rows, s
   return other;
 }
 
-// Gram and Schmidt's, each finished row taken out of all that follow, which may be done side by side. Twice is enough
-// for full precision.
+// Modified Gram-Schmidt: each finished row is subtracted from all that follow, in parallel. Two rounds give full
+// precision.
 void orthonormal_rows(std::vector<double>& m, std::size_t rows, std::size_t n) {
   for (int round = 0; round < 2; ++round) {
     for (std::size_t r = 0; r < rows; ++r) {

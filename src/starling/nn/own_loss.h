@@ -6,20 +6,20 @@
 
 namespace starling::nn {
 
-// A module that says itself how it is trained, because its loss needs what stands inside it: codes and their
-// distribution, heads that only training has, decoding with the answers known. Found with dynamic_cast<OwnLoss*>;
-// calling the module remains what it does after training.
+// Module that defines its own training loss, because the loss needs values from inside: codes and their distribution,
+// auxiliary heads, decoding with teacher forcing. Found with dynamic_cast<OwnLoss*>; a plain call of the module is
+// inference.
 class OwnLoss {
  public:
   virtual ~OwnLoss() = default;
 
   struct Outputs {
-    Tensor loss;         // a weighted mean, one number
-    Tensor prediction;   // what metrics look at
-    Tensor target = {};  // what they hold it against; undefined: no such thing
-    Tensor weight = {};  // of the mean: how much was counted, one number; undefined: one a sample
+    Tensor loss;         // weighted mean, a scalar
+    Tensor prediction;   // input of the metrics
+    Tensor target = {};  // reference for the metrics; undefined: none
+    Tensor weight = {};  // total weight behind the mean, a scalar; undefined: one per sample
   };
-  // `fields` are a batch as the module's recipe lists it.
+  // Computes the loss of a batch; `fields` are in the order of the module's recipe.
   virtual Outputs own_loss(std::span<const Tensor> fields) = 0;
 };
 

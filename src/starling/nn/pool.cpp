@@ -11,7 +11,7 @@ Shape stride_of(const Sizes& stride, int axes, const char* who) {
   return stride.empty() ? Shape{} : stride.over(axes, who, "stride", 1);
 }
 
-// All but samples and channels.
+// All axes but samples and channels.
 Shape places(const Tensor& x, const char* who) {
   if (x.rank() < 3) fail("[{}] expected x [n, c, ...] with places to look at, got {}", who, to_string(x.type()));
   Shape axes;

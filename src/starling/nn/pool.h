@@ -7,10 +7,10 @@ namespace starling::nn {
 
 struct PoolOptions {
   Sizes kernel = 2;
-  Sizes stride = {};  // empty: the kernel's
+  Sizes stride = {};  // empty: equal to the kernel
   Sizes padding = 0;
   Sizes dilation = 1;
-  bool ceil_mode = false;  // a last window that reaches out of the image counts too
+  bool ceil_mode = false;  // keeps a last window that reaches beyond the image
   static Settings settings();
 };
 struct AvgPoolOptions {
@@ -19,7 +19,7 @@ struct AvgPoolOptions {
   Sizes padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
-  std::int64_t divisor = 0;  // of the sums; 0: the number of elements
+  std::int64_t divisor = 0;  // divides the sums; 0: the number of elements
   static Settings settings();
 };
 struct LpPoolOptions {
@@ -30,11 +30,11 @@ struct LpPoolOptions {
   static Settings settings();
 };
 struct AdaptivePoolOptions {
-  Sizes size = 1;  // of the result
+  Sizes size = 1;  // of the output
   static Settings settings();
 };
 
-// The largest element of every window of [n, c, sizes..].
+// Max pooling: the largest element of every window of [n, c, sizes..].
 class MaxPool : public Module {
  protected:
   MaxPool(int axes, const PoolOptions& options);
@@ -58,7 +58,7 @@ class MaxPool3d : public MaxPool {
   explicit MaxPool3d(const PoolOptions& options = {}) : MaxPool(3, options) {}
 };
 
-// The mean of every window.
+// Average pooling: the mean of every window.
 class AvgPool : public Module {
  protected:
   AvgPool(int axes, const AvgPoolOptions& options);
@@ -82,7 +82,7 @@ class AvgPool3d : public AvgPool {
   explicit AvgPool3d(const AvgPoolOptions& options = {}) : AvgPool(3, options) {}
 };
 
-// (Σ |x|ᵖ)^(1/p) of every window.
+// Power-average pooling: (Σ |x|ᵖ)^(1/p) of every window.
 class LpPool : public Module {
  protected:
   LpPool(int axes, const LpPoolOptions& options);
@@ -107,7 +107,7 @@ class LpPool3d : public LpPool {
   explicit LpPool3d(const LpPoolOptions& options = {}) : LpPool(3, options) {}
 };
 
-// Windows that cover the image evenly, so that the result has the size asked for.
+// Adaptive pooling: windows that cover the image evenly, so that the output has the requested size.
 class AdaptivePool : public Module {
  protected:
   AdaptivePool(int axes, bool max, const AdaptivePoolOptions& options);
@@ -143,7 +143,7 @@ class AdaptiveAvgPool3d : public AdaptivePool {
   explicit AdaptiveAvgPool3d(const AdaptivePoolOptions& options = {}) : AdaptivePool(3, false, options) {}
 };
 
-// The mean, or the largest element, of every channel: [n, c, ...] → [n, c].
+// Global pooling: the mean, or the largest element, of every channel: [n, c, ...] → [n, c].
 class GlobalAvgPool : public Module {
  protected:
   Tensor forward(const Tensor& x) override;

@@ -17,12 +17,12 @@ struct RecurrentOptions {
 };
 using LstmOptions = RecurrentOptions;
 
-// What a recurrent layer may begin with, and what it gives back: y of the last layer for all steps, and the last states
-// [layers · directions, n, hidden].
+// Initial state of a recurrent layer, and its result: y of the last layer for all steps, and the final states [layers ·
+// directions, n, hidden].
 struct RecurrentState {
   Tensor h = {};
   Tensor c = {};        // Lstm only
-  Tensor lengths = {};  // i64[n]: later steps leave the state alone and their outputs are 0
+  Tensor lengths = {};  // i64[n]: steps beyond the length keep the state and output 0
 };
 struct RecurrentResult {
   Tensor y;
@@ -30,10 +30,10 @@ struct RecurrentResult {
   Tensor c;
 };
 
-// Layers of recurrent cells over sequences [t, n, in]. Gates and both biases are PyTorch's (ops/rnn.h); all begin
-// uniform in ±1/√hidden. Parameters of the first layer are called w_ih, w_hh, b_ih and b_hh, those of others have _l1
-// and so on behind, of the way back _l0_reverse. One input: y from a state of zeros. As a list: (x, h, c, lengths),
-// those behind x may be missing, → (y, h, and for Lstm c).
+// Layers of recurrent cells over sequences [t, n, in]. Gates and both biases are PyTorch's (ops/rnn.h); all parameters
+// start uniform in ±1/√hidden. The first layer's are named w_ih, w_hh, b_ih and b_hh; later layers have the suffix _l1
+// and so on, the reverse direction _l0_reverse. One input: y from a zero state. As a list: (x, h, c, lengths), all but
+// x optional, → (y, h, and for Lstm c).
 class Recurrent : public Module {
  public:
   RecurrentResult run(const Tensor& x, const RecurrentState& begin = {});
@@ -66,8 +66,8 @@ class Lstm : public Recurrent {
   explicit Lstm(const RecurrentOptions& options) : Recurrent(Cell::lstm, options) {}
 };
 
-// One step: (x [n, in], h [n, hidden], and for LstmCell c) → (h, c) after it; missing states are zeros. Parameters are
-// those of one layer above.
+// One step of a cell: (x [n, in], h [n, hidden], and for LstmCell c) → (h, c) after it; missing states are zeros.
+// Parameters are those of one layer above.
 struct CellOptions {
   std::int64_t in = 0;
   std::int64_t hidden = 0;
@@ -95,8 +95,8 @@ class LstmCell : public RecurrentCell {
   explicit LstmCell(const CellOptions& options) : RecurrentCell(Cell::lstm, options) {}
 };
 
-// The last state of the last layer, both directions beside each other: [n, directions · hidden]. Wraps a recurrent
-// layer; what a classifier of sequences reads.
+// Wrapper of a recurrent layer that returns the final state of the last layer, both directions concatenated: [n,
+// directions · hidden]. For classifiers of sequences.
 class LastState : public Module {
  public:
   LastState(std::shared_ptr<Recurrent> layer, bool bidirectional);

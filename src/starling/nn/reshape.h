@@ -5,14 +5,14 @@
 
 namespace starling::nn {
 
-// Layers that move elements about. Axes are counted with the batch as axis 0; it stays where it is.
+// Layers that rearrange elements. Axes count the batch as axis 0, which stays in place.
 
 class Identity : public Module {
  protected:
   Tensor forward(const Tensor& x) override { return x; }
 };
 
-// All axes from `from` on into one.
+// Joins all axes from `from` on into one.
 struct FlattenOptions {
   std::int64_t from = 1;
   static Settings settings();
@@ -28,7 +28,7 @@ class Flatten : public Module {
   std::int64_t from_;
 };
 
-// Samples in another shape; one size may be -1.
+// Reshapes samples; one size may be -1.
 struct ReshapeOptions {
   Sizes shape = {};
   static Settings settings();
@@ -44,7 +44,7 @@ class Reshape : public Module {
   Shape shape_;
 };
 
-// The axes of a sample in another order, counted without the batch: {1, 0} exchanges the two of [n, t, c].
+// Permutes the axes of a sample, counted without the batch: {1, 0} exchanges the two of [n, t, c].
 struct PermuteOptions {
   Sizes order = {};
   static Settings settings();
@@ -60,7 +60,7 @@ class Permute : public Module {
   Shape order_;
 };
 
-// More elements before and after the last axes.
+// Padding before and after the spatial axes.
 struct PadOptions {
   enum class Mode : std::uint8_t { constant, reflect, edge };
   Sizes before = 0;
@@ -69,7 +69,7 @@ struct PadOptions {
   double value = 0;
   static Settings settings();
 };
-class Pad : public Module {  // [n, c, sizes..]: of every spatial axis
+class Pad : public Module {  // pads every spatial axis of [n, c, sizes..]
  public:
   explicit Pad(const PadOptions& options);
 
@@ -80,7 +80,7 @@ class Pad : public Module {  // [n, c, sizes..]: of every spatial axis
   PadOptions options_;
 };
 
-// [n, c · f², h, w] → [n, c, h · f, w · f], and back.
+// PixelShuffle: [n, c · f², h, w] → [n, c, h · f, w · f]; PixelUnshuffle is the inverse.
 struct ShuffleOptions {
   std::int64_t factor = 2;
   static Settings settings();
@@ -106,7 +106,7 @@ class PixelUnshuffle : public Module {
   std::int64_t factor_;
 };
 
-// Channels of [n, c, ...] dealt out so that the groups of the next convolution see all of those before.
+// Interleaves the channels of [n, c, ...] so that each group of the next convolution sees all groups of the one before.
 struct ChannelShuffleOptions {
   std::int64_t groups = 1;
   static Settings settings();
@@ -122,7 +122,7 @@ class ChannelShuffle : public Module {
   std::int64_t groups_;
 };
 
-// One place of an axis, which is gone then: the last step of a sequence [n, t, c] is {.axis = 1, .index = -1}.
+// One index of an axis, which is removed: the last step of a sequence [n, t, c] is {.axis = 1, .index = -1}.
 struct SelectOptions {
   std::int64_t axis = 1;
   std::int64_t index = -1;
@@ -139,7 +139,7 @@ class Select : public Module {
   SelectOptions options_;
 };
 
-// A piece of an axis: `size` elements from `begin`.
+// Slice of an axis: `size` elements from `begin`.
 struct NarrowOptions {
   std::int64_t axis = 1;
   std::int64_t begin = 0;
@@ -157,7 +157,7 @@ class Narrow : public Module {
   NarrowOptions options_;
 };
 
-// Means or sums over axes, which are gone then.
+// Mean or sum over axes, which are removed.
 struct ReduceOptions {
   Sizes axes = 1;
   static Settings settings();
@@ -183,7 +183,8 @@ class Sum : public Module {
   Shape axes_;
 };
 
-// Every window of [n, c, h, w] as a column [n, c · kernel, windows], and columns added up where their windows lie.
+// im2col: every window of [n, c, h, w] as a column of [n, c · kernel, windows]. Fold (col2im) sums columns back into
+// images.
 struct UnfoldOptions {
   Sizes kernel = 3;
   Sizes stride = 1;
@@ -202,7 +203,7 @@ class Unfold : public Module {
   Shape kernel_, stride_, padding_, dilation_;
 };
 struct FoldOptions {
-  Sizes size = {};  // height and width of the result
+  Sizes size = {};  // height and width of the output
   Sizes kernel = 3;
   Sizes stride = 1;
   Sizes padding = 0;
@@ -222,13 +223,13 @@ class Fold : public Module {
 
 struct UpsampleOptions {
   enum class Mode : std::uint8_t { nearest, bilinear };
-  std::vector<double> scale = {2};  // one number or two
-  Sizes size = {};                  // of the result, instead of the scale
+  std::vector<double> scale = {2};  // one factor, or one each for height and width
+  Sizes size = {};                  // of the output, instead of the scale
   Mode mode = Mode::nearest;
-  bool align_corners = false;  // bilinear only: corner pixels lie on each other
+  bool align_corners = false;  // bilinear only: aligns the centres of the corner pixels
   static Settings settings();
 };
-class Upsample : public Module {  // images [n, c, h, w] in another size
+class Upsample : public Module {  // resizes images [n, c, h, w]
  public:
   explicit Upsample(const UpsampleOptions& options = {});
 
@@ -239,7 +240,7 @@ class Upsample : public Module {  // images [n, c, h, w] in another size
   UpsampleOptions options_;
 };
 
-// Regions of feature maps in one size: (x [n, c, h, w], boxes [k, 4], sample i64[k]) → [k, c, size..]; see
+// Crops regions of feature maps to one size: (x [n, c, h, w], boxes [k, 4], sample i64[k]) → [k, c, size..]; see
 // ops/vision.h.
 struct RoiAlignOptions {
   Sizes size = 7;
@@ -253,7 +254,7 @@ class RoiAlign : public Module {
   explicit RoiAlign(const RoiAlignOptions& options = {});
 
  protected:
-  Tensor forward(const Tensor& x) override;  // refuses: boxes are needed
+  Tensor forward(const Tensor& x) override;  // throws: boxes are needed
   TensorList forward_list(std::span<const Tensor> xs) override;
 
  private:

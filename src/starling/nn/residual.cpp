@@ -14,7 +14,7 @@ Residual::Residual(std::shared_ptr<Module> body, std::shared_ptr<Module> shortcu
   if (shortcut) shortcut_ = add_module("shortcut", std::move(shortcut));
 }
 
-// One after the other, so that the order of a graph's nodes does not depend on the compiler.
+// Two statements, so that the order of a graph's nodes does not depend on the compiler.
 Tensor Residual::forward(const Tensor& x) {
   const Tensor other = shortcut_ ? (*shortcut_)(x) : x;
   return add((*body_)(x), other);

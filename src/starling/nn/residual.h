@@ -4,7 +4,7 @@
 
 namespace starling::nn {
 
-// x → body(x) + shortcut(x); an empty shortcut is the identity. Parameters of the body come first.
+// Residual connection x → body(x) + shortcut(x); an empty shortcut is the identity. The body's parameters come first.
 class Residual : public Module {
  public:
   explicit Residual(Sequential body, Sequential shortcut = {});

@@ -1,13 +1,13 @@
 #pragma once
 
-// The layers of networks over sequences.
+// Layers of networks over sequences.
 
 #include "starling/nn/embedding.h"
 #include "starling/nn/recurrent.h"
 
 namespace starling::nn {
 
-// [n, t, …] → [t, n, …], which is how recurrent layers walk.
+// [n, t, …] → [t, n, …], the axis order of recurrent layers.
 class TimeFirst : public Module {
  protected:
   Tensor forward(const Tensor& x) override;

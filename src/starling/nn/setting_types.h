@@ -4,10 +4,10 @@
 #include "starling/nn/init.h"
 #include "starling/nn/options.h"
 
-// How job files give the values that layers' options are made of.
+// Job-file syntax of the types in layers' options.
 namespace starling::detail {
 
-// 3 or [3, 5]
+// 3 or [3, 5].
 template <>
 struct SettingType<nn::Sizes> {
   static nlohmann::json schema(SettingRange range);
@@ -15,7 +15,7 @@ struct SettingType<nn::Sizes> {
   static nlohmann::json json(const nn::Sizes& value);
 };
 
-// he_normal or {kind: truncated_normal, stddev: 0.02}
+// he_normal or {kind: truncated_normal, stddev: 0.02}.
 template <>
 struct SettingType<nn::Init> {
   static nlohmann::json schema(SettingRange range);

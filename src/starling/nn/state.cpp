@@ -13,7 +13,7 @@
 namespace starling::nn {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;  // names of one sort that a message lists
+constexpr std::size_t kMostNamed = 8;  // names per category listed in a message
 
 template <class T, class F>
 std::string listed(const char* what, const std::vector<T>& all, F&& print) {

@@ -11,10 +11,11 @@ namespace starling::nn {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct LoadOptions {
-  // Whether anything that does not fit is refused, before anything is written; else what fits is loaded.
+  // True: throws on any mismatch before anything is written. False: loads the entries that fit.
   bool strict = true;
-  // Entries whose names begin with `from` are loaded into those that begin with `to` instead: {.to = "backbone."} loads
-  // the state of a part, {.from = "backbone."} a part of a larger state. All others, on both sides, are left alone.
+  // Prefix mapping: entries that begin with `from` are loaded into names that begin with `to`. {.to = "backbone."}
+  // loads the state of a part, {.from = "backbone."} a part of a larger state. Entries without the prefix are ignored
+  // on both sides.
   std::string from = {};
   std::string to = {};
 };
@@ -26,12 +27,12 @@ struct LoadReport {
     TensorType given;
   };
   std::size_t loaded = 0;
-  std::vector<std::string> missing;     // the module has them, the state does not
-  std::vector<std::string> unexpected;  // the other way round, by their names in the state
-  std::vector<Misfit> misfits;          // shapes differ, or an integer would become a float
+  std::vector<std::string> missing;     // in the module but not in the state
+  std::vector<std::string> unexpected;  // in the state but not in the module, by their names in the state
+  std::vector<Misfit> misfits;          // shapes differ, or dtypes differ and are not both floats
 
   bool complete() const { return missing.empty() && unexpected.empty() && misfits.empty(); }
-  std::string print() const;  // one line a name
+  std::string print() const;  // one line per name
 };
 
 // Copies a state into tensors by name.

@@ -17,7 +17,7 @@
 namespace starling::nn {
 namespace {
 
-// Eval mode for a while, each module getting back what it had.
+// Switches to eval mode and restores the mode of each module at the end.
 class EvalScope {
  public:
   explicit EvalScope(Module& net) {
@@ -34,7 +34,7 @@ class EvalScope {
   std::vector<std::pair<Module*, bool>> before_;
 };
 
-// Follows the calls of all modules of a network and charges the nodes traced meanwhile to the innermost one.
+// Hooks all modules of a network and charges the nodes traced during a call to the innermost module.
 class Watch {
  public:
   Watch(Module& net, const Graph& graph) : graph_(graph) {
@@ -52,7 +52,7 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // In the order of calls, then those that were not called.
+  // Rows in the order of calls, then modules that were not called.
   std::vector<LayerSummary> rows() const {
     std::vector<LayerSummary> all;
     for (const Module* module : order_) all.push_back(rows_.at(module));
@@ -111,7 +111,7 @@ std::string shapes(const std::vector<TensorType>& types) {
   return text;
 }
 
-// Parameters of modules' own, each counted where it comes first.
+// Parameters by module, a shared one counted where it comes first.
 void count_parameters(Module& net, std::vector<LayerSummary>& rows) {
   std::map<std::string, LayerSummary*> by_path;
   for (auto& row : rows) by_path.emplace(row.name, &row);

@@ -4,27 +4,27 @@
 
 namespace starling::nn {
 
-// One module of a network as its forward pass is traced. What belongs to its submodules is theirs alone, so that the
-// rows add up.
+// One module of a network, from a traced forward pass. Parameters and FLOPs of submodules are in their own rows only,
+// so that the rows add up.
 struct LayerSummary {
-  std::string name;                   // the path; "" at the top
+  std::string name;                   // path; "" at the top
   std::string kind;                   // Conv2d
-  std::vector<TensorType> outputs{};  // of its last call; none: it was not called
-  std::int64_t parameters = 0;        // of its own
-  std::int64_t trainable = 0;         // of those, the ones that are not frozen
-  double flops = 0;                   // forward, of its own, over all calls; a multiply-add counts 2 (graph/cost.h)
+  std::vector<TensorType> outputs{};  // of its last call; empty if it was not called
+  std::int64_t parameters = 0;        // without submodules
+  std::int64_t trainable = 0;         // parameters that are not frozen
+  double flops = 0;  // forward, without submodules, over all calls; a multiply-add counts 2 (graph/cost.h)
   int calls = 0;
 };
 
 struct Summary {
-  std::vector<LayerSummary> layers;  // in the order of calls; containers only where they do something themselves
+  std::vector<LayerSummary> layers;  // in call order; containers only where they compute something themselves
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
-  std::int64_t parameters = 0;  // each once, even if modules share it
+  std::int64_t parameters = 0;  // shared parameters counted once
   std::int64_t trainable = 0;
-  std::int64_t buffers = 0;  // elements
+  std::int64_t buffers = 0;  // number of elements
   double flops = 0;
-  std::string print() const;  // a table
+  std::string print() const;  // as a table
 };
 
 struct SummaryOptions {
@@ -32,9 +32,9 @@ struct SummaryOptions {
   DType dtype = DType::f32;  // i64 for ids
 };
 
-// Traces a forward pass in eval mode; nothing runs. The sample's shape is without the batch axis.
+// Traces a forward pass in eval mode; nothing runs. `sample` is the input shape without the batch axis.
 Summary summary(Module& net, const Shape& sample, const SummaryOptions& options = {});
-// The same for whole inputs, of which there may be several.
+// Overload for complete input types, one or several.
 Summary summary(Module& net, std::span<const TensorType> inputs);
 
 }  // namespace starling::nn

@@ -46,7 +46,7 @@ std::shared_ptr<SelfAttention> attention_of(const TransformerOptions& o, bool ca
 
 Tensor nth(std::span<const Tensor> xs, std::size_t i) { return i < xs.size() ? xs[i] : Tensor(); }
 
-// x with what a part makes of it, normalised before or after.
+// Residual branch around `part`, normalised before or after.
 template <class F>
 Tensor with_part(const Tensor& x, Module& norm, Module& drop, bool norm_first, F&& part) {
   if (norm_first) return add(x, drop(part(norm(x))));
@@ -109,7 +109,7 @@ void check_layers(const char* who, const TransformerOptions& o) {
   check(o.layers > 0, "[{}] expected at least 1 layer, got {}", who, o.layers);
 }
 
-// The first input goes through all layers, the others go to each.
+// Passes the first input through all layers; the others go to each layer.
 TensorList through(const std::vector<std::shared_ptr<Module>>& layers, Module* norm, std::span<const Tensor> xs) {
   TensorList in;
   for (const auto& x : xs) in.push_back(x);

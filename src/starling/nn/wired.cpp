@@ -30,7 +30,7 @@ Wired& Wired::add_shared(std::string name, std::shared_ptr<Module> module, const
   step.module = add_module(std::move(name), std::move(module));
   for (const std::size_t value : step.from) last_reader_[value] = steps_.size();
   steps_.push_back(std::move(step));
-  last_reader_.push_back(steps_.size());  // nobody yet: kept until the end
+  last_reader_.push_back(steps_.size());  // no reader yet: kept until the end
   return *this;
 }
 
@@ -53,7 +53,7 @@ Tensor Wired::forward(const Tensor& x) {
     TensorList in;
     for (const std::size_t value : step.from) in.push_back(values[value]);
     for (const std::size_t value : step.from) {
-      if (last_reader_[value] == i) values[value] = Tensor();  // its memory may go as soon as it has been read
+      if (last_reader_[value] == i) values[value] = Tensor();  // freed after its last reader
     }
     Module& module = *step.module;
     if (in.size() == 1)

@@ -4,13 +4,14 @@
 
 namespace starling::nn {
 
-// Modules wired by name: each reads what others before it have made, so that there are no circles. The result is what
-// the last one makes. The name "input" stands for what the whole is given.
+// Acyclic network of modules wired by name: each reads outputs of modules before it. The output is the last module's.
+// The name "input" stands for the input of the whole network.
 //   Wired net;
 //   net.add("conv", Conv2d(…)).add("act", Relu()).add("sum", Add(), {"act", "input"});
 class Wired : public Module {
  public:
-  // Without `from` it reads what the one before makes. Throws on a name that is not there, naming the closest.
+  // Adds a module that reads the outputs named by `from`, by default that of the module before. Throws on an unknown
+  // name, naming the closest.
   template <class M>
   Wired& add(std::string name, M module, const std::vector<std::string>& from = {}) {
     return add_shared(std::move(name), std::make_shared<M>(std::move(module)), from);
@@ -18,7 +19,7 @@ class Wired : public Module {
   Wired& add_shared(std::string name, std::shared_ptr<Module> module, const std::vector<std::string>& from = {});
 
   std::size_t size() const { return steps_.size(); }
-  std::vector<std::string> unread() const;  // all but the last whose result nobody reads
+  std::vector<std::string> unread() const;  // modules except the last whose output nobody reads
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -27,12 +28,12 @@ class Wired : public Module {
   struct Step {
     std::string name;
     std::shared_ptr<Module> module;
-    std::vector<std::size_t> from;  // values: 0 is the input, i + 1 what step i makes
+    std::vector<std::size_t> from;  // indices of values: 0 is the input, i + 1 the output of step i
   };
   std::size_t value_of(const std::string& name) const;
 
   std::vector<Step> steps_;
-  std::vector<std::size_t> last_reader_ = {0};  // of every value, the step that reads it last
+  std::vector<std::size_t> last_reader_ = {0};  // by value: the last step that reads it
 };
 
 }  // namespace starling::nn

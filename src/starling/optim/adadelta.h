@@ -10,11 +10,11 @@ struct AdadeltaOptions {
   double rho = 0.9;
   double eps = 1e-6;
   double weight_decay = 0;
-  std::string name = "adadelta";  // of its state
+  std::string name = "adadelta";  // prefix of its variables: "adadelta.lr"
   static Settings settings();
 };
 
-// Adadelta (Zeiler 2012): steps as large as the last ones were, over the root mean square of gradients.
+// Adadelta (Zeiler 2012): gradients scaled by the root mean square of past steps over that of gradients.
 class Adadelta : public RuleOptimizer<AdadeltaUpdateAttrs> {
  public:
   explicit Adadelta(std::vector<ParameterGroup> groups, const AdadeltaOptions& options = {});

@@ -11,11 +11,11 @@ struct AdagradOptions {
   double weight_decay = 0;
   double initial_accumulator = 0;
   double eps = 1e-10;
-  std::string name = "adagrad";  // of its state
+  std::string name = "adagrad";  // prefix of its variables: "adagrad.lr"
   static Settings settings();
 };
 
-// Adagrad (Duchi, Hazan and Singer 2011): steps over the root of the sum of all squared gradients.
+// Adagrad (Duchi, Hazan and Singer 2011): gradients divided by the root of the sum of all squared gradients.
 class Adagrad : public RuleOptimizer<AdagradUpdateAttrs> {
  public:
   explicit Adagrad(std::vector<ParameterGroup> groups, const AdagradOptions& options = {});

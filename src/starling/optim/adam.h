@@ -12,11 +12,11 @@ struct AdamOptions {
   double eps = 1e-8;
   double weight_decay = 0;
   bool amsgrad = false;
-  std::string name = "adam";  // of its state
+  std::string name = "adam";  // prefix of its variables: "adam.lr"
   static Settings settings();
 };
 
-// Adam (Kingma and Ba 2015): steps of the mean gradient over its root mean square. Weight decay adds to the gradient.
+// Adam (Kingma and Ba 2015): mean gradient divided by its root mean square. Weight decay adds to the gradient.
 class Adam : public RuleOptimizer<AdamUpdateAttrs> {
  public:
   explicit Adam(std::vector<ParameterGroup> groups, const AdamOptions& options = {});
@@ -31,11 +31,11 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 0.01;
   bool amsgrad = false;
-  std::string name = "adamw";  // of its state
+  std::string name = "adamw";  // prefix of its variables: "adamw.lr"
   static Settings settings();
 };
 
-// Adam with decoupled weight decay (Loshchilov and Hutter 2019): weights shrink by lr · weight_decay beside the step.
+// Adam with decoupled weight decay (Loshchilov and Hutter 2019): each step also shrinks weights by lr · weight_decay.
 class AdamW : public RuleOptimizer<AdamUpdateAttrs> {
  public:
   explicit AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options = {});

@@ -11,11 +11,11 @@ struct AdamaxOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
-  std::string name = "adamax";  // of its state
+  std::string name = "adamax";  // prefix of its variables: "adamax.lr"
   static Settings settings();
 };
 
-// Adamax (Kingma and Ba 2015): Adam with the largest gradient in the place of the root mean square.
+// Adamax (Kingma and Ba 2015): Adam with a decaying maximum of |gradient| in place of the root mean square.
 class Adamax : public RuleOptimizer<AdamaxUpdateAttrs> {
  public:
   explicit Adamax(std::vector<ParameterGroup> groups, const AdamaxOptions& options = {});

@@ -4,7 +4,7 @@
 
 namespace starling::optim {
 
-// Makes an optimizer known to jobs: O is made of groups and options.
+// Registers an optimizer under the name that jobs use; O is constructed from groups and options.
 template <class O, class Options>
 void add_kind(OptimizerKinds& kinds, const std::string& name, std::string doc) {
   kinds.add<Options>(name, std::move(doc), [](const Options& options) -> OptimizerMaker {

@@ -9,23 +9,23 @@
 namespace starling::optim {
 
 struct AverageOptions {
-  double decay = 0.999;        // of an exponential moving average
-  bool equal_weights = false;  // SWA: the plain mean of all that was averaged
-  std::string name = "";       // of its state; empty: "ema" or "swa"
+  double decay = 0.999;        // of the exponential moving average
+  bool equal_weights = false;  // SWA: plain mean of the weights at all updates
+  std::string name = "";       // names its variables: "<weight>.<name>", "<name>.updates"; empty: "ema" or "swa"
 };
 
-// An average of weights beside the weights themselves. update(), after the optimizer's step, is part of a compiled
-// step; the first one copies. Buffers (running statistics) may be given too.
+// Running average of weights, kept beside them. Call update() after the optimizer's step; it can be part of a compiled
+// step, and the first call copies. Buffers (running statistics) may be given too.
 class WeightAverage {
  public:
   WeightAverage(std::vector<Tensor> weights, const AverageOptions& options);
 
   void update();
-  // Exchanges weights and averages, at once: average in for an evaluation, and out again.
+  // Exchanges weights and averages, eagerly: once before an evaluation with the averages, once after it.
   void swap();
 
   const std::vector<Tensor>& averages() const { return averages_; }
-  std::vector<std::pair<std::string, Tensor>> state() const;  // for checkpoints, swapped out
+  std::vector<std::pair<std::string, Tensor>> state() const;  // for checkpoints; call while not swapped
 
  private:
   std::vector<Tensor> weights_;
@@ -34,7 +34,7 @@ class WeightAverage {
   AverageOptions options_;
 };
 
-// An exponential moving average: a = decay · a + (1 - decay) · w.
+// Exponential moving average: a = decay · a + (1 - decay) · w.
 class Ema : public WeightAverage {
  public:
   explicit Ema(std::vector<Tensor> weights, double decay = 0.999) : WeightAverage(std::move(weights), {decay}) {}
@@ -46,7 +46,7 @@ class Swa : public WeightAverage {
   explicit Swa(std::vector<Tensor> weights) : WeightAverage(std::move(weights), {.equal_weights = true}) {}
 };
 
-// Averages in the place of the weights while it lives.
+// Replaces the weights by their averages during its lifetime.
 class AveragedScope {
  public:
   explicit AveragedScope(WeightAverage& average) : average_(average) { average_.swap(); }

@@ -23,7 +23,8 @@ void for_gradients(const std::vector<Tensor>& parameters, F&& f) {
   }
 }
 
-// What one gradient adds to the norm of all: its largest element, or the sum of its powers. 16 bits are too few.
+// Contribution of one gradient to the joint norm: its largest element, or the sum of its powers. 16-bit gradients are
+// widened to f32 first.
 Tensor share(const Tensor& gradient, double p) {
   const Tensor wide = is_half(gradient.dtype()) ? cast(gradient, DType::f32) : dense(gradient);
   if (std::isinf(p)) return wide.numel() > 0 ? max(abs(wide)) : full({}, 0, wide.dtype());

@@ -6,16 +6,15 @@
 
 namespace starling::optim {
 
-// Between backward() and step(), at once or inside compile(): nothing is read on the host. Parameters without a
-// gradient are passed over. A row-sparse gradient stays one where only its size changes.
+// Gradient clipping between backward() and step(), eager or inside compile(): nothing is read on the host. Parameters
+// without a gradient are skipped. A row-sparse gradient stays row-sparse where it is only scaled.
 
-// Every element of the gradients within [-limit, limit].
+// Clamps every element of the gradients to [-limit, limit].
 void clip_gradients(const std::vector<Tensor>& parameters, double limit);
 
-// Scales all gradients together, so that their norm as one vector is at most `most`; returns the norm before, f32[] or
+// Scales all gradients by one factor, so that their joint norm is at most `most`; returns the norm before, f32[] or
 // f64[]. p: 2, any other power, or infinity for the largest element. A norm that is not finite leaves gradients that
-// are not finite either: see LossScaler for skipping such a step. In a compiled step the scale is applied inside the
-// update.
+// are not finite either: see LossScaler for skipping such a step. In a compiled step the update applies the factor.
 Tensor clip_gradient_norm(const std::vector<Tensor>& parameters, double most, double p = 2);
 Tensor gradient_norm(const std::vector<Tensor>& parameters, double p = 2);
 

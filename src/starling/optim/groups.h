@@ -10,7 +10,7 @@
 
 namespace starling::optim {
 
-// Parameters whose names match: `*` stands for any characters, `?` for one.
+// Options for the parameters whose names match (`*` for any characters, `?` for one).
 struct GroupRule {
   std::string match = "*";
   double lr_scale = 1;
@@ -20,11 +20,11 @@ struct GroupRule {
 
 using NamedParameters = std::vector<std::pair<std::string, Tensor>>;  // Module::named_parameters()
 
-// One group a rule, in their order, then one of all that matched none. Each parameter goes to the first rule it
-// matches. Throws on a rule that no parameter matches at all, naming the nearest parameter.
+// One group per rule, in order, then one of all unmatched parameters. A parameter joins the first rule that matches it.
+// Throws on a rule that matches no parameter, naming the nearest one.
 std::vector<ParameterGroup> make_groups(const NamedParameters& parameters, const std::vector<GroupRule>& rules);
 
-// Two groups: weights of two and more dimensions; biases, gains and shifts, which do not decay.
+// Two groups: weights of rank 2 and more; biases, gains and shifts, without weight decay.
 std::vector<ParameterGroup> without_decay_of_vectors(const NamedParameters& parameters);
 
 bool matches(std::string_view pattern, std::string_view text);

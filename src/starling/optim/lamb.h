@@ -11,12 +11,12 @@ struct LambOptions {
   double beta2 = 0.999;
   double eps = 1e-6;
   double weight_decay = 0.01;
-  std::string name = "lamb";  // of its state
+  std::string name = "lamb";  // prefix of its variables: "lamb.lr"
   static Settings settings();
 };
 
-// LAMB (You and others 2020): Adam with steps as large as the weights of each layer are. Weight decay is part of the
-// direction.
+// LAMB (You and others 2020): Adam with each layer's step scaled to the norm of its weights. Weight decay is part of
+// the direction.
 class Lamb : public RuleOptimizer<LambUpdateAttrs> {
  public:
   explicit Lamb(std::vector<ParameterGroup> groups, const LambOptions& options = {});

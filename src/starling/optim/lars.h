@@ -11,11 +11,12 @@ struct LarsOptions {
   double trust = 0.001;
   double eps = 0;
   double weight_decay = 1e-4;
-  std::string name = "lars";  // of its state
+  std::string name = "lars";  // prefix of its variables: "lars.lr"
   static Settings settings();
 };
 
-// LARS (You, Gitman and Ginsburg 2017): momentum with a rate for each layer from the norms of weights and gradients.
+// LARS (You, Gitman and Ginsburg 2017): momentum with a learning rate per layer from the norms of weights and
+// gradients.
 class Lars : public RuleOptimizer<LarsUpdateAttrs> {
  public:
   explicit Lars(std::vector<ParameterGroup> groups, const LarsOptions& options = {});

@@ -130,7 +130,7 @@ void Lbfgs::place(const Vector& from, double t) {
   }
 }
 
-// The last step and how it changed the gradient, unless the curvature along it is not positive.
+// Stores the last step and the change of the gradient, unless the curvature along it is not positive.
 void Lbfgs::remember(const Vector& gradient) {
   const auto at = static_cast<std::int64_t>(get(newest_));
   double* s = steps_.data<double>() + at * n_;
@@ -152,7 +152,7 @@ void Lbfgs::remember(const Vector& gradient) {
   set(kept_, std::min(get(kept_) + 1, static_cast<double>(options_.history)));
 }
 
-// The two loops over the pairs, newest first and back.
+// Two-loop recursion over the stored pairs, newest first and back.
 void Lbfgs::find_direction(const Vector& gradient) {
   double* q = direction_.data<double>();
   for (std::int64_t i = 0; i < n_; ++i) q[i] = -gradient[static_cast<std::size_t>(i)];
@@ -177,7 +177,7 @@ void Lbfgs::find_direction(const Vector& gradient) {
   }
 }
 
-// One iteration from `now`; whether to go on.
+// One iteration from `now`; returns true to go on.
 bool Lbfgs::iterate(LinePoint& now, int& left, bool last) {
   const bool first = get(iterations_) == 0;
   set(iterations_, get(iterations_) + 1);

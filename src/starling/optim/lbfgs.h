@@ -11,32 +11,32 @@
 namespace starling::optim {
 
 struct LbfgsOptions {
-  enum class LineSearch { strong_wolfe, none };  // none: steps of lr along the direction
+  enum class LineSearch { strong_wolfe, none };  // none: a fixed step of lr along the direction
   double lr = 1;                                 // of the first trial step
-  int iterations = 20;                           // of one step()
-  int evaluations = 0;                           // of the loss in one step(); 0: 5/4 of the iterations
-  double gradient_tolerance = 1e-7;              // done when no element of the gradient is larger
-  double change_tolerance = 1e-9;                // done when weights or loss change by less
+  int iterations = 20;                           // per step()
+  int evaluations = 0;                           // most evaluations of the loss per step(); 0: 5/4 of the iterations
+  double gradient_tolerance = 1e-7;              // stops when no element of the gradient is larger
+  double change_tolerance = 1e-9;                // stops when weights or loss change by less
   int history = 10;                              // pairs of steps and gradient differences kept
   LineSearch line_search = LineSearch::strong_wolfe;
-  bool compiled = true;        // the loss and its gradient are one compiled program
-  std::string name = "lbfgs";  // of its state
+  bool compiled = true;        // compiles the loss and its gradient into one program
+  std::string name = "lbfgs";  // prefix of its variables: "lbfgs.steps"
 };
 
 // L-BFGS (Liu and Nocedal 1989): a loop on the host over a compiled function that evaluates a loss and its gradient.
-// For full batches: the loss must be one function for the whole of a step(). It takes what it needs from tensors it
-// captures, which are read at every evaluation; to go on with other data, copy it into them.
+// For full batches: the loss must be one function for a whole step(). It reads captured tensors at every evaluation; to
+// use other data, copy it into them.
 //   Lbfgs opt(net.parameters(), [&] { return mse_loss(net(x), y); });
 //   for (…) loss = opt.step();
 class Lbfgs {
  public:
-  using Loss = std::function<Tensor()>;  // one element, a function of the parameters
+  using Loss = std::function<Tensor()>;  // scalar function of the parameters
   Lbfgs(std::vector<Tensor> parameters, Loss loss, const LbfgsOptions& options = {});
 
-  double step();                     // up to `iterations` iterations; the loss at its beginning
+  double step();                     // up to `iterations` iterations; returns the loss before them
   std::int64_t evaluations() const;  // of the loss so far
 
-  // History, direction and counts, by name, for checkpoints; f64.
+  // History, direction and counts by name, for checkpoints; f64.
   std::vector<std::pair<std::string, Tensor>> state() const;
 
  private:
@@ -53,10 +53,10 @@ class Lbfgs {
   std::function<TensorList()> value_and_gradient_;
   LbfgsOptions options_;
   std::int64_t n_ = 0;
-  Tensor steps_, differences_;           // f64[history, n], rings
-  Tensor direction_, gradient_;          // f64[n], of the last iteration
-  Tensor iterations_, kept_, newest_;    // f64[]: done, pairs in the rings, where the next pair goes
-  Tensor evaluations_, length_, scale_;  // f64[]: done, the last step's, of the first guess of the inverse Hessian
+  Tensor steps_, differences_;           // f64[history, n], ring buffers
+  Tensor direction_, gradient_;          // f64[n], from the last iteration
+  Tensor iterations_, kept_, newest_;    // f64[]: iterations so far, pairs in the rings, index of the next pair
+  Tensor evaluations_, length_, scale_;  // f64[]: evaluations so far, last step length, initial inverse Hessian's scale
 };
 
 }  // namespace starling::optim

@@ -7,7 +7,7 @@
 namespace starling::optim {
 namespace {
 
-// The minimum, within bounds, of the cubic through two points with their slopes; the middle where it has none.
+// Minimum, within bounds, of the cubic through two points with their slopes; the midpoint where there is none.
 double cubic_minimum(const LinePoint& a, const LinePoint& b, double least, double most) {
   const LinePoint& left = a.t <= b.t ? a : b;
   const LinePoint& right = a.t <= b.t ? b : a;
@@ -40,7 +40,7 @@ class Search {
     return at_(t);
   }
 
-  // Goes on until a point is flat enough, or a minimum lies between a_ and b_.
+  // Extends the step until a point is flat enough, or a minimum lies between a_ and b_.
   void bracket(double first) {
     LinePoint before = start_, here = at_(first);
     while (tried_ < o_.evaluations) {
@@ -61,7 +61,7 @@ class Search {
     b_ = std::move(b);
   }
 
-  // A length inside the bracket, away from its ends when the last one was not.
+  // Length inside the bracket, kept away from its ends if the last one was not.
   double inside() {
     const double left = std::min(a_.t, b_.t), right = std::max(a_.t, b_.t), margin = 0.1 * (right - left);
     const double t = cubic_minimum(a_, b_, left, right);

@@ -10,11 +10,11 @@ struct LionOptions {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double weight_decay = 0;
-  std::string name = "lion";  // of its state
+  std::string name = "lion";  // prefix of its variables: "lion.lr"
   static Settings settings();
 };
 
-// Lion (Chen and others 2023): steps of one size in the direction of a mean gradient; weight decay is decoupled.
+// Lion (Chen and others 2023): steps by the sign of a mean gradient; weight decay is decoupled.
 class Lion : public RuleOptimizer<LionUpdateAttrs> {
  public:
   explicit Lion(std::vector<ParameterGroup> groups, const LionOptions& options = {});

@@ -16,10 +16,10 @@
 namespace starling::optim {
 namespace {
 
-constexpr double kLeastScale = 0x1p-24;  // below, its inverse nears infinity and no gradient is finite again
+constexpr double kLeastScale = 0x1p-24;  // the inverse of a smaller scale nears infinity: no gradient would be finite
 
-// What tells of an overflow. A scale below 1 makes narrow floats infinite when it is taken out again; f32 has the room,
-// and its product stays free for the update to take in.
+// Gradient to test for overflow: the unscaled one for narrow floats, which a scale below 1 can make infinite when
+// divided out. f32 has the range, and testing the scaled one leaves the product free to be fused into the update.
 Tensor tested(const Tensor& gradient, const Tensor& unscaled) {
   const Tensor& one = gradient.dtype() == DType::f32 ? gradient : unscaled;
   return is_row_sparse(one) ? row_values(one) : one;
@@ -69,7 +69,7 @@ void LossScaler::update(const Tensor& skip) {
   const Tensor good = add(good_, 1), grows = greater_equal(good, static_cast<double>(options_.interval));
   const Tensor next = where(grows, mul(scale_, options_.growth), scale_);
   const Tensor zero = full({}, 0);
-  // A scale of infinity would never come back.
+  // Never grows to infinity, from which the scale could not recover.
   const Tensor bounded = where(isfinite(next), next, scale_);
   const Tensor smaller = maximum(mul(scale_, options_.backoff), std::min(kLeastScale, options_.initial));
   assign(scale_, where(skip, smaller, bounded));

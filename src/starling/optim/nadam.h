@@ -13,11 +13,11 @@ struct NadamOptions {
   double weight_decay = 0;
   double momentum_decay = 0.004;
   bool decoupled = false;
-  std::string name = "nadam";  // of its state
+  std::string name = "nadam";  // prefix of its variables: "nadam.lr"
   static Settings settings();
 };
 
-// NAdam (Dozat 2016): Adam with Nesterov's momentum, which grows over time.
+// NAdam (Dozat 2016): Adam with Nesterov momentum that grows over time.
 class Nadam : public RuleOptimizer<NadamUpdateAttrs> {
  public:
   explicit Nadam(std::vector<ParameterGroup> groups, const NadamOptions& options = {});
@@ -29,7 +29,7 @@ class Nadam : public RuleOptimizer<NadamUpdateAttrs> {
 
   double beta1_;
   double momentum_decay_;
-  Tensor product_;  // of the momenta of all steps so far
+  Tensor product_;  // product of the momenta of all steps so far
 };
 
 }  // namespace starling::optim

@@ -12,7 +12,7 @@ namespace starling::optim {
 using OptimizerMaker = std::function<std::unique_ptr<Optimizer>(std::vector<ParameterGroup> groups)>;
 using OptimizerKinds = Kinds<OptimizerMaker>;
 
-// By the names that jobs use; built from the files in optim/kinds.
+// Optimizers by the names that jobs use; built from the files in optim/kinds.
 const OptimizerKinds& optimizer_kinds();
 
 }  // namespace starling::optim

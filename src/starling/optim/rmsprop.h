@@ -12,11 +12,11 @@ struct RmspropOptions {
   double weight_decay = 0;
   double momentum = 0;
   bool centered = false;
-  std::string name = "rmsprop";  // of its state
+  std::string name = "rmsprop";  // prefix of its variables: "rmsprop.lr"
   static Settings settings();
 };
 
-// RMSProp (Tieleman and Hinton 2012): steps over the root mean square of gradients; centered: over their deviation.
+// RMSProp (Tieleman and Hinton 2012): gradients divided by their root mean square; centered: by their deviation.
 class Rmsprop : public RuleOptimizer<RmspropUpdateAttrs> {
  public:
   explicit Rmsprop(std::vector<ParameterGroup> groups, const RmspropOptions& options = {});

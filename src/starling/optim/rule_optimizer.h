@@ -6,7 +6,7 @@
 
 namespace starling::optim {
 
-// An optimizer that is one rule of ops/update.h; A are the attributes of its op.
+// Optimizer with one update rule of ops/update.h; A are the attributes of its op.
 template <class A>
 class RuleOptimizer : public Optimizer {
  protected:
@@ -15,7 +15,7 @@ class RuleOptimizer : public Optimizer {
     expect_served();
   }
 
-  // Of options with a name, a rate and a weight decay; states that begin at 0.
+  // Setup from options with a name, a rate and a weight decay; states start at 0.
   template <class O>
   static Setup setup(const O& options, const std::vector<std::string>& states) {
     Setup made{.name = options.name, .lr = options.lr, .weight_decay = options.weight_decay};
@@ -39,7 +39,7 @@ class RuleOptimizer : public Optimizer {
     setup.counts = A::kScalars > 1;
     return setup;
   }
-  // Wild options are refused when the optimizer is made, not at its first step.
+  // Refuses invalid options at construction, not at the first step.
   void expect_served() const {
     std::vector<TensorType> types(attrs_.states() + 2, TensorType{DType::f32, {}});
     for (DType dtype : {DType::f32, DType::i64, DType::f64}) types.push_back({dtype, {}});

@@ -9,7 +9,7 @@ namespace starling::optim {
 
 using ScheduleKinds = Kinds<std::unique_ptr<Schedule>>;
 
-// By the names that jobs use; built from the files in optim/schedules.
+// Schedules by the names that jobs use; built from the files in optim/schedules.
 const ScheduleKinds& schedule_kinds();
 
 }  // namespace starling::optim

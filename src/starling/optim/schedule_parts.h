@@ -8,15 +8,15 @@
 
 namespace starling::optim {
 
-// What the files in schedules/ share.
+// Helpers shared by the files in schedules/.
 
-// Steps or epochs done, as a fraction, and whole ones.
+// Steps or epochs done: fractional, and rounded down.
 double elapsed(const ScheduleMoment& moment, ScheduleUnit unit);
 double whole(const ScheduleMoment& moment, ScheduleUnit unit);
-// The share of `length` (0: of the run) that is over, in [0, 1].
+// Progress through `length` (0: the run), in [0, 1].
 double progress(const ScheduleMoment& moment, std::int64_t length, ScheduleUnit unit);
 
-// A schedule that is a function of the moment.
+// Schedule from a function of the moment.
 template <class F>
 std::unique_ptr<Schedule> schedule_of(F f, const WarmupOptions& warmup = {}) {
   class Made final : public Schedule {

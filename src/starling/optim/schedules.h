@@ -8,11 +8,12 @@
 
 namespace starling::optim {
 
-// The schedules that jobs know by name, for C++: make_schedule(CosineOptions{.warmup = {.steps = 500}}). Times are
-// counted in steps or in epochs, t standing for those done; a length of 0 is the whole run behind the warm-up.
+// Schedules for C++; jobs know the same ones by name: make_schedule(CosineOptions{.warmup = {.steps = 500}}). Times are
+// counted in steps or epochs, t being those done; a length of 0 is the rest of the run after the warm-up.
 enum class ScheduleUnit { step, epoch };
 
-// Before any schedule: the rate rises evenly from start · rate to the schedule's first; then the schedule begins.
+// Warm-up before any schedule: the rate rises linearly from start · rate to the schedule's first; then the schedule
+// begins.
 struct WarmupOptions {
   std::int64_t steps = 0;
   double start = 0.01;
@@ -20,7 +21,7 @@ struct WarmupOptions {
 };
 std::unique_ptr<Schedule> with_warmup(std::unique_ptr<Schedule> schedule, const WarmupOptions& options);
 
-// `factor` for `length` steps or epochs, 1 after that; a length of 0 is forever.
+// `factor` for `length` steps or epochs, 1 after that; a length of 0 never ends.
 struct ConstantOptions {
   double factor = 1;
   std::int64_t length = 0;
@@ -36,7 +37,7 @@ struct StepOptions {
   WarmupOptions warmup{};
   static Settings settings();
 };
-// gamma^(milestones that t has reached).
+// gamma^(number of milestones that t has reached).
 struct MultiStepOptions {
   std::vector<std::int64_t> milestones = {30, 60, 90};
   double gamma = 0.1;
@@ -44,14 +45,14 @@ struct MultiStepOptions {
   WarmupOptions warmup{};
   static Settings settings();
 };
-// gammaᵗ, t being whole.
+// gammaᵗ, with t rounded down.
 struct ExponentialOptions {
   double gamma = 0.95;
   ScheduleUnit unit = ScheduleUnit::epoch;
   WarmupOptions warmup{};
   static Settings settings();
 };
-// Evenly from `start` to `end`, which stays.
+// Linear from `start` to `end`, constant after that.
 struct LinearOptions {
   double start = 1;
   double end = 0;
@@ -77,7 +78,7 @@ struct CosineOptions {
   WarmupOptions warmup{};
   static Settings settings();
 };
-// The same again and again (SGDR), each round `times` as long as the last.
+// Cosine with warm restarts (SGDR): each cycle is `times` as long as the last.
 struct CosineRestartsOptions {
   std::int64_t first = 10;
   std::int64_t times = 1;
@@ -86,30 +87,31 @@ struct CosineRestartsOptions {
   WarmupOptions warmup{};
   static Settings settings();
 };
-// Up to the optimizer's own rate over the first `rise` of the run and down to next to nothing (Smith 2018); in three
-// phases back to the first rate before that.
+// Rises to the optimizer's own rate over the first `rise` of the run, then falls to nearly nothing (Smith 2018); with
+// three phases it returns to the first rate in between.
 struct OneCycleOptions {
   enum class Shape { cosine, linear };
   double rise = 0.3;
-  double start = 0.04;  // of the rate
-  double end = 1e-4;    // of the first rate
+  double start = 0.04;  // first rate, as a share of the optimizer's
+  double end = 1e-4;    // last rate, as a share of the first
   Shape shape = Shape::cosine;
   bool three_phases = false;
   std::int64_t length = 0;
   ScheduleUnit unit = ScheduleUnit::step;
   static Settings settings();
 };
-// factor · rate whenever the metric of evaluations has not become better by the threshold for `patience` of them.
+// Multiplies the rate by `factor` whenever the evaluated metric has not improved by the threshold for `patience`
+// evaluations.
 struct PlateauOptions {
-  enum class Mode { automatic, min, max };  // automatic: as the metric says
+  enum class Mode { automatic, min, max };  // automatic: the metric decides
   enum class Threshold { relative, absolute };
   Mode mode = Mode::automatic;
   double factor = 0.1;
   std::int64_t patience = 10;
   double threshold = 1e-4;
   Threshold threshold_mode = Threshold::relative;
-  std::int64_t cooldown = 0;  // evaluations after a change that do not count
-  double least = 0;           // the smallest factor
+  std::int64_t cooldown = 0;  // evaluations ignored after a change
+  double least = 0;           // smallest factor
   WarmupOptions warmup{};
   static Settings settings();
 };

@@ -11,7 +11,7 @@ struct SgdOptions {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  std::string name = "sgd";  // of its state; two optimizers in one compiled step need two names
+  std::string name = "sgd";  // prefix of its variables: "sgd.lr"; unique among the optimizers of one compiled step
   static Settings settings();
 };
 

@@ -20,7 +20,7 @@ struct Beam {
   bool ended = false;
 };
 
-// One more id for one of the beams of a source.
+// One more id for one beam of a source.
 struct Extension {
   double score;
   std::int64_t beam;
@@ -33,7 +33,7 @@ Tensor ids_tensor(const std::vector<std::int64_t>& ids, const Shape& shape) {
   return made;
 }
 
-// The best continuations of the beams of one source; a beam that has ended goes on as it is.
+// Best continuations of the beams of one source; a finished beam is kept as it is.
 std::vector<Extension> best_extensions(const Beam* beams, std::int64_t count, const double* log_probs,
                                        std::int64_t vocabulary) {
   std::vector<Extension> all;
@@ -79,7 +79,7 @@ std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& net, const Tensor& sou
   const NoGrad no_grad;
   const std::int64_t n = source.size(0), width = options.beams, rows = n * width;
   const std::int64_t vocabulary = net.options().target_vocabulary;
-  std::vector<std::int64_t> copies;  // every source stands there once for each beam
+  std::vector<std::int64_t> copies;  // every source repeated once per beam
   for (std::int64_t row = 0; row < rows; ++row) copies.push_back(row / width);
   auto [memory, state] = net.encode(index_select(source, ids_tensor(copies, {rows}), 0));
   std::vector<Beam> beams(static_cast<std::size_t>(rows));

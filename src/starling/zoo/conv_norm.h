@@ -16,9 +16,9 @@ struct ConvNormOptions {
   Activation activation = Activation::relu;
 };
 
-// A convolution without bias that keeps the size (divided by the stride), its batch norm, an activation: as
-// conv<number>, norm<number>, act<number>. Weights begin as He et al. have them, so that gradients keep their size on
-// the way back.
+// Adds a convolution without bias that keeps the size (divided by the stride), its batch norm and an activation, named
+// conv<number>, norm<number>, act<number>. Weights use He initialisation by fan-out, which keeps the variance of
+// gradients.
 void add_conv_norm(nn::Sequential& to, const std::string& number, const ConvNormOptions& options);
 
 }  // namespace starling::zoo

@@ -7,9 +7,9 @@
 
 namespace starling::zoo {
 
-// What the files of zoo/nets share.
+// Helpers shared by the files of zoo/nets.
 
-// A published number of channels or units at a share of the published width.
+// Published number of channels or units, scaled by the width factor.
 inline std::int64_t scaled(std::int64_t published, double width) {
   return std::max<std::int64_t>(1, std::llround(static_cast<double>(published) * width));
 }
@@ -18,13 +18,13 @@ inline std::int64_t or_published(std::int64_t wanted, std::int64_t published) {
   return wanted > 0 ? wanted : published;
 }
 
-// A function that gives a module by value as one that gives it shared.
+// Factory of a shared module from one that returns it by value.
 template <class F>
 std::function<std::shared_ptr<nn::Module>()> maker(F make) {
   return [make = std::move(make)] { return std::make_shared<decltype(make())>(make()); };
 }
 
-// A network with one answer a sample; `make` gives the module by value.
+// Recipe of a network with one class per sample; `make` returns the module by value.
 template <class F>
 Recipe classifier(Field input, std::int64_t classes, F make) {
   return {maker(std::move(make)), {std::move(input), {.below = classes}}, "classify"};
@@ -33,14 +33,14 @@ template <class F>
 Recipe image_classifier(const Shape& sample, std::int64_t classes, F make) {
   return classifier({.sample = sample}, classes, std::move(make));
 }
-// Token ids to the next one at every place.
+// Recipe of a language model: token ids to the next token at every position.
 template <class F>
 Recipe language_model(std::int64_t vocabulary, std::int64_t tokens, F make) {
   const Field ids{.sample = {tokens}, .below = vocabulary};
   return {maker(std::move(make)), {ids, ids}, "next_token"};
 }
 
-// Settings that many networks have; `Options` has the member of that name.
+// Settings common to many networks; `Options` has a member of that name.
 template <class Options>
 Setting classes_setting() {
   return setting("classes", &Options::classes, "number of classes; from the data unless given", {.min = 1, .max = 1e6});

@@ -13,30 +13,30 @@
 
 namespace starling::zoo {
 
-// One tensor of a batch, as a network eats it or is judged by it.
+// One tensor of a batch: an input of the network or a target of the loss.
 struct Field {
   Shape sample{};          // without the batch axis
   std::int64_t below = 0;  // i64 in [0, below): token ids, classes; 0: floats
-  bool unit = false;       // floats in [0, 1], such as pixels; else around 0
+  bool unit = false;       // floats in [0, 1], such as pixels; else centred on 0
 };
 
-// A network with its options chosen. A recipe is cheap; make() allocates the parameters, random in the default
+// Network with its options chosen. A recipe is cheap; make() allocates the parameters, initialised by the default
 // generator.
 struct Recipe {
   std::function<std::shared_ptr<nn::Module>()> make{};
-  std::vector<Field> fields{};  // of a batch: the input, then what the objective compares with
-  // What it is trained for when nobody says otherwise, by the names of train/objective.h. A network that implements
-  // nn::OwnLoss gives its loss itself.
+  std::vector<Field> fields{};  // of a batch: the input, then the targets
+  // Default training objective, by the names of train/objective.h. A network that implements nn::OwnLoss computes its
+  // loss itself.
   std::string objective = "classify";
 };
 using Net = Chosen<Recipe>;
 
-// How large a network is where it is measured and where it is checked.
+// Options and batch sizes of a network for benchmarks and for tests.
 template <class Options>
 struct Sizes {
   Options bench{};  // as published, without dropout
   std::int64_t batch = 64;
-  Options small{};  // the same network, small enough to be checked in a second
+  Options small{};  // same network, small enough for a test of one second
   std::int64_t small_batch = 4;
 };
 struct Sized {
@@ -44,10 +44,10 @@ struct Sized {
   std::int64_t batch = 1;
 };
 
-// Networks by name, each with options of its own: filled once from the files in zoo/nets, then only read.
+// Networks by name, each with its own options: filled once from the files in zoo/nets, then read-only.
 class Table : public Kinds<Recipe> {
  public:
-  // `recipe` is called with `const Options&`.
+  // Adds a network; `recipe` is called with `const Options&`.
   template <HasSettings Options, class F>
   void add_net(const std::string& name, std::string doc, const Sizes<Options>& sizes, F recipe) {
     add<Options>(name, std::move(doc), std::move(recipe));
@@ -55,7 +55,7 @@ class Table : public Kinds<Recipe> {
                     std::make_shared<const Options>(sizes.small), sizes.small_batch};
   }
 
-  Sized bench(const std::string& name) const;  // both throw naming the closest known
+  Sized bench(const std::string& name) const;  // bench and small throw on an unknown name, naming the closest
   Sized small(const std::string& name) const;
 
  private:
@@ -69,29 +69,29 @@ class Table : public Kinds<Recipe> {
 };
 const Table& nets();
 
-// A network whatever its options, with some of them changed by key: with(nets().by_name("resnet18"), {{"classes",
-// 10}}). Throws on a key that it does not have and on a wrong value.
+// Copy of a network with some options changed by key: with(nets().by_name("resnet18"), {{"classes", 10}}). Throws on an
+// unknown key and on a wrong value.
 Net with(const Net& net, const nlohmann::json& options);
 bool has_option(const Net& net, const std::string& key);
 
-// What a data set says about the networks that can learn from it; 0 and empty: nothing.
+// Properties of a data set that a network's options can follow; 0 or empty: unknown.
 struct DataFacts {
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;
   Shape sample{};  // of the input: [features], [tokens], [channels, height, width]
   std::int64_t target_vocabulary = 0;
-  Shape target{};  // of sequences that are to be written: [tokens]
+  Shape target{};  // target sequences: [tokens]
 };
-// The options that a user leaves open, taken from the data where the network has them: classes, vocabulary, tokens,
+// Sets the options that the user left open from the data, where the network has them: classes, vocabulary, tokens,
 // channels, image (height and width), inputs, target_vocabulary, target_tokens. `given` are the keys that the user set.
 Net fitted(const Net& net, const DataFacts& data, std::span<const std::string> given = {});
 
-// A random batch for a recipe in the default generator: normal or uniform numbers, ids, classes.
+// Random batch for a recipe from the default generator: normal or uniform numbers, ids, classes.
 TensorList random_batch(const Recipe& recipe, std::int64_t batch, DType dtype = DType::f32);
 
 // Cross-entropy of logits [n, classes] with labels [n], or [n, t, classes] with [n, t]: the mean over all labels.
 Tensor loss(const Tensor& logits, const Tensor& labels);
-// What a network is trained for by its recipe: its own loss, how well it reconstructs its input, or the cross-entropy.
+// Training loss of a recipe: the network's own, the reconstruction error of its input, or the cross-entropy.
 Tensor loss(const Recipe& recipe, nn::Module& net, std::span<const Tensor> fields);
 
 }  // namespace starling::zoo

@@ -1,6 +1,6 @@
 #pragma once
 
-// The networks: by name in table.h, and each as a function or class of its own.
+// All networks of the zoo: by name in table.h, and each as a function or class.
 
 #include "starling/zoo/nets/alexnet.h"
 #include "starling/zoo/nets/autoencoder.h"

@@ -45,7 +45,7 @@ Rows rows_of(const AttentionShape& s, const float* operand, const Shape& strides
   return {operand + s.entry_at(strides, entry), s.row_stride(strides)};
 }
 
-// A copy whose rows are whole vectors, or the matrix itself where they are already.
+// Copy whose rows are whole vectors, or the matrix itself if they already are.
 Rows padded_rows(Rows from, std::int64_t n, std::int64_t d, float*& scratch) {
   const std::int64_t ld = attention_padded(d);
   if (ld == d) return from;
@@ -58,13 +58,13 @@ Rows padded_rows(Rows from, std::int64_t n, std::int64_t d, float*& scratch) {
   return {to, ld};
 }
 
-// One block of queries against one block of keys; `cols` is what the last of the rows sees of it.
+// One block of queries against one block of keys; `cols` is the number of keys that its last row sees.
 struct Block {
   std::int64_t query, rows;
   std::int64_t key, cols;
   bool causal;
 
-  // Rows come in groups that see the same keys, rounded up to whole groups; f(first row, rows, columns).
+  // Calls f(first row, rows, columns) for groups of rows that see the same keys, rounded up to whole groups.
   template <class F>
   void each_group(const F& f) const {
     if (!causal || query >= key + cols) return f(std::int64_t{0}, rows, cols);
@@ -74,7 +74,7 @@ struct Block {
       if (seen > 0) f(r, n, seen);
     }
   }
-  // Keys come in groups seen from the same row on; f(first key, keys, first row).
+  // Calls f(first key, keys, first row) for groups of keys that are visible from the same row on.
   template <class F>
   void each_key_group(const F& f) const {
     const std::int64_t all = causal ? std::clamp<std::int64_t>(query + kCausalRows - key, 0, cols) : cols;
@@ -116,8 +116,8 @@ void add_columns(const Block& b, const float* scores, Rows v, std::int64_t width
   }
 }
 
-// Scores to unnormalised probabilities, with the running largest score and sum of each query; y is rescaled when the
-// largest grows.
+// Turns scores into unnormalised probabilities, with the running largest score and sum of each query; y is rescaled
+// when the largest grows.
 void soften(const Block& b, const AttentionShape& s, const void* mask, std::int64_t mask_at, float* scores,
             float* largest, float* sums, float* y, std::int64_t width) {
   b.each_group([&](std::int64_t r0, std::int64_t rows, std::int64_t cols) {
@@ -131,7 +131,8 @@ void soften(const Block& b, const AttentionShape& s, const void* mask, std::int6
       finish_scores(s, mask, mask_row, b.key, row, n);
       const float before = largest[r], now = std::max(before, row_max(row, n));
       if (std::isinf(now) && now < 0) {
-        // The largest says nothing of NaNs; a row that has one is not one that sees no key.
+        // NaN check: the largest score does not show NaNs, and a row with one must not be taken for one that sees no
+        // key.
         if (std::any_of(row, row + n, [](float x) { return std::isnan(x); }))
           sums[r] = std::numeric_limits<float>::quiet_NaN();
         std::fill(row, row + n, 0.0F);
@@ -182,7 +183,7 @@ void forward_entry(const AttentionForward& f, std::int64_t entry, float* scratch
   }
 }
 
-// Scores to probabilities and inner products to gradients of the scores, 0 where a key is not seen.
+// Turns scores into probabilities and inner products into gradients of the scores, 0 where a key is masked.
 void differentiate(const Block& b, const AttentionBackward& f, std::int64_t entry, std::int64_t mask_at, float* scores,
                    float* inner, const float* delta) {
   const AttentionShape& s = f.shape;

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Attention in f32 block by block: scores of a few queries and keys at a time live in the cache, never in memory as a
-// whole. Entries of the batch are shared out between threads. Backward computes the probabilities anew from lse.
+// Blocked attention in f32: scores of a few queries and keys at a time stay in cache and are never stored as a whole.
+// Threads share out the entries of the batch. The backward pass recomputes the probabilities from lse.
 struct AttentionForward {
   AttentionShape shape;
   const float* q;

@@ -7,18 +7,18 @@
 
 namespace starling {
 
-// Block sizes of attention, and where its buffers lie in the scratch of one thread. Sizes are padded for the widest
-// vectors, so that they hold for every target.
+// Block sizes of attention, and the buffers in the scratch of one thread. Sizes are padded for the widest vectors, so
+// that they hold for every target.
 constexpr std::int64_t kQueryBlock = 64;
 constexpr std::int64_t kKeyBlock = 256;
-// Rows that share one limit under a causal mask: what lies above the diagonal is computed only within these.
+// Rows that share one limit under a causal mask: scores above the diagonal are computed only within these.
 constexpr std::int64_t kCausalRows = 16;
-// Not a power of two: columns of the scores are read, too.
+// Not a power of two, since columns of the scores are read too.
 constexpr std::int64_t kScoreStride = kKeyBlock + 16;
 
 constexpr std::int64_t attention_padded(std::int64_t n, std::int64_t unit = 16) { return (n + unit - 1) / unit * unit; }
 
-// Floats of each buffer; a padded copy of an operand is needed where its rows are not whole vectors.
+// Floats of each buffer; an operand whose rows are not whole vectors gets a padded copy.
 struct AttentionBuffers {
   std::int64_t d, dv;         // padded rows
   std::int64_t keys_t = 0;    // kᵀ in panels
@@ -28,7 +28,7 @@ struct AttentionBuffers {
   std::int64_t inner = 0;  // dy · vᵀ
   std::int64_t y = 0;
   std::int64_t dq = 0, dk = 0, dv_block = 0;
-  std::int64_t rows = 0;  // one number a query
+  std::int64_t rows = 0;  // one number per query
 
   static AttentionBuffers forward(const AttentionShape& s) {
     AttentionBuffers b{attention_padded(s.d), attention_padded(s.dv)};

@@ -1,4 +1,4 @@
-// Per-target: what happens to a row of scores.
+// Per-target: operations on a row of scores.
 #if defined(STARLING_ATTENTION_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_ATTENTION_ROWS_INL_H
 #undef STARLING_ATTENTION_ROWS_INL_H
@@ -35,7 +35,7 @@ struct ScaleAdd {
   }
 };
 
-// row = row · scale + mask for n keys from `key` on, -inf where the mask says so.
+// row = row · scale + mask for n keys from `key` on; -inf where a boolean mask is false.
 HWY_INLINE void finish_scores(const AttentionShape& s, const void* mask, std::int64_t mask_row, std::int64_t key,
                               float* row, std::int64_t n) {
   const auto scale = static_cast<float>(s.scale);
@@ -52,10 +52,10 @@ HWY_INLINE void finish_scores(const AttentionShape& s, const void* mask, std::in
     row[j] = seen[j * step] ? row[j] * scale : -std::numeric_limits<float>::infinity();
 }
 
-// Scores become probabilities exp(score - lse), inner products dy · v become gradients of the scores.
+// Turns scores into probabilities exp(score - lse), and inner products dy · v into gradients of the scores.
 HWY_INLINE void backward_row(float* scores, float* inner, std::int64_t n, float lse, float delta, float scale) {
   const Vec shift = hn::Set(kTag, lse), minus = hn::Set(kTag, delta), factor = hn::Set(kTag, scale);
-  // Both rows end in padding of their own, so whole vectors may be written.
+  // Whole vectors may be written, since both rows end in their own padding.
   for (std::int64_t j = 0; j < n; j += kLanes) {
     const Vec p = exp_vec(kTag, hn::Sub(hn::LoadU(kTag, scores + j), shift));
     const Vec ds = hn::Mul(hn::Mul(p, factor), hn::Sub(hn::LoadU(kTag, inner + j), minus));

@@ -16,7 +16,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 using namespace gemm_simd;
 
-// Four columns of vectors at a time: as many independent sums as the adder needs.
+// Sums V vectors of columns at a time: as many independent sums as the adder needs.
 template <int V>
 void sum_strip(const float* x, std::int64_t rows, std::int64_t ld, float* sum, bool accumulate) {
   const hn::ScalableTag<float> d;
@@ -74,7 +74,7 @@ void row_sum(const float* x, std::int64_t rows, std::int64_t cols, std::int64_t 
 
 void column_sum(const float* x, std::int64_t rows, std::int64_t cols, std::int64_t ld, float* sum, bool accumulate,
                 int threads) {
-  constexpr std::int64_t kElementsPerThread = 128 * 1024;  // below, waking a thread costs more than it adds
+  constexpr std::int64_t kElementsPerThread = 128 * 1024;  // with less, a second thread costs more than it gains
   const std::int64_t useful = std::clamp<std::int64_t>(rows * cols / kElementsPerThread, 1, threads);
   const auto sum_some = HWY_DYNAMIC_DISPATCH(sum_columns);
   parallel_run(static_cast<int>(useful), [&](int t) {

@@ -53,7 +53,7 @@ class BackwardData {
                      1);
   }
 
-  // [kernel_h][out_channels][channel, kw]: each kernel row is a matrix of its own.
+  // Reorders weights to [kernel_h][out_channels][channel, kw]: one matrix per kernel row.
   void slice_weights(const float* w) {
     const std::int64_t taps = planes_.taps();
     for (std::int64_t o = 0; o < s_.out_channels; ++o) {
@@ -79,7 +79,7 @@ class BackwardData {
     float* taps = taps_ + thread * taps_floats_ + kTapsSlack;
     const std::int64_t ld = cut_.plane_ld(s_);
     if (shared_) {
-      // Every kernel row adds its product to the same planes, further down.
+      // Accumulates the product of every kernel row into the same planes, further down.
       std::fill(taps, taps + planes_.taps() * ld, 0.0F);
       for (std::int64_t kh = 0; kh < s_.kernel_h; ++kh) {
         gemm(plan, sliced_ + (kh * s_.out_channels + group * s_.group_out()) * planes_.taps(), gradient,

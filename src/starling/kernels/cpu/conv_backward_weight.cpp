@@ -8,11 +8,11 @@
 namespace starling {
 namespace {
 
-// The ways to sum dy[out, positions] * taps[positions, taps]: the image itself as taps (1 x 1), taps in rows (vectors
-// run along the taps), or dot products of planes (vectors run along the positions), which wins when there are few taps.
+// Algorithms for dy[out, positions] * taps[positions, taps]: the image itself as taps (1 x 1), taps in rows (vectors
+// along the taps), or dot products of planes (vectors along the positions), which wins for few taps.
 enum class Way { kDirect, kRows, kDots };
 
-// Rows a multiple of 1 KB apart would all fall into the same few sets of the L1 cache.
+// Row stride of the taps: rows a multiple of 1 KB apart would all fall into the same few sets of the L1 cache.
 std::int64_t row_ld(std::int64_t taps) {
   const std::int64_t ld = whole_lanes(taps);
   return ld % 256 == 0 ? ld + kConvLanes : ld;
@@ -20,7 +20,7 @@ std::int64_t row_ld(std::int64_t taps) {
 
 Way choose_way(const Conv2dShape& s) {
   if (s.is_pointwise()) return Way::kDirect;
-  // Estimated cycles of one image: multiply-adds, then moving runs of kernel_w taps, or adding up lanes.
+  // Estimated cycles of one image: multiply-adds, then copying runs of kernel_w taps, or adding up lanes.
   const std::int64_t positions = s.positions();
   const std::int64_t rows =
       s.group_out() * whole_lanes(s.taps()) * positions / kConvLanes + 2 * positions * s.group_in() * s.kernel_h;
@@ -79,7 +79,7 @@ class BackwardWeight {
     GemmShape product{
         .m = s_.group_out(), .n = s_.taps(), .k = cut_.band_positions(s_, band), .lda = s_.positions(), .ldc = ld_};
     if (way_ == Way::kRows) {
-      product.n = whole_lanes(s_.taps());  // the gap behind the taps is multiplied along: no masks anywhere
+      product.n = whole_lanes(s_.taps());  // multiplies the gap after the taps too, which needs no masks
       product.ldb = ld_;
       return plan_gemm(product, 1);
     }

@@ -10,7 +10,7 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kColumnsInCache = 384 * 1024;  // bytes
-constexpr std::int64_t kWorkPerThread = 128 * 1024;   // multiply-adds that pay for waking one more thread
+constexpr std::int64_t kWorkPerThread = 128 * 1024;   // multiply-adds that pay for one more thread
 
 bool is_pointwise(const ConvGeometry& g) {
   for (int i = 0; i < 3; ++i) {
@@ -33,7 +33,7 @@ void multiply_forward(const GemmPlan& plan, const float* w, const float* b, cons
 void multiply_forward(const GemmPlan& plan, const double* w, const double* b, const double* bias, GemmActivation f,
                       double* y, void* scratch) {
   gemm(plan, w, b, y, false, scratch);
-  // The plan may have exchanged rows and columns; the result has not.
+  // The plan may have exchanged rows and columns; the result is stored as asked.
   const std::int64_t rows = plan.swapped ? plan.cols : plan.rows, cols = plan.swapped ? plan.rows : plan.cols;
   for (std::int64_t r = 0; r < rows; ++r) {
     double* row = y + r * plan.ldc;

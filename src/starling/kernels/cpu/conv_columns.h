@@ -14,18 +14,19 @@ struct PositionRange {
   std::int64_t end = 0;
 };
 
-// columns[(channel, tap), positions], rows ld apart, from the first `channels` channels of an image [c, d, h, w].
+// im2col: columns[(channel, tap), positions], rows ld apart, from the first `channels` channels of an image [c, d, h,
+// w].
 template <class T>
 void volume_to_columns(const ConvGeometry& g, std::int64_t channels, const T* image, PositionRange at, T* columns,
                        std::int64_t ld);
-// Adds columns to the image they came from.
+// col2im: adds columns to the image they came from.
 template <class T>
 void add_columns_to_volume(const ConvGeometry& g, std::int64_t channels, const T* columns, std::int64_t ld,
                            PositionRange at, T* image);
 
-// Convolutions of lines, images and volumes in either precision: products of the weights with the columns of a range of
-// positions that stays in cache. What has no kernel of its own. Threads share out images and ranges; the same geometry,
-// threads and data give the same bits. Nothing is allocated; scratch is 64-byte aligned. T: float, double.
+// Fallback convolution in one to three dimensions, in f32 or f64: products of the weights with the columns of a range
+// of positions that stays in cache. Threads share out images and ranges; the same geometry, threads and data give the
+// same bits. Allocates nothing; scratch is 64-byte aligned. T: float, double.
 template <class T>
 class ColumnConv {
  public:
@@ -41,7 +42,7 @@ class ColumnConv {
 
  private:
   struct Memory {
-    char* product;  // one piece a thread, each
+    char* product;  // one piece per thread, for each member
     T* columns;
     T* sums;
   };
@@ -55,7 +56,7 @@ class ColumnConv {
 
   ConvGeometry g_;
   Pass pass_;
-  bool direct_;  // 1 × 1 at stride 1: the image itself is the matrix of columns
+  bool direct_;  // 1 × 1 at stride 1: the image itself is the column matrix
   std::int64_t width_ = 0;
   std::int64_t ranges_ = 1;
   int threads_ = 1;

@@ -7,8 +7,8 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kTapsInCache = 96 * 1024;     // floats of one band's taps: they share L2 with the weights
-constexpr std::int64_t kWorkPerThread = 128 * 1024;  // multiply-adds that pay for waking one more thread
+constexpr std::int64_t kTapsInCache = 96 * 1024;     // floats of one band's taps, which share L2 with the weights
+constexpr std::int64_t kWorkPerThread = 128 * 1024;  // multiply-adds that pay for one more thread
 
 }  // namespace
 

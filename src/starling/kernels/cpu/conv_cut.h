@@ -8,44 +8,44 @@
 
 namespace starling {
 
-// How the passes of a convolution cut an image into bands of output rows whose taps stay in cache, and the work into
-// threads. Internal to the convolution kernels.
+// Partition of a convolution: images into bands of output rows whose taps stay in cache, and the work into threads.
+// Internal to the convolution kernels.
 
-// Throws Error on sizes that do not fit together.
+// Throws on inconsistent sizes.
 void check_conv2d(const Conv2dShape& shape);
 
 constexpr std::int64_t kConvLanes = 16;
 
 inline std::int64_t whole_lanes(std::int64_t count) { return (count + kConvLanes - 1) / kConvLanes * kConvLanes; }
 
-// With stride 1 downwards, the taps of all kernel rows are one set of planes (channel, kw), read at different rows:
-// they are gathered once and not kernel_h times.
+// True if the taps of all kernel rows are one set of planes (channel, kw), read at different rows (vertical stride 1):
+// they are gathered once instead of kernel_h times.
 inline bool shares_rows(const Conv2dShape& s) { return s.stride_h == 1 && s.kernel_h > 1; }
 
-// The convolution whose tap matrix holds those planes: one kernel row, and output rows for all padded input rows.
+// Convolution whose tap matrix is those planes: one kernel row, and output rows for all padded input rows.
 Conv2dShape planes_of(const Conv2dShape& shape);
 
 struct ConvCut {
   std::int64_t band_rows = 1;
   std::int64_t bands = 1;
-  std::int64_t halo = 0;  // rows that a band's planes hold beyond its output rows
+  std::int64_t halo = 0;  // rows of a band's planes beyond its output rows
   int threads = 1;
 
   RowRange band(const Conv2dShape& s, std::int64_t index) const;
   RowRange with_halo(RowRange band) const { return {band.begin, band.end + halo}; }
   std::int64_t band_positions(const Conv2dShape& s, std::int64_t index) const;
-  // The planes of a band: rows of the tap matrix this far apart.
+  // Row stride of the tap matrix of a band's planes.
   std::int64_t plane_ld(const Conv2dShape& s) const { return whole_lanes((band_rows + halo) * s.out_w()); }
 };
 
-// row_floats: floats of the tap matrix per row of a band (and of its halo). share_bands: threads may work on different
-// bands of one image.
+// Chooses bands and threads. row_floats: floats of the tap matrix per row of a band (and of its halo). share_bands:
+// threads may work on different bands of one image.
 ConvCut cut_conv2d(const Conv2dShape& shape, std::int64_t row_floats, std::int64_t halo, int threads, bool share_bands);
 
-// Where row (channel, kh, kw) of the tap matrix begins within the planes (or within the plain matrix, rows ld apart).
+// Offsets of row (channel, kh, kw) of the tap matrix within the planes (or within the plain matrix, rows ld apart).
 void fill_tap_table(const Conv2dShape& shape, std::int64_t ld, std::int64_t* table);
 
-// Cuts [0, tasks) into one piece a thread and calls body(thread, task) for each task of it.
+// Splits [0, tasks) into one piece per thread and calls body(thread, task) for each task.
 template <class Body>
 void share_tasks(std::int64_t tasks, int threads, const Body& body) {
   parallel_run(threads, [&](int thread) {
@@ -53,7 +53,7 @@ void share_tasks(std::int64_t tasks, int threads, const Body& body) {
   });
 }
 
-// Carves 64-byte aligned pieces out of scratch; with a null base it only counts.
+// Bump allocator of 64-byte aligned pieces in scratch; with a null base it only counts.
 class ScratchCarver {
  public:
   explicit ScratchCarver(void* base = nullptr) : base_(static_cast<char*>(base)) {}

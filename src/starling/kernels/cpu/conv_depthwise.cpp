@@ -10,7 +10,7 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kWorkPerThread = 128 * 1024;
-constexpr std::int64_t kFloatsTogether = 8 * 1024;  // planes moved before they are used: still near
+constexpr std::int64_t kFloatsTogether = 8 * 1024;  // floats of the planes copied before they are used: still in cache
 
 }  // namespace
 
@@ -91,7 +91,7 @@ void DepthwiseConv::forward(const float* x, const float* w, const float* bias, b
   });
 }
 
-// Each remainder's plane of dx is a sum over the taps that reach it, reading the gradient backwards.
+// Computes the plane of dx of each phase as a sum over the taps that reach it, reading the gradient backwards.
 void DepthwiseConv::sum_planes(const float* w, const float* gradient, bool accumulate, float* weights,
                                float* image) const {
   for (std::size_t t = 0; t < order_.size(); ++t) weights[t] = w[order_[t]];

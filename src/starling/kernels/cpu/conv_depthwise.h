@@ -9,9 +9,9 @@
 
 namespace starling {
 
-// Convolutions in which every input channel is a group of its own (depthwise, with any number of results a channel), in
-// f32. Made when a kernel is planned; running allocates nothing and scratch is 64-byte aligned. Threads share out
-// channels; the bits do not depend on their number.
+// Depthwise convolution in f32: every input channel is its own group, with any number of outputs per channel. Made when
+// a kernel is planned; running allocates nothing, scratch is 64-byte aligned. Threads share out channels; the bits do
+// not depend on their number.
 class DepthwiseConv {
  public:
   static bool takes(const Conv2dShape& shape);
@@ -19,16 +19,16 @@ class DepthwiseConv {
 
   std::size_t scratch_bytes() const { return static_cast<std::size_t>(per_thread_ * threads_) * sizeof(float); }
 
-  // y = conv(x, w) + bias, through a relu if asked; bias may be null.
+  // y = conv(x, w) + bias, with an optional relu; bias may be null.
   void forward(const float* x, const float* w, const float* bias, bool relu, float* y, void* scratch) const;
   void backward_data(const float* dy, const float* w, float* dx, void* scratch) const;
   void backward_weight(const float* x, const float* dy, float* dw, void* scratch) const;
 
  private:
   struct Memory {
-    float* image;  // phased planes; one set a channel, image_ apart
-    float* line;   // results, or a gradient behind a margin of zeros; one a channel, line_ apart
-    float* sums;   // of weights, or the weights in the order of remainders
+    float* image;  // phased planes; one set per channel, image_ apart
+    float* line;   // outputs, or a gradient after a margin of zeros; one per channel, line_ apart
+    float* sums;   // weight gradients, or the weights reordered by phase
   };
   Memory carve(void* scratch, int thread) const;
   void clear(const Memory& memory) const;
@@ -40,12 +40,13 @@ class DepthwiseConv {
   Conv2dShape s_;
   PhasedPlanes planes_;
   int threads_ = 1;
-  std::int64_t count_;     // places of a result plane: its rows at that pitch
-  std::int64_t together_;  // channels moved before the first of them is used: their stores have ended by then
+  std::int64_t count_;     // elements of an output plane, with rows at the planes' pitch
+  std::int64_t together_;  // channels copied before the first is used, so that its stores have completed
   std::int64_t margin_;    // zeros before a gradient
   std::int64_t image_, line_, sums_, per_thread_;  // floats
-  std::vector<std::int64_t> offsets_;              // of each tap within the image's planes
-  // The taps of each remainder, one remainder after another: which they are, and how far back they read a gradient.
+  std::vector<std::int64_t> offsets_;              // offset of each tap within the image's planes
+  // Taps grouped by phase (remainder by the stride): start of each phase, tap numbers, and how far back each tap reads
+  // a gradient.
   std::vector<std::int64_t> first_, order_, back_;
 };
 

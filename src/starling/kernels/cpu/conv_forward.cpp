@@ -51,7 +51,7 @@ class Forward {
     return plan_gemm({.m = s_.group_out(),
                       .n = cut_.band_positions(s_, band),
                       .k = s_.taps(),
-                      .ldb = s_.positions(),  // of the image itself; taps are found through the table
+                      .ldb = s_.positions(),  // of the image itself; taps are addressed through the table
                       .ldc = s_.positions(),
                       .b_padded = !direct_,
                       .b_table = !direct_},

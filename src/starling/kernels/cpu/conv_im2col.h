@@ -8,9 +8,9 @@
 
 namespace starling {
 
-// Convolutions as products of the weights with the taps of one image (or a band of it) at a time, which stay in the L2
-// cache. Threads share out images and bands. Nothing is allocated; scratch is 64-byte aligned. The same shape, thread
-// count and data give the same bits. All throw Error on a shape that does not fit together.
+// im2col convolutions: products of the weights with the taps of one image (or a band of it) at a time, which stay in
+// L2. Threads share out images and bands. Allocates nothing; scratch is 64-byte aligned. The same shape, thread count
+// and data give the same bits. All throw Error on inconsistent shapes.
 
 std::size_t conv2d_forward_scratch(const Conv2dShape& shape, int threads);
 std::size_t conv2d_backward_data_scratch(const Conv2dShape& shape, int threads);
@@ -24,8 +24,8 @@ void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, co
 void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx, void* scratch,
                           int threads);
 
-// dw (+)= gradient of w; db (+)= gradient of the bias, unless db is null. Each thread sums its images apart; the sums
-// are added in the order of threads.
+// dw (+)= gradient of w; db (+)= gradient of the bias, unless db is null. Each thread sums its images separately; the
+// sums are added in thread order.
 void conv2d_backward_weight(const Conv2dShape& shape, const float* x, const float* dy, float* dw, float* db,
                             bool accumulate, void* scratch, int threads);
 

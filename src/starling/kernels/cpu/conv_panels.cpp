@@ -8,16 +8,16 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kBlockTaps = 512;                       // a panel of them is 128 KB
-constexpr std::int64_t kDeepTaps = 384, kDeepPositions = 256;  // the same for the sums over positions
+constexpr std::int64_t kBlockTaps = 512;                       // panel of 128 KB
+constexpr std::int64_t kDeepTaps = 384, kDeepPositions = 256;  // block sizes of the weight gradient's sums
 constexpr std::int64_t kDeepPitch = kDeepPositions + 16;       // not a power of two: rows must not share cache sets
-constexpr std::int64_t kImageFloats = 256 * 1024;              // padded images of a group
+constexpr std::int64_t kImageFloats = 256 * 1024;              // floats of the padded images of a group
 constexpr std::int64_t kLeastTaps = 64, kLeastOut = 64, kSmallImage = 256;
 
 }  // namespace
 
-// The image itself serves a 1 x 1 convolution as well, unless it is so small that a vector is wasted at its end; and
-// with few taps at a stride, padding costs more than it brings.
+// Excludes most 1 x 1 convolutions: plain products read the image itself just as well, unless it is so small that its
+// last vector is wasted; and with few taps at a stride, padding costs more than it gains.
 bool PanelConv::takes(const Conv2dShape& s, Pass pass, int threads) {
   if (s.groups != 1 || !PhasedPlanes::takes(s) || s.taps() < kLeastTaps || s.out_channels < kLeastOut ||
       s.in_channels < 16 || s.batch < threads || s.positions() < 16)
@@ -111,7 +111,7 @@ std::span<const std::int64_t> PanelConv::block_offsets(std::int64_t block) const
 PanelConv::Runs PanelConv::find_runs(std::int64_t begin, std::int64_t end, std::int64_t image, std::int64_t pitch,
                                      PanelRun* runs) const {
   const std::int64_t positions = s_.positions();
-  const std::int64_t width = pitch == s_.out_w() ? positions : s_.out_w();  // what lies side by side
+  const std::int64_t width = pitch == s_.out_w() ? positions : s_.out_w();  // length of contiguous runs
   std::size_t count = 0;
   for (std::int64_t q = begin; q < end;) {
     const std::int64_t at = q % positions, run = std::min(width - at % width, end - q);
@@ -131,7 +131,7 @@ void PanelConv::share_groups(const Body& body) const {
   });
 }
 
-// The images in the layout that panels are gathered from.
+// Images in the format that panels are gathered from.
 const float* PanelConv::load_images(const float* x, std::int64_t first, std::int64_t images,
                                     const Memory& memory) const {
   const std::int64_t plane = s_.in_h * s_.in_w;
@@ -214,7 +214,7 @@ void PanelConv::backward_weight(const float* x, const float* dy, float* dw, void
     const float* from = load_images(x, first, images, memory);
     float* gradients = memory.panel + block_ * kDeepPitch + kConvLanes;
     const std::int64_t pieces = (images * positions + kDeepPositions - 1) / kDeepPositions;
-    const std::int64_t step = whole_lanes((images * positions + pieces - 1) / pieces);  // even ones
+    const std::int64_t step = whole_lanes((images * positions + pieces - 1) / pieces);  // even pieces
     for (std::int64_t q = 0; q < images * positions; q += step) {
       PanelRun in[kDeepPositions], flat[kDeepPositions];
       const std::int64_t end = std::min(images * positions, q + step);

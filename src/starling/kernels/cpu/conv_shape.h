@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// A two-dimensional convolution on NCHW: x [batch, in_channels, in_h, in_w], w [out_channels, in_channels / groups,
+// Two-dimensional convolution on NCHW: x [batch, in_channels, in_h, in_w], w [out_channels, in_channels / groups,
 // kernel_h, kernel_w], y [batch, out_channels, out_h, out_w], all dense.
 struct Conv2dShape {
   std::int64_t batch = 0;
@@ -27,14 +27,14 @@ struct Conv2dShape {
   std::int64_t positions() const { return out_h() * out_w(); }
   std::int64_t group_in() const { return in_channels / groups; }
   std::int64_t group_out() const { return out_channels / groups; }
-  std::int64_t taps() const { return group_in() * kernel_h * kernel_w; }  // products in one output element
-  // Then the image itself is the matrix of taps.
+  std::int64_t taps() const { return group_in() * kernel_h * kernel_w; }  // products per output element
+  // 1 × 1 at stride 1 without padding: the image itself is the matrix of taps.
   bool is_pointwise() const {
     return kernel_h == 1 && kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_h == 0 && pad_w == 0;
   }
 };
 
-// A range of output rows.
+// Range of output rows.
 struct RowRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;

@@ -9,11 +9,11 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kPanelTiles = 64;                // one panel of the product
-constexpr std::int64_t kMostPanels = 4;                 // worked on together, so that a plane of weights is read once
-constexpr std::int64_t kBlockFloats = 2 * 1024 * 1024;  // what their planes may take
+constexpr std::int64_t kPanelTiles = 64;  // one panel of the product
+constexpr std::int64_t kMostPanels = 4;   // panels processed together, so that a plane of weights is read once
+constexpr std::int64_t kBlockFloats = 2 * 1024 * 1024;  // most floats of their planes
 
-// The forward pass, and the backward pass as the forward pass of dy with the weights turned by 180 degrees.
+// Forward pass; the backward pass is the forward pass of dy with the weights rotated by 180 degrees.
 class WinogradForward {
  public:
   WinogradForward(const Conv2dShape& s, WinogradScheme scheme, bool backward, int threads, void* scratch = nullptr)
@@ -36,7 +36,7 @@ class WinogradForward {
     }
     product_bytes_ = static_cast<std::int64_t>(product + 63) / 64 * 64;
     plane_ = in_.channels * out_.channels;
-    // Not a multiple of a page apart: the planes of a tile must not share cache sets.
+    // Plane stride that is not a multiple of a page: the planes of a tile must not share cache sets.
     in_plane_ = in_.channels * kPanelTiles * panels_ + kConvLanes;
     out_plane_ = out_.channels * kPanelTiles * panels_ + kConvLanes;
     ScratchCarver carver(scratch);
@@ -72,7 +72,7 @@ class WinogradForward {
         1);
   }
 
-  // Panel after panel within each plane, so that a plane of weights is read once for all of them.
+  // Processes panel after panel within each plane, so that a plane of weights is read once for all of them.
   void run_block(int thread, WinogradRange tiles, const float* x, const float* bias, bool relu, float* y) const {
     const std::int64_t in_panel = in_.channels * kPanelTiles, out_panel = out_.channels * kPanelTiles;
     const WinogradPlanes in{in_planes_ + thread * sizes_.planes() * in_plane_, in_plane_, kPanelTiles, kPanelTiles,

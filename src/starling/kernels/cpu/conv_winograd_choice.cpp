@@ -6,11 +6,11 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kLeastChannels = 32;
-constexpr std::int64_t kMostWeights = 1024 * 1024;  // all planes of them are scratch
+constexpr std::int64_t kMostWeights = 1024 * 1024;  // all their planes are scratch
 constexpr std::int64_t kTilesPerThread = 16;
 
-// Multiply-adds, or as much time as they take. A value in a plane of the data costs about twelve on its way in or out,
-// one of the weights, which come from memory, about forty.
+// Cost of a transform in multiply-adds: about twelve per element of the data's planes, about forty per element of the
+// weights', which come from memory.
 constexpr double kMoveCost = 12, kWeightCost = 40;
 
 double cost(const Conv2dShape& s, WinogradScheme scheme) {

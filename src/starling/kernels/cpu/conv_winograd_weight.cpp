@@ -9,12 +9,12 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kShareFloats = 2 * 1024 * 1024;  // weight: what a block of both operands' planes may take
-constexpr std::int64_t kApartFloats = 512 * 1024;       // and where each thread has its own
+constexpr std::int64_t kShareFloats = 2 * 1024 * 1024;  // most floats of a block of both operands' planes
+constexpr std::int64_t kApartFloats = 512 * 1024;       // same, if each thread has its own planes
 constexpr std::int64_t kApartWeights = 16 * 256 * 256;
 
-// Where the sums are small, each thread adds up its tiles apart. Where they are not, threads share the channels while
-// planes are made and the planes while they are multiplied, so that each sum has one owner.
+// Weight gradient. If the sums are small, each thread sums its tiles separately. Otherwise threads share the channels
+// in the transforms and the planes in the products, so that each sum has one owner.
 class WinogradWeight {
  public:
   WinogradWeight(const Conv2dShape& s, WinogradScheme scheme, int threads, void* scratch = nullptr)

@@ -9,8 +9,8 @@
 
 namespace starling {
 
-// CTC of one sample without directions: logarithms of sums, all states of a time at once through the vector functions
-// of exp and log. kNone stands for log 0, so that no infinity meets another.
+// CTC loss and first derivative of one sample: log-sum-exp over all states of a time step at once, through vector exp
+// and log. kNone stands for log 0, so that infinities never meet.
 template <class T>
 class CtcPlain {
  public:
@@ -19,7 +19,7 @@ class CtcPlain {
   };
   static std::int64_t workspace(const reference::CtcShape& shape) { return (shape.time + 9) * shape.states(); }
 
-  // The operands were checked. work: workspace(shape) doubles.
+  // Operands must have been checked. work: workspace(shape) doubles.
   CtcPlain(const reference::CtcShape& shape, const Functions& functions, std::int64_t index, const T* log_probs,
            const std::int64_t* targets, std::int64_t time, std::int64_t length, double* work)
       : shape_(shape),
@@ -35,7 +35,7 @@ class CtcPlain {
         skip_(emitted_ + shape.states()),
         most_(skip_ + shape.states()),
         terms_(most_ + shape.states()) {
-    // Whether a path may jump over the blank before this state, as a logarithm.
+    // 0 where a path may skip the blank before this state, else kNone (log 1 or log 0).
     for (std::int64_t s = 0; s < states_; ++s) skip_[s] = s >= 2 && s % 2 == 1 && label(s) != label(s - 2) ? 0 : kNone;
   }
 
@@ -62,7 +62,7 @@ class CtcPlain {
 
  private:
   static constexpr double kNone = -1e300;
-  static constexpr double kTiny = -740;  // its exponential is all but 0
+  static constexpr double kTiny = -740;  // exp of it is nearly 0
 
   std::int64_t label(std::int64_t state) const { return state % 2 == 0 ? shape_.blank : targets_[state / 2]; }
   std::int64_t at(std::int64_t t, std::int64_t c) const { return (t * shape_.batch + index_) * shape_.classes + c; }
@@ -77,7 +77,7 @@ class CtcPlain {
     return most <= kNone / 2 ? kNone : most + std::log(std::exp(a - most) + std::exp(b - most));
   }
 
-  // to[s] = log Σ of the exponentials of three terms of every state, which `term(s, i)` gives.
+  // to[s] = log-sum-exp of three terms per state, given by `term(s, i)`.
   template <class Term>
   void log_sums(double* to, Term&& term) {
     const std::int64_t n = states_;
@@ -106,7 +106,7 @@ class CtcPlain {
     }
   }
 
-  // From the sums after time t to those before it.
+  // One backward step: the sums after time t become those before it.
   void backward_step(std::int64_t t) {
     for (std::int64_t s = 0; s < states_; ++s)
       emitted_[s] = beta_[s] + static_cast<double>(log_probs_[at(t, label(s))]);

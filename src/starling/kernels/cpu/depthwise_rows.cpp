@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using Vec = hn::Vec<D>;
 
-// Four vectors a step: each weight is broadcast once for them.
+// Four vectors per step, for which each weight is broadcast once.
 void sum_taps(const DepthwiseSum& sum, const float* from, std::int64_t count, float* to) {
   const D d;
   constexpr std::int64_t L = HWY_LANES(float);

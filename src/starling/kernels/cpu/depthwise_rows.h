@@ -4,12 +4,12 @@
 
 namespace starling {
 
-// The pieces of convolutions that see one channel at a time, on planes laid out so that every tap is a plain vector
-// load: rows of a common pitch with zeros between them, and at stride s one such plane for every remainder of rows and
-// columns by s. One thread; vectors may read and write 64 floats behind the counts given.
+// Inner loops of depthwise convolutions, on planes arranged so that every tap is a plain vector load: rows of a common
+// pitch with zeros between them, and at stride s one such plane per remainder of rows and columns by s. One thread;
+// vectors may read and write 64 floats beyond the given counts.
 constexpr std::int64_t kDepthwiseSlack = 64;
 
-// to[q] (+)= start + sum over taps of weights[t] * from[q + offsets[t]] for q in [0, count), through a relu if asked.
+// to[q] (+)= start + sum over taps of weights[t] * from[q + offsets[t]] for q in [0, count), with an optional relu.
 struct DepthwiseSum {
   const float* weights = nullptr;
   const std::int64_t* offsets = nullptr;
@@ -20,14 +20,14 @@ struct DepthwiseSum {
 };
 void depthwise_sum(const DepthwiseSum& sum, const float* from, std::int64_t count, float* to);
 
-// sums[t] += sum over q in [0, count) of by[q] * from[q + offsets[t]]; by is zero behind count.
+// sums[t] += sum over q in [0, count) of by[q] * from[q + offsets[t]]; by is zero beyond count.
 void depthwise_dots(const float* from, const std::int64_t* offsets, std::int64_t taps, const float* by,
                     std::int64_t count, float* sums);
 
-// Every second float of a row of 2 * count: even[i] = from[2 i], odd[i] = from[2 i + 1].
+// Deinterleaves a row of 2 * count floats: even[i] = from[2 i], odd[i] = from[2 i + 1].
 void split_pairs(const float* from, std::int64_t count, float* even, float* odd);
 
-// to[row, 0..width) = from[row, 0..width): rows may be short.
+// Copy of rows, possibly short: to[row, 0..width) = from[row, 0..width).
 struct RowBlock {
   std::int64_t rows = 0;
   std::int64_t width = 0;

@@ -13,7 +13,7 @@ bool reaches(T x, T y) {
   return (Largest ? x >= y : x <= y) || x != x;
 }
 
-// The first place in a row that reaches y, looked for a block at a time so that the compiler can make vectors of it.
+// Index of the first element of a row that equals y, searched block by block so that the compiler can vectorise.
 template <bool Largest, class T>
 std::int64_t first_place(const T* x, std::int64_t n, T y) {
   constexpr std::int64_t kBlock = 64;
@@ -27,7 +27,7 @@ std::int64_t first_place(const T* x, std::int64_t n, T y) {
   return i;
 }
 
-// A run of elements that fall into one result.
+// Run of elements reduced into one result.
 template <bool Largest, class T>
 void reduced_run(const ExtremeBackward<T>& a, std::int64_t from, std::int64_t n, std::int64_t result) {
   std::memset(a.dx + from, 0, static_cast<std::size_t>(n) * sizeof(T));
@@ -38,7 +38,7 @@ void reduced_run(const ExtremeBackward<T>& a, std::int64_t from, std::int64_t n,
   a.given[result] = 1;
 }
 
-// A run of elements that fall into a result each.
+// Run of elements with one result each.
 template <bool Largest, class T>
 void kept_run(const ExtremeBackward<T>& a, std::int64_t from, std::int64_t n, std::int64_t result) {
   const T *x = a.x + from, *y = a.y + result, *dy = a.dy + result;
@@ -51,7 +51,7 @@ void kept_run(const ExtremeBackward<T>& a, std::int64_t from, std::int64_t n, st
   }
 }
 
-// Walks the groups outside the innermost run; `result` is where its elements fall.
+// Loops over the groups outside the innermost run; `result` is the first result of its elements.
 template <bool Largest, class T>
 void walk(const ExtremeBackward<T>& a, const ReduceGroups& groups, int level, std::int64_t from, std::int64_t result) {
   const ReduceGroup& group = groups.of[static_cast<std::size_t>(level)];
@@ -73,14 +73,14 @@ void walk(const ExtremeBackward<T>& a, const ReduceGroups& groups, int level, st
     for (std::int64_t i = begin; i < end; ++i)
       walk<Largest>(a, groups, level + 1, from + i * inside, result + i * step);
   };
-  // Threads share what is kept outermost; elements of one result stay with one thread.
+  // Threads share the outermost kept dimension; elements of one result stay with one thread.
   if (level == 0 && !group.reduced)
     parallel_for(group.size, std::max<std::int64_t>(16384 / inside, 1), some);
   else
     some(0, group.size);
 }
 
-// Columns of one long axis: threads share the columns.
+// Reduction of one long axis by columns: threads share the columns.
 template <bool Largest, class T>
 void columns(const ExtremeBackward<T>& a, std::int64_t rows, std::int64_t cols) {
   parallel_for(cols, std::max<std::int64_t>(16384 / rows, 64), [&](std::int64_t begin, std::int64_t end) {

@@ -4,7 +4,8 @@
 
 namespace starling {
 
-// dx = dy at the first x (in row-major order) that reaches y, else 0; dense arrays. `given` has a byte a result.
+// Gradient of max and min: dx = dy at the first x (in row-major order) equal to y, else 0; dense arrays. `given` has
+// one byte per result.
 template <class T>
 struct ExtremeBackward {
   const T* dy;

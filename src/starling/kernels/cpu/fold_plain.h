@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// y = f(… f(f(identity, x₀), x₁) …) over the middle axis for operations in which order does not matter: integers,
-// tests. Plain loops that the compiler makes vectors of; threads share results, or a single long row.
+// Reduction y = f(… f(f(identity, x₀), x₁) …) over the middle axis for operations where order does not matter
+// (integers, tests). Plain loops that the compiler vectorises; threads share results, or a single long row.
 template <class In, class Out, class F, class Join>
 void fold_plain(const In* x, Out* y, ReduceShape s, Out identity, F f, Join join) {
   constexpr std::int64_t kGrain = 32768;

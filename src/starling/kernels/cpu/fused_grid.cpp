@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// Dimensions with the strides of operands and what reductions do to them.
+// Dimensions with the strides of operands and the reductions over them.
 struct Dims {
   struct Dim {
     std::int64_t size;
@@ -34,7 +34,7 @@ struct Dims {
   }
 };
 
-// A reduction over sizes of 1 alone still has to make one result of each row: of a column of its own.
+// Adds a dimension of size 1 for a reduction over sizes of 1 alone, which must still produce one result per row.
 void give_each_a_dim(Dims& dims, std::size_t operands, std::size_t reductions) {
   bool idle = dims.of.empty();
   for (std::size_t r = 0; r < reductions; ++r) {

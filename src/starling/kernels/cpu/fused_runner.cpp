@@ -12,11 +12,11 @@ namespace {
 
 using Place = FusedSchedule::Place;
 
-// Elements of one block: several of them stay in L1 together.
+// Elements per block: several blocks stay in L1 together.
 constexpr std::int64_t kBlock = 512;
 constexpr std::int64_t kGrain = 8192;
-// Results of which nothing would be in the caches any more when they are read go past them.
-constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;  // a thread's piece
+// Size from which results bypass the caches: they would be evicted before being read.
+constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;  // per thread
 
 std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -42,7 +42,7 @@ void spread_as(std::byte* to, const std::byte* from, std::int64_t rows, std::int
   }
 }
 
-// Lays rows × cols elements out in order that lie `row` and `col` bytes apart.
+// Gathers rows × cols elements, `row` and `col` bytes apart, into contiguous memory.
 void spread(std::byte* to, const std::byte* from, int bytes, std::int64_t rows, std::int64_t cols, std::int64_t row,
             std::int64_t col) {
   if (bytes == 1) spread_as<std::uint8_t>(to, from, rows, cols, row, col);
@@ -94,7 +94,7 @@ FusedRunner::FusedRunner(FusedGrid grid, FusedSchedule schedule, int threads)
   thread_bytes_ = at;
 }
 
-// What one thread does with its share of the tiles.
+// Work of one thread on its share of the tiles.
 class FusedWorker {
  public:
   FusedWorker(const FusedRunner& runner, void* const* in, void* const* out, std::byte* scratch, bool streams)
@@ -129,7 +129,7 @@ class FusedWorker {
     if (streams_) finish_streams();
   }
 
-  // Rows that threads shared, after their totals were joined: the steps on all of them at once.
+  // Runs the steps on rows that threads shared, after their totals were joined, all rows at once.
   void finish_rows(std::byte* const* results) {
     height_ = g_.rows();
     row_ = 0;
@@ -173,7 +173,7 @@ class FusedWorker {
     if (value.output >= 0) row_at_[v] = static_cast<std::byte*>(out_[value.output]) + row_ * value.bytes;
   }
 
-  // Rows of a new tile: where operands begin, what steps on rows read.
+  // Enters a new tile: base addresses of operands, and inputs of the steps on rows.
   void enter(std::int64_t tile) {
     tile_ = tile;
     const std::int64_t line = tile / r_.tiles_in_line_, in_line = tile % r_.tiles_in_line_ * r_.tile_rows_;
@@ -207,7 +207,7 @@ class FusedWorker {
     if (scalar_[k]) at_[k] = base_[k];
     if (scalar_[k] || direct_[k]) return;
     std::byte* slot = scratch_ + r_.spreads_ + k * r_.slot_bytes_;
-    // A row that all tiles share is laid out once.
+    // A row shared by all tiles is broadcast once.
     const bool same = at_[k] == slot && shared_[k] == base_[k] && height_ <= shared_rows_[k] && operand.row == 0;
     at_[k] = slot;
     if (same || r_.long_rows_) return;
@@ -265,7 +265,7 @@ class FusedWorker {
     return static_cast<std::byte*>(out_[value.output]) + (row_ * g_.cols + col) * value.bytes;
   }
 
-  // Arithmetic that is as slow as memory keeps the processor from looking far enough ahead by itself.
+  // Prefetches ahead: when arithmetic is as slow as memory, the processor does not run ahead far enough by itself.
   static void ask_ahead(const std::byte* p, std::int64_t bytes) {
     constexpr std::int64_t kAhead = 4096;
     for (std::int64_t i = 0; i < bytes; i += 64) hwy::Prefetch(p + kAhead + i);
@@ -304,7 +304,7 @@ class FusedWorker {
     *total = fold->fns.join(*total, made);
   }
 
-  // Where a reduction over columns of the row at hand adds up.
+  // Total that a reduction over the columns of the current row adds to.
   double* row_total(const FusedSchedule::Fold& fold) const {
     const auto i = static_cast<std::size_t>(fold.reduction);
     return r_.totals_[i] < 0 ? row_totals(fold) : totals(i) + kept_[i];
@@ -336,7 +336,7 @@ class FusedWorker {
       fold.fns.columns(x + r * row_bytes, 1, g_.cols, total + r * step * g_.cols);
   }
 
-  // After a sweep: results of its reductions of rows, what is made of them, and their spreads for the next.
+  // Ends a sweep: finishes its reductions of rows, runs the steps on their results, and broadcasts them for the next.
   void finish(const FusedSchedule::Sweep& sweep) {
     for (int f : sweep.folds) {
       const auto& fold = s_.folds[static_cast<std::size_t>(f)];
@@ -366,7 +366,7 @@ class FusedWorker {
     call.fn(in, mask, row_at_[static_cast<std::size_t>(call.out)], height_, call.params.data());
   }
 
-  // Makes a value of rows readable to steps over all columns.
+  // Broadcasts a row value for steps over all columns.
   void show(std::size_t v) {
     const auto& value = s_.values[v];
     if (!value.read_full) return;
@@ -387,8 +387,8 @@ class FusedWorker {
   std::array<std::int64_t, kMaxRank> index_{};
   std::int64_t kept_[kMax] = {};
   std::byte* base_[kMax] = {};
-  std::byte* at_[kMax] = {};      // as steps over all columns see a value
-  std::byte* row_at_[kMax] = {};  // as steps on rows see it
+  std::byte* at_[kMax] = {};      // address for steps over all columns
+  std::byte* row_at_[kMax] = {};  // address for steps on rows
   const std::byte* shared_[kMax] = {};
   std::int64_t shared_rows_[kMax] = {};
   bool scalar_[kMax] = {}, row_scalar_[kMax] = {}, direct_[kMax] = {}, streamed_[kMax] = {};

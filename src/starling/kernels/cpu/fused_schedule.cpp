@@ -61,7 +61,7 @@ class Scheduler {
     return true;
   }
 
-  // What steps on rows have: the whole shape with sizes of 1 where the reductions of rows reduce.
+  // Shape of row values: the whole shape with sizes of 1 along the dimensions that row reductions reduce.
   Shape row_shape() const {
     for (const auto& reduction : grid_.reductions) {
       if (reduction.of_rows()) return type(reduction.value).shape;
@@ -69,7 +69,7 @@ class Scheduler {
     return whole_;
   }
 
-  // Which sweep each value is made in at the earliest; a value of rows: which is the first that may read it.
+  // Assigns each value its earliest sweep; for a row value, the first sweep that may read it.
   bool place_in_sweeps() {
     const Shape row = row_shape();
     for (int v = program_.operands; v < end(); ++v) {
@@ -109,7 +109,7 @@ class Scheduler {
     }
   }
 
-  // The sweep in which a step reads its operands.
+  // Sweep in which a step reads its operands.
   int reads_in(int v) { return program_.step(v).reduces() ? sweep(v) - 1 : sweep(v); }
 
   void sink() {
@@ -176,7 +176,7 @@ class Scheduler {
     }
   }
 
-  // Cheap calls whose result nobody but the next cheap one reads become one with it.
+  // Joins a cheap call with the next cheap one if nothing else reads its result.
   void join_runs(FusedSchedule::Sweep& sweep) {
     std::vector<FusedSchedule::Call> joined;
     for (auto& call : sweep.calls) {
@@ -210,7 +210,7 @@ class Scheduler {
     return {*run_op(step.op->name, place), call.in[static_cast<std::size_t>(1 - place)]};
   }
 
-  // Which of the calls so far ends in a value that is read by this one alone.
+  // Index of an earlier call whose result only this one reads, or -1.
   int run_before(const std::vector<FusedSchedule::Call>& joined, const FusedSchedule::Call& call) {
     if (!can_run(call)) return -1;
     for (std::size_t c = joined.size(); c-- > 0;) {
@@ -224,7 +224,7 @@ class Scheduler {
     return -1;
   }
 
-  // A run of one step that nothing is gained by stays a plain call; others take a reduction of their result along.
+  // Turns a run of one step without gain back into a plain call; other runs take in a reduction of their result.
   void end_run(FusedSchedule::Call& call, const FusedSchedule::Sweep& sweep) {
     if (call.run.empty()) return;
     int readers = 0;
@@ -242,7 +242,7 @@ class Scheduler {
     call.run_fn = run_fn(type(call.out).dtype == DType::f64);
   }
 
-  // Temporaries are given again once their value is no longer read; buffers keep a value for later sweeps.
+  // Reuses temporaries once their value is no longer read; buffers keep a value for later sweeps.
   void give_slots() {
     for (int v = program_.operands; v < end(); ++v) {
       auto& of = value(v);
@@ -273,7 +273,7 @@ class Scheduler {
         of.slot = free.back();
         free.pop_back();
       }
-      // What this call reads for the last time may be overwritten by the next.
+      // Temporaries read for the last time here may be overwritten by the next call.
       for (std::size_t v = 0; v < last.size(); ++v) {
         if (last[v] == static_cast<int>(c) && made_.values[v].place == Place::temporary)
           free.push_back(made_.values[v].slot);

@@ -6,13 +6,13 @@
 namespace starling {
 
 // Matrix products on raw memory: C[m,n] = op(A)[m,k] * op(B)[k,n], row-major, with an epilogue while the tile is in
-// cache. Nothing is allocated: the caller gives scratch. Threads enter through base/parallel.h. For one shape and one
-// number of threads the same bits come out on every run. Operands and C must not overlap.
+// cache. Allocates nothing: the caller provides scratch. Threads come from base/parallel.h. The same shape and number
+// of threads give the same bits on every run. Operands and C must not overlap.
 
 enum class GemmActivation : std::uint8_t { kNone, kRelu, kTanh, kSigmoid };
 
-// v = momentum * v + (g + weight_decay * w); w -= *learning_rate * v, where g is the product. Both arrays have the
-// layout of C (leading dimension ldc). Without a velocity the step is w -= *learning_rate * (g + weight_decay * w).
+// SGD epilogue: v = momentum * v + (g + weight_decay * w); w -= *learning_rate * v, where g is the product. Both arrays
+// are stored like C (leading dimension ldc). Without a velocity: w -= *learning_rate * (g + weight_decay * w).
 struct GemmSgd {
   float* weights = nullptr;
   float* velocity = nullptr;
@@ -21,7 +21,8 @@ struct GemmSgd {
   float weight_decay = 0;
 };
 
-// Applied in this order: + C (accumulate), + bias, activation, * derivative, then stored to C or given to sgd.
+// Epilogue, applied in this order: + C (accumulate), + bias, activation, * derivative, then stored to C or passed to
+// sgd.
 struct GemmEpilogue {
   bool accumulate = false;
   const float* bias_n = nullptr;  // [n], added to every row
@@ -31,11 +32,11 @@ struct GemmEpilogue {
   GemmActivation derivative = GemmActivation::kNone;
   const float* saved_output = nullptr;
   std::int64_t ld_saved = 0;
-  const GemmSgd* sgd = nullptr;  // when given, C is not touched (it may be null) and accumulate must be off
+  const GemmSgd* sgd = nullptr;  // if set, C is not written (it may be null) and accumulate must be off
 };
 
-// A is [m,k] (or [k,m] when trans_a), B is [k,n] (or [n,k] when trans_b). Leading dimensions are row strides in
-// elements; 0 means dense.
+// Operand shapes: A is [m,k] (or [k,m] when trans_a), B is [k,n] (or [n,k] when trans_b). Leading dimensions are row
+// strides in elements; 0 means dense.
 struct GemmShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -46,12 +47,12 @@ struct GemmShape {
   std::int64_t ldb = 0;
   std::int64_t ldc = 0;
   bool b_padded = false;  // rows of B [k,n] may be read up to the next multiple of 16 columns
-  bool b_table = false;   // rows of B are found through a table given to gemm; trans_a must be off
+  bool b_table = false;   // rows of B are addressed through a table given to gemm; trans_a must be off
 };
 
-// How one product runs; a value that depends on nothing but the shape, the element size and the number of threads. The
-// kernel multiplies "scalars" [rows,k], broadcast one by one, with "vectors" [k,cols], read along cols; it makes C, or
-// C transposed when the weight matrix lies with k innermost and is better read as scalars than packed.
+// Plan of one product; depends only on the shape, the element size and the number of threads. The kernel multiplies
+// "scalars" [rows,k], broadcast one by one, with "vectors" [k,cols], loaded along cols; it computes C, or C transposed
+// when the weight matrix has k innermost and is better read as scalars than packed.
 struct GemmPlan {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -69,7 +70,7 @@ struct GemmPlan {
   bool vectors_padded = false;      // a last incomplete vector may be read whole
   bool swapped = false;             // scalars come from B and the kernel makes C transposed
   bool split_rows = false;          // threads share the rows (otherwise the columns)
-  bool dot = false;                 // both operands lie along k and one is thin: dot products, no packing
+  bool dot = false;                 // both operands are contiguous along k and one is thin: dot products, no packing
 };
 
 GemmPlan plan_gemm(const GemmShape& shape, int threads, std::size_t element_bytes = sizeof(float));
@@ -81,9 +82,9 @@ inline std::size_t gemm_scratch_bytes(const GemmShape& shape, int threads, std::
   return gemm_scratch_bytes(plan_gemm(shape, threads, element_bytes));
 }
 
-// scratch: gemm_scratch_bytes(plan) bytes, 64-byte aligned; may be null when that is 0. b_rows: with b_table, the
-// offset in elements of each stored row of B (k of them, or n when trans_b); a convolution's taps overlap in memory
-// that way.
+// Runs a product. scratch: gemm_scratch_bytes(plan) bytes, 64-byte aligned; may be null when that is 0. b_rows: with
+// b_table, the offset in elements of each stored row of B (k of them, or n when trans_b); rows may overlap, as a
+// convolution's taps do.
 void gemm(const GemmPlan& plan, const float* a, const float* b, float* c, const GemmEpilogue& epilogue, void* scratch,
           const std::int64_t* b_rows = nullptr);
 void gemm(const GemmShape& shape, const float* a, const float* b, float* c, const GemmEpilogue& epilogue, void* scratch,

@@ -1,4 +1,5 @@
-// Per-target: products of two operands that both lie along k, as dot products. Included once for each Highway target.
+// Per-target: products of two operands that are both contiguous along k, as dot products. Included once for each
+// Highway target.
 #include <algorithm>
 #include <cstdint>
 

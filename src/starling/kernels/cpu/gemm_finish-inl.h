@@ -41,15 +41,15 @@ HWY_INLINE void store_some(hn::Vec<D> v, D d, T* to, std::int64_t count) {
   }
 }
 
-// Kept out of line: the mathematics is long, and rows are short.
+// Out of line: the code is long, and rows are short.
 inline HWY_NOINLINE void activate_row(GemmActivation activation, float* row, std::int64_t cols) {
   const hn::ScalableTag<float> d;
   const auto zero = hn::Zero(d);
-  // Rows of the block are padded to whole vectors, so that the rest needs no mask.
+  // No mask for the last vector: rows of the block are padded to whole vectors.
   for (std::int64_t c = 0; c < cols; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     const auto x = hn::LoadU(d, row + c);
     if (activation == GemmActivation::kRelu) {
-      hn::StoreU(hn::Max(zero, x), d, row + c);  // this order keeps a NaN a NaN
+      hn::StoreU(hn::Max(zero, x), d, row + c);  // operand order that keeps NaN
     } else if (activation == GemmActivation::kTanh) {
       hn::StoreU(tanh_vec(d, x), d, row + c);
     } else {
@@ -117,7 +117,8 @@ inline bool is_plain(const GemmEpilogue& e) {
          !e.sgd;
 }
 
-// Everything but a bias and a relu needs the finished block in memory. Doubles have only accumulate.
+// True if the epilogue is at most a bias and a relu, which the tile applies in registers; others need the finished
+// block in memory. Doubles have only accumulate.
 template <class T>
 bool ends_in_tile(const GemmEpilogue& e) {
   const bool simple = e.activation == GemmActivation::kNone || e.activation == GemmActivation::kRelu;
@@ -131,7 +132,7 @@ inline void add_row(const float* from, float* row, std::int64_t cols) {
   });
 }
 
-// Takes the block [rows, cols] of the product at (r0, c0) of C through the epilogue. The block is overwritten; its rows
+// Applies the epilogue to the block [rows, cols] of the product at (r0, c0) of C. The block is overwritten; its rows
 // are ld apart and padded to whole vectors.
 inline void finish_block(const GemmEpilogue& e, float* block, std::int64_t ld, std::int64_t r0, std::int64_t c0,
                          std::int64_t rows, std::int64_t cols, float* c, std::int64_t ldc) {

@@ -18,7 +18,7 @@ namespace starling {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Loads and stores of the first `count` lanes that never touch memory behind them.
+// Loads and stores of the first `count` lanes that never touch memory beyond them.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_first(D d, const T* from, std::int64_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
@@ -43,7 +43,7 @@ HWY_INLINE void store_first(hn::Vec<D> v, D d, T* to, std::int64_t count) {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// One vector out of 16-byte pieces of rows `step` rows apart: after a transpose within the pieces, lanes are in order.
+// Vector from 16-byte pieces of rows `step` rows apart: after a transpose within the pieces, lanes are in order.
 template <class T>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_pieces(const T* from, std::int64_t ld) {
   const hn::ScalableTag<T> d;

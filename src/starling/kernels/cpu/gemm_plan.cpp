@@ -12,21 +12,21 @@ constexpr std::int64_t kLanes = 16;
 std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-// Cost in sixteenths of a multiply-add of one element, from measurements: moving an element through a transpose.
+// Cost of transposing an element, in sixteenths of a multiply-add; measured.
 constexpr std::int64_t kTransposeCost = 6;
 
-// Both operands of an NT product lie along k: which of them becomes the transposed panel?
+// NT product (both operands contiguous along k): true if A rather than B should become the transposed panel.
 bool better_swapped(const GemmShape& s, int threads) {
   const std::int64_t swapped_multiply = s.n * round_up(s.m, kLanes) * s.k / threads;
   const std::int64_t straight_multiply = s.m * round_up(s.n, kLanes) * s.k / threads;
-  // A thin panel is packed by every thread, a wide one is shared out.
+  // A thin panel is packed by every thread; a wide one is shared out.
   const std::int64_t swapped_pack = s.m * s.k / (s.m > s.n ? threads : 1) + s.m * s.n / threads;
   const std::int64_t straight_pack = s.n * s.k / (s.n > s.m ? threads : 1);
   return swapped_multiply + kTransposeCost * swapped_pack < straight_multiply + kTransposeCost * straight_pack;
 }
 
-// Both operands of a TN product lie along their outer sizes. The broadcast one is read a few columns at a time, row
-// after row: from a matrix beyond the caches that is slow, and the narrower one should be it.
+// TN product (both operands contiguous along their outer sizes). The broadcast operand is read a few columns at a time,
+// row after row: slow for a matrix beyond the caches, so the narrower one should be it.
 bool better_read_straight(const GemmShape& s) {
   constexpr std::int64_t kBeyondCaches = 2 * 1024 * 1024;  // elements
   return s.trans_a && !s.trans_b && !s.b_padded && s.m >= 2 * s.n && s.n >= kLanes && s.m * s.k >= kBeyondCaches;
@@ -52,9 +52,9 @@ void choose_operands(GemmPlan& plan, const GemmShape& s, int threads) {
   plan.vectors_padded = s.b_padded && !s.trans_b;
 }
 
-// Each thread should read only its part of the largest matrix. Where that is the result (a weight gradient), it is cut
-// by rows, as the forward pass cuts the weights: a row of weights then stays with one core through the whole step, and
-// no core has to take lines back from the other to update them.
+// True if threads should split rows. Each thread should read only its part of the largest matrix. If that is the result
+// (a weight gradient), it is split by rows, as the forward pass splits the weights: a row of weights then stays with
+// one core through the whole step, and no cache lines move between cores in the update.
 bool better_by_rows(const GemmPlan& plan) {
   const bool result_is_largest = plan.k <= std::min(plan.rows, plan.cols);
   if (result_is_largest && plan.rows >= plan.threads * kLanes) return true;

@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE::gemm_simd {
 
-// What a thread needs to know. Double precision has no epilogue but accumulate.
+// Arguments of one thread's share. Double precision has no epilogue but accumulate.
 template <class T>
 struct GemmJob {
   const GemmPlan* plan;
@@ -30,7 +30,7 @@ struct GemmJob {
   const T* vectors;
   T* c;
   const GemmEpilogue* epilogue;
-  const std::int64_t* table;  // where rows of the vectors lie, or null
+  const std::int64_t* table;  // offsets of the vectors' rows, or null
   T* panel;                   // k_block x kPanelCols
   T* partial;                 // rows x kPanelCols, when k is cut into blocks
 };
@@ -52,7 +52,8 @@ class GemmShare {
 
   void run() {
     if (plan_.dot) return run_dots();
-    // A short sum over a wide C: all panels over a few rows, so that C is walked along its rows, page by page.
+    // Short sum over a wide C: all panels over a few rows at a time, so that C is traversed along its rows, page by
+    // page.
     const bool short_sum = plan_.k <= kPanelRowsInL1 && !plan_.vectors_along_k && !plan_.pack_vectors;
     const Range all = rows_;
     const std::int64_t chunk = short_sum ? kRowChunk : all.end - all.begin;
@@ -81,7 +82,7 @@ class GemmShare {
     } while (k0 < plan_.k);
   }
 
-  // Points b_ at the panel's vectors: in place when they can be read there, else copied or transposed into scratch.
+  // Points b_ at the panel's vectors: in place if possible, else copied or transposed into scratch.
   void load_panel(Range cols, std::int64_t width, std::int64_t k0, std::int64_t k1) {
     const std::int64_t count = cols.end - cols.begin;
     b_ = {job_.panel, width, nullptr};
@@ -111,7 +112,7 @@ class GemmShare {
     }
   }
 
-  // Tiles go directly to C.
+  // Stores tiles directly to C.
   void run_straight(Range cols, std::int64_t width, Range k) {
     TileEnds<T> ends{.accumulate = k.begin > 0 || job_.epilogue->accumulate, .fetch = fetch_};
     if constexpr (std::is_same_v<T, float>) {
@@ -125,7 +126,8 @@ class GemmShare {
               job_.c + rows_.begin * plan_.ldc + cols.begin, plan_.ldc, ends);
   }
 
-  // Tiles go to a small block (or to partial sums while k is not at its end), from there through the epilogue to C.
+  // Stores tiles to a small block (or to partial sums before the last block of k), and from there through the epilogue
+  // to C.
   void run_blocks(Range cols, std::int64_t width, Range k) {
     const int vectors = static_cast<int>(width / L);
     const bool blocked = plan_.k_block < plan_.k;
@@ -163,7 +165,7 @@ class GemmShare {
     return job_.scalars + (plan_.scalars_along_rows ? k * plan_.ld_scalars + row : row * plan_.ld_scalars + k);
   }
 
-  // A whole tile of a weight gradient goes from registers into the update, without a stop in memory.
+  // True if a whole tile of a weight gradient goes from registers into the update, without a stop in memory.
   bool updates_in_tile(Range cols) const {
     if (sizeof(T) != sizeof(float) || plan_.swapped || !plan_.scalars_along_rows || plan_.k_block < plan_.k)
       return false;
@@ -223,7 +225,7 @@ class GemmShare {
   TileAccess access_ = TileAccess::kAlongK;
 };
 
-// The part of [0, count) that belongs to `thread`, cut at multiples of unit.
+// Range of `thread` in [0, count), split at multiples of unit.
 inline Range share_of(std::int64_t count, std::int64_t unit, int thread, int threads) {
   const std::int64_t units = (count + unit - 1) / unit;
   return {std::min(count, units * thread / threads * unit), std::min(count, units * (thread + 1) / threads * unit)};

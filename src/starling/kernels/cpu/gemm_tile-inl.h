@@ -16,14 +16,14 @@ namespace starling {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Asks for a line that will be written: another core that holds it gives it up in time, not when the store waits for
-// it. Every x86-64 processor takes the instruction; those without it do nothing.
+// Prefetches a line for writing, so that another core gives it up before the store waits for it. Every x86-64 processor
+// accepts the instruction; some ignore it.
 template <class T>
 inline void prefetch_to_write(const T* at) {
   asm volatile("prefetchw %0" : : "m"(*at));
 }
 
-// 32 vector registers hold a 6 x 4 tile, 16 hold 6 x 2.
+// Tile width in vectors: 32 registers hold a 6 x 4 tile, 16 hold 6 x 2.
 constexpr int kTileVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
 template <class T>
@@ -47,7 +47,7 @@ struct Vectors {
   const std::int64_t* rows;
 };
 
-// Memory that the tile's results go to after it: it is asked for while the tile is computed.
+// Destination of the tile's results, prefetched while the tile is computed.
 template <class T>
 struct Ahead {
   const T* first = nullptr;
@@ -55,7 +55,7 @@ struct Ahead {
   std::int64_t ld = 0;
 };
 
-// The update that a finished gradient tile is used for at once: its weights and velocity, rows `ld` apart.
+// SGD epilogue of a gradient tile in registers: its weights and velocity, rows `ld` apart.
 template <class T>
 struct TileSgd {
   T* weights = nullptr;  // null: the tile is stored instead
@@ -66,7 +66,7 @@ struct TileSgd {
   T momentum = 0;
 };
 
-// What a tile starts from and how it ends, where that costs nothing in registers.
+// Initial value and epilogue of a tile, as far as they cost no registers.
 template <class T>
 struct TileEnds {
   bool accumulate = false;
@@ -75,7 +75,7 @@ struct TileEnds {
   const T* col_bias = nullptr;  // [V vectors]
   Ahead<T> ahead = {};          // none: the output itself
   TileSgd<T> sgd = {};
-  std::int64_t fetch = 0;  // elements ahead of each vector to ask for: the first tile brings in a strided panel
+  std::int64_t fetch = 0;  // prefetch distance in elements for each vector: the first tile brings in a strided panel
 };
 
 template <int R, int V, class T, class Vec>
@@ -94,7 +94,7 @@ HWY_INLINE void begin_tile(Vec (&acc)[R][V], const T* out, std::int64_t ld_out, 
   }
 }
 
-// The same operations in the same order as the row-wise update of a block.
+// Same operations in the same order as the row-wise update of a block.
 template <int R, int V, class T, class Vec>
 HWY_INLINE void update_weights(const Vec (&acc)[R][V], const TileSgd<T>& sgd) {
   const hn::ScalableTag<T> d;
@@ -122,7 +122,7 @@ HWY_INLINE void end_tile(Vec (&acc)[R][V], T* out, std::int64_t ld_out, const Ti
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      // This order of operands keeps a NaN a NaN.
+      // Operand order that keeps NaN.
       if (ends.relu) acc[r][v] = hn::Max(hn::Zero(d), acc[r][v]);
       hn::StoreU(acc[r][v], d, out + r * ld_out + v * L);
     }
@@ -162,8 +162,8 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
     if constexpr (!kIndirect) b += vectors.stride;
   };
   if constexpr (kAlongRows) {
-    // Short sums over a batch end in scattered lines of a weight matrix: one is asked for with each step, since all at
-    // once would fill the miss queue.
+    // Prefetches one line of the destination per step: short sums over a batch end in scattered lines of a weight
+    // matrix, and all requests at once would fill the miss queue.
     const Ahead<T> ahead = ends.ahead.first ? ends.ahead : Ahead<T>{out, out, ld_out};
     std::int64_t i = 0;
     for (std::int64_t r = 0; r < R * ahead.ld && i + V <= k; r += ahead.ld) {
@@ -175,7 +175,7 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
     }
     for (; i < k; ++i) step(i * a.stride);
   } else {
-    // Rows of a weight matrix come from far away: ask for the next cache lines of each while this one is used.
+    // Prefetches the next cache lines of each row: rows of a weight matrix come from far away.
     constexpr std::int64_t kChunk = 64 / sizeof(T);
     std::int64_t i = 0;
     for (; i + kChunk <= k; i += kChunk) {
@@ -195,11 +195,11 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
 template <class T>
 using TileFunction = void (*)(std::int64_t, Scalars<T>, Vectors<T>, T*, std::int64_t, const TileEnds<T>&);
 
-// How a tile reads its operands: scalars along k or along rows, vectors at a stride or (then with scalars along k) by
+// Access of a tile to its operands: scalars along k or along rows, vectors at a stride or (with scalars along k) by
 // table.
 enum class TileAccess { kAlongK, kAlongRows, kIndirect };
 
-// The tile of so many rows, for one width.
+// Tile function for a number of rows, for one width.
 template <int V, TileAccess kAccess, class T>
 TileFunction<T> tile_of(int rows) {
   constexpr bool kRows = kAccess == TileAccess::kAlongRows;
@@ -235,7 +235,7 @@ TileFunction<T> find_tile(int rows, int vectors, TileAccess access) {
   return tile_of_width<TileAccess::kIndirect, T>(rows, vectors);
 }
 
-// How many rows the next tile takes when `left` rows remain: even shares of at most 6, or the next of 8, 4, 2, 1.
+// Number of rows of the next tile when `left` rows remain: even shares of at most 6, or the next of 8, 4, 2, 1.
 inline int next_tile_rows(std::int64_t left, int vectors) {
   const bool six = vectors == 4 || (vectors == 2 && kTileVectors == 2);
   if (six) return left >= 18 ? 6 : static_cast<int>((left + (left + 5) / 6 - 1) / ((left + 5) / 6));

@@ -1,4 +1,4 @@
-// Per-target: the moves declared in im2col.h. Included once for each Highway target.
+// Per-target: the functions of im2col.h. Included once for each Highway target.
 #include <algorithm>
 #include <cstdint>
 
@@ -33,7 +33,7 @@ inline Valid valid_outputs(std::int64_t offset, std::int64_t stride, std::int64_
   return {begin, std::max(begin, end)};
 }
 
-// to[row, 0..width) = from[row, 0..width): short rows, so the mask of the last vector is made once.
+// to[row, 0..width) = from[row, 0..width): rows are short, so the mask of the last vector is made once.
 inline void copy_rows(const float* from, std::int64_t ld_from, float* to, std::int64_t ld_to, std::int64_t rows,
                       std::int64_t width) {
   const hn::ScalableTag<float> d;
@@ -94,8 +94,8 @@ inline void to_columns(const Conv2dShape& s, const float* image, RowRange band, 
   }
 }
 
-// The window of one position lies inside the image and its rows are runs of at most one vector: each run is stored as a
-// whole vector, what it writes too much is overwritten by the next.
+// Copies the window of one position that lies inside the image and whose rows are runs of at most one vector: each run
+// is stored as a whole vector, and the excess is overwritten by the next.
 template <class D>
 HWY_INLINE void copy_window(D d, const Conv2dShape& s, std::int64_t channels, const float* corner, float* to) {
   const std::int64_t width = s.kernel_w;
@@ -143,18 +143,18 @@ inline void to_rows(const Conv2dShape& s, const float* image, RowRange band, flo
       } else {
         copy_window(d, s, channels, image + ih * s.in_w + iw, taps);
       }
-      // The gap behind the taps is multiplied too: no NaN of older scratch may be there, for the sake of debuggers.
+      // Zeroes the gap after the taps, which is multiplied too: old scratch could hold a NaN there.
       std::fill(taps + used, taps + ld, 0.0F);
     }
   }
 }
 
-// One vector of image columns, and the taps of a kernel row that reach into it.
+// Taps of a kernel row that reach into one vector of image columns.
 constexpr std::int64_t kMaxReaching = 32;
 
 struct Reaching {
   hn::Mask<hn::ScalableTag<float>> mask[kMaxReaching];
-  std::int64_t offset[kMaxReaching];  // of the vector's first lane, within the taps of one kernel row
+  std::int64_t offset[kMaxReaching];  // offset of the vector's first lane, within the taps of one kernel row
   std::int64_t count = 0;
 
   Reaching(const Conv2dShape& s, std::int64_t out_w, std::int64_t ld, std::int64_t base) {
@@ -172,7 +172,7 @@ struct Reaching {
   }
 };
 
-// Stride 1: a vector of the image collects its taps in a register, rather than each tap adding to memory.
+// Stride 1: accumulates the taps of a vector of the image in a register, instead of adding each tap to memory.
 inline void collect(const Conv2dShape& s, std::int64_t out_w, const float* taps, std::int64_t ld, RowRange band,
                     std::int64_t base, float* image) {
   const hn::ScalableTag<float> d;

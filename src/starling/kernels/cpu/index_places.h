@@ -10,8 +10,8 @@
 
 namespace starling {
 
-// Elements of index tensors seen as [outer, count, inner], the places they name as [outer, size, inner]: what gather,
-// scatter and their like have in common.
+// Common geometry of gather, scatter and the like: indices seen as [outer, count, inner], the indexed tensor as [outer,
+// size, inner].
 struct IndexGrid {
   std::int64_t outer = 1;
   std::int64_t count = 0;
@@ -19,16 +19,15 @@ struct IndexGrid {
   std::int64_t size = 0;  // of the indexed axis
 };
 
-// A part of the writes that touches places no other part touches, in element order.
+// Part of the writes that touches elements no other part touches, in element order.
 struct WritePart {
   std::int64_t outer_begin, outer_end;
   std::int64_t inner_begin, inner_end;
-  std::int64_t size_begin, size_end;  // only indices in this range are served
+  std::int64_t size_begin, size_end;  // only indices in this range are written
 };
 
-// Calls body on parts that cover all writes: one a thread where there is work for several. Parts are cut along the
-// outer axes, along the inner ones, or by target, so that sums are added in element order however many threads there
-// are.
+// Calls body on parts that cover all writes, one per thread if the work suffices. Parts split the outer axes, the inner
+// ones, or the targets, so that sums are added in element order for any number of threads.
 template <class Body>
 void for_each_part(const IndexGrid& grid, Body&& body) {
   constexpr std::int64_t kGrain = 32768, kLeastColumns = 64;
@@ -61,7 +60,7 @@ void for_each_part(const IndexGrid& grid, Body&& body) {
   }
 }
 
-// Some rows of one outer place; short ones without a call each.
+// Copies rows of one outer index, short ones without a call to memcpy.
 template <class T>
 void select_line(const IndexGrid& grid, const std::int64_t* rows, std::int64_t count, const T* source, T* out) {
   constexpr std::int64_t kShortBytes = 64;
@@ -78,8 +77,8 @@ void select_line(const IndexGrid& grid, const std::int64_t* rows, std::int64_t c
   }
 }
 
-// Rows named by numbers in [0, size): source or target is [outer, size, inner], the other [outer, count, inner].
-// Element type T only has to be copied for the first two.
+// Row selection and writes by indices in [0, size): source or target is [outer, size, inner], the other [outer, count,
+// inner].
 template <class T>
 void select_rows(const IndexGrid& grid, const std::int64_t* rows, const T* source, T* out) {
   const std::int64_t grain = 65536 / (grid.inner * static_cast<std::int64_t>(sizeof(T)) + 1) + 1;
@@ -106,7 +105,7 @@ void write_rows(const IndexGrid& grid, const std::int64_t* rows, const T* source
   });
 }
 
-// What a write does to the element that is there.
+// Write operations: replace or add.
 struct Replaces {
   template <class T>
   void operator()(T& to, T from) const {
@@ -123,7 +122,7 @@ struct Adds {
   }
 };
 
-// Calls f.template operator()<U>() with an unsigned integer of the size of an element: for what is only moved.
+// Calls f.template operator()<U>() with an unsigned integer of the element's size, for pure copies.
 template <class F>
 decltype(auto) by_size(std::size_t bytes, F&& f) {
   if (bytes == 1) return f.template operator()<std::uint8_t>();

@@ -6,8 +6,7 @@
 #include "starling/base/parallel.h"
 #include "starling/tensor/shape.h"
 
-// LAPACK by its Fortran names: matrices by columns, everything by address, lengths of strings at the end.
-// NOLINTBEGIN(readability-identifier-naming)
+// LAPACK by its Fortran names: column-major matrices, arguments by address, string lengths at the end.
 extern "C" {
 void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
 void dgetri_(const int* n, double* a, const int* lda, const int* pivots, double* work, const int* lwork, int* info);
@@ -29,13 +28,13 @@ int openblas_get_parallel();  // 2: OpenMP
 
 namespace starling {
 
-// Matrices of a batch, each worked on in doubles. Many small ones are shared out over threads; LAPACK's own threads
-// serve a few large ones.
+// Batch of matrices, each processed in double. Threads share many small ones; LAPACK's own threads serve a few large
+// ones.
 struct MatrixBatch {
   std::int64_t count = 0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::size_t doubles = 0;  // of workspace a matrix
+  std::size_t doubles = 0;  // workspace per matrix
   std::size_t ints = 0;
   int threads = 1;
   bool large = false;  // worth LAPACK's own threads
@@ -54,7 +53,7 @@ struct MatrixBatch {
       for (std::int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) f(i, numbers, integers);
     };
     if (threads == 1 && !large) {
-      const ThreadScope alone(1);  // LAPACK would wake all threads for the smallest matrix
+      const ThreadScope alone(1);  // LAPACK would wake all threads even for the smallest matrix
       return some(0);
     }
     if (threads == 1) return some(0);

@@ -14,7 +14,7 @@
 #ifndef STARLING_KERNELS_CPU_LOCAL_RESPONSE_NORM_ONCE
 #define STARLING_KERNELS_CPU_LOCAL_RESPONSE_NORM_ONCE
 namespace starling {
-// One call on columns [first, end) of one sample, whose pointers these are.
+// One call on columns [first, end) of one sample; pointers are the sample's.
 template <class T>
 struct ResponseCall {
   ChannelWindow window;
@@ -86,7 +86,8 @@ HWY_INLINE void norm_columns(D d, const ResponseCall<T>& call, std::int64_t at) 
   }
 }
 
-// First dy · power into dx and dy · x · power / base into the room, then what flows through the sums.
+// Backward pass in two steps: dy · power to dx and dy · x · power / base to scratch, then the gradient through the
+// window sums.
 template <class D, class T>
 HWY_INLINE void norm_columns_backward(D d, const ResponseCall<T>& call, std::int64_t at) {
   const auto& w = call.window;
@@ -145,7 +146,7 @@ HWY_EXPORT(float_functions);
 HWY_EXPORT(double_functions);
 namespace {
 
-constexpr std::int64_t kLanes = 64;  // at least as many as any vector of floats has
+constexpr std::int64_t kLanes = 64;  // at least the lanes of any float vector
 
 template <class T>
 ResponseFns<T> functions() {
@@ -156,7 +157,7 @@ ResponseFns<T> functions() {
   }
 }
 
-// Pieces of columns; a piece begins at a multiple of a vector within its sample.
+// Splits work into pieces of columns that begin at a multiple of a vector within their sample.
 template <class T>
 void over_samples(const ChannelWindow& w, int threads, ResponseCall<T> call, typename ResponseFns<T>::Fn fn) {
   constexpr std::int64_t kColumns = 256;

@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// x [samples, channels, inner], dense. A window of channels reaches from c - before to c + after.
+// x [samples, channels, inner], dense; the window of channel c spans channels c - before to c + after.
 struct ChannelWindow {
   std::int64_t samples = 0;
   std::int64_t channels = 0;
@@ -13,7 +13,7 @@ struct ChannelWindow {
   std::int64_t after = 0;
 };
 
-// The base of the power is k + rate · Σ x².
+// Parameters: y = x / (k + rate · Σ x²)^beta.
 struct ResponseNorm {
   double rate = 0;
   double beta = 0.75;
@@ -25,7 +25,7 @@ template <class T>
 void channel_window_sum(const ChannelWindow& window, const T* x, T* y, int threads);
 template <class T>
 void response_norm(const ChannelWindow& window, const ResponseNorm& norm, const T* x, T* y, int threads);
-// `room` holds response_norm_room elements.
+// `room` holds response_norm_room elements of scratch.
 template <class T>
 void response_norm_backward(const ChannelWindow& window, const ResponseNorm& norm, const T* dy, const T* x, T* dx,
                             T* room, int threads);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kGrain = 16384;
 constexpr std::int64_t kPieces = 64;
 
-// One long result: pieces of fixed size, put together in order.
+// Moments of one long result: pieces of fixed size, joined in order.
 template <class T>
 Moments long_moments(const NormalizeFns<T>& fns, const T* x, std::int64_t n) {
   Moments part[kPieces];
@@ -45,7 +45,7 @@ void channel_moments(const T* x, std::int64_t images, std::int64_t channels, std
   const std::int64_t work = std::max<std::int64_t>(images * length, 1);
   parallel_for(channels, std::max<std::int64_t>(kGrain / work, 1), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t c = begin; c < end; ++c) {
-      // A single image is cut as above, so that the result does not depend on the number of threads.
+      // A single image is split like a long result, so that the number of threads does not matter.
       if (images == 1 && length >= 2 * kGrain) {
         const Moments all = long_moments(fns, x + c * length, length);
         mean[c] = all.mean;

@@ -16,7 +16,7 @@ const BlockTable& block_table() {
   return *table;
 }
 
-// Functions are called like ops but for comparisons.
+// Name of an op's vector function: the op's own, except for comparisons.
 std::string_view block_name(std::string_view op) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {{"equal", "eq"},   {"not_equal", "ne"},
                                                                      {"less", "lt"},    {"less_equal", "le"},

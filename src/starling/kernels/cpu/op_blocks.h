@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// The vector function of an elementwise op for operands of these dtypes, or null where there is none. `entry` outlives
-// the process's kernels.
+// Vector function of an elementwise op for operands of these dtypes; null where there is none. `entry` lives as long as
+// the process.
 struct OpBlock {
   const BlockEntry* entry = nullptr;
   BlockType lane = BlockType::f32;

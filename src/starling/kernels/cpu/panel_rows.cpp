@@ -17,7 +17,7 @@ using gemm_simd::store_first;
 using D = hn::ScalableTag<float>;
 constexpr std::int64_t kLanes = HWY_LANES(float);
 
-// Runs come in the order of their places, so that a whole vector may be stored: what is too much is written again.
+// Packs runs in ascending order, so that whole vectors may be stored: the excess is overwritten by the next run.
 void pack(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel,
           std::int64_t ld) {
   const D d;

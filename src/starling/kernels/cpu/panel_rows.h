@@ -5,24 +5,24 @@
 
 namespace starling {
 
-// Moves between images and panels of kPanelWidth positions, row by row. One thread.
+// Copies between images and panels of kPanelWidth positions, row by row. One thread.
 constexpr std::int64_t kPanelWidth = 64;
 
-// Positions that lie side by side: `count` of them at `place` of the panel and at `at` of a row's memory.
+// Contiguous run of positions: `count` of them at `place` in the panel and at `at` in a row's memory.
 struct PanelRun {
   std::int64_t at = 0;
   std::int64_t place = 0;
   std::int64_t count = 0;
 };
 
-// panel[r * ld + place..] = from[offsets[r] + at..]; 16 floats behind the panel may be written.
+// panel[r * ld + place..] = from[offsets[r] + at..]; up to 16 floats beyond the panel may be written.
 void pack_panel(const float* from, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* panel,
                 std::int64_t ld = kPanelWidth);
 
 // to[offsets[r] + at..] += panel[r, place..].
 void add_panel(const float* panel, std::span<const std::int64_t> offsets, std::span<const PanelRun> runs, float* to);
 
-// to[r * ld + at..] = panel[r, place..] + bias[r], through a relu if asked; bias may be null.
+// to[r * ld + at..] = panel[r, place..] + bias[r], with an optional relu; bias may be null.
 void store_panel(const float* panel, std::int64_t rows, std::span<const PanelRun> runs, const float* bias, bool relu,
                  float* to, std::int64_t ld);
 

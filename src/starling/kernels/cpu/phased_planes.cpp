@@ -52,7 +52,7 @@ void PhasedPlanes::load(const float* image, float* planes) const {
     }
     std::int64_t w = 0;
     if (stride_w_ == 2) {
-      // Columns in pairs; with odd padding the first of a pair belongs to the odd plane, one place earlier.
+      // Columns in pairs; with odd padding the first of a pair belongs to the odd plane, one position earlier.
       const std::int64_t odd = pad_w_ % 2, first = pad_w_ / 2, pairs = in_w_ / 2;
       split_pairs(image, pairs, line + odd * plane_ + first, line + (1 - odd) * plane_ + first + odd);
       w = 2 * pairs;

@@ -6,12 +6,12 @@
 
 namespace starling {
 
-// A plane of an image laid out so that every tap of a convolution is a plain vector load: rows of one pitch, the
-// padding being zeros among them, and at stride s one such plane for every remainder of rows and columns by s. Position
-// (oh, ow) of the result sees tap (kh, kw) at offset(kh, kw) + oh * pitch + ow.
+// Plane of an image arranged so that every tap of a convolution is a plain vector load: rows of one pitch with the
+// padding stored as zeros, and at stride s one such plane per remainder (phase) of rows and columns by s. Output
+// position (oh, ow) reads tap (kh, kw) at offset(kh, kw) + oh * pitch + ow.
 class PhasedPlanes {
  public:
-  // Whether the planes stay near the size of the image: no large strides, no padding far beyond it.
+  // True if the planes stay near the size of the image: no large strides, no padding far beyond it.
   static bool takes(const Conv2dShape& shape);
   // slack: floats behind each plane that vectors may write.
   PhasedPlanes(const Conv2dShape& shape, std::int64_t slack);
@@ -23,7 +23,7 @@ class PhasedPlanes {
   std::int64_t size() const { return plane_ * phases(); }
   std::int64_t offset(std::int64_t kh, std::int64_t kw) const;
 
-  // Only what lies inside the image is written: the zeros around it stay from one plane to the next.
+  // Writes only elements inside the image: the zeros around it remain from one plane to the next.
   void load(const float* image, float* planes) const;
   void store(const float* planes, float* image) const;
 

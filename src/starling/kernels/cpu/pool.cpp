@@ -67,7 +67,7 @@ void avg_pool(const PoolWindows& w, const T* x, T* y, int threads) {
   if (w.planes == 0) return;
   if (w.whole()) {
     const double count = w.divisor > 0 ? w.divisor : w.spans[0][0].count * w.spans[1][0].count * w.spans[2][0].count;
-    constexpr std::int64_t kShort = 1024;  // longer sums go through double
+    constexpr std::int64_t kShort = 1024;  // longer sums use double
     if constexpr (std::is_same_v<T, float>) {
       if (in <= kShort) {
         return share_planes(w.planes, in, threads, [&](std::int64_t first, std::int64_t end, int) {
@@ -95,7 +95,7 @@ double share_of(const PoolWindows& w, const PoolSpan& d, const PoolSpan& h) {
   return w.divisor > 0 ? 1 / w.divisor : 1 / (d.count * h.count);
 }
 
-// What one row of windows gives to the columns of each of its rows in the image.
+// Contribution of one row of windows to the columns of each image row it covers.
 template <class T>
 void spread_row(const PoolWindows& w, const T* dy, double share, T* row) {
   std::fill_n(row, w.in[2], T{0});

@@ -5,30 +5,30 @@
 namespace starling {
 
 // Pooling of dense planes. Threads share out planes; results do not depend on their number. T is float or double; rows
-// of floats go through vectors where PoolWindows says so.
+// of floats use vectors where PoolWindows allows.
 
-// The largest element of each window and, unless index is null, its place in the plane. Of equals the first counts; a
-// NaN wins over numbers.
+// Largest element of each window and, unless index is null, its index in the plane. The first of equal elements counts;
+// a NaN wins over numbers.
 template <class T>
 void max_pool(const PoolWindows& windows, const T* x, T* y, std::int32_t* index, int threads);
 
-// How many elements planes have, and how many positions in them are given.
+// Sizes of planes and of the positions given per plane.
 struct PositionShape {
   std::int64_t planes = 0;
   std::int64_t image = 0;
   std::int64_t positions = 0;
-  std::int64_t row = 0;  // positions in a row where the image is exactly twice as high and wide; else 0
+  std::int64_t row = 0;  // positions per row if the image is exactly twice as high and wide; else 0
 };
-// dx = dy at the positions, added where they are equal, else 0. Throws when a position lies outside the image.
+// dx = dy at the positions, summed where they coincide, else 0. Throws when a position lies outside the image.
 template <class T>
 void max_pool_scatter(const PositionShape& shape, const T* dy, const std::int32_t* index, T* dx, int threads);
-// y = x at the positions. Throws as above.
+// y = x at the positions. Throws when a position lies outside the image.
 template <class T>
 void max_pool_gather(const PositionShape& shape, const T* x, const std::int32_t* index, T* y, int threads);
 
 template <class T>
 void avg_pool(const PoolWindows& windows, const T* x, T* y, int threads);
-// `rows` is room for one row of the image a thread.
+// `rows` is scratch for one row of the image per thread.
 template <class T>
 void avg_pool_backward(const PoolWindows& windows, const T* dy, T* dx, T* rows, int threads);
 
@@ -42,10 +42,11 @@ void avg_pool_planes(const PoolWindows& windows, const float* x, float* y, std::
 // y = scale · the sum of each plane, for planes of few elements.
 void avg_pool_whole(const float* x, float* y, std::int64_t planes, std::int64_t volume, double scale);
 
-// One plane of positions that lie each in its own 2 × 2 window; false, with dx half written, when one does not.
+// Scatters one plane whose positions each lie in their own 2 × 2 window; returns false, with dx half written, if one
+// does not.
 bool scatter_two(const float* dy, const std::int32_t* index, std::int64_t rows, std::int64_t columns, float* dx);
 
-// One window by its definition.
+// One window, computed naively.
 template <class T>
 void max_window(const PoolWindows& w, const T* plane, const PoolSpan& d, const PoolSpan& h, const PoolSpan& c, T* y,
                 std::int32_t* index) {

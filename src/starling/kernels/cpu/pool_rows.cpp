@@ -15,7 +15,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Calls f(tap number, values) for the taps of neighbouring windows that begin at p, kStride apart. Loads stay within
-// the windows: the last of an odd number of taps comes with its left neighbour.
+// the windows: the last of an odd number of taps is loaded with its left neighbour.
 template <int kStride, int kKernel, class D, class F>
 HWY_INLINE void each_tap(D d, const float* p, std::int64_t kernel, const F& f) {
   const std::int64_t taps = kKernel > 0 ? kKernel : kernel;
@@ -42,7 +42,7 @@ struct Row {
   const PoolSpan& d;
   const PoolSpan& h;
 
-  // Calls f(place of the row in the plane) for the rows that the windows cover.
+  // Calls f(offset of the row in the plane) for the rows that the windows cover.
   template <class F>
   HWY_INLINE void each(const F& f) const {
     for (std::int64_t i = d.begin; i < d.end; i += w.step[0]) {
@@ -56,7 +56,7 @@ HWY_INLINE void max_block(D d, const Row& row, std::int64_t column, float* y, st
   const hn::RebindToSigned<D> places;
   const std::int64_t start = column * kStride - row.w.padding;
   auto best = hn::Set(d, -std::numeric_limits<float>::infinity());
-  auto sum = hn::Zero(d);  // NaN where any element is
+  auto sum = hn::Zero(d);  // NaN where any element is NaN
   const std::int64_t first = (row.d.begin * row.w.in[1] + row.h.begin) * row.w.in[2] + start;
   auto place = hn::Set(places, static_cast<std::int32_t>(first));
   row.each([&](std::int64_t at) HWY_ATTR {
@@ -76,7 +76,7 @@ HWY_INLINE void max_block(D d, const Row& row, std::int64_t column, float* y, st
     place = hn::Add(place, kStride == 1 ? offsets : hn::Add(offsets, offsets));
     hn::StoreU(place, places, index + column);
   }
-  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {  // also for both infinities; the definition is right for all
+  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {  // also for both infinities; the naive loop is right for all
     for (std::int64_t i = column; i < column + static_cast<std::int64_t>(hn::Lanes(d)); ++i)
       max_window(row.w, row.plane, row.d, row.h, row.w.spans[2][static_cast<std::size_t>(i)], y + i,
                  kIndex ? index + i : nullptr);
@@ -156,7 +156,7 @@ void sum_planes(const PoolWindows& w, const float* x, float* y, std::int64_t pla
   }
 }
 
-// Calls step(d, column) over a row with the widest vectors that fit, then narrower ones: rows are short.
+// Calls step(d, column) over a row with the widest vectors that fit, then narrower ones, since rows are short.
 template <class Step>
 HWY_INLINE void over_row(std::int64_t columns, const Step& step) {
   const hn::ScalableTag<float> d;
@@ -175,7 +175,7 @@ HWY_INLINE void over_row(std::int64_t columns, const Step& step) {
   for (; c < columns; ++c) step(one, c);
 }
 
-// Windows of 2 × 2 with stride 2 and no padding, the common case. `first` is the place of the first window.
+// Max pooling with 2 × 2 windows, stride 2 and no padding, the common case. `first` is the index of the first window.
 template <bool kIndex, class D>
 HWY_INLINE void max_two(D d, const float* top, const float* bottom, std::int32_t first, std::int32_t width, float* y,
                         std::int32_t* index) {
@@ -221,7 +221,7 @@ void max_two_planes(const PoolWindows& w, const float* x, float* y, std::int32_t
   }
 }
 
-// Whole windows of 2 × 2 only; a last odd row or column belongs to none.
+// True for complete 2 × 2 windows only; a last odd row or column belongs to none.
 bool is_two(const PoolWindows& w) {
   const auto& rows = w.spans[1];
   return w.in[0] == 1 && w.out[0] == 1 && w.stride == 2 && w.kernel == 2 && w.padding == 0 && w.step[1] == 1 &&
@@ -277,7 +277,7 @@ void sum_rows_simd(const float* x, float* y, std::int64_t rows, std::int64_t n, 
   }
 }
 
-// Whether all positions of a vector of windows lie in their own.
+// Scatters a vector of windows; returns true if all positions lie in their own window.
 template <class D>
 HWY_INLINE bool two_block(D d, const float* dy, const std::int32_t* index, std::int64_t first, std::int64_t width,
                           float* top, float* bottom) {

@@ -24,13 +24,13 @@ bool PoolWindows::tiles() const {
 
 namespace {
 
-// Which columns the vector paths may take.
+// Finds the columns that vector code may take.
 void find_inner(PoolWindows& w, const PoolAxis& axis) {
   const bool fits = axis.dilation == 1 && (axis.stride == 1 || (axis.stride == 2 && axis.kernel >= 2));
   if (!fits) return;
   w.kernel = axis.kernel, w.stride = axis.stride, w.padding = axis.padding;
   w.inner_begin = (axis.padding + axis.stride - 1) / axis.stride;
-  const std::int64_t last_start = axis.in - axis.kernel + axis.padding;  // of a window that ends inside, padded
+  const std::int64_t last_start = axis.in - axis.kernel + axis.padding;  // of a window that ends inside the image
   if (last_start < 0) return void(w.inner_begin = 0);
   w.inner_end = std::min(axis.out, last_start / axis.stride + 1);
   if (w.inner_end <= w.inner_begin) w.inner_begin = w.inner_end = 0;
@@ -41,7 +41,7 @@ void find_inner(PoolWindows& w, const PoolAxis& axis) {
 PoolWindows regular_windows(const PoolGeometry& g, bool count_include_pad) {
   PoolWindows w;
   w.planes = g.planes;
-  if (g.planes == 0) return w;  // sizes may then be anything, and tables of any length
+  if (g.planes == 0) return w;  // other sizes may then be arbitrarily large
   for (std::size_t i = 0; i < 3; ++i) {
     const PoolAxis& axis = g.axes[i];
     w.in[i] = axis.in, w.out[i] = axis.out, w.step[i] = axis.dilation;

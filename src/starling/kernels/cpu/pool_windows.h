@@ -9,24 +9,24 @@
 
 namespace starling {
 
-// Elements begin, begin + step, … below end of one axis.
+// One axis of a window: elements begin, begin + step, … below end.
 struct PoolSpan {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  double count = 1;  // what a mean counts
+  double count = 1;  // divisor of a mean along this axis
 };
 
-// The windows of a pooling over planes [in0, in1, in2] → [out0, out1, out2], axis by axis.
+// Windows of a pooling over planes [in0, in1, in2] → [out0, out1, out2], axis by axis.
 struct PoolWindows {
   std::int64_t planes = 0;
   std::array<std::int64_t, 3> in{1, 1, 1};
   std::array<std::int64_t, 3> out{1, 1, 1};
   std::array<std::int64_t, 3> step{1, 1, 1};
   std::array<std::vector<PoolSpan>, 3> spans;
-  double divisor = 0;  // of means, instead of the counts; 0: the counts
+  double divisor = 0;  // replaces the counts as divisor of means; 0: the counts
 
-  // Columns [inner_begin, inner_end) have whole windows of `kernel` neighbours, `stride` (1 or 2) apart, the first at
-  // stride · column - padding: vectors work on them. Empty where the windows are of another kind.
+  // Columns [inner_begin, inner_end) with complete windows of `kernel` neighbours, `stride` (1 or 2) apart, the first
+  // at stride · column - padding: vectorised. Empty for other windows.
   std::int64_t inner_begin = 0;
   std::int64_t inner_end = 0;
   std::int64_t kernel = 0;
@@ -35,8 +35,8 @@ struct PoolWindows {
 
   std::int64_t in_volume() const { return in[0] * in[1] * in[2]; }
   std::int64_t out_volume() const { return out[0] * out[1] * out[2]; }
-  bool whole() const;  // one window of everything
-  bool tiles() const;  // windows follow each other without gap or overlap and cover everything
+  bool whole() const;  // a single window over everything
+  bool tiles() const;  // windows tile the input without gap or overlap
 };
 
 PoolWindows regular_windows(const PoolGeometry& geometry, bool count_include_pad = true);

@@ -33,7 +33,7 @@ std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans) {
 
 namespace {
 
-// Many products are shared out whole: less waiting than sharing out each of them.
+// Threads that share whole products, which waits less than sharing out each of them; 1 if products are too few.
 int batch_threads(std::int64_t count, const GemmShape& shape, int threads) {
   if (threads == 1 || count < threads) return 1;
   const double work = static_cast<double>(count) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
@@ -58,7 +58,7 @@ std::optional<BatchedProduct> plan_product(const ArgDesc& a_arg, const ArgDesc& 
   if (!a || !b) return std::nullopt;
   Shape batch = broadcast_shapes(a->batch, b->batch, "matmul");
   GemmShape shape{.m = a->rows, .n = b->cols, .k = a->cols, .trans_a = a->trans, .trans_b = b->trans};
-  // The rows of all products with one matrix b are the rows of one product.
+  // Products with one common matrix b are joined: their rows are the rows of one product.
   if (b->batch.numel() == 1 && !a->trans && a->batch.numel() == batch.numel()) {
     shape.m *= batch.numel();
     batch = {};

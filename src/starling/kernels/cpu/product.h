@@ -9,8 +9,8 @@
 
 namespace starling {
 
-// Matrix products of operands as kernels get them: dense, or dense with the last two dimensions exchanged, which
-// becomes the transpose flag of a gemm. Leading dimensions broadcast; products that can be one gemm are.
+// Matrix products of strided operands: dense, or dense with the last two dimensions exchanged, which becomes the
+// transpose flag of a gemm. Leading dimensions broadcast; products that can be joined are one gemm.
 struct MatrixArg {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -18,7 +18,7 @@ struct MatrixArg {
   Shape batch{};
   Shape batch_strides{};  // in elements
 };
-// nullopt where the memory is neither.
+// nullopt for other strides.
 std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans);
 
 struct BatchedProduct {
@@ -27,10 +27,10 @@ struct BatchedProduct {
   std::int64_t results = 0;  // elements of one product
   Shape batch{};
   Shape a_strides{}, b_strides{}, c_strides{};
-  int batch_threads = 1;  // that share the products; each then runs on one thread
+  int batch_threads = 1;  // threads that share the products, each product on one thread
   std::size_t scratch_bytes() const { return padded_scratch() * static_cast<std::size_t>(batch_threads); }
 
-  // Calls f(offset of a, of b, of c, scratch) for every product.
+  // Calls f(offset of a, offset of b, offset of c, scratch) for every product.
   template <class F>
   void each(void* scratch, F&& f) const {
     const std::int64_t count = batch.numel();
@@ -59,14 +59,14 @@ struct BatchedProduct {
     }
   }
 };
-// Decides how `count` products of one shape share the threads; batch and strides are for the caller to set.
+// Plans how `count` products of one shape share the threads; the caller sets batch and strides.
 BatchedProduct plan_batches(const GemmShape& shape, std::int64_t count, int threads, std::size_t element_bytes);
 
 std::optional<BatchedProduct> plan_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b, int threads);
 
 GemmActivation gemm_activation(Symbol name);
 
-// What follows a product of doubles, which has no fused epilogue: c = act(c + bias) by rows of n; c *= act'(saved).
+// Epilogue of a product of doubles, as a second pass: c = act(c + bias) by rows of n; c *= act'(saved).
 void finish_rows(GemmActivation activation, const double* bias, double* c, std::int64_t rows, std::int64_t n);
 void multiply_derivative(GemmActivation activation, const double* saved, double* c, std::int64_t count);
 

@@ -5,12 +5,12 @@
 
 namespace starling {
 
-// A piece of a whole tensor as runs of neighbours: dimensions from the end are one run while the piece has all of them.
+// Local piece of a global tensor as contiguous runs: trailing dimensions form one run while the piece spans them fully.
 struct RandomRuns {
   std::int64_t length = 1;
   Shape outer{};           // counts of runs
-  Shape strides{};         // of the whole tensor, along them
-  std::int64_t first = 0;  // place of the piece's first element
+  Shape strides{};         // strides of the global tensor over `outer`
+  std::int64_t first = 0;  // global index of the piece's first element
 
   RandomRuns(const Shape& own, const Shape& global, const Shape& offset) {
     const Shape& whole = global.empty() ? own : global;
@@ -27,7 +27,7 @@ struct RandomRuns {
     }
   }
 
-  // Calls f(place in the piece, place in the whole) for every run.
+  // Calls f(offset in the piece, global index) for every run.
   template <class F>
   void each(F&& f) const {
     const std::int64_t count = outer.numel();

@@ -34,8 +34,8 @@ HWY_INLINE void with_lanes(std::int64_t left, const F& f) {
   }
 }
 
-// Weights [gates · h, h] as panels [h, units · gates vectors]: the gates of a few units side by side, so that one
-// tile's result is all that the cells of these units need.
+// Weights [gates · h, h] as panels [h, units · gates vectors]: the gates of a few units are adjacent, so that one tile
+// holds everything the cells of these units need.
 template <class Cell>
 constexpr std::int64_t kPanelWidth = Cell::kGates* Cell::kUnits* kLanes;
 
@@ -61,7 +61,7 @@ void pack_panels(const float* w, std::int64_t hidden, float* to, std::int64_t be
   }
 }
 
-// out[rows, width vectors] (+)= scalars[rows, k] · vectors[k, ..], in tiles of what the target's registers hold.
+// out[rows, width vectors] (+)= scalars[rows, k] · vectors[k, ..], in tiles that fit the target's registers.
 HWY_INLINE void multiply(std::int64_t rows, std::int64_t k, const float* scalars, std::int64_t ld_scalars,
                          const float* vectors, std::int64_t ld_vectors, std::int64_t width, float* out,
                          std::int64_t ld_out, bool accumulate) {
@@ -119,7 +119,7 @@ void forward_rows(const RecurrentForward& f, const float* packed, std::int64_t b
   }
 }
 
-// dh at the beginning of the step += dp · W, from rows of weights `ld` apart that may be read in whole vectors.
+// dh before the step += dp · W, from rows of weights `ld` apart that may be read in whole vectors.
 inline void add_product_back(const RecurrentBackward& b, std::int64_t gates, std::int64_t t, const float* w,
                              std::int64_t ld, std::int64_t begin, std::int64_t end) {
   const RecurrentSteps& s = b.steps;
@@ -209,7 +209,7 @@ HWY_EXPORT(recurrent_pack);
 HWY_EXPORT(recurrent_forward_rows);
 HWY_EXPORT(recurrent_backward_rows);
 
-// Rows are read and padded in vectors of at most this many floats.
+// Widest vector, in floats, that rows are read and padded for.
 constexpr std::int64_t kWidest = 64;
 
 std::int64_t gates_of(RecurrentCell cell) {

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Recurrent layers over whole sequences in f32, as ops/rnn.h defines them. Rows of the batch are shared out between
-// threads, which then never wait for each other; the weights are packed once for all steps.
+// Recurrent layers over whole sequences in f32, as defined in ops/rnn.h. Threads share out rows of the batch and never
+// wait for each other; the weights are packed once for all steps.
 enum class RecurrentCell : std::uint8_t { lstm, gru, tanh, relu };
 
 struct RecurrentForward {
@@ -23,7 +23,7 @@ struct RecurrentForward {
   float* gates;  // lstm, gru
 };
 
-// Missing gradients are null and count as zero.
+// Absent gradients are null and count as zero.
 struct RecurrentBackward {
   RecurrentCell cell;
   RecurrentSteps steps;
@@ -35,12 +35,12 @@ struct RecurrentBackward {
   const float* hs;
   const float* cs;
   float* dgx;
-  float* dp;  // of W h + b: gru's own, otherwise dgx again
+  float* dp;  // gradient of W h + b: separate for gru, otherwise equal to dgx
   float* dh;
   float* dc;
 };
 
-std::size_t recurrent_scratch(RecurrentCell cell, std::int64_t hidden);  // bytes, for either direction
+std::size_t recurrent_scratch(RecurrentCell cell, std::int64_t hidden);  // bytes, for forward or backward
 void recurrent_forward(const RecurrentForward& job, void* scratch, int threads);
 void recurrent_backward(const RecurrentBackward& job, void* scratch, int threads);
 

@@ -21,7 +21,7 @@ constexpr hn::ScalableTag<float> kTag{};
 constexpr std::int64_t kLanes = HWY_LANES(float);
 using Vec = hn::Vec<hn::ScalableTag<float>>;
 
-// All lanes of a vector, or the first few of the last one of a row.
+// Full vector, or the first few lanes of the last vector of a row.
 template <bool kWhole>
 struct Lanes {
   std::size_t count;
@@ -41,7 +41,7 @@ struct Lanes {
   }
 };
 
-// Where the hidden units lie: element offsets of this row's first unit.
+// Element offsets of this row's first hidden unit.
 struct Place {
   std::int64_t gates;  // in [t, n, gates · h], for the cell's kGates
   std::int64_t saved;  // in [t, n, saved · h]
@@ -55,8 +55,7 @@ HWY_INLINE Vec one_minus(Vec y) { return hn::Sub(hn::Set(kTag, 1.0F), y); }
 HWY_INLINE Vec sigmoid_slope(Vec y) { return hn::NegMulAdd(y, y, y); }
 HWY_INLINE Vec tanh_slope(Vec y) { return hn::NegMulAdd(y, y, hn::Set(kTag, 1.0F)); }
 
-// 1 / (1 + e⁻ˣ) for gates: within 4 ulp of it above e⁻⁸⁰, and not less than that. The order of the operands keeps a
-// NaN.
+// 1 / (1 + e⁻ˣ) for gates: within 4 ulp above e⁻⁸⁰, and never below that. Operand order that keeps NaN.
 HWY_INLINE Vec gate_sigmoid(Vec x) {
   const Vec t = hn::Max(hn::Set(kTag, -80.0F), hn::Min(hn::Set(kTag, 80.0F), hn::Neg(x)));
   const auto parts = exp_parts(kTag, t);
@@ -64,7 +63,7 @@ HWY_INLINE Vec gate_sigmoid(Vec x) {
   return hn::Div(one, hn::Add(one, times_exp2(kTag, hn::Add(parts.expm1_r, one), parts.exponent)));
 }
 
-// `product` points at kGates vectors: the rows of W h for these units.
+// LSTM cell; `product` points at kGates vectors: the rows of W h for these units.
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr int kSaved = 4;
@@ -177,12 +176,12 @@ template <bool kRelu>
 struct RnnCell {
   static constexpr int kGates = 1;
   static constexpr int kSaved = 0;
-  static constexpr int kUnits = 4;  // several vectors of units make up a tile's width
+  static constexpr int kUnits = 4;  // several vectors of units per tile
 
   template <class L>
   static HWY_INLINE void forward(const RecurrentForward& f, const Place& at, L lanes, const float* product) {
     const Vec x = hn::Add(lanes.load(f.gx + at.gates), hn::LoadU(kTag, product));
-    // This order of operands keeps a NaN a NaN.
+    // Operand order that keeps NaN.
     lanes.store(kRelu ? hn::Max(hn::Zero(kTag), x) : tanh_vec(kTag, x), f.hs + at.end);
   }
   template <class L>

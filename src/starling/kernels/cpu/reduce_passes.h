@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// Neighbouring dimensions that are all kept or all reduced, as one; dimensions of size 1 are left out.
+// Neighbouring dimensions that are all kept or all reduced, merged into one; dimensions of size 1 are left out.
 struct ReduceGroup {
   std::int64_t size;
   bool reduced;
@@ -19,17 +19,16 @@ struct ReduceGroups {
 };
 ReduceGroups reduce_groups(const Shape& shape, const Shape& axes);
 
-// A reduction over any axes as passes over one each, the innermost first: axes that lie together are one, and what is
-// kept between them decides how many passes there are.
+// Reduction over any axes as passes over one axis each, innermost first; adjacent reduced axes are one pass.
 struct ReducePasses {
   std::array<ReduceShape, kMaxRank> shapes{};
   int count = 0;
 };
 ReducePasses reduce_passes(const Shape& shape, const Shape& axes);
 
-// Runs the passes of a reduction of In to Out, with scratch for what they give to each other. first(x, y, shape, last)
-// reduces In, later(x, y, shape, last) what has been reduced before; `last` says that y is the result. Over nothing
-// the result is `empty`; without any pass `copy(x, y, n)` converts.
+// Plans the passes of a reduction of In to Out, with scratch for intermediate results. first(x, y, shape, last) reduces
+// In, later(x, y, shape, last) the result of the pass before; `last` says that y is the final result. A reduction over
+// no elements gives `empty`; without any pass `copy(x, y, n)` converts.
 template <class In, class Out, class First, class Later, class Copy>
 std::unique_ptr<Plan> plan_passes(const PlanRequest& request, const Shape& axes, Out empty, First first, Later later,
                                   Copy copy) {
@@ -42,7 +41,7 @@ std::unique_ptr<Plan> plan_passes(const PlanRequest& request, const Shape& axes,
     return make_plan(
         [=](const Launch& launch) { copy(static_cast<const In*>(launch.in[0]), static_cast<Out*>(launch.out[0]), n); });
   }
-  // What passes give to each other alternates between two pieces of scratch, the first being the larger.
+  // Intermediate results alternate between two pieces of scratch, the first being the larger.
   const auto given = [&](int p) {
     const ReduceShape& s = passes.shapes[static_cast<std::size_t>(p)];
     return s.outer * s.inner;

@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// Entries sorted by row, a row at a time.
+// Iteration over entries sorted by row, one row at a time.
 
 // Calls each(first, end) for the runs of equal rows that begin in [begin, end) of n sorted entries.
 template <class F>
@@ -19,7 +19,7 @@ void for_groups(const RowEntry* sorted, std::int64_t n, std::int64_t begin, std:
   }
 }
 
-// The sum of a group's values: in `sum`, or where it is one entry, that entry itself.
+// Sum of a group's values: in `sum`, or a pointer to the entry itself if it is alone.
 template <class T>
 const T* sum_of(const RowEntry* sorted, std::int64_t first, std::int64_t end, const T* values, std::int64_t width,
                 const RowAdd<T>& add, T* sum) {

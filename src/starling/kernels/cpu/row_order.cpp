@@ -35,7 +35,7 @@ namespace {
 constexpr int kBits = 11;
 constexpr std::size_t kBuckets = std::size_t{1} << kBits;
 
-// One pass of a radix sort, which keeps the order of equal digits.
+// One stable pass of a radix sort.
 void pass(const RowEntry* from, RowEntry* to, std::int64_t n, int shift) {
   std::array<std::int64_t, kBuckets> at{};
   const auto digit = [&](const RowEntry& e) { return static_cast<std::size_t>(e.row >> shift) & (kBuckets - 1); };

@@ -12,15 +12,15 @@
 
 namespace starling {
 
-// What kernels of tables of rows share.
+// Helpers shared by kernels on tables of rows.
 
-// Elements of one row: all sizes but the first.
+// Elements per row: the product of all sizes but the first.
 std::int64_t row_size(const Shape& shape);
 
 // Throws "[who] expected …, got … at position …" on the first index outside [0, rows).
 void check_indices(const std::int64_t* indices, std::int64_t n, std::int64_t rows, const char* who);
 
-// Rows lie anywhere: asking for one a few entries ahead hides the time its memory takes.
+// Prefetch distance in entries: rows are scattered, and fetching ahead hides memory latency.
 inline constexpr std::int64_t kAhead = 6;
 template <class T>
 void prefetch_row(const T* row, std::int64_t width) {
@@ -52,7 +52,7 @@ struct RowEntry {
   std::int64_t row;
   std::int64_t position;
 };
-// The entries sorted by row, those of one row in their order. `a` and `b` hold n each; the result is in one of them.
+// Sorts entries by row, stably. `a` and `b` hold n each; the result is in one of them.
 RowEntry* sort_by_row(const std::int64_t* rows, std::int64_t n, RowEntry* a, RowEntry* b);
 constexpr std::size_t sort_bytes(std::int64_t n) { return 2 * static_cast<std::size_t>(n) * sizeof(RowEntry); }
 

@@ -6,7 +6,7 @@
 namespace starling {
 
 // Three passes of 11 bits over the 32 bits of the key, least significant first; a pass whose digit is the same for all
-// is left out.
+// is skipped.
 void radix_sort(ShortEntry* entries, ShortEntry* spare, std::int64_t n) {
   constexpr int kDigits = 3, kBits = 11;
   constexpr std::size_t kBuckets = std::size_t{1} << kBits;

@@ -11,8 +11,8 @@
 
 namespace starling {
 
-// Unsigned integers that are in the order of the values: what is sorted in their stead. -0 and 0 have one key, as do
-// all NaN, which come last.
+// Unsigned integer with the same order as the values, sorted in their place. -0 and 0 have one key, as do all NaN,
+// which come last.
 template <class T>
 using SortKey = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
@@ -34,7 +34,8 @@ SortKey<T> sort_key(T value) {
   }
 }
 
-// A key and the place it came from. Pairs of short keys are one number, so that comparing them is one instruction.
+// Sort entry: a key and the index it came from. A short key and its index are packed into one number, so that a
+// comparison is one instruction.
 struct ShortEntry {
   std::uint64_t bits = 0;
   ShortEntry() = default;
@@ -52,7 +53,8 @@ struct LongEntry {
   friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; }
 };
 
-// Sorts n entries by key; `spare` holds as many. Places must rise, so that only keys need to be looked at.
+// Radix sort of n entries by key; `spare` holds as many. Indices must ascend in the input, so that only keys are
+// compared.
 void radix_sort(ShortEntry* entries, ShortEntry* spare, std::int64_t n);
 
 }  // namespace starling

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// A strided copy from one operand to another, all known but the addresses. Offsets and strides in elements.
+// Strided copy between operands, planned ahead of the addresses. Offsets and strides in elements.
 struct PlannedCopy {
   Shape shape;
   Shape source_strides;
@@ -28,7 +28,7 @@ struct PlannedCopy {
 
 inline int element_bytes(DType dtype) { return static_cast<int>(size_of(dtype)); }
 
-// With the threads of this region where there are many. Copying bytes to where they are does nothing.
+// Multi-threaded memset and memcpy for large sizes. A copy onto itself does nothing.
 void zero_bytes(void* data, std::size_t bytes);
 void copy_bytes(void* target, const void* source, std::size_t bytes);
 

@@ -11,8 +11,8 @@ namespace starling {
 // elementwise ones, dot products and sums (where b is a single 1). Strides are those of a, b and c.
 template <class T>
 struct ThinProduct {
-  Loops result;  // a, b, c
-  Loops summed;  // a, b; the shape is empty where nothing is summed
+  Loops result;  // strides of a, b, c
+  Loops summed;  // strides of a, b; the shape is empty where nothing is summed
 
   void run(const T* a, const T* b, T* c) const {
     const int rank = result.shape.rank();
@@ -41,7 +41,7 @@ struct ThinProduct {
     }
     const std::int64_t sa = last(result, 0), sb = last(result, 1), sc = last(result, 2);
     if (summed.shape.rank() == 0) return multiply<false>(a, sa, b, sb, c, sc, line);
-    // Lines of the result grow together where they lie densely; else each element is summed along its own line.
+    // Contiguous lines of the result are accumulated as a whole; otherwise each element is summed along its own line.
     if (line >= 8 && sc == 1 && (sa | sb) == 1) {
       std::fill_n(c, line, T{0});
       for_each_offset<2>(summed.shape, {summed.strides[0], summed.strides[1]},
@@ -82,7 +82,7 @@ struct ThinProduct {
     return total;
   }
 
-  // Independent sums, which the compiler keeps in vectors.
+  // Dot product with independent partial sums, which the compiler vectorises.
   template <int step>
   static double dense(const T* a, const T* b, std::int64_t n) {
     constexpr std::int64_t kSums = 16, kPiece = 1024;

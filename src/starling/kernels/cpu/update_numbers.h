@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// What a launch read of its scalars.
+// Scalar operands of an update, as read by a launch.
 struct UpdateMoment {
   double lr = 0;
   double t = 1;
@@ -15,12 +15,12 @@ struct UpdateMoment {
   double factor = 1;
 };
 
-// The numbers of one step of each rule, made once a launch in double and rounded to the dtype of the weights. Plain L2
-// and decoupled decay are one formula: g + l2 · w, and keep · w - …
+// Constants of one step of each rule, computed once per launch in double and rounded to the dtype of the weights. Plain
+// L2 and decoupled decay share one formula: g + l2 · w, and keep · w - …
 template <class T>
 struct MomentumNumbers {
   T factor, lr, l2, momentum;
-  T of_g, of_v;  // the direction: of_g · g + of_v · v
+  T of_g, of_v;  // direction: of_g · g + of_v · v
   bool has_state;
 
   MomentumNumbers(const MomentumUpdateAttrs& a, const UpdateMoment& now)
@@ -66,7 +66,7 @@ struct RmspropNumbers {
         has_momentum(a.momentum != 0) {}
 };
 
-// First and second moments, corrected for beginning at 0: what Adam and its kin share.
+// First and second moments with bias correction, shared by Adam and its variants.
 template <class T>
 struct Moments {
   T beta1, rest1, beta2, rest2;
@@ -85,7 +85,7 @@ struct Moments {
 
 template <class T>
 struct AdamNumbers : Moments<T> {
-  T factor, lr, l2, keep;  // lr with the correction of the first moment
+  T factor, lr, l2, keep;  // lr includes the correction of the first moment
   bool amsgrad;
 
   AdamNumbers(const AdamUpdateAttrs& a, const UpdateMoment& now)
@@ -149,7 +149,7 @@ struct AverageNumbers {
       : factor(T(now.factor)), lr(T(now.lr)), keep(T(1 - now.lr)) {}
 };
 
-// Rules that scale the step of a tensor by the norms of the whole: a first pass measures, a second applies.
+// Rules that scale the step of a tensor by norms of the whole tensor: a first pass measures, a second applies.
 template <class T>
 struct LambNumbers : Moments<T> {
   T factor, first, l2;  // first = 1 / (1 - beta1ᵗ)
@@ -161,7 +161,7 @@ struct LambNumbers : Moments<T> {
         first(T(1 / (1 - std::pow(a.beta1, now.t)))),
         l2(T(a.weight_decay)),
         lr(now.lr) {}
-  // Of the sums of squares of the weights and of the direction.
+  // Learning rate from the sums of squares of the weights and of the direction.
   T rate(double weights, double directions) const {
     return T(weights > 0 && directions > 0 ? lr * std::sqrt(weights) / std::sqrt(directions) : lr);
   }
@@ -180,14 +180,14 @@ struct LarsNumbers {
         trust(a.trust),
         eps(a.eps),
         decay(a.weight_decay) {}
-  // Of the sums of squares of the weights and of the gradient.
+  // Learning rate from the sums of squares of the weights and of the gradient.
   T rate(double weights, double gradients) const {
     if (!(weights > 0 && gradients > 0)) return T(lr);
     return T(lr * trust * std::sqrt(weights) / (std::sqrt(gradients) + decay * std::sqrt(weights) + eps));
   }
 };
 
-// The numbers of whichever rule, and those of a given rule.
+// Constants of any rule; NumbersOf maps a rule's attributes to its constants.
 template <class T>
 using UpdateNumbers =
     std::variant<MomentumNumbers<T>, AdagradNumbers<T>, AdadeltaNumbers<T>, RmspropNumbers<T>, AdamNumbers<T>,

@@ -7,7 +7,7 @@ namespace {
 
 // One tap over a run of output columns of one output row: input column = o * stride + offset, inside [0, size).
 struct Run {
-  std::int64_t begin, end;  // output columns that lie inside
+  std::int64_t begin, end;  // output columns whose input column lies inside
   std::int64_t offset;
 };
 
@@ -20,8 +20,8 @@ Run inside(const ConvGeometry& g, std::int64_t tap) {
   return {begin, std::max(begin, end), offset};
 }
 
-// Calls f(input row or -1, first output column, output columns, place in the range) for every output row of a range as
-// one tap (kd, kh) sees it.
+// Calls f(input row or -1, first output column, output columns, index in the range) for every output row of a range,
+// for one tap (kd, kh).
 template <class F>
 void each_row(const ConvGeometry& g, PositionRange at, std::int64_t kd, std::int64_t kh, F&& f) {
   const std::int64_t width = g.y[4];

@@ -1,4 +1,4 @@
-// Per-target: the moves of images declared in winograd.h. Included once for each Highway target.
+// Per-target: the image transforms of winograd.h. Included once for each Highway target.
 #include <algorithm>
 #include <cstdint>
 
@@ -29,10 +29,10 @@ HWY_INLINE void store_some(Vec v, float* to, std::int64_t count) {
   }
 }
 
-// The tiles of one image within a range.
+// Tiles of one image within a range.
 struct Part {
   std::int64_t image, begin, end;  // tiles of the image
-  std::int64_t place;              // of the first in the range
+  std::int64_t place;              // index of the first within the range
 };
 
 template <class F>
@@ -45,7 +45,7 @@ HWY_INLINE void each_part(const WinogradImages& s, WinogradRange tiles, const F&
   }
 }
 
-// Calls f(tile, address in the planes of channel 0, count) for vectors of tiles that lie side by side.
+// Calls f(tile, address in the planes of channel 0, count) for vectors of contiguous tiles.
 template <class F>
 HWY_INLINE void each_vector(const Part& part, const WinogradPlanes& planes, const F& f) {
   for (std::int64_t t = part.begin; t < part.end;) {
@@ -76,8 +76,8 @@ HWY_INLINE void store_together(const Vec (&v)[kStep], float* to) {
   }
 }
 
-// The pixels of some rows of tiles of one channel, sorted by their place in a tile, so that pixel (i, j) of consecutive
-// tiles lies side by side across the rows of the image.
+// Pixels of some rows of tiles of one channel, sorted by their position in a tile, so that pixel (i, j) of consecutive
+// tiles is contiguous across the rows of the image.
 template <int kStep, int kWide>
 class Sorted {
  public:
@@ -90,7 +90,7 @@ class Sorted {
   }
   static std::int64_t floats(const WinogradImages& s) { return line_floats(s) + kStep * kWide * pitch(s, s.tile_rows); }
 
-  // Rows [first, last) of tiles of one channel of an image.
+  // Loads rows [first, last) of tiles of one channel of an image.
   void load(const float* plane, std::int64_t first, std::int64_t last) {
     pitch_ = pitch(s_, last - first);
     std::fill(line_, line_ + s_.pad_w, 0.0F);
@@ -136,7 +136,7 @@ class Sorted {
   std::int64_t pitch_ = 0;
 };
 
-// Bᵀ x B or A dy Aᵀ of L tiles to their places.
+// Stores Bᵀ x B or A dy Aᵀ of L tiles to the planes.
 template <class S, bool kGradient, class Pixels>
 HWY_INLINE void transform_in(const Pixels& pixels, std::int64_t tile, float* to, std::int64_t plane,
                              std::int64_t count) {
@@ -183,7 +183,7 @@ void images_to_planes(const WinogradImages& s, const float* x, WinogradRange cha
   });
 }
 
-// Aᵀ m A of L tiles: row i of the outputs goes to rows + i * pitch, the outputs of a tile side by side.
+// Aᵀ m A of L tiles: row i of the outputs goes to rows + i * pitch, the outputs of a tile contiguous.
 template <class S>
 HWY_INLINE void transform_out(const float* from, std::int64_t plane, float* rows, std::int64_t pitch) {
   constexpr int kTile = S::kTile, kOut = S::kOut;
@@ -211,7 +211,7 @@ HWY_INLINE void finish_row(const float* from, std::int64_t count, float bias, bo
   const Vec add = hn::Set(d, bias);
   for (std::int64_t i = 0; i < count; i += L) {
     const Vec sum = hn::Add(hn::LoadU(d, from + i), add);
-    store_some(relu ? hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(d)), sum) : sum, to + i, count - i);  // NaN stays
+    store_some(relu ? hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(d)), sum) : sum, to + i, count - i);  // keeps NaN
   }
 }
 

@@ -71,8 +71,8 @@ WinogradSizes winograd_sizes(WinogradScheme scheme) {
   }
 }
 
-// A padded line, and the pixels of a channel sorted by their place in a tile: every pixel as often as tiles see it in a
-// row. Outputs take less. Vectors of 16 tiles may run over the end.
+// Scratch for a padded line and the pixels of a channel sorted by their position in a tile, each as often as tiles in a
+// row overlap it. Outputs take less. Vectors of 16 tiles may run over the end.
 std::int64_t winograd_memory(WinogradScheme scheme, const WinogradImages& s) {
   const WinogradSizes sizes = winograd_sizes(scheme);
   const std::int64_t line = sizes.out * s.tile_cols + s.pad_w + s.width + 80;

@@ -5,10 +5,10 @@
 
 namespace starling {
 
-// Winograd's convolution by tiles: m × m outputs of an r × r convolution from n × n inputs, n = m + r − 1, with n²
-// products instead of m² r². All operands go to a space of n² planes in which the convolution is n² matrix products:
+// Winograd convolution by tiles: m × m outputs of an r × r convolution from n × n inputs, n = m + r − 1, with n²
+// products instead of m² r². All operands are transformed to n² planes in which the convolution is n² matrix products:
 //   y = Aᵀ [ (G w Gᵀ) ⊙ (Bᵀ x B) ] A,   dw = Gᵀ [ (A dy Aᵀ) ⊙ (Bᵀ x B) ] G.
-// The moves in and out are here, one thread each; planes are [channels, tiles].
+// The transforms are declared here, one thread each; planes are [channels, tiles].
 enum class WinogradScheme : std::uint8_t {
   k2x3,  // m = 2, r = 3: 2.25 times fewer products; coefficients 0, ±1 and ±1/2
   k4x3,  // m = 4, r = 3: 4 times fewer
@@ -37,13 +37,13 @@ struct WinogradRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
-// A thread's part of `count` tiles or channels, cut at multiples of unit.
+// Range of a thread among `count` tiles or channels, split at multiples of unit.
 inline WinogradRange winograd_part(std::int64_t count, std::int64_t unit, int thread, int threads) {
   const std::int64_t units = (count + unit - 1) / unit;
   return {std::min(count, units * thread / threads * unit), std::min(count, units * (thread + 1) / threads * unit)};
 }
-// Tiles of a range lie in panels of `width`, `panel` floats apart; within one, plane p, channel c, tile t lie at
-// p * plane + c * ld + t. 16 floats behind the last may be read.
+// Transformed tiles of a range, in panels of `width` tiles, `panel` floats apart; within one, plane p, channel c, tile
+// t are at p * plane + c * ld + t. Up to 16 floats beyond the last may be read.
 struct WinogradPlanes {
   float* at = nullptr;
   std::int64_t plane = 0;
@@ -52,20 +52,21 @@ struct WinogradPlanes {
   std::int64_t panel = 0;
 };
 
-// Floats of memory that the moves of these images need.
+// Floats of scratch that the transforms of these images need.
 std::int64_t winograd_memory(WinogradScheme scheme, const WinogradImages& images);
 
-// Bᵀ x B and A dy Aᵀ of some channels of a range of tiles.
+// Input transforms Bᵀ x B and A dy Aᵀ of some channels of a range of tiles.
 void winograd_input(WinogradScheme scheme, const WinogradImages& images, const float* x, WinogradRange channels,
                     WinogradRange tiles, const WinogradPlanes& to, float* memory);
 void winograd_gradient(WinogradScheme scheme, const WinogradImages& images, const float* dy, WinogradRange channels,
                        WinogradRange tiles, const WinogradPlanes& to, float* memory);
 
-// Aᵀ m A (+ bias, relu) to the images y.
+// Output transform Aᵀ m A (+ bias, relu) to the images y.
 void winograd_output(WinogradScheme scheme, const WinogradImages& images, const WinogradPlanes& from,
                      WinogradRange tiles, const float* bias, bool relu, float* y, float* memory);
 
-// Where the weights of output o and input c lie: r² floats at o * out_stride + c * in_stride, last to first if turned.
+// Addresses of the weights of output o and input c: r² floats at o * out_stride + c * in_stride, in reverse order if
+// turned.
 struct WinogradWeights {
   std::int64_t in = 0;
   std::int64_t out_stride = 0;
@@ -73,7 +74,8 @@ struct WinogradWeights {
   bool turned = false;
 };
 
-// G w Gᵀ of rows [begin, end) of out: planes [out, in]. And back, for weights [out, in, r, r]: w = Gᵀ u G.
+// Weight transform G w Gᵀ of rows [begin, end) of out: planes [out, in]. The inverse for weights [out, in, r, r]: w =
+// Gᵀ u G.
 void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
                       float* planes, std::int64_t plane);
 void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,

@@ -1,4 +1,4 @@
-// Per-target: the weights' way into the planes of winograd.h and back. Included once for each Highway target.
+// Per-target: the weight transforms of winograd.h. Included once for each Highway target.
 #include <algorithm>
 #include <cstdint>
 
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE::winograd_simd {
 
-// The weights of L input channels pass through a block [taps][L].
+// Gathers the weights of L input channels into a block [taps][L].
 template <int kTaps>
 HWY_INLINE void turn_in(const float* w, std::int64_t stride, bool turned, std::int64_t count, float* block) {
   for (std::int64_t l = 0; l < count; ++l) {

@@ -21,7 +21,7 @@ const char* c_type(DType dtype) {
   }
 }
 
-// Filled while the kernel table is built, read only afterwards.
+// Registered expressions: filled while the kernel table is built, read-only afterwards.
 std::map<std::string, std::string, std::less<>>& expressions() {
   static auto& map = *new std::map<std::string, std::string, std::less<>>;
   return map;
@@ -34,7 +34,7 @@ DType dtype_of_value(const Chain& chain, int value) {
   return i < chain.operands.size() ? chain.operands[i].dtype : chain.steps[i - chain.operands.size()].dtype;
 }
 
-// One function a step, so that an expression's names stay its own.
+// One function per step, so that names in expressions cannot clash.
 std::string step_function(const Chain& chain, std::size_t s) {
   const Chain::Step& step = chain.steps[s];
   std::string parameters;
@@ -48,7 +48,7 @@ std::string step_function(const Chain& chain, std::size_t s) {
 
 bool is_linear(const Chain& chain, const Shape& strides) { return is_contiguous(chain.shape, strides); }
 
-// Code for the place of an operand's element: sums of coordinate times stride.
+// Code for the offset of an operand's element: sum of coordinate times stride.
 std::string place(const Chain& chain, const Shape& strides) {
   if (is_linear(chain, strides)) return "i";
   std::string text;
@@ -112,7 +112,7 @@ Chain chain_of(const PlanRequest& request, const std::string& expression) {
 
 }  // namespace
 
-// Several elements a thread once the chip is full, so that several loads are under way.
+// Several elements per thread once the chip is full, so that several loads are in flight.
 int chain_elements(const Chain& chain) { return chain.shape.numel() >= (1 << 19) ? 4 : 1; }
 
 std::string chain_source(const Chain& chain) {
@@ -128,7 +128,7 @@ std::string chain_source(const Chain& chain) {
     parameters += fmt::format("{}{}* o{}", separator(), c_type(dtype_of_value(chain, chain.outputs[o])), o);
   }
   text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n", kChainThreads, parameters);
-  // As device/launch.cuh says of every kernel.
+  // Programmatic dependent launch, as in device/launch.cuh.
   text +=
       "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  asm volatile(\"griddepcontrol.launch_dependents;\" "
       "::: \"memory\");\n";

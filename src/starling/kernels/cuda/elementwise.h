@@ -8,15 +8,15 @@
 
 namespace starling::cuda {
 
-// Elementwise ops are expressions in C over a, b, c, their operands, of type T where they are alike. That is all there
-// is to write for a new one: kernels of it alone and of chains with others are compiled when a program is planned.
+// Registers an elementwise op as a C expression over its operands a, b, c, of type T where they are alike. Nothing else
+// is needed for a new op: kernels for it alone and for fused chains are compiled when a program is planned.
 //   add_elementwise(table, "neg", "-a");
 void add_elementwise(KernelTable& table, std::string_view op, std::string_view expression);
 
-// The expression an op was added with; null if it was not.
+// Expression that an op was registered with; null if none.
 const std::string* elementwise_expression(std::string_view op);
 
-// A chain of expressions over elements. Values are numbered operands first, then one a step.
+// Fused chain of elementwise expressions. Values are numbered operands first, then one per step.
 struct Chain {
   struct Operand {
     DType dtype;
@@ -30,10 +30,10 @@ struct Chain {
   Shape shape;
   std::vector<Operand> operands;
   std::vector<Step> steps;
-  std::vector<int> outputs;  // written densely
+  std::vector<int> outputs;  // written contiguously
 };
 
-// Elements that a thread makes; a block has kChainThreads.
+// Threads per block; chain_elements() is the number of elements per thread.
 inline constexpr int kChainThreads = 256;
 int chain_elements(const Chain& chain);
 std::string chain_source(const Chain& chain);

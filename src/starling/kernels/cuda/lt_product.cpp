@@ -15,7 +15,7 @@ void check_lt(cublasStatus_t status, const char* what) {
         cublasLtGetStatusString(status));
 }
 
-// One for all devices and threads, as the library allows.
+// One handle for all devices and threads, as the library allows.
 cublasLtHandle_t handle() {
   static const cublasLtHandle_t made = [] {
     cublasLtHandle_t h = nullptr;
@@ -25,7 +25,7 @@ cublasLtHandle_t handle() {
   return made;
 }
 
-// What the library's algorithms are asked to rely on. Views of tensors may begin at any float: those go to our own
+// Alignment that the library's algorithms may assume. Views of tensors may begin at any float: those use our own
 // kernel.
 constexpr std::uint32_t kAlignment = 16;
 constexpr device::GemmCut kUnaligned{.tile = 4, .split = 1};
@@ -38,7 +38,7 @@ bool is_aligned(const device::Gemm& gemm) {
   return true;
 }
 
-// The library does none, bias, relu and relu + bias itself; the rest takes one more kernel.
+// True if the library runs the epilogue: none, bias, relu and relu + bias; others take one more kernel.
 bool finishes(const ProductSpec& spec) {
   return spec.epilogue == Epilogue::activate &&
          (spec.activation == Activation::none || spec.activation == Activation::relu);
@@ -97,7 +97,7 @@ class LtProduct final : public Product {
       return;
     }
     auto* product = spec_.epilogue == Epilogue::sgd ? static_cast<float*>(scratch) : gemm.c;
-    Problem problem = problem_;  // the bias differs from run to run
+    Problem problem = problem_;  // copy, since the bias differs from run to run
     if (spec_.epilogue == Epilogue::activate && spec_.bias) problem.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
     const float one = 1, zero = 0;
     check_lt(cublasLtMatmul(handle(), &problem.product, &one, gemm.b, &problem.b, gemm.a, &problem.a, &zero, product,

@@ -6,7 +6,7 @@
 
 namespace starling::cuda {
 
-// The library's candidates for a product, at most `most`, likely best first; empty where it has none.
+// cuBLASLt's candidates for a product, at most `most`, likely best first; empty if it has none.
 std::vector<std::shared_ptr<const Product>> lt_products(const ProductSpec& spec, int most);
 
 }  // namespace starling::cuda

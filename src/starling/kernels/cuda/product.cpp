@@ -33,7 +33,7 @@ class TileProduct final : public Product {
 
 std::int64_t pieces(int size, int tile) { return (size + tile - 1) / tile; }
 
-// Cuts worth trying: blocks that fill the chip but do not come in many waves, parts of k with something to do in each.
+// Tilings worth trying: enough blocks to fill the chip but not many waves, and a non-empty part of k for each split.
 std::vector<GemmCut> cuts(const ProductSpec& s) {
   constexpr std::int64_t kMostBlocks = 132 * 24;
   std::vector<GemmCut> found;
@@ -56,7 +56,7 @@ std::vector<std::shared_ptr<const Product>> candidates(const ProductSpec& spec) 
   return all;
 }
 
-// Operands of the right sizes with nothing in them.
+// Operands of the right sizes for a timing run.
 struct Trial {
   explicit Trial(const ProductSpec& s)
       : a(floats(s.m, s.k)),

@@ -8,7 +8,7 @@
 
 namespace starling::cuda {
 
-// What decides how a product is best made.
+// Key of a product: everything that decides which implementation is fastest.
 struct ProductSpec {
   int m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -18,21 +18,21 @@ struct ProductSpec {
   friend auto operator<=>(const ProductSpec&, const ProductSpec&) = default;
 };
 
-// One way to make it. Immutable; may run on several streams at once with scratch of its own.
+// One implementation of a product. Immutable; may run on several streams at once, each with its own scratch.
 class Product {
  public:
   virtual ~Product() = default;
-  // `gemm` has sizes, epilogue and pointers filled in. Throws when a launch fails.
+  // Enqueues the product; `gemm` has sizes, epilogue and pointers filled in. Throws when a launch fails.
   virtual void run(const device::Gemm& gemm, void* scratch, cudaStream_t stream) const = 0;
   std::size_t scratch_bytes = 0;
   std::string name;  // "tiles 16x16 split 4", "cublaslt"
 };
 
-// The fastest way on the current device, found by timing the candidates the first time a spec is asked for and kept for
-// the life of the process. Any thread.
+// Fastest implementation on the current device, found by timing the candidates when a spec is first asked for and kept
+// for the life of the process. Thread-safe.
 std::shared_ptr<const Product> best_product(const ProductSpec& spec);
 
-// The sizes, epilogue and activation of a spec, without pointers.
+// Gemm with the sizes, epilogue and activation of a spec, without pointers.
 device::Gemm empty_gemm(const ProductSpec& spec);
 
 }  // namespace starling::cuda

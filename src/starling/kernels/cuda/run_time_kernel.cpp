@@ -57,7 +57,7 @@ RunTimeKernel::RunTimeKernel(const std::string& source) {
   check_cuda(cudaLibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
              "loading device code");
   check_cuda(cudaLibraryGetKernel(&kernel_, library_, "run"), "finding a kernel");
-  cudaFuncAttributes attributes;  // asking brings the code onto the device, so that recording a launch loads nothing
+  cudaFuncAttributes attributes;  // the query loads the code onto the device, so that capturing a launch loads nothing
   check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel_)), "loading a kernel");
 }
 

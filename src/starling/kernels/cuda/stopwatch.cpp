@@ -27,7 +27,7 @@ using Event = Owner<cudaEvent_t, cudaEventDestroy>;
 using Recording = Owner<cudaGraph_t, cudaGraphDestroy>;
 using Program = Owner<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-// Repetitions run as they will in a program: recorded, so that the host's launches are not what is measured.
+// Records repetitions as in a real program, so that host launches are not measured.
 void record(FunctionRef<void(cudaStream_t)> enqueue, cudaStream_t stream, Program& program) {
   Recording recording;
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a measurement");
@@ -51,11 +51,11 @@ float time_on_device(FunctionRef<void(cudaStream_t)> enqueue) {
   check_cuda(cudaStreamCreateWithFlags(&stream.handle, cudaStreamNonBlocking), "creating a stream");
   check_cuda(cudaEventCreate(&begin.handle), "creating an event");
   check_cuda(cudaEventCreate(&end.handle), "creating an event");
-  enqueue(stream.handle);  // loads code, which a recording may not
+  enqueue(stream.handle);  // loads code, which is not allowed during capture
   check_cuda(cudaStreamSynchronize(stream.handle), "measuring");
   record(enqueue, stream.handle, program);
   float best = std::numeric_limits<float>::infinity();
-  for (int i = 0; i <= kReplays; ++i) {  // the first warms caches
+  for (int i = 0; i <= kReplays; ++i) {  // the first replay warms caches
     check_cuda(cudaEventRecord(begin.handle, stream.handle), "measuring");
     check_cuda(cudaGraphLaunch(program.handle, stream.handle), "measuring");
     check_cuda(cudaEventRecord(end.handle, stream.handle), "measuring");

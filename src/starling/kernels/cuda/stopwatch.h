@@ -6,8 +6,8 @@
 
 namespace starling::cuda {
 
-// Milliseconds that one of many recorded repetitions takes on the device; the best of a few replays. Throws what
-// `enqueue` throws.
+// Milliseconds on the device per repetition of `enqueue`, recorded many times; the best of a few replays. Rethrows
+// errors of `enqueue`.
 float time_on_device(FunctionRef<void(cudaStream_t)> enqueue);
 
 // Device memory for a measurement, filled with small numbers.

@@ -5,7 +5,7 @@
 
 namespace starling::cuda {
 
-// The stream that a kernel must use; the default one for eager calls.
+// Stream that a kernel must use; the default one for eager calls.
 inline cudaStream_t stream_of(const Launch& launch) { return static_cast<cudaStream_t>(launch.context.stream); }
 
 template <class T>

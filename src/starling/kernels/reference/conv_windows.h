@@ -4,7 +4,7 @@
 
 namespace starling::reference {
 
-// Calls f(index of x, of w, of y) for every product that a convolution adds up; all tensors dense.
+// Calls f(index in x, index in w, index in y) for every product that a convolution sums; all tensors dense.
 template <class F>
 void each_product(const ConvGeometry& g, F&& f) {
   const auto inside = [&](int axis, std::int64_t at, std::int64_t tap, std::int64_t& row) {
@@ -31,7 +31,7 @@ void each_product(const ConvGeometry& g, F&& f) {
           }
 }
 
-// Sums in double in scratch, whatever the order of the terms.
+// Sums in double in scratch, for terms that arrive in any order.
 struct Sums {
   explicit Sums(const Shape& shape) : count(shape.numel()) {}
   std::int64_t count;

@@ -10,19 +10,19 @@
 
 namespace starling::reference {
 
-// Connectionist temporal classification of one sample, by sums over all paths forwards and backwards.
+// Connectionist temporal classification of one sample, by forward and backward sums over all paths.
 //
-// Derivatives of any order come from computing with perturbed numbers: log_probs + Σ εᵢ uᵢ with εᵢ² = 0 for directions
-// uᵢ. Such a number is eˡ · Σ over sets of directions of r[set] · Π ε, with r[∅] = 1: the size apart, so that nothing
-// underflows. The derivative of the loss along all directions and each log_prob is the part of -posterior that has all
-// ε.
+// Derivatives of any order come from arithmetic on perturbed numbers: log_probs + Σ εᵢ uᵢ with εᵢ² = 0 for directions
+// uᵢ. Such a number is eˡ · Σ over sets of directions of r[set] · Π ε, with r[∅] = 1: the magnitude eˡ is kept apart,
+// so that nothing underflows. The derivative of the loss along all directions and each log_prob is the coefficient of
+// -posterior at the product of all ε.
 struct CtcShape {
   std::int64_t time = 0, batch = 0, classes = 0, targets = 0, blank = 0;
   int directions = 0;
   std::int64_t parts() const { return std::int64_t{1} << directions; }
   std::int64_t states() const { return 2 * targets + 1; }
   std::int64_t number() const { return parts() + 1; }  // doubles of one perturbed number: l, then r
-  // Doubles of workspace: forward sums of all times, backward ones of two, and a few numbers.
+  // Doubles of workspace: forward sums of all times, backward sums of two, and a few numbers.
   std::int64_t workspace() const { return number() * ((time + 2) * states() + 4); }
 };
 
@@ -84,7 +84,7 @@ class CtcSample {
  private:
   std::int64_t label(std::int64_t state) const { return state % 2 == 0 ? shape_.blank : targets_[state / 2]; }
   std::int64_t at(std::int64_t t, std::int64_t c) const { return (t * shape_.batch + index_) * shape_.classes + c; }
-  // Whether a path may jump over the blank before this state.
+  // True if a path may skip the blank before this state.
   bool skips(std::int64_t state) const { return state >= 2 && state % 2 == 1 && label(state) != label(state - 2); }
 
   double* alpha(std::int64_t t, std::int64_t s) { return work_ + (t * shape_.states() + s) * shape_.number(); }
@@ -118,7 +118,7 @@ class CtcSample {
       to[1 + set] = sum;
     }
   }
-  // Of the part without the size: what multiplies to 1.
+  // Inverse of the factor r, without the magnitude.
   void invert(const double* x, double* to) const {
     to[0] = 0;
     for (std::int64_t set = 0; set < shape_.parts(); ++set) {

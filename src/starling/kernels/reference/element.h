@@ -12,8 +12,8 @@
 
 namespace starling::reference {
 
-// Values of any dtype, one at a time. To a float type: round to nearest even. Float to integer: towards zero,
-// saturating, NaN to 0. Integer to narrower integer: wraps. To bool: whether not zero.
+// Element conversion between any dtypes. To a float type: rounds to nearest even. Float to integer: truncates towards
+// zero, saturating, NaN to 0. Integer to narrower integer: wraps. To bool: true if not zero.
 template <class T>
 inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
@@ -36,7 +36,7 @@ To convert(From from) {
   }
 }
 
-// V is double or int64: what the arithmetic is done in.
+// Element access through V, double or int64: the type that arithmetic uses.
 template <class V>
 V read(DType dtype, const void* data, std::int64_t at) {
   return dispatch(dtype, [&]<class T>() { return convert<V>(static_cast<const T*>(data)[at]); });

@@ -9,8 +9,8 @@ namespace starling::reference {
 
 using Index = std::array<std::int64_t, kMaxRank>;
 
-// Writes every element of a dense tensor of this shape: source(index) says which element of `in` it is; where that is
-// negative it is `fill`. Elements are bytes: nothing depends on what they mean.
+// Writes every element of a dense tensor of this shape: source(index) is the element of `in` to copy, or negative for
+// `fill`. Elements are copied as bytes, whatever their dtype.
 template <class F>
 void move_elements(const Shape& shape, std::size_t element, const void* in, const void* fill, void* out, F source) {
   Index index{};
@@ -26,7 +26,7 @@ void move_elements(const Shape& shape, std::size_t element, const void* in, cons
   }
 }
 
-// A constant in the memory of any dtype.
+// Constant in the memory of any dtype.
 struct Fill {
   alignas(8) std::array<std::byte, 8> bytes{};
   const void* data() const { return bytes.data(); }

@@ -6,7 +6,7 @@
 
 namespace starling::reference {
 
-// The place of each element of a piece in the whole tensor; the key comes as a tensor (seed, step).
+// Global index of each element of a tensor's local piece.
 struct Piece {
   Shape shape;
   Shape global_strides;
@@ -17,7 +17,7 @@ struct Piece {
     for (int i = 0; i < offset.rank(); ++i) first += static_cast<std::uint64_t>(offset[i] * global_strides[i]);
   }
 
-  // Calls f(index in the piece, index in the whole).
+  // Calls f(index in the piece, global index).
   template <class F>
   void each(F&& f) const {
     const std::array<Shape, 2> strides{contiguous_strides(shape), global_strides};

@@ -5,7 +5,7 @@
 
 namespace starling::reference {
 
-// The meaning of matrix products, for dense or strided operands. Strides of a and b are those of [.., m, k] and [.., k,
+// Definition of matrix products, for dense or strided operands. Strides of a and b are those of [.., m, k] and [.., k,
 // n]: a transposed operand has its last two exchanged.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
@@ -32,7 +32,7 @@ void multiply(const Product& p, const T* a, const T* b, Store&& store) {
   });
 }
 
-// The named activation of a value, and its derivative from its output; the empty name is the identity.
+// Activation by name, and its derivative as a function of its output; the empty name is the identity.
 using ScalarFn = double (*)(double);
 ScalarFn activation(Symbol name);
 ScalarFn activation_derivative(Symbol name);

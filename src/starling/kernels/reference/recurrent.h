@@ -20,13 +20,13 @@ struct Sequence {
   void set(std::int64_t t, std::int64_t n, std::int64_t j, double value) const {
     data[at(t, n, j)] = static_cast<T>(value);
   }
-  // One state to all columns of a slot, or what another sequence has there.
+  // Copies row n of slot from_t of another sequence to slot t.
   void copy(std::int64_t t, std::int64_t n, const Sequence& from, std::int64_t from_t) const {
     for (std::int64_t j = 0; j < width; ++j) set(t, n, j, from.get(from_t, n, j));
   }
 };
 
-// Operands and results of a launch as sequences; an operand of shape [0] is null.
+// Operands and results of a launch as sequences; an operand without elements is null.
 template <class T>
 struct Recurrent {
   const Launch& launch;
@@ -48,7 +48,7 @@ struct Recurrent {
     for (std::int64_t j = 0; j < steps.hidden; ++j) total += static_cast<double>(w[j]) * states.get(t, n, j);
     return total;
   }
-  // Σ over rows of gradient · weights column j.
+  // Σ over rows of gradient · column of weights.
   double product_back(std::size_t weights, std::int64_t column, const Sequence<T>& gradient, std::int64_t t,
                       std::int64_t n) const {
     const T* w = static_cast<const T*>(launch.in[weights]) + column;
@@ -59,7 +59,7 @@ struct Recurrent {
   }
 };
 
-// A plan whose body gets a Recurrent<T>. `states` is the operand or result [t+1, n, h], `lengths` the number of the
+// Plan whose body gets a Recurrent<T>. `states` is the shape [t+1, n, h] of the states, `lengths` the number of the
 // operand that may hold lengths.
 template <class Body>
 std::unique_ptr<Plan> plan_recurrent(const PlanRequest& request, const Shape& states, bool reverse, std::size_t lengths,

@@ -6,9 +6,9 @@
 
 namespace starling::reference {
 
-// A reduction of a strided tensor, one result after another: f.operator()<V>(each) gives a result, where each(g) calls
-// g(V) with the elements that fall into it, in row-major order, as often as it is called. V is double for floats and
-// int64 for all else.
+// Reduction of a strided tensor, one result after another: f.operator()<V>(each) returns a result, where each(g) calls
+// g(V) with the elements of that result in row-major order, any number of times. V is double for floats and int64
+// otherwise.
 template <class V, class F>
 std::unique_ptr<Plan> plan_reduction_in(const PlanRequest& request, const Shape& axes, F f) {
   const ArgDesc in = request.in[0], out = request.out[0];

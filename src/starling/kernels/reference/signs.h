@@ -6,8 +6,8 @@
 
 namespace starling::reference {
 
-// The sign of singular vectors and eigenvectors is free: it is chosen so that the largest element of every column of
-// u [m, k] is positive (of nearly equal ones the first). The rows of vh [k, n], if given, follow.
+// Canonical signs of singular vectors and eigenvectors: the largest element of every column of u [m, k] becomes
+// positive (the first of nearly equal ones). The rows of vh [k, n], if given, follow.
 inline void choose_signs(double* u, std::int64_t m, std::int64_t k, double* vh, std::int64_t n) {
   for (std::int64_t c = 0; c < k; ++c) {
     double most = 0;
@@ -20,7 +20,7 @@ inline void choose_signs(double* u, std::int64_t m, std::int64_t k, double* vh, 
   }
 }
 
-// r [k, n] gets a diagonal ≥ 0; the columns of q [m, k] follow.
+// Makes the diagonal of r [k, n] ≥ 0; the columns of q [m, k] follow.
 inline void choose_diagonal(double* q, std::int64_t m, std::int64_t k, double* r, std::int64_t n) {
   for (std::int64_t c = 0; c < k; ++c) {
     if (!(r[c * n + c] < 0)) continue;

@@ -19,7 +19,7 @@ Settings AxisOptions::settings() {
   return {setting("axis", &AxisOptions::axis, "counted with the batch as axis 0; negative: from the last")};
 }
 
-// A slope of its own for every channel is asked for by word, since their number is known.
+// One slope per channel is requested by `channels: 0`, since the number of channels is inferred.
 Settings PreluOptions::settings() {
   return {setting("channels", &PreluOptions::channels, "1: one slope for all; 0: one for every channel", {.min = 0}),
           setting("slope", &PreluOptions::slope, "what they begin with")};

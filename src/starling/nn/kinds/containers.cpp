@@ -71,7 +71,7 @@ struct ResidualOptions {
   }
 };
 
-// An empty list is a branch that hands on what it is given.
+// Options of `parallel`. A branch with an empty list is the identity.
 struct ParallelOptions {
   LayerLists branches{};
   Join join = Join::concat;

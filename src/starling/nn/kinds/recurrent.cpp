@@ -14,7 +14,7 @@ Settings CellOptions::settings() {
 
 namespace {
 
-// Samples are sequences [t, in]: the batch is always the first axis here.
+// Options of recurrent layers in job files. Samples are sequences [t, in]: the batch is always the first axis here.
 struct SequenceOptions {
   enum class Output : std::uint8_t { all, last };
   std::int64_t hidden = 0;

@@ -74,7 +74,7 @@ void add_with(LayerKinds& kinds, const char* name, const char* doc) {
 }  // namespace
 }  // namespace nn
 
-// roi_align is a module only: its boxes are no samples of a batch.
+// No layer kind for roi_align: its boxes are not samples of a batch.
 void register_layer_reshape(nn::LayerKinds& kinds) {
   using namespace nn;
   add_plain_layer<Identity>(kinds, "identity", "What it is given.");

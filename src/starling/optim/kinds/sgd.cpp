@@ -34,8 +34,8 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
                                     .states = {{"velocity"}}}),
       attrs_{options.momentum, options.weight_decay, options.nesterov} {}
 
-// The op of its own can be joined with the product that makes the gradient, and other devices have no other. It always
-// moves a velocity: without momentum the general update, which has none, goes over half the memory.
+// Own op `sgd`: it can be fused with the product that makes the gradient, and other devices have no other. It always
+// updates a velocity: without momentum the general update op, which has none, touches half the memory.
 void Sgd::update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
                  const UpdateScalars& scalars) {
   const bool plain = attrs_.momentum == 0 && !is_row_sparse(gradient) && targets[0].device().kind == DeviceKind::cpu;

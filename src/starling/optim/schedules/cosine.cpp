@@ -9,7 +9,7 @@ namespace {
 
 double falling(double end, double share) { return end + (1 - end) * (1 + std::cos(std::numbers::pi * share)) / 2; }
 
-// The share of its round that is over at time t.
+// Fraction of the current cycle that is over at time t.
 double in_round(double t, double length, double times) {
   if (times == 1) return std::fmod(t, length) / length;
   while (t >= length) {

@@ -9,7 +9,7 @@ namespace starling::optim {
 namespace {
 
 struct Phase {
-  double last;  // the step at which it ends
+  double last;  // step at which the phase ends
   double from, to;
 };
 

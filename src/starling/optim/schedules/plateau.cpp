@@ -55,7 +55,7 @@ class Plateau final : public Schedule {
   }
 
   PlateauOptions o_;
-  bool higher_ = false;  // is better, as the metric says
+  bool higher_ = false;  // a larger metric is better
   double factor_ = 1;
   double best_ = 0;
   bool best_known_ = false;

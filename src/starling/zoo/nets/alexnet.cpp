@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// What the first convolution and the three poolings leave of an image's height.
+// Height of an image after the first convolution and the three poolings.
 std::int64_t left_of(std::int64_t image) {
   std::int64_t size = (image + 2 * 2 - 11) / 4 + 1;
   for (int pool = 0; pool < 3; ++pool) size = (size - 3) / 2 + 1;

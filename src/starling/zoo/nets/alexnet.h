@@ -24,7 +24,7 @@ struct AlexnetOwtOptions {
   double dropout = 0;
   static Settings settings();
 };
-// The same with 64 filters in the first layer, as in "one weird trick" (Krizhevsky 2014).
+// AlexNet with 64 filters in the first layer, as in "one weird trick" (Krizhevsky 2014).
 nn::Sequential alexnet_owt(const AlexnetOwtOptions& options = {});
 
 }  // namespace starling::zoo

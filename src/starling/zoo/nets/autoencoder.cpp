@@ -11,7 +11,7 @@ namespace {
 
 using zoo::Noise;
 
-// While training: zeroes a share of the numbers, the others stay as they are.
+// Zeroes a share of the numbers while training, without rescaling the others.
 class MaskingNoise : public nn::Module {
  public:
   explicit MaskingNoise(double share) : share_(share) {}
@@ -33,7 +33,7 @@ void add_noise(nn::Sequential& net, Noise noise, double amount) {
   if (noise == Noise::gaussian) net.add("noise", nn::GaussianNoise({.stddev = amount}));
 }
 
-// There and back; `linear_code`: no sigmoid at the narrowest place.
+// Encoder and decoder; `linear_code`: no sigmoid at the code.
 template <class Options>
 nn::Sequential dense(const Options& o, const std::vector<std::int64_t>& published, bool linear_code) {
   std::vector<std::int64_t> sizes = o.hidden.empty() ? published : o.hidden;

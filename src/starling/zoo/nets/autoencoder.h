@@ -13,12 +13,12 @@ enum class Noise : std::uint8_t { none, masking, gaussian };
 struct DenseAutoencoderOptions {
   std::int64_t inputs = 784;
   std::vector<std::int64_t> hidden{};  // units from the input to the code; empty: as published
-  Noise noise = Noise::none;           // on the inputs while training
-  double amount = 0.3;                 // share of the inputs zeroed, or standard deviation
+  Noise noise = Noise::none;           // added to the inputs while training
+  double amount = 0.3;                 // share of inputs zeroed (masking), or standard deviation (gaussian)
   static Settings settings();
 };
-// Numbers in [0, 1] [n, inputs] → the same, through a narrow code: dense layers with sigmoid there and back (the code
-// itself is linear). Hinton & Salakhutdinov 2006: 784-1000-500-250-30-250-500-1000-784.
+// Autoencoder of numbers in [0, 1], [n, inputs] → [n, inputs]: dense sigmoid layers down to a linear code and back.
+// Hinton & Salakhutdinov 2006: 784-1000-500-250-30-250-500-1000-784.
 nn::Sequential stacked_autoencoder(const DenseAutoencoderOptions& options = {});
 
 struct DenoisingAutoencoderOptions {
@@ -28,31 +28,31 @@ struct DenoisingAutoencoderOptions {
   double amount = 0.3;
   static Settings settings();
 };
-// Vincent et al. 2008: one hidden sigmoid layer of 500 units that mends what noise has done to the input.
+// Vincent et al. 2008: one hidden sigmoid layer of 500 units that reconstructs the input from a noisy copy.
 nn::Sequential denoising_autoencoder(const DenoisingAutoencoderOptions& options = {});
 
 struct ConvAutoencoderOptions {
   std::int64_t channels = 1;
-  std::int64_t image = 28;    // 4 divides it
+  std::int64_t image = 28;    // must be a multiple of 4
   std::int64_t filters = 16;  // of the first layer; the second has twice as many
-  std::int64_t code = 0;      // units of a dense code between; 0: the images of the second layer are the code
+  std::int64_t code = 0;      // units of a dense code; 0: the feature maps of the second layer are the code
   Noise noise = Noise::none;
   double amount = 0.3;
   static Settings settings();
 };
-// Images in [0, 1] → the same: two convolutions of stride 2, two transposed ones back.
+// Autoencoder of images in [0, 1]: two convolutions of stride 2, two transposed ones back.
 nn::Sequential conv_autoencoder(const ConvAutoencoderOptions& options = {});
 
 struct VaeOptions {
   std::int64_t inputs = 784;
   std::int64_t hidden = 400;
   std::int64_t code = 20;
-  double beta = 1;  // weight of the divergence from the prior
+  double beta = 1;  // weight of the KL divergence from the prior
   static Settings settings();
 };
-// Kingma & Welling 2013 for numbers in [0, 1]: a normal distribution of codes for every sample, Bernoulli ones of the
-// numbers for every code. [n, …] → the reconstruction [n, inputs] from the mean code. Its loss is the negative evidence
-// lower bound of a sample, from one random code; with beta 1 in nats.
+// Variational autoencoder (Kingma & Welling 2013) of numbers in [0, 1]: normal codes, Bernoulli outputs. [n, …] → the
+// reconstruction [n, inputs] from the mean code. Its loss is the negative evidence lower bound per sample, from one
+// random code; in nats for beta 1.
 class Vae : public nn::Module, public nn::OwnLoss {
  public:
   explicit Vae(const VaeOptions& options = {});
@@ -60,11 +60,11 @@ class Vae : public nn::Module, public nn::OwnLoss {
 
   struct Code {
     Tensor mean;          // [n, code]
-    Tensor log_variance;  // the same
+    Tensor log_variance;  // [n, code]
   };
   Code encode(const Tensor& x);
-  Tensor decode(const Tensor& code);  // logits of the numbers, [n, inputs]
-  Tensor sample(std::int64_t n);      // new samples in [0, 1], [n, inputs]
+  Tensor decode(const Tensor& code);  // logits [n, inputs]
+  Tensor sample(std::int64_t n);      // n new samples in [0, 1], [n, inputs]
 
  protected:
   Tensor forward(const Tensor& x) override;

@@ -21,13 +21,13 @@ nn::Sequential conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std:
   return made;
 }
 
-// Published filters of a module: 1 × 1; before and after the 3 × 3; before and after the 5 × 5; behind the pooling.
+// Published filters of a module: 1 × 1; before and after the 3 × 3; before and after the 5 × 5; after the pooling.
 struct Filters {
   const char* name;
   std::int64_t one, three_in, three, five_in, five, pool;
 };
 
-// Four views of the same image, their channels one after another.
+// Inception module: four branches over the same input, outputs concatenated along the channels.
 nn::Parallel inception(std::int64_t in, const Filters& f, std::int64_t third_kernel) {
   nn::Sequential three, five, pool;
   three.add("reduce", conv(in, f.three_in, 1)).add("conv", conv(f.three_in, f.three, 3));
@@ -79,7 +79,7 @@ zoo::Googlenet::Googlenet(const GooglenetOptions& o) : options_(o) {
   put("conv3", conv(w(64), w(192), 3));
   put("pool2", halve);
   std::int64_t in = w(192);
-  std::vector<std::int64_t> seen;  // channels before each auxiliary head
+  std::vector<std::int64_t> seen;  // input channels of each auxiliary head
   const auto mix = [&](const Filters& f, int auxiliary = -1) {
     const Filters here{f.name, w(f.one), w(f.three_in), w(f.three), w(f.five_in), w(f.five), w(f.pool)};
     put(std::string("inception") + f.name, inception(in, here, o.third_kernel), auxiliary);

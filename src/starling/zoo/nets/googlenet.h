@@ -15,9 +15,9 @@ struct GooglenetOptions {
   std::int64_t image = 224;
   double width = 1;
   double dropout = 0.2;
-  bool auxiliary = false;         // two more heads that help training
-  double auxiliary_weight = 0.3;  // of the loss of each
-  std::int64_t third_kernel = 3;  // of the branch that is 5 × 5 in the paper; 3 is what torchvision's weights have
+  bool auxiliary = false;         // two more heads, used while training only
+  double auxiliary_weight = 0.3;  // weight of each auxiliary loss
+  std::int64_t third_kernel = 3;  // of the branch that is 5 × 5 in the paper; torchvision's weights have 3
   static Settings settings();
 };
 
@@ -32,7 +32,7 @@ class Googlenet : public nn::Module, public nn::OwnLoss {
   Tensor forward(const Tensor& x) override;
 
  private:
-  // All logits: the main head's and, with `auxiliary`, those of the two others.
+  // Logits of the main head and, with `auxiliary`, of the two others.
   std::vector<Tensor> heads(const Tensor& x, bool auxiliary);
 
   GooglenetOptions options_;

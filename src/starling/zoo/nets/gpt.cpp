@@ -13,9 +13,9 @@
 namespace starling {
 namespace {
 
-constexpr double kBegin = 0.02;  // deviation of the embeddings at the start
+constexpr double kBegin = 0.02;  // initial standard deviation of the embeddings
 
-// Ids i64[n, t] → the sum of a row for the token and one for its place.
+// Ids i64[n, t] → the sum of a token and a position embedding.
 class PlacedTokens : public nn::Module {
  public:
   PlacedTokens(std::int64_t vocabulary, std::int64_t tokens, std::int64_t width)

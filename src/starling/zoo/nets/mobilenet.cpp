@@ -22,7 +22,7 @@ std::int64_t round_channels(double wanted) {
   return static_cast<double>(nearest) < 0.9 * wanted ? nearest + 8 : nearest;
 }
 
-// Channels scaled by what a look at the whole image says of each.
+// Squeeze-and-excitation: scales each channel by a gate computed from the global average of all channels.
 class SqueezeExcite : public nn::Module {
  public:
   SqueezeExcite(std::int64_t channels, std::int64_t squeezed)
@@ -43,7 +43,7 @@ class SqueezeExcite : public nn::Module {
   std::shared_ptr<nn::Module> excite_;
 };
 
-// While training, zeroes whole samples with probability p and scales the rest by 1 / (1 - p): behind the body of a
+// Zeroes whole samples with probability p while training and scales the rest by 1 / (1 - p): after the body of a
 // residual block, such a sample skips the block.
 class StochasticDepth : public nn::Module {
  public:
@@ -68,10 +68,11 @@ struct Block {
   std::int64_t stride = 1;
   Activation activation = Activation::relu6;
   bool squeeze = false;
-  double skip = 0;  // chance of stochastic depth
+  double skip = 0;  // probability of stochastic depth
 };
 
-// A wide depthwise convolution between two narrow ends; the ends are added where they fit.
+// Inverted residual block: a wide depthwise convolution between narrow ends, with a residual connection where shapes
+// match.
 void add_inverted(Sequential& net, const std::string& name, const Block& b) {
   Sequential body;
   const std::int64_t wide = b.in * b.expand;
@@ -93,7 +94,7 @@ struct Stage {
   std::int64_t expand, kernel, stride, out, depth;
 };
 
-// Blocks stage by stage; returns their channels. `like` says what all blocks have in common.
+// Adds blocks stage by stage; returns the output channels. `like` holds the options common to all blocks.
 std::int64_t add_stages(Sequential& net, std::span<const Stage> stages, std::int64_t in, double width, Block like,
                         double last_skip) {
   std::int64_t blocks = 0, done = 0;

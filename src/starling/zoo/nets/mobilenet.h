@@ -22,7 +22,7 @@ struct EfficientnetOptions {
   std::int64_t image = 224;
   double width = 1;
   double dropout = 0.2;
-  double stochastic_depth = 0.2;  // chance that the last block is skipped; earlier ones in proportion
+  double stochastic_depth = 0.2;  // probability of skipping the last block; proportionally less for earlier ones
   static Settings settings();
 };
 // Tan & Le 2019, B0: inverted residuals with squeeze-excite, silu and stochastic depth.

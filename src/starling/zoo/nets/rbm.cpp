@@ -16,7 +16,7 @@
 namespace starling {
 namespace {
 
-constexpr double kBegin = 0.01;  // deviation of the weights at the start, as in Hinton's guide
+constexpr double kBegin = 0.01;  // initial standard deviation of the weights, as in Hinton's guide
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace {
 using zoo::RecurrentLmOptions;
 using zoo::RecurrentOptions;
 
-// Ids [n, t] → the outputs of the last layer at every step, [t, n, width].
+// Ids [n, t] → the outputs of the last recurrent layer at every step, [t, n, width].
 template <class Layer, class Options>
 nn::Sequential walk(const char* name, const Options& o) {
   nn::Sequential net;

@@ -9,12 +9,12 @@ struct RecurrentOptions {
   std::int64_t classes = 2;
   std::int64_t vocabulary = 10'000;
   std::int64_t tokens = 100;
-  std::int64_t width = 128;  // of the embedding and of the state
+  std::int64_t width = 128;  // of the embedding and of the hidden state
   std::int64_t layers = 1;
-  double dropout = 0;  // between layers and before the answer
+  double dropout = 0;  // between layers and before the classifier
   static Settings settings();
 };
-// Token ids i64[n, t] to one answer [n, classes]: embedding, LSTM or GRU, the mean over time, a dense layer.
+// Classifiers of sequences, token ids i64[n, t] → [n, classes]: embedding, LSTM or GRU, mean over time, dense layer.
 nn::Sequential lstm(const RecurrentOptions& options = {});
 nn::Sequential gru(const RecurrentOptions& options = {});
 
@@ -26,7 +26,8 @@ struct RecurrentLmOptions {
   double dropout = 0;
   static Settings settings();
 };
-// Token ids i64[n, t] to logits [n, t, vocabulary] of the next: embedding, LSTM or GRU, a dense layer.
+// Language models, token ids i64[n, t] → logits [n, t, vocabulary] of the next token: embedding, LSTM or GRU, dense
+// layer.
 nn::Sequential lstm_lm(const RecurrentLmOptions& options = {});
 nn::Sequential gru_lm(const RecurrentLmOptions& options = {});
 

@@ -26,10 +26,10 @@ constexpr Published kKinds[] = {
     {"resnet101", "ResNet with 101 layers, bottlenecks, batch norm.", true, {3, 4, 23, 3}},
     {"resnet152", "ResNet with 152 layers, bottlenecks, batch norm.", true, {3, 8, 36, 3}},
 };
-constexpr std::int64_t kExpansion = 4;  // of a bottleneck's output over its width
+constexpr std::int64_t kExpansion = 4;  // output channels of a bottleneck over its width
 
-// A convolution that keeps the size (divided by the stride) and its batch norm. Weights begin as He et al. have them,
-// so that gradients keep their size on the way back.
+// Adds a convolution that keeps the size (divided by the stride) and its batch norm. Weights use He initialisation by
+// fan-out, which keeps the variance of gradients.
 void add_conv(Sequential& to, const std::string& number, const nn::Conv2dOptions& conv, double norm_weight = 1) {
   nn::Conv2dOptions o = conv;
   o.padding = o.kernel / 2;
@@ -39,8 +39,8 @@ void add_conv(Sequential& to, const std::string& number, const nn::Conv2dOptions
       .add("norm" + number, nn::BatchNorm2d({.channels = o.out, .weight = norm_weight}));
 }
 
-// The last norm of a block begins at zero, so that every block begins as the identity: training starts smoothly, and
-// rounding does not grow from step to step.
+// The last norm of a block starts at weight 0, so that every block starts as the identity: training starts smoothly,
+// and rounding errors do not grow from step to step.
 Sequential block_body(bool bottleneck, std::int64_t in, std::int64_t width, std::int64_t stride) {
   Sequential body;
   if (!bottleneck) {
@@ -127,7 +127,7 @@ Sequential zoo::resnet_small(const ResnetSmallOptions& o) {
 
 void register_zoo_resnet(zoo::Table& table) {
   for (const Published& kind : kKinds) {
-    const bool deep = kind.depths[2] > 6;  // checked with one block a stage, the rest is more of the same
+    const bool deep = kind.depths[2] > 6;  // tested with one block per stage
     table.add_net<zoo::ResnetOptions>(
         kind.name, kind.doc,
         {.batch = 16, .small = {.classes = 10, .image = 64, .width = 0.125, .depth = deep ? 1 : 0}},

@@ -11,21 +11,21 @@ namespace starling::zoo {
 
 struct Seq2SeqOptions {
   std::int64_t vocabulary = 32;         // of the source
-  std::int64_t tokens = 24;             // of a source
-  std::int64_t target_vocabulary = 48;  // with the three below
-  std::int64_t target_tokens = 24;      // of a target with its end; decoding stops there
+  std::int64_t tokens = 24;             // longest source
+  std::int64_t target_vocabulary = 48;  // including the three special ids below
+  std::int64_t target_tokens = 24;      // longest target with its end token; decoding stops there
   std::int64_t width = 64;              // of both embeddings
-  std::int64_t hidden = 128;            // units of the decoder, and of the encoder in each direction
+  std::int64_t hidden = 128;            // units of the decoder, and of each direction of the encoder
   double dropout = 0;
   static Settings settings();
 };
 
-// Sequences into sequences (Sutskever et al. 2014) with attention (Bahdanau et al. 2014, in Luong's form of 2015): a
-// bidirectional LSTM reads the source i64[n, s], another writes the target i64[n, t], looking at all of the source at
-// every step. Ids: 0 fills up short sequences and counts nowhere, 1 begins a target and 2 ends it. Targets are given
-// without the beginning and with the end.
+// Sequence-to-sequence model (Sutskever et al. 2014) with attention (Bahdanau et al. 2014, in Luong's form of 2015): a
+// bidirectional LSTM encodes the source i64[n, s], another decodes the target i64[n, t], attending to the whole source
+// at every step. Special ids: 0 pads and is ignored, 1 begins a target, 2 ends it. Targets are given without the begin
+// token and with the end token.
 //
-// Calling it decodes greedily: source → ids i64[n, target_tokens], the end included and zeros behind it. Its loss is
+// A call decodes greedily: source → ids i64[n, target_tokens], the end token included and zeros after it. The loss is
 // the cross-entropy of the target's ids given those before them (teacher forcing).
 class Seq2Seq : public nn::Module, public nn::OwnLoss {
  public:
@@ -35,10 +35,10 @@ class Seq2Seq : public nn::Module, public nn::OwnLoss {
   Outputs own_loss(std::span<const Tensor> fields) override;
   const Seq2SeqOptions& options() const { return options_; }
 
-  // One step of decoding at a time, for searches.
+  // Interface for searches, which decode one step at a time.
   struct Memory {
-    Tensor states;  // of the source, [n, s, 2 · hidden]
-    Tensor mask;    // bool [n, 1, s]: where there is a token
+    Tensor states;  // encoded source, [n, s, 2 · hidden]
+    Tensor mask;    // bool [n, 1, s]: true at tokens, false at padding
   };
   struct State {
     Tensor h;  // [1, n, hidden]
@@ -59,13 +59,13 @@ class Seq2Seq : public nn::Module, public nn::OwnLoss {
 
 struct BeamOptions {
   std::int64_t beams = 4;     // hypotheses kept at every step
-  double length_penalty = 0;  // scores are divided by lengthᵖ at the end; 0: the probability alone decides
+  double length_penalty = 0;  // p: final scores are divided by lengthᵖ; 0: plain log-probability
 };
 struct Hypothesis {
-  std::vector<std::int64_t> ids;  // without the end
-  double score = 0;               // log-probability, divided as the options say
+  std::vector<std::int64_t> ids;  // without the end token
+  double score = 0;               // log-probability with length penalty
 };
-// The best targets found for every source i64[n, s], best first. The network should be in eval mode.
+// Beam search: the best targets found for every source i64[n, s], best first. The network should be in eval mode.
 std::vector<std::vector<Hypothesis>> beam_search(Seq2Seq& net, const Tensor& source, const BeamOptions& options = {});
 
 }  // namespace starling::zoo

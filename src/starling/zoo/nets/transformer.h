@@ -10,17 +10,17 @@ namespace starling::zoo {
 struct TransformerOptions {
   std::int64_t classes = 2;
   std::int64_t vocabulary = 10'000;
-  std::int64_t tokens = 128;  // the longest sequence
+  std::int64_t tokens = 128;  // longest sequence
   std::int64_t width = 128;
-  std::int64_t depth = 2;  // layers
+  std::int64_t depth = 2;  // number of layers
   std::int64_t heads = 4;
   double dropout = 0.1;
-  std::optional<std::int64_t> padding{};  // the id that stands for no token; not set: all are tokens
+  std::optional<std::int64_t> padding{};  // padding id; unset: no padding
   static Settings settings();
 };
 
-// Token ids i64[n, t] to one answer [n, classes]: embeddings of tokens and places, a transformer encoder with pre-norm
-// layers, the mean over the tokens, a dense layer.
+// Classifier of sequences, token ids i64[n, t] → [n, classes]: token and position embeddings, a pre-norm transformer
+// encoder, mean over the tokens, a dense layer.
 class TransformerClassifier : public nn::Module {
  public:
   explicit TransformerClassifier(const TransformerOptions& options = {});

@@ -10,14 +10,14 @@ namespace starling::zoo {
 struct UnetOptions {
   std::int64_t classes = 2;
   std::int64_t channels = 3;
-  std::int64_t image = 256;   // 2^depth divides it
-  std::int64_t filters = 64;  // of the finest level; each coarser one has twice as many
-  std::int64_t depth = 4;     // times that the image is halved
+  std::int64_t image = 256;   // must be a multiple of 2^depth
+  std::int64_t filters = 64;  // of the finest level; doubled at each coarser one
+  std::int64_t depth = 4;     // number of times the image is halved
   static Settings settings();
 };
 
-// Ronneberger et al. 2015 with padding and batch norm: down to coarse images, up again, at every level beside what was
-// there on the way down. [n, channels, h, w] → logits [n, classes, h, w].
+// U-Net (Ronneberger et al. 2015) with padding and batch norm: an encoder and a decoder with skip connections at every
+// level. [n, channels, h, w] → logits [n, classes, h, w].
 class Unet : public nn::Module {
  public:
   explicit Unet(const UnetOptions& options = {});
@@ -30,7 +30,7 @@ class Unet : public nn::Module {
   std::shared_ptr<nn::Module> pool_;
   std::vector<std::shared_ptr<nn::Module>> down_;  // from fine to coarse
   std::vector<std::shared_ptr<nn::Module>> up_;    // from coarse to fine
-  std::vector<std::shared_ptr<nn::Module>> mix_;   // behind each of them
+  std::vector<std::shared_ptr<nn::Module>> mix_;   // after each of up_
   std::shared_ptr<nn::Module> head_;
 };
 

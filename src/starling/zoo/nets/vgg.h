@@ -10,11 +10,11 @@ struct VggOptions {
   std::int64_t channels = 3;
   std::int64_t image = 224;
   double width = 1;
-  double dropout = 0.5;  // behind the first two dense layers
+  double dropout = 0.5;  // after the first two dense layers
   static Settings settings();
 };
-// Simonyan & Zisserman 2014: stacks of 3 × 3 convolutions between poolings, three dense layers; those called _bn with
-// batch norm behind every convolution. [n, channels, image, image] → [n, classes]
+// VGG (Simonyan & Zisserman 2014): stacks of 3 × 3 convolutions between poolings, three dense layers; the _bn variants
+// have batch norm after every convolution. [n, channels, image, image] → [n, classes]
 nn::Sequential vgg11(const VggOptions& options = {});
 nn::Sequential vgg13(const VggOptions& options = {});
 nn::Sequential vgg16(const VggOptions& options = {});

@@ -14,7 +14,7 @@
 namespace starling::zoo {
 namespace {
 
-// The way back from a layer's outputs to its inputs, and the optimizer of both ways.
+// Decoder from a layer's outputs back to its inputs, with the optimizer of both directions.
 class Decoder {
  public:
   Decoder(const DenseLayer& layer, bool linear_outputs, const AutoencoderPretrainOptions& o)

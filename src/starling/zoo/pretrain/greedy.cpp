@@ -18,7 +18,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// What the layers make of a batch.
+// Outputs of the first `count` layers for a batch.
 Tensor encode(const std::vector<DenseLayer>& layers, std::size_t count, const Tensor& batch) {
   const NoGrad no_grad;
   Tensor x = flatten(batch);
@@ -87,7 +87,7 @@ std::vector<PretrainedLayer> train_greedily(nn::Module& net, std::shared_ptr<con
     layer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     done.push_back(std::move(layer));
   }
-  net.set_name(net.name());  // layers were part of other modules meanwhile
+  net.set_name(net.name());  // restores the names that temporary modules changed
   return done;
 }
 

@@ -5,8 +5,7 @@
 
 namespace starling::zoo {
 
-// Ways to train the hidden layers of a network before labels are seen, by the names that jobs use: {name: rbm, lr:
-// 0.1}.
+// Unsupervised pre-training methods by the names that jobs use: {name: rbm, lr: 0.1}.
 using Pretrainer = std::function<std::vector<PretrainedLayer>(nn::Module& net, std::shared_ptr<const Dataset> data,
                                                               PretrainListener listener)>;
 using PretrainKinds = Kinds<Pretrainer>;

@@ -10,7 +10,7 @@
 namespace starling::zoo {
 namespace {
 
-constexpr double kBegin = 0.01;  // deviation of the weights at the start, as in Hinton's guide
+constexpr double kBegin = 0.01;  // initial standard deviation of the weights, as in Hinton's guide
 
 void begin(const DenseLayer& layer) {
   const NoGrad no_grad;
@@ -19,7 +19,7 @@ void begin(const DenseLayer& layer) {
   copy_into(bias, full(bias.shape(), 0, bias.dtype()));
 }
 
-// A machine on the tensors of a layer and its optimizer.
+// Restricted Boltzmann machine on the tensors of a layer, with its optimizer.
 struct Machine {
   Machine(const RbmOptions& options, const DenseLayer& layer, const optim::SgdOptions& sgd)
       : rbm(options, layer.weight, layer.bias), optimizer((rbm.set_name(layer.name), rbm.parameters()), sgd) {}

@@ -13,7 +13,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Within ±bound: products of a limit with 0 are then 0. NaN stays, which the instructions for extremes do not promise.
+// x clamped to ±bound, so that products of a limit with 0 are 0. Keeps NaN, unlike the min and max instructions.
 template <class D, class V>
 HWY_INLINE V clamped(D d, V x, double bound) {
   const V top = hn::Set(d, static_cast<hn::TFromD<D>>(bound)), bottom = hn::Neg(top);
@@ -25,13 +25,13 @@ HWY_INLINE V above_lowest(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, hn::Neg(hn::Inf(d))), hn::Set(d, hwy::LowestValue<hn::TFromD<D>>()), x);
 }
 
-// Beyond, every activation here is at its limit in double precision.
+// Bound beyond which every activation here is at its limit in double precision.
 constexpr double kFar = 1000;
 
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
-// 2 sqrt(2 / pi) (x + 0.044715 x^3): the argument of the logistic function that gelu_tanh multiplies x with.
+// Coefficients of 2 sqrt(2 / pi) (x + 0.044715 x^3), whose sigmoid gelu_tanh multiplies x with.
 constexpr double kGeluSlope = 1.5957691216057308;
 constexpr double kGeluCubic = 0.044715;
 
@@ -179,7 +179,7 @@ struct SiluBackward : MapBinary {
 struct Softplus : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, const double*) const {
-    // The exponential never overflows.
+    // exp(-|x|), which never overflows.
     const V small = exp_vec(d, hn::Neg(hn::Abs(x)));
     return hn::Add(hn::Max(x, hn::Zero(d)), log1p_vec(d, small));
   }

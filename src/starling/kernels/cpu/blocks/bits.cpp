@@ -59,7 +59,7 @@ struct BitwiseXor : MapBinary {
     return hn::Xor(a, b);
   }
 };
-// Shifts by less than 0 or by the width and more push everything out.
+// Mask of valid shifts: a shift by less than 0 or by the width and more shifts everything out.
 template <class D, class V>
 HWY_INLINE hn::Mask<D> within_width(D d, V bits) {
   constexpr auto kWidth = static_cast<hn::TFromD<D>>(8 * sizeof(hn::TFromD<D>));

@@ -111,7 +111,7 @@ struct Abs : MapUnary {
     return hn::Abs(x);
   }
 };
-// Zeros and NaN stay as they are.
+// Sign; zeros and NaN are kept.
 struct Sign : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, const double*) const {
@@ -141,7 +141,7 @@ struct Rsqrt : MapUnary {
     return hn::Div(hn::Set(d, 1), hn::Sqrt(x));
   }
 };
-// A bound in the lanes' type; integers saturate.
+// Bound converted to the lanes' type; integers saturate.
 template <class T>
 T bound(double value) {
   if constexpr (!hwy::IsFloat<T>()) {
@@ -156,7 +156,7 @@ struct Clamp : MapUnary {
   HWY_INLINE V operator()(D d, V x, const double* params) const {
     using T = hn::TFromD<D>;
     const V low = hn::Set(d, bound<T>(params[0])), high = hn::Set(d, bound<T>(params[1]));
-    return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));  // NaN stays
+    return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));  // keeps NaN
   }
 };
 struct ClampBackward : MapBinary {
@@ -166,7 +166,7 @@ struct ClampBackward : MapBinary {
     return hn::IfThenElseZero(inside, dy);
   }
 };
-// From the nearer end, so that both ends are exact.
+// Linear interpolation from the nearer end, so that both ends are exact.
 struct Lerp : MapTernary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V a, V b, V weight, const double*) const {

@@ -12,7 +12,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The sign of a zero is kept by hand: the portable baseline loses it.
+// Keeps the sign of a zero explicitly: the portable baseline loses it.
 struct Floor : MapUnary {
   template <class D, class V>
   HWY_INLINE V operator()(D, V x, const double*) const {

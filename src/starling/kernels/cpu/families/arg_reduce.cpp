@@ -27,7 +27,7 @@ T run_extreme(const T* x, std::int64_t n) {
   return best;
 }
 
-// The extreme of every run is found by vectors; only the winning run is searched.
+// Index of the extreme of a row: vectors find the extreme of every run; only the winning run is searched.
 template <bool Largest, class T>
 std::int64_t arg_row(const T* x, std::int64_t n) {
   constexpr std::int64_t kRun = 2048;
@@ -59,7 +59,8 @@ std::int64_t arg_long_row(const T* x, std::int64_t n) {
   return best;
 }
 
-// Some rows of columns. Places are kept in integers as wide as the values, so that the compiler makes vectors of it.
+// Updates the extremes of columns with some rows. Indices are integers as wide as the values, so that the compiler can
+// vectorise.
 template <bool Largest, class T, class Place>
 void arg_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t cols, T* best, Place* place) {
   std::copy_n(x, cols, best);

@@ -10,7 +10,7 @@ namespace {
 const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
 float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
-// Queries, keys and values may be cut out of a wider matrix, as long as the numbers of a row lie side by side.
+// True if rows are contiguous; queries, keys and values may be slices of a wider matrix.
 bool rows_are_dense(std::span<const ArgDesc> args) {
   return std::all_of(args.begin(), args.end(), [](const ArgDesc& a) { return a.strides.back() == 1; });
 }

@@ -19,20 +19,20 @@ struct Channels {
   explicit Channels(const Shape& shape) : images(shape[0]), channels(shape[1]) {
     for (int d = 2; d < shape.rank(); ++d) length *= shape[d];
   }
-  bool columns() const { return length == 1 && channels > 1; }  // channels lie side by side
+  bool columns() const { return length == 1 && channels > 1; }  // channels are contiguous
   double count() const { return static_cast<double>(images * length); }
   Runs runs() const { return {images, channels * length, length}; }
   bool empty() const { return images * channels * length == 0; }
 };
 
-// Calls f(begin, end) on ranges of channels, each of which is work for one thread.
+// Calls f(begin, end) on ranges of channels, each enough work for one thread.
 template <class F>
 void for_channels(const Channels& s, F&& f) {
   const std::int64_t work = std::max<std::int64_t>(s.images * s.length, 1);
   parallel_for(s.channels, std::max<std::int64_t>(kGrain / work, 1), f);
 }
 
-// The same on strips of columns: f(first, columns).
+// Calls f(first, columns) on strips of columns.
 template <class F>
 void for_strips(const Channels& s, F&& f) {
   const std::int64_t strip = column_strip(s.channels, num_threads());
@@ -50,7 +50,7 @@ void for_rows(const Channels& s, F&& f) {
   });
 }
 
-// What becomes of a channel: dx = dy · a + (x - mean) · b + c. Held in scratch where channels are columns.
+// Coefficients per channel: dx = dy · a + (x - mean) · b + c. Kept in scratch where channels are columns.
 template <class T>
 struct Maps {
   T *a, *mean, *b, *c;
@@ -125,14 +125,15 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   });
 }
 
-// The gradient's two sums over a channel become the map of its dx; the weight's gradients are written on the way.
+// Computes the coefficients of a channel's dx from two sums over its gradient, and writes the gradients of weight and
+// bias.
 template <class T>
 struct Backward {
   const Launch& launch;
   Channels s;
   double eps;
   const T* weight;
-  bool given_statistics;  // they do not depend on x: sums are results of their own
+  bool given_statistics;  // statistics do not depend on x: the sums are separate results
 
   struct Map {
     T a, b, c;
@@ -252,7 +253,7 @@ std::unique_ptr<Plan> plan_squares(const PlanRequest& request) {
       column_moments(input<T>(launch, 0), 1, s.images, s.channels, mean, m2);
     else
       channel_moments(input<T>(launch, 0), s.images, s.channels, s.length, mean, m2);
-    // Around another point than the mean: the distance counts once for every element.
+    // Sum of squares around another point than the mean: adds the squared distance once per element.
     for (std::int64_t c = 0; c < s.channels; ++c) {
       const double apart = mean[c] - static_cast<double>(input<T>(launch, 1)[c]);
       out[c] = static_cast<T>(m2[c] + s.count() * apart * apart);

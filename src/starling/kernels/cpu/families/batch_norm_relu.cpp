@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 16384;
 
-// x [n, c, ...] as [images, channels, length]: a channel is worked on while it stays in the cache.
+// x [n, c, ...] as [images, channels, length]: a channel is processed while it stays in cache.
 struct Channels {
   std::int64_t images, channels, length = 1;
   explicit Channels(const Shape& shape) : images(shape[0]), channels(shape[1]) {

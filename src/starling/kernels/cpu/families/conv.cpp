@@ -24,7 +24,7 @@ using conv_plans::plan_zeros;
 using conv_plans::result;
 using conv_plans::winograd_takes;
 
-// Images in f32 have a kernel of their own; everything else goes by columns.
+// Forward pass of f32 images by im2col; everything else goes through ColumnConv.
 std::unique_ptr<Plan> image_forward(const ConvGeometry& g, GemmActivation activation, bool biased, int threads) {
   const Conv2dShape shape = image_shape(g);
   return make_plan(conv2d_forward_scratch(shape, threads), [=](const Launch& l) {
@@ -89,7 +89,7 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
                    });
 }
 
-// The kernels below decline what they are not for; the next one is asked then.
+// Plan functions below return null for geometries they do not suit; the next kernel is tried then.
 std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
   const auto& a = request.attrs.as<Conv2dAttrs>();
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");

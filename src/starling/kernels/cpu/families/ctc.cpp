@@ -16,7 +16,8 @@ namespace {
 using reference::CtcSample;
 using reference::CtcShape;
 
-// Samples shared out over threads, each with its own workspace. Derivatives of higher order are as in the reference.
+// CTC with samples shared out over threads, each with its own workspace. Higher-order derivatives run the reference
+// code.
 template <class T>
 class CtcPlan final : public Plan {
  public:

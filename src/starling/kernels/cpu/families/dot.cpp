@@ -6,12 +6,12 @@
 namespace starling {
 namespace {
 
-// Elements that one thread should at least have.
+// Least elements per thread.
 constexpr std::int64_t kGrain = 16384;
-// A long row is cut into pieces of this size whose sums are added in order: threads never change the result.
+// Pieces of a long row, whose sums are added in order: the result does not depend on the threads.
 constexpr std::int64_t kPiece = 8192;
 
-// Independent sums, which the compiler keeps in vectors.
+// Dot product with independent partial sums, which the compiler vectorises.
 template <class T>
 double dot_piece(const T* a, const T* b, std::int64_t n) {
   constexpr std::int64_t kSums = 32;

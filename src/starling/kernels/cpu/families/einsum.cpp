@@ -16,13 +16,13 @@ using Labels = std::vector<int>;
 
 bool has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
 
-// An operand, a result in between or the output: which labels it has, each one's stride, and where it lies.
+// Operand, intermediate result or output: its labels, their strides, and its memory.
 struct Term {
   static constexpr int kScratch = -1, kOutput = -2;
   Labels labels;
-  std::vector<std::int64_t> strides;  // of every label; 0 where it has not got it
+  std::vector<std::int64_t> strides;  // by label; 0 for labels it does not have
   int source = kScratch;
-  std::size_t offset = 0;  // in bytes, of the scratch
+  std::size_t offset = 0;  // in bytes, within the scratch
 
   template <class T>
   T* at(const Launch& launch) const {
@@ -32,7 +32,7 @@ struct Term {
   }
 };
 
-// Turns an equation into steps: two terms at a time become one, by a gemm where there is reuse.
+// Compiles an equation into steps: two terms at a time become one, by a gemm where there is reuse.
 template <class T>
 class Builder {
  public:
@@ -40,7 +40,7 @@ class Builder {
 
   Builder(std::vector<std::int64_t> sizes, int threads) : sizes_(std::move(sizes)), threads_(threads) {}
 
-  // False where an intermediate result has more dimensions than tensors may have.
+  // Returns false if an intermediate result has more dimensions than tensors may have.
   bool build(std::vector<Term> terms, const Term& out) {
     while (terms.size() > 2) {
       const auto [i, j] = cheapest_pair(terms);
@@ -146,7 +146,7 @@ class Builder {
     });
   }
 
-  // A sum over one dense axis of a dense operand, in the order of the result.
+  // Sum over one dense axis of a dense operand, in the order of the result.
   static std::optional<ReduceShape> dense_sum(const Loops& result, const Loops& summed) {
     if (summed.shape.rank() != 1 || result.shape.rank() > 2) return std::nullopt;
     ReduceShape shape{.axis = summed.shape[0]};
@@ -176,7 +176,7 @@ class Builder {
     });
   }
 
-  // Without the labels that neither the other operand nor the result has.
+  // Term without the labels that neither the other operand nor the result has.
   Term prepared(const Term& a, const Term& b, const Term& c) {
     const Labels kept = only(a.labels, [&](int l) { return has(b.labels, l) || has(c.labels, l); });
     if (kept.size() == a.labels.size()) return a;
@@ -205,14 +205,14 @@ class Builder {
     if (fits_ && multiply(a, b, made, batch, m, n, k)) copy(made, c);
   }
 
-  // The one stride along which a group of labels is walked; 0 where there is none.
+  // Common stride of a group of labels traversed as one; 0 if there is none.
   std::int64_t together(const Term& term, const Labels& group) const {
     std::int64_t step = 0, next = 0;
     bool started = false;
     for (auto label = group.rbegin(); label != group.rend(); ++label) {
       if (size(*label) == 1) continue;
       const std::int64_t own = stride(term, *label);
-      if (own == 0) return 0;  // a broadcast view: one element stands for all
+      if (own == 0) return 0;  // broadcast view
       if (!started) step = next = own;
       started = true;
       if (own != next) return 0;
@@ -221,7 +221,7 @@ class Builder {
     return step;
   }
 
-  // The leading dimension and whether the columns lie along the rows; a copy is made of memory that is no matrix.
+  // Matrix view with its leading dimension and transposition; memory that is not a matrix is copied.
   struct Matrix {
     Term term;
     std::int64_t ld;
@@ -244,7 +244,7 @@ class Builder {
     return {made, size(cols), false};
   }
 
-  // One gemm a batch; false where c cannot be written as a matrix of m rows.
+  // One gemm per batch entry; returns false if c cannot be written as a matrix of m rows.
   bool multiply(const Term& a, const Term& b, const Term& c, const Labels& batch, const Labels& m, const Labels& n,
                 const Labels& k) {
     const auto target = matrix(c, m, n);
@@ -282,7 +282,7 @@ class Builder {
   bool fits_ = true;
 };
 
-// Labels once each, without those of size 1, which move nothing.
+// Term with each label once, without labels of size 1.
 Term term_of(const Labels& labels, const ArgDesc& arg, const EinsumLabels& all, int source) {
   Term term{{}, label_strides(labels, arg.shape, arg.strides, all.sizes), source, 0};
   for (std::size_t d = 0; d < labels.size(); ++d) {

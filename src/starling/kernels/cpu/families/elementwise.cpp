@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// Fewer elements than this are not worth a second thread.
+// Least elements that are worth a second thread.
 constexpr std::int64_t kGrain = 16384;
 
 OpBlock block_for(const PlanRequest& request) {
@@ -16,7 +16,7 @@ OpBlock block_for(const PlanRequest& request) {
   return find_block(request.op, {dtypes.data(), dtypes.size()});
 }
 
-// Operands first, the dense output last.
+// Loops over operands first, the dense output last.
 Loops loops_of(const PlanRequest& request) {
   SmallVector<Shape, 4> strides;
   for (const auto& arg : request.in) strides.push_back(broadcast_strides(arg.shape, arg.strides, request.out[0].shape));
@@ -34,12 +34,12 @@ std::unique_ptr<Plan> plan_flat(const OpBlock& block, const Numbers& params, uns
   });
 }
 
-// Lines along the last dimension, each one call; the other dimensions are counted up.
+// Lines along the last dimension, one call each; loops over the other dimensions.
 struct Lines {
   BlockFn fn;
   Numbers params;
   Loops loops;
-  std::array<std::int64_t, 4> bytes{};  // of an element of each operand, output last
+  std::array<std::int64_t, 4> bytes{};  // element size of each operand, output last
   unsigned scalars = 0;
   std::int64_t length = 1;
   std::int64_t count = 1;
@@ -81,7 +81,7 @@ std::unique_ptr<Plan> plan_elementwise(const PlanRequest& request) {
   unsigned scalars = 0;
   for (std::size_t k = 0; k < operands; ++k) {
     const std::int64_t step = rank > 0 ? loops.strides[k][rank - 1] : 0;
-    if (step > 1 || step < 0) return nullptr;  // dense copies go through the vector function faster
+    if (step > 1 || step < 0) return nullptr;  // a dense copy and the vector function are faster
     if (step == 0) scalars |= 1u << k;
   }
   const Numbers params = numbers_of(request.attrs);

@@ -37,8 +37,8 @@ std::unique_ptr<Plan> plan_embedding(const PlanRequest& request) {
   });
 }
 
-// Every thread owns a range of rows and looks through all indices for them: no two write one row, and the order of the
-// terms is that of the indices.
+// Gradient of the table: every thread owns a range of rows and scans all indices for them. No two threads write one
+// row, and terms are added in the order of the indices.
 std::unique_ptr<Plan> plan_embedding_backward(const PlanRequest& request) {
   const auto a = request.attrs.as<EmbeddingBackwardAttrs>();
   const auto n = request.in[1].shape.numel(), width = row_size(request.out[0].shape);

@@ -13,7 +13,7 @@ namespace {
 
 using reference::for_floats;
 
-// Bags worth a thread when they hold `entries` rows of `width` in all.
+// Number of bags that are worth a thread, from their mean number of entries of `width` elements.
 std::int64_t bags_per_thread(const BagLayout& layout, std::int64_t width) {
   constexpr std::int64_t kGrain = 32768;
   const double each = static_cast<double>(layout.entries + layout.bags) * static_cast<double>(width) /
@@ -26,7 +26,7 @@ const T* scale_of(const Launch& launch, const BagLayout& layout) {
   return layout.scale < 0 ? nullptr : static_cast<const T*>(launch.in[static_cast<std::size_t>(layout.scale)]);
 }
 
-// Sums of rows in bags. Gathered: the row of an entry is its index; else its own.
+// Sums of rows in bags. Gathered: entry i reads the row of its index; else row i.
 template <class T, bool Gathered>
 struct Sum {
   Bags bags;
@@ -91,7 +91,7 @@ std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
   });
 }
 
-// Without branches on values: they could not be foretold.
+// Maximum of a bag without branches on values, which would be mispredicted.
 template <class T>
 void max_of_bag(const Bags::Bound& bound, std::int64_t b, const T* x, std::int64_t width, std::int64_t padding, T* best,
                 std::int64_t* chosen) {
@@ -140,7 +140,7 @@ void check_chosen(const std::int64_t* chosen, std::int64_t n, std::int64_t entri
   }
 }
 
-// Threads own columns: the order of the terms of an element does not depend on them.
+// Threads own columns, so that the order of an element's terms does not depend on them.
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
   const auto entries = request.attrs.as<BagPlaceAttrs>().entries, bags = request.in[0].shape[0],
              width = row_size(request.in[0].shape);

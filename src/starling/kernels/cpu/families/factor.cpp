@@ -8,7 +8,8 @@
 namespace starling {
 namespace {
 
-// LAPACK reads our rows as columns, so it factors the transposed matrix. The factors of that, read by rows, are ours.
+// Row-major data is column-major for LAPACK, so it factors the transposed matrix; its factors, read row-major, are
+// ours.
 
 template <class T>
 void load(const Launch& launch, std::int64_t i, double* to, std::int64_t n) {
@@ -23,7 +24,7 @@ void store(const double* from, const Launch& launch, std::size_t output, std::in
 
 std::size_t count_of(std::int64_t doubles) { return static_cast<std::size_t>(doubles); }
 
-// aᵀ = l · qᵀ with l lower triangular: a = q · lᵀ.
+// QR through LQ of the transpose: aᵀ = l · qᵀ with l lower triangular, so a = q · lᵀ.
 template <class T>
 std::unique_ptr<Plan> plan_qr(const PlanRequest& request) {
   MatrixBatch batch(request.in[0].shape, request.threads);

@@ -21,7 +21,7 @@ struct Groups {
   std::int64_t size() const { return channels * length; }
   std::int64_t all_channels() const { return groups * channels; }
 
-  // Calls f(group of an image, first channel of all) for each.
+  // Calls f(group of an image, first channel over all images) for each group.
   template <class F>
   void each(F&& f) const {
     parallel_for(images * groups, std::max<std::int64_t>(kGrain / std::max<std::int64_t>(size(), 1), 1),
@@ -66,7 +66,7 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   });
 }
 
-// Terms of the weight's gradients of every channel of every image: Σ dy · (x - mean) · r and Σ dy.
+// Terms of the gradients of weight and bias per channel and image: Σ dy · (x - mean) · r and Σ dy.
 template <class T>
 struct Backward {
   const Launch& launch;

@@ -12,13 +12,14 @@
 namespace starling {
 namespace {
 
-// gather and scatter: one index an element. The tensor that is indexed may be larger than the index along other axes.
+// Geometry of gather and scatter: one index per element. The indexed tensor may be larger than the index along other
+// axes.
 struct Places {
   std::string op;
   IndexGrid grid;
   Shape outer_shape{}, outer_strides{};
-  std::int64_t stride = 1;            // of the indexed axis
-  std::vector<std::int64_t> inner{};  // offsets of the inner elements; empty where they lie one after another
+  std::int64_t stride = 1;            // stride of the indexed axis
+  std::vector<std::int64_t> inner{};  // offsets of the inner elements; empty if contiguous
 
   std::int64_t outer_offset(std::int64_t o) const {
     std::int64_t at = 0;
@@ -29,7 +30,7 @@ struct Places {
     return at;
   }
   std::int64_t inner_offset(std::int64_t j) const { return inner.empty() ? j : inner[static_cast<std::size_t>(j)]; }
-  // Before anything is written: a result that takes the place of an operand is whole or untouched.
+  // Checks all indices before anything is written: a result that overwrites an operand is complete or untouched.
   const std::int64_t* checked(const void* indices) const {
     const auto* index = static_cast<const std::int64_t*>(indices);
     parallel_for(grid.outer * grid.count * grid.inner, 65536, [&](std::int64_t begin, std::int64_t end) {
@@ -42,7 +43,7 @@ struct Places {
   }
 };
 
-// The offsets, in a dense tensor `x` from axis `first` on, of the elements of the smaller `index`.
+// Offsets, in a dense tensor `x` from axis `first` on, of the elements of the smaller `index`.
 std::vector<std::int64_t> offsets_within(const Shape& x, const Shape& strides, const Shape& index, int first) {
   std::vector<std::int64_t> offsets;
   bool alike = true;
@@ -105,7 +106,7 @@ void gather_rows(const Places& places, const T* x, const std::int64_t* index, T*
   });
 }
 
-// Along the last axis: elements follow one another.
+// Scatter along the last axis, where elements are contiguous.
 template <class T, class Write>
 void scatter_line(const Places& places, const WritePart& part, const std::int64_t* index, const T* src, T* to,
                   Write write) {
@@ -164,7 +165,7 @@ std::unique_ptr<Plan> plan_scatter_add(const PlanRequest& request) {
   return for_sums(request.in[0].dtype, [&]<class T>() { return plan_scatter_as<T>(request, Adds()); });
 }
 
-// index_select and index_add: one index a row.
+// Geometry of index_select and index_add: one index per row.
 IndexGrid row_grid(const PlanRequest& request) {
   const Shape& x = request.in[0].shape;
   const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, x.rank(), "index_select");

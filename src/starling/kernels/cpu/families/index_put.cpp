@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// Index tensors of the leading axes, one row of x an element. Their row numbers are made in scratch.
+// Index tensors of the leading axes, each element naming a row of x. Row numbers are computed in scratch.
 struct Rows {
   std::string op;
   IndexGrid grid;     // outer is 1

@@ -9,7 +9,7 @@ namespace {
 
 struct Resize {
   std::int64_t planes = 0, in_h = 0, in_w = 0;
-  std::vector<PixelMix> rows, columns;  // one a pixel of the result
+  std::vector<PixelMix> rows, columns;  // one per pixel of the result
   bool nearest = true;
 
   std::int64_t in() const { return in_h * in_w; }
@@ -28,7 +28,7 @@ Resize resize_of(const Shape& x, const Shape& y, const Attributes& a) {
   return s;
 }
 
-// Rows of x are mixed first, in vectors, then the columns of that row.
+// Interpolates rows of x first, vectorised, then the columns of that row.
 template <class T>
 void resize_plane(const Resize& s, const T* x, T* y, T* row) {
   const PixelMix* before = nullptr;

@@ -12,7 +12,7 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
-// Rows are cut into this many pieces at most, each with its own sums of the weight's gradients.
+// Most pieces that rows are split into, each with its own sums of the gradients of weight and bias.
 constexpr std::int64_t kPieces = 16;
 
 struct Rows {
@@ -71,7 +71,7 @@ struct Backward {
   Rows s;
   const T* weight;
 
-  // Rows [begin, end); their terms of the weight's gradients go to `sums` ([2, length], or [length] for RMS).
+  // Rows [begin, end); their terms of the gradients of weight and bias go to `sums` ([2, length], or [length] for RMS).
   void rows(std::int64_t begin, std::int64_t end, T* sums) const {
     const auto fns = normalize_fns<T>();
     const T *dy = input<T>(launch, 0), *x = input<T>(launch, 1), *var = input<T>(launch, s.centred ? 3 : 2);

@@ -10,8 +10,8 @@
 namespace starling {
 namespace {
 
-// LAPACK sees our rows as columns, which is to say the transposed matrix: its inverse, determinant and triangles are
-// those of ours, transposed.
+// Row-major data is column-major for LAPACK, that is, the transposed matrix: its inverse, determinant and triangles are
+// ours, transposed.
 
 template <class T>
 void load(const Launch& launch, std::size_t operand, std::int64_t at, double* to, std::int64_t n) {
@@ -77,7 +77,7 @@ std::unique_ptr<Plan> plan_solve(const PlanRequest& request) {
   });
 }
 
-// From the diagonal of the triangular factor and the number of exchanged rows.
+// Determinant from the diagonal of the triangular factor and the number of exchanged rows.
 template <class T>
 void put_determinant(const Launch& launch, std::int64_t i, const double* a, const int* pivots, int n, bool logs) {
   double product = 1, sign = 1, log = 0;

@@ -11,8 +11,8 @@
 namespace starling {
 namespace {
 
-// The product is made in blocks that stay in cache, each by one thread, and what follows is done to a block before the
-// next: the result is written to memory once.
+// Product in blocks that stay in cache, each by one thread, with the epilogue applied to a block before the next: the
+// result is written to memory once.
 constexpr std::int64_t kBlockCols = 256, kLeastCols = 64;
 constexpr std::int64_t kBlockRows = 1024, kLeastRows = 32;
 
@@ -35,7 +35,7 @@ struct Blocks {
   }
 };
 
-// One elementwise function at the end, with the number it takes.
+// Elementwise function at the end, with its parameter.
 struct Ending {
   BlockFn fn = nullptr;
   double parameter = 0;
@@ -58,7 +58,7 @@ class LinearEnds {
     }
   }
 
-  // Whether every function it needs exists for this type.
+  // Returns true if every required function exists for this type.
   bool find_functions(DType dtype) {
     const DType two[] = {dtype, dtype};
     add_ = find_block(named_op<"add">(), two).fn;
@@ -73,7 +73,7 @@ class LinearEnds {
     const std::int64_t tasks = blocks_.rows.pieces() * blocks_.cols.pieces();
     parallel_run(threads_, [&](int thread) {
       auto* scratch = static_cast<std::byte*>(launch.scratch) + scratch_ * static_cast<std::size_t>(thread);
-      // Columns outside: blocks that share weights follow one another.
+      // Columns in the outer loop: blocks that share weights are consecutive.
       for (std::int64_t task = tasks * thread / threads_; task < tasks * (thread + 1) / threads_; ++task)
         run_one(launch, task % blocks_.rows.pieces(), task / blocks_.rows.pieces(), scratch);
     });
@@ -117,7 +117,7 @@ class LinearEnds {
   LinearEndsAttrs attrs_;
   std::int64_t n_, k_;
   Blocks blocks_;
-  GemmPlan plans_[2][2];  // of whole blocks and of the last, by rows and columns
+  GemmPlan plans_[2][2];  // whole and last block, by rows and columns
   std::size_t scratch_ = 0;
   int threads_ = 1;
   BlockFn add_ = nullptr;

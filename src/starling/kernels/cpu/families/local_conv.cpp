@@ -13,8 +13,8 @@ namespace {
 using conv_plans::operand;
 using conv_plans::result;
 
-// At each position a product of its windows [n, taps] with its weights [out, taps]: the weights are read once, and they
-// are what there is much of. Threads share out positions.
+// Locally connected convolution: at each position a product of its windows [n, taps] with its weights [out, taps]. Each
+// weight is read once, since weights dominate the memory traffic. Threads share out positions.
 template <class T>
 class LocalConv {
  public:

@@ -48,12 +48,12 @@ std::unique_ptr<Plan> plan_response(const PlanRequest& r) {
   });
 }
 
-// Gaussian windows over images [h, w]: the mean of each is `scale` after `smooth`, its transpose `smooth` after
-// `scale`.
+// Gaussian windows over images [h, w]: the weighted mean is `smooth` followed by `scale`, its transpose `scale`
+// followed by `smooth`.
 template <class T>
 struct GaussianImage {
   std::int64_t h, w;
-  std::vector<T> weights;                  // from the middle outwards
+  std::vector<T> weights;                  // from the centre outwards
   std::vector<T> row_scale, column_scale;  // 1 / the weights inside the image
 
   GaussianImage(std::int64_t h_, std::int64_t w_, std::int64_t size, double sigma) : h(h_), w(w_) {
@@ -74,7 +74,7 @@ struct GaussianImage {
     }
   }
 
-  // Sums over windows, along rows into `room`, along columns back.
+  // Sums over windows, along rows into `room`, then along columns back into `image`.
   void smooth(T* image, T* room) const {
     const auto reach = static_cast<std::int64_t>(weights.size()) - 1;
     for (std::int64_t i = 0; i < h; ++i) {

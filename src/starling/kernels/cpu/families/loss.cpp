@@ -42,7 +42,7 @@ std::unique_ptr<Plan> plan_cross_entropy_backward(const PlanRequest& request) {
   });
 }
 
-// Squares of differences a block at a time on the stack; the sums of blocks are added in order.
+// Squared error a block at a time on the stack; the sums of blocks are added in order.
 template <class T>
 struct SquaredError {
   static constexpr std::int64_t kBlock = 2048;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 8192;
 
-// Σ f(j) with independent sums, which the compiler keeps in vectors.
+// Σ f(j) with independent partial sums, which the compiler vectorises.
 template <class T, class F>
 double add_up(std::int64_t n, F&& f) {
   constexpr std::int64_t kSums = 16;

@@ -18,7 +18,7 @@ T* result(const Launch& launch) {
   return static_cast<T*>(launch.out[0]);
 }
 
-// Integers wrap. Rows of c are built from rows of b, which the compiler makes vector code of.
+// Integer products, which wrap. Rows of c are built from rows of b, which the compiler vectorises.
 template <class T>
 std::unique_ptr<Plan> plan_integers(const PlanRequest& request, const BatchedProduct& product) {
   using U = std::make_unsigned_t<T>;
@@ -69,7 +69,7 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   });
 }
 
-// x as a matrix of rows: any leading dimensions when it is dense, a transposed one only as a matrix.
+// x as a matrix of rows: any leading dimensions if dense; a transposed x only if it is a matrix.
 std::optional<ArgDesc> as_rows(const ArgDesc& x, std::int64_t rows) {
   if (x.shape.rank() == 2) return x;
   if (!x.contiguous()) return std::nullopt;

@@ -10,10 +10,10 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
-// Sums are cut into at most this many pieces, by the shape alone, so that threads never change the total.
+// Most pieces that sums are split into, by the shape alone, so that threads never change the total.
 constexpr std::int64_t kPieces = 64;
 
-// Places of labels in x [n, classes, d...] of any strides; the dimensions after the second as one, when they are dense.
+// Offsets of labels in x [n, classes, d...] of any strides; the dimensions after the second act as one.
 struct LabelPlaces {
   const char* who;
   std::int64_t classes, ignore_index, inner = 1, rows;
@@ -41,7 +41,7 @@ struct LabelPlaces {
   }
 };
 
-// The dimensions after the second are walked as one: dense among themselves, or all standing still.
+// True if the dimensions after the second can be traversed as one: dense among themselves, or all of stride 0.
 bool one_step(const ArgDesc& x) {
   for (int i = x.shape.rank() - 2; i >= 2; --i) {
     if (x.strides[i] != x.strides[i + 1] * x.shape[i + 1]) return false;

@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// A padded tensor is a few boxes, each a strided copy of a part of x or of the one constant.
+// Padded tensor as a few boxes, each a strided copy of a part of x or of the constant.
 struct Box {
   PlannedCopy copy;
   bool constant = false;
@@ -24,7 +24,7 @@ class Boxes {
   std::vector<Box> take() { return std::move(boxes_); }
 
  private:
-  // Fixes one axis after another; a constant part is whole in the axes that follow.
+  // Splits one axis after another; a constant part spans the axes that follow.
   void cut(int axis, const Box& box) {
     if (axis == in_.shape.rank()) {
       boxes_.push_back(box);

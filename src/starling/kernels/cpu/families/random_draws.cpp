@@ -15,7 +15,7 @@ const T* probabilities(const Launch& l) {
   return static_cast<const T*>(l.in[1]);
 }
 
-// y = u < p, with u drawn a few hundred at a time.
+// Bernoulli draws y = u < p, with u drawn a few hundred at a time.
 template <class T, class P>
 void draw_run(T* y, std::int64_t n, const PhiloxKey& key, std::int64_t base, const P& p) {
   constexpr std::int64_t kChunk = 256;
@@ -27,7 +27,7 @@ void draw_run(T* y, std::int64_t n, const PhiloxKey& key, std::int64_t base, con
   }
 }
 
-// Probability(i) is that of element i.
+// Bernoulli plan; probability(i) is that of element i.
 template <class T, class Probability>
 std::unique_ptr<Plan> make_bernoulli(const BernoulliAttrs& a, Probability probability) {
   return make_plan([runs = RandomRuns(a.shape, a.global, a.offset), site = a.site, probability](const Launch& l) {

@@ -15,7 +15,8 @@ std::unique_ptr<Plan> plan_copies(std::vector<PlannedCopy> copies) {
   });
 }
 
-// Each tiled axis is two loops, over repetitions and over elements. Loops that a copy has no room for are unrolled.
+// Tiling: each tiled axis is two loops, over repetitions and over elements. Loops beyond the rank of a copy are
+// unrolled.
 class Tiles {
  public:
   explicit Tiles(const PlanRequest& request) {
@@ -95,7 +96,7 @@ std::unique_ptr<Plan> plan_flip(const PlanRequest& request) {
   return plan_copies({copy});
 }
 
-// Each rolled axis is two pieces that change places.
+// Roll: each rolled axis is two pieces that change places.
 void roll_axis(std::vector<PlannedCopy>& copies, int axis, const ArgDesc& in, const ArgDesc& out, std::int64_t by) {
   std::vector<PlannedCopy> cut;
   const std::int64_t rest = in.shape[axis] - by;

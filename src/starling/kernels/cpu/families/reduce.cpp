@@ -14,7 +14,7 @@ namespace {
 
 enum class Reduction { sum, mean, max, min, prod, logsumexp, norm };
 
-// What one float reduction is: which, and a norm's p.
+// Kind of a float reduction, and a norm's p.
 struct What {
   Reduction reduction;
   double p = 0;
@@ -30,7 +30,7 @@ void run_pass(const What& what, const T* x, T* y, const ReduceShape& shape, doub
     case Reduction::min: return reduce_min(x, y, shape);
     case Reduction::prod: return reduce_prod(x, y, shape);
     case Reduction::logsumexp: return reduce_logsumexp(x, y, shape);
-    case Reduction::norm: return reduce_norm(x, y, shape, what.p);  // the norm of norms is the norm of all
+    case Reduction::norm: return reduce_norm(x, y, shape, what.p);  // a norm of norms is the norm of all elements
   }
 }
 
@@ -59,7 +59,7 @@ std::unique_ptr<Plan> plan_float(const PlanRequest& request, const What& what) {
   return nullptr;
 }
 
-// Integers: f(acc, x) with acc of type Out, alike for what earlier passes gave.
+// Integer reduction: f(acc, x) with acc of type Out, the same for the results of earlier passes.
 template <class In, class Out, class F>
 std::unique_ptr<Plan> plan_integers(const PlanRequest& request, Out identity, F f) {
   const auto first = [=](const In* x, Out* y, const ReduceShape& s, bool) { fold_plain(x, y, s, identity, f, f); };

@@ -25,7 +25,7 @@ struct Regions {
     return at;
   }
 
-  // Calls f(bin, point) for every point of a box: a point's pixels and weights serve all channels.
+  // Calls f(bin, point) for every sampling point of a box: its pixels and weights serve all channels.
   template <class F>
   void each_point(const RoiBox& b, const F& f) const {
     for (std::int64_t bin = 0; bin < bins(); ++bin) {
@@ -45,7 +45,7 @@ template <class T>
 void align_box(const Regions& r, const Launch& l, std::int64_t k) {
   const std::int64_t sample = r.sample(l, k);
   const RoiBox box = r.box(l, k);
-  if (r.channels == 0) return;  // sizes may then be such that walking the bins alone takes forever
+  if (r.channels == 0) return;  // other sizes may then be so large that a loop over the bins never ends
   const auto* x = static_cast<const T*>(l.in[0]) + sample * r.channels * r.h * r.w;
   auto* y = static_cast<T*>(l.out[0]) + k * r.channels * r.bins();
   std::fill_n(y, r.channels * r.bins(), T{0});
@@ -60,7 +60,7 @@ void align_box(const Regions& r, const Launch& l, std::int64_t k) {
   });
 }
 
-// Boxes overlap, so threads share out channels.
+// Gradient for x. Boxes overlap, so threads share out channels.
 template <class T>
 void give_back(const Regions& r, const Launch& l, std::int64_t first, std::int64_t end) {
   const std::int64_t image = r.h * r.w;
@@ -103,7 +103,7 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
     const Regions r = regions_of(request.out[0].shape, request.in[0].shape, request.attrs.as<RoiAlignGradAttrs>());
     return make_plan([r](const Launch& l) {
-      for (std::int64_t k = 0; k < r.boxes; ++k) r.box(l, k), r.sample(l, k);  // refuse before anything is written
+      for (std::int64_t k = 0; k < r.boxes; ++k) r.box(l, k), r.sample(l, k);  // checks before anything is written
       const std::int64_t work = std::max<std::int64_t>(r.boxes * r.bins() + r.samples * r.h * r.w, 1);
       parallel_for(r.channels, 16384 / work,
                    [&](std::int64_t first, std::int64_t end) { give_back<T>(r, l, first, end); });

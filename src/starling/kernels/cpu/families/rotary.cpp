@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// The angles depend on the plan alone, so their cosines and sines are part of it.
+// Cosines and sines are part of the plan, since the angles depend on nothing else.
 std::unique_ptr<Plan> plan_rotary(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
   const auto& a = request.attrs.as<RotaryAttrs>();

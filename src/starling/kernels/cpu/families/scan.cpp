@@ -47,7 +47,7 @@ void scan_strip(const In* x, Out* y, std::int64_t rows, std::int64_t stride, std
   }
 }
 
-// Some neighbouring contiguous lines at once, so that one's additions hide the latency of the other's.
+// Scans some neighbouring contiguous lines at once, so that their additions hide each other's latency.
 template <int Lines, class In, class Out, class V, class Step>
 void scan_lines(const In* x, Out* y, std::int64_t n, std::int64_t apart, std::int64_t stride, V start, bool exclusive,
                 Step step) {
@@ -62,8 +62,8 @@ void scan_lines(const In* x, Out* y, std::int64_t n, std::int64_t apart, std::in
   }
 }
 
-// One long line. Pieces of a sum are added up first, then walked from where the one before ended; a product is walked
-// in one piece, since one that overflows on its own would turn the zero before it into NaN.
+// Scans one long line. Pieces of a sum are added up first, then scanned from the total before each; a product is
+// scanned in one piece, since a piece that overflows would turn a zero before it into NaN.
 template <class In, class Out, class V, class Step>
 void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start, bool exclusive, Step step,
                bool in_pieces) {

@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Works in place; where the results go elsewhere, the old values are copied there first.
+// Pointer for an update in place; if the result has other memory, the old values are copied there first.
 template <class T>
 T* rows_in_place(const Launch& launch, std::size_t i, std::size_t bytes, std::int64_t skipped) {
   if (launch.out[i] != launch.in[i] && bytes > 0) std::memcpy(launch.out[i], launch.in[i], bytes);

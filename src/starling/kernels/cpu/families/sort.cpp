@@ -11,20 +11,20 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kRadixFrom = 512;                    // shorter lines are sorted by comparison
-constexpr std::int64_t kMostShort = std::int64_t{1} << 31;  // places of short entries, and counts of a radix pass
+constexpr std::int64_t kMostShort = std::int64_t{1} << 31;  // most indices of short entries, and counts of a radix pass
 constexpr std::int64_t kGrain = 4096;                       // elements worth a thread
 
 struct Lines {
   std::int64_t outer = 1, size = 0, inner = 1;
-  std::int64_t kept = 0;  // of each line
+  std::int64_t kept = 0;  // elements kept per line
   bool descending = false;
   bool sorted = true;
-  bool values = true;  // else only where they are
+  bool values = true;  // false: only indices
   int threads = 1;
   std::int64_t count() const { return outer * inner; }
 };
 
-// What is kept, by value or as it stands in the line.
+// Orders the kept entries, by value or by position in the line.
 template <class Entry>
 void arrange(const Lines& lines, Entry* entries) {
   if (lines.sorted) {
@@ -48,8 +48,7 @@ void order_line(const Lines& lines, Entry* entries, Entry* spare) {
   arrange(lines, entries);
 }
 
-// The first of a long line: candidates that beat the worst of the best so far are gathered and thinned out now and
-// then.
+// Top-k of a long line: candidates that beat the worst of the best so far are collected and pruned now and then.
 template <class T, class Entry, class Key>
 void pick_few(const Lines& lines, const T* line, Key turn, Entry* entries) {
   const std::int64_t room = std::max<std::int64_t>(2 * lines.kept, 128);
@@ -91,7 +90,7 @@ void run_line(const Lines& lines, const Launch& launch, std::int64_t l, Entry* e
   for (std::int64_t i = 0; i < lines.kept; ++i) values[i * lines.inner] = line[entries[i].place() * lines.inner];
 }
 
-// Each thread sorts in its own part of the scratch.
+// Plan in which each thread sorts in its own part of the scratch.
 template <class T, class Entry>
 std::unique_ptr<Plan> plan_as(const Lines& lines) {
   const std::size_t room = 2 * static_cast<std::size_t>(lines.size);

@@ -16,7 +16,7 @@ void add_scaled(T factor, const T* from, T* to, std::int64_t n) {
   for (std::int64_t j = 0; j < n; ++j) to[j] += factor * from[j];
 }
 
-// Rows of the result belong to one thread each.
+// Product by rows: each row of the result belongs to one thread.
 template <class T>
 void multiply(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
   const auto *values = static_cast<const T*>(launch.in[2]), *dense = static_cast<const T*>(launch.in[3]);
@@ -32,7 +32,7 @@ void multiply(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
   });
 }
 
-// Any entry may add to any row of the result: threads share its columns.
+// Transposed product: any entry may add to any row of the result, so threads share its columns.
 template <class T>
 void multiply_transposed(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
   const auto *values = static_cast<const T*>(launch.in[2]), *dense = static_cast<const T*>(launch.in[3]);

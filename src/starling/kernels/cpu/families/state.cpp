@@ -11,7 +11,7 @@
 namespace starling {
 namespace {
 
-// Updates work in place; where the results go elsewhere, the old values are copied there first.
+// Pointer for an update in place; if the result has other memory, the old values are copied there first.
 template <class T>
 T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
   if (launch.out[i] != launch.in[i]) std::memcpy(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
@@ -20,7 +20,7 @@ T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
 
 const float* rate(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
 
-// (w…, v…, g…, lr) → (w…, v…); the list of tensors is made in scratch.
+// (w…, v…, g…, lr) → (w…, v…); the list of tensors is built in scratch.
 template <class T>
 std::unique_ptr<Plan> plan_sgd_as(const PlanRequest& request) {
   const auto a = request.attrs.as<SgdAttrs>();

@@ -9,11 +9,11 @@
 namespace starling {
 namespace {
 
-// Each row is a copy up to a column and zeros from there on, or the other way round.
+// Triangle: each row is a copy up to a column and zeros from there on, or the other way round.
 std::unique_ptr<Plan> plan_triangle(const PlanRequest& request, bool lower) {
   const Shape& shape = request.in[0].shape;
   const std::int64_t rows = shape[shape.rank() - 2], cols = shape.back(), n = shape.numel();
-  // Beyond the matrix all diagonals are alike; near it sums cannot overflow.
+  // Clamped: beyond the matrix all diagonals are alike, and sums cannot overflow.
   const std::int64_t diagonal = std::clamp(request.attrs.as<TriangularAttrs>().diagonal, -rows - 1, cols + 1);
   const std::size_t size = size_of(request.in[0].dtype);
   return make_plan([=](const Launch& launch) {
@@ -22,7 +22,7 @@ std::unique_ptr<Plan> plan_triangle(const PlanRequest& request, bool lower) {
     auto* to = static_cast<std::byte*>(launch.out[0]);
     parallel_for(n / cols, 65536 / cols + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        const std::int64_t first = r % rows + diagonal;  // the column of the diagonal
+        const std::int64_t first = r % rows + diagonal;  // column of the diagonal
         const auto cut = static_cast<std::size_t>(std::clamp<std::int64_t>(lower ? first + 1 : first, 0, cols)) * size;
         const std::size_t line = static_cast<std::size_t>(cols) * size, at = static_cast<std::size_t>(r) * line;
         if (lower) {

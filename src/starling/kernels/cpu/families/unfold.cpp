@@ -13,7 +13,7 @@ namespace {
 using conv_plans::operand;
 using conv_plans::result;
 
-// Every channel of every image is a plane with windows of its own.
+// Geometry with every channel of every image as its own plane.
 template <class A>
 ConvGeometry windows_over(const Shape& image, const A& a, const char* who) {
   return conv_geometry(Shape{image[0] * image[1], 1, image[2], image[3]}, Shape{1, 1, a.kernel[0], a.kernel[1]},

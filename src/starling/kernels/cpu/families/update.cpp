@@ -14,7 +14,7 @@
 namespace starling {
 namespace {
 
-// Updates work in place; where the results go elsewhere, the old values are copied there first.
+// Pointer for an update in place; if the result has other memory, the old values are copied there first.
 template <class T>
 T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
   const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
@@ -22,13 +22,13 @@ T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
   return static_cast<T*>(launch.out[i]);
 }
 
-// The dtype of the third scalar, where a rule has one.
+// dtype of the third scalar, if a rule has one.
 template <class A>
 DType mu_dtype(const PlanRequest& request, std::size_t scalars) {
   return A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
 }
 
-// What the scalars behind the tensors say.
+// Values of the scalar operands after the tensors.
 struct Scalars {
   UpdateMoment now;
   bool skip = false;
@@ -93,7 +93,7 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   });
 }
 
-// (targets…, rows, values, scalars…): each row that occurs is a small tensor.
+// Row-sparse update (targets…, rows, values, scalars…): each row that occurs is updated as a small tensor.
 template <class A, class T>
 struct RowsRun {
   A attrs;

@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-// A copy of x in which what is reduced comes last: [results, terms].
+// Copy of x with the reduced dimensions last: [results, terms].
 struct Moved {
   Shape shape;
   Shape strides;
@@ -32,8 +32,8 @@ Moved reduced_last(const Shape& shape, const Shape& axes) {
   return moved;
 }
 
-// How the groups of kept and reduced dimensions look as [images, channels, length] over images and length, or as
-// [outer, axis, inner] over the axis; nothing where they need to be moved.
+// Form of the kept and reduced dimensions: [images, channels, length] reduced over images and length, [outer, axis,
+// inner] reduced over the axis, or neither, which needs a rearranged copy.
 enum class Form { channels, columns, moved };
 struct Layout {
   Form form = Form::moved;
@@ -72,7 +72,7 @@ std::unique_ptr<Plan> plan_as(const PlanRequest& request, bool root) {
   const bool copies = layout.form == Form::moved;
   const Moved moved = reduced_last(shape, attrs.axes);
   if (copies) layout = {Form::channels, 1, results, n / results};
-  // First the means and sums of squares of all results, behind them the moved copy.
+  // Scratch: the means and sums of squares of all results, then the rearranged copy.
   const std::size_t sums = static_cast<std::size_t>(results) * 2 * sizeof(double);
   const std::size_t padded = (sums + 63) / 64 * 64;
   const std::size_t bytes = padded + (copies ? static_cast<std::size_t>(n) * sizeof(T) : 0);

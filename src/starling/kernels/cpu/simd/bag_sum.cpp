@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-// Before any Highway header.
+// Must precede any Highway header.
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -23,7 +23,7 @@ HWY_INLINE const T* row_of(const BagRows<T>& bag, std::int64_t i) {
   return bag.x + (bag.gathered ? bag.indices[i] : i) * bag.width;
 }
 
-// Four vectors of columns at `j`, over all rows: the sums stay in registers.
+// Sums four vectors of columns at `j` over all rows, in registers.
 template <class D, class T>
 HWY_INLINE void four_columns(D d, const BagRows<T>& bag, std::int64_t j, T* out) {
   const auto n = static_cast<std::int64_t>(hn::Lanes(d));

@@ -4,8 +4,8 @@
 
 namespace starling {
 
-// One bag: entries [begin, end) of `entries` in all. The row of entry i is row indices[i] of x, or row i where x is not
-// gathered. Entries whose index is `padding` are left out; scale, where it is not null, has a factor for every entry.
+// One bag: entries [begin, end) out of `entries`. Entry i reads row indices[i] of x, or row i if x is not gathered.
+// Entries whose index is `padding` are skipped; scale, if not null, holds a factor per entry.
 template <class T>
 struct BagRows {
   const T* x;
@@ -17,7 +17,7 @@ struct BagRows {
   bool gathered;
 };
 
-// out[width] = the sum of the bag's rows, in their order. Indices must be within x. Single-threaded.
+// out[width] = the sum of the bag's rows, in order. Indices must be within x. Single-threaded.
 template <class T>
 void sum_bag(const BagRows<T>& bag, T* out);
 

@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// Below this a second thread costs more than it brings.
+// Least elements that are worth a second thread.
 constexpr std::int64_t kGrain = 16384;
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// The lane types elementwise functions are compiled for.
+// Element types that elementwise functions are compiled for.
 enum class BlockType : std::uint8_t { f32, f64, i32, i64, boolean };
 inline constexpr int kLanes = 5;
 
@@ -19,20 +19,20 @@ inline constexpr int kLanes = 5;
 // Bool operands and outputs are bytes of 0 or 1. Never throws, never allocates, single-threaded.
 using BlockFn = void (*)(const void* const* in, unsigned scalars, void* out, std::int64_t n, const double* params);
 
-// What is known of an elementwise function. `name` points to static storage.
+// Description of an elementwise function. `name` points to static storage.
 struct BlockEntry {
   std::string_view name;
   int arity = 0;
   unsigned bool_inputs = 0;  // bit k set: operand k is a bool
   bool bool_output = false;
-  std::array<BlockFn, kLanes> fn{};  // by BlockType; null where the function is not defined for it
+  std::array<BlockFn, kLanes> fn{};  // by BlockType; null where undefined
 
   BlockFn of(BlockType lane) const { return fn[static_cast<std::size_t>(lane)]; }
   int in_bytes(int operand, BlockType lane) const;
   int out_bytes(BlockType lane) const;
 };
 
-// Functions by name. Families add their own; look-ups happen when kernels are planned, not when they run.
+// Elementwise functions by name. Families add their own; look-ups happen when kernels are planned, not when they run.
 class BlockTable {
  public:
   void add(const BlockEntry& entry);                    // throws when the name is taken

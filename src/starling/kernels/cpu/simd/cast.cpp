@@ -16,7 +16,7 @@ constexpr std::int64_t kGrain = 16384;
 template <class T>
 constexpr bool kIs16Bit = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// A double as float rounded to odd: rounding that once more to 16 bits gives what rounding the double directly would.
+// Double to float, rounded to odd: rounding the result to 16 bits equals rounding the double directly.
 float round_to_odd(double x) {
   const float nearest = static_cast<float>(x);
   if (static_cast<double>(nearest) == x || std::isnan(x)) return nearest;
@@ -27,7 +27,7 @@ float round_to_odd(double x) {
 
 template <class To, class From>
 To saturate(From x) {
-  // The bounds as From are powers of two or exact: comparisons with them are right.
+  // Bounds are powers of two or exact as From, so that comparisons are right.
   constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
   constexpr From kEnd = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
   if (x >= kLow && x < kEnd) return static_cast<To>(x);

@@ -22,7 +22,7 @@ struct Axis {
   std::int64_t target;
 };
 
-// The axes in the order memory is written: target strides falling, neighbours merged where both sides allow it.
+// Axes in the order memory is written: descending target strides, neighbours merged where both sides allow it.
 struct Axes {
   std::array<Axis, kMaxRank> at;
   int count = 0;
@@ -41,7 +41,7 @@ Axes::Axes(const StridedCopy& copy) {
     if (copy.shape[k] != 1)
       all[static_cast<std::size_t>(rank++)] = {copy.shape[k], copy.source_strides[k], copy.target_strides[k]};
   }
-  // By insertion, which is stable: std::stable_sort would allocate.
+  // Insertion sort, which is stable: std::stable_sort would allocate.
   for (int k = 1; k < rank; ++k) {
     for (auto i = static_cast<std::size_t>(k); i > 0 && std::abs(all[i].target) > std::abs(all[i - 1].target); --i)
       std::swap(all[i], all[i - 1]);
@@ -94,7 +94,7 @@ void copy_line(const std::byte* source, std::byte* target, const Axis& axis, int
   if (bytes == 8) copy_line<std::uint64_t>(source, target, axis);
 }
 
-// Lines that follow one another along an axis. Those of a few elements go without a call each.
+// Copies consecutive lines along an axis; lines of a few elements without a call each.
 template <class T>
 void copy_short_lines(const std::byte* source, std::byte* target, const Axis& along, const Axis& inner) {
   const T* s = reinterpret_cast<const T*>(source);
@@ -117,7 +117,7 @@ void copy_plane(const std::byte* source, std::byte* target, const Axis& along, c
   if (bytes == 8) copy_short_lines<std::uint64_t>(source, target, along, inner);
 }
 
-// Where element number `index` of the outer axes (row-major) begins, in elements.
+// Offset of element number `index` of the outer axes (row-major), in elements.
 Axis locate(const Axes& outer, std::int64_t index) {
   Axis offset{0, 0, 0};
   for (int k = outer.count - 1; k >= 0; --k) {
@@ -130,7 +130,7 @@ Axis locate(const Axes& outer, std::int64_t index) {
   return offset;
 }
 
-// The axis of the outer ones along which the source is contiguous, or -1: with it the innermost is a transposition.
+// Outer axis along which the source is contiguous, or -1: exchanging it with the innermost is a transposition.
 int exchanged_axis(const Axes& axes) {
   const Axis& inner = axes.at[static_cast<std::size_t>(axes.count - 1)];
   if (inner.target != 1 || inner.source == 1 || inner.source == 0) return -1;
@@ -148,7 +148,7 @@ Axis take(Axes& axes, int k) {
   return taken;
 }
 
-// Threads share the planes, or, when these are few, the rows within each plane.
+// Copy by transposition. Threads share the planes or, if these are few, the rows within each plane.
 void copy_exchanged(Axes outer, int k, const std::byte* source, std::byte* target, int bytes) {
   const Axis cols = take(outer, outer.count - 1), rows = take(outer, k);
   const std::int64_t planes = outer.product();
@@ -171,7 +171,7 @@ void copy_exchanged(Axes outer, int k, const std::byte* source, std::byte* targe
   });
 }
 
-// Threads share the lines, or the one line there is.
+// Copy by lines. Threads share the lines, or the single line.
 void copy_lines(Axes outer, const std::byte* source, std::byte* target, int bytes) {
   const Axis inner = take(outer, outer.count - 1);
   const std::int64_t lines = outer.product();

@@ -5,8 +5,8 @@
 
 namespace starling {
 
-// Copies a strided array into another of the same shape: gathering a view into contiguous memory, scattering it back,
-// repeating a broadcast one. Rank <= 8, elements of 1, 2, 4 or 8 bytes, strides in elements. Source strides may be zero
+// Copies a strided array into another of the same shape: gathers a view into contiguous memory, scatters it back, or
+// repeats a broadcast one. Rank <= 8, elements of 1, 2, 4 or 8 bytes, strides in elements. Source strides may be zero
 // (broadcast) or negative; target elements must be distinct and must not overlap the source. Contiguous inner axes are
 // copied whole, exchanged axes go through a blocked transposition. Uses the threads of this region. Never allocates.
 // Throws on a bad rank or element size.

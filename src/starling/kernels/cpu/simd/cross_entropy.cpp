@@ -19,7 +19,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Losses of rows [begin, end); labels are known to be in range.
+// Losses of rows [begin, end); labels must be in range.
 template <class T>
 double forward_rows(const CrossEntropyArgs<T>& args, std::int64_t begin, std::int64_t end) {
   double total = 0;
@@ -32,7 +32,7 @@ double forward_rows(const CrossEntropyArgs<T>& args, std::int64_t begin, std::in
     if (p != nullptr) row_map(p, p, p, args.cols, ScaleRow<T>{T{1} / sum});
     const double log_sum = std::log(static_cast<double>(sum));
     const double weight = args.row_weights == nullptr ? 1.0 : static_cast<double>(args.row_weights[r]);
-    // A row without weight counts nothing, whatever it holds.
+    // A row of weight 0 counts nothing, even if it holds NaN.
     const double loss = weight == 0 ? 0 : weight * (static_cast<double>(max) - static_cast<double>(at_label) + log_sum);
     if (args.log_sum_exp != nullptr) args.log_sum_exp[r] = static_cast<T>(static_cast<double>(max) + log_sum);
     if (args.row_loss != nullptr) args.row_loss[r] = static_cast<T>(loss);
@@ -96,7 +96,7 @@ HWY_EXPORT(backward_f32);
 HWY_EXPORT(backward_f64);
 
 constexpr std::int64_t kGrain = 8192;
-// Rows are cut into at most this many partial sums, by the shape alone, so that threads never change the total.
+// Most partial sums of rows, split by the shape alone, so that threads never change the total.
 constexpr std::int64_t kMaxPieces = 64;
 
 void check_labels(const std::int64_t* labels, std::int64_t rows, std::int64_t cols) {

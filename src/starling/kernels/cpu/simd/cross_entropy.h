@@ -19,9 +19,9 @@ struct CrossEntropyArgs {
   T* log_sum_exp = nullptr;    // [rows], optional
 };
 
-// Returns the sum of all row losses, the same on any number of threads. Writes what the backward will need:
-// probabilities (its own pass over memory, the backward cheap) or log_sum_exp (small, the backward takes the
-// exponentials again).
+// Returns the sum of all row losses, the same for any number of threads. Saves for the backward pass either
+// probabilities (one more pass over memory now, a cheap backward) or log_sum_exp (small; the backward recomputes
+// exponentials).
 template <class T>
 double cross_entropy(const CrossEntropyArgs<T>& args);
 

@@ -1,5 +1,5 @@
 // erf and erfc of |x| on vectors of float or double. Below 1 an odd polynomial, fitted to relative error; from 1 on
-// exp(P(x)) with P fitted to log(erfc(x)), its error weighed by erfc(x) itself.
+// exp(P(x)) with P fitted to log(erfc(x)), its error weighted by erfc(x) itself.
 #if defined(STARLING_KERNELS_CPU_SIMD_ERF_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_ERF_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_ERF_INL_H
@@ -22,7 +22,7 @@ struct ErfFit;
 
 template <>
 struct ErfFit<float> {
-  static constexpr float kEnd = 4.0f;  // erf of more rounds to 1
+  static constexpr float kEnd = 4.0f;  // erf of larger arguments rounds to 1
   static constexpr float kNear[] = {1.128379166f,    -0.3761262582f,    0.1128358515f, -0.02685381199f,
                                     0.005188327784f, -0.0008010194475f, 7.8538641e-5f};
   static constexpr float kTail[] = {-0.000341528308f, -1.127089167f,   -0.6381448732f,  -0.1031067174f,
@@ -51,7 +51,7 @@ HWY_INLINE V erf_near(D d, V a) {
   return hn::Mul(a, polynomial(d, ErfFit<hn::TFromD<D>>::kNear, hn::Mul(a, a)));
 }
 
-// erfc(a) for a >= 1, zero where it no longer shows beside 1; NaN propagates.
+// erfc(a) for a >= 1, zero where it is negligible beside 1; NaN propagates.
 template <class D, class V>
 HWY_INLINE V erfc_tail(D d, V a) {
   using Fit = ErfFit<hn::TFromD<D>>;
@@ -68,12 +68,12 @@ HWY_INLINE V erf_vec(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }
 
-// Where the share of a normal distribution below -a no longer shows beside 1 in floats.
+// Bound from which the normal distribution function at -a is negligible beside 1 in floats.
 constexpr float kNormalEnd = 5.6f;
 
-// That share for 0 <= a <= kNormalEnd, as 2^(a P(a) - 1): one polynomial, one exponential. For floats. P is fitted to
-// relative error up to 0.75 and from there on to the error of a times the share, which stays below 1.5e-7; more terms
-// would make gelu slower than memory is.
+// Normal distribution function at -a for 0 <= a <= kNormalEnd, as 2^(a P(a) - 1): one polynomial, one exponential. For
+// floats. P is fitted to relative error up to 0.75, and beyond to the error of a times the function, which stays below
+// 1.5e-7; more terms would make gelu slower than memory.
 template <class D, class V>
 HWY_INLINE V quick_normal_tail(D d, V a) {
   static constexpr float kFit[] = {-1.151137844f,   -0.4589417371f,    -0.05322209206f,
@@ -84,13 +84,13 @@ HWY_INLINE V quick_normal_tail(D d, V a) {
   const hn::RebindToSigned<D> di;
   const V one = hn::Set(d, 1), rounder = hn::Set(d, F::kRounder);
   const V p = hn::MulSub(a, polynomial(d, kFit, a), one);
-  const V sum = hn::Add(p, rounder);  // the nearest whole number, in the lowest bits
+  const V sum = hn::Add(p, rounder);  // nearest integer, in the lowest bits
   const V r = hn::Sub(p, hn::Sub(sum, rounder));
   const auto exponent = hn::ShiftLeft<F::kMantissa>(hn::BitCast(di, sum));
   return times_exp2(d, hn::MulAdd(r, polynomial(d, kExp2Fit, r), one), exponent);
 }
 
-// The share of a normal distribution below x: (1 + erf(x / sqrt(2))) / 2, without cancellation in the lower tail.
+// Normal distribution function (1 + erf(x / sqrt(2))) / 2, without cancellation in the lower tail.
 template <class D, class V>
 HWY_INLINE V normal_share(D d, V x) {
   using T = hn::TFromD<D>;
@@ -110,7 +110,7 @@ HWY_INLINE V normal_share(D d, V x) {
   }
 }
 
-// x times the share of a normal distribution below x; zero at -inf. Floats: max(x, 0) - a (the share below -a), a =
+// gelu: x times the normal distribution function; zero at -inf. Floats: max(x, 0) - a times the function at -a, a =
 // |x|.
 template <class D, class V>
 HWY_INLINE V gelu_vec(D d, V x) {

@@ -33,7 +33,7 @@ struct ProductOp {
   }
 };
 
-// Products of floats would overflow where their whole does not: they are made in double.
+// Product in double: a partial product of floats could overflow where the whole does not.
 template <class T>
 double wide_product(const T* x, std::int64_t n) {
   const hn::ScalableTag<double> d;
@@ -69,7 +69,7 @@ void rows(const void* from, std::int64_t count, std::int64_t cols, double* total
     total[r * step] = Op::combine_scalar(total[r * step], fold_of<Op>(x + r * cols, cols));
 }
 
-// One row into the totals.
+// Joins one row into the totals.
 template <class Op, class T>
 HWY_INLINE void column_row(const T* x, std::int64_t cols, double* total) {
   const hn::ScalableTag<double> d;
@@ -83,7 +83,7 @@ HWY_INLINE void column_row(const T* x, std::int64_t cols, double* total) {
 template <class Op, class T>
 void columns(const void* from, std::int64_t count, std::int64_t cols, double* total) {
   const T* x = static_cast<const T*>(from);
-  constexpr std::int64_t kMost = 512;  // elements that are folded in T first
+  constexpr std::int64_t kMost = 512;  // elements reduced in T first
   if (std::is_same_v<Op, ProductOp> || count < 4 || cols > kMost) {
     for (std::int64_t r = 0; r < count; ++r) column_row<Op>(x + r * cols, cols, total);
     return;

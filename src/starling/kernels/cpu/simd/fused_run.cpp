@@ -34,7 +34,7 @@ HWY_INLINE hn::Vec<D> apply(D d, RunOp op, hn::Vec<D> a, hn::Vec<D> b) {
   }
 }
 
-// Four vectors that go through a step together: the choice of the step is made once for all of them.
+// Four vectors that go through a step together, so that the step is dispatched once for all of them.
 template <class T>
 struct Four {
   using D = hn::ScalableTag<T>;
@@ -106,7 +106,7 @@ double folded(FoldOp op, const Four<T>& x) {
   return static_cast<double>(fold_lanes<MinOp>(d, min_nan(min_nan(x.a, x.b), min_nan(x.c, x.d))));
 }
 
-// The elements behind the last whole four vectors, a vector at a time.
+// Runs the elements after the last whole four vectors, a vector at a time.
 template <class T>
 HWY_INLINE void run_rest(const RunCall& call, std::int64_t i, Four<T>& total) {
   const hn::ScalableTag<T> d;

@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// Cheap steps of a fused chain, each taking what the one before it gave: values stay in registers from the first to the
-// last, and a reduction at the end never sees memory.
+// Cheap steps of a fused chain, each fed the result of the one before: values stay in registers from the first to the
+// last, and a final reduction never touches memory.
 enum class RunOp : std::uint8_t {
   add,
   sub,
@@ -29,17 +29,17 @@ enum class RunOp : std::uint8_t {
 };
 struct RunStep {
   RunOp op;
-  bool scalar;          // the operand is one element
-  const void* operand;  // null where the op has none
+  bool scalar;          // the operand is a single element
+  const void* operand;  // null if the op has none
 };
 
-// The step that an op is to the operand at this place of it (0 or 1); none where it is not cheap.
+// Step for an op whose running value is its operand number `place` (0 or 1); none if the op is not cheap.
 std::optional<RunOp> run_op(std::string_view op, int place);
 
 inline constexpr int kMostRunSteps = 16;
 
-// n elements from `first` through all steps, into `out` where it is not null, and folded into one where `folds` is true
-// (a sum, a maximum or a minimum). `out` may be `first` or an operand. One thread, any alignment.
+// Runs n elements from `first` through all steps, into `out` if not null, and reduced to one if `folds` is true (a sum,
+// a maximum or a minimum). `out` may be `first` or an operand. One thread, any alignment.
 struct RunCall {
   const void* first;
   bool first_scalar;
@@ -51,6 +51,6 @@ struct RunCall {
   FoldOp fold;
 };
 using RunFn = double (*)(const RunCall& call);
-RunFn run_fn(bool f64);  // for this machine
+RunFn run_fn(bool f64);  // for this machine's instruction set
 
 }  // namespace starling

@@ -1,4 +1,4 @@
-// Functions of the C library on the lanes of a vector, one by one: the rare arguments that vector code does not reach.
+// C library functions applied lane by lane, for rare arguments that vector code does not cover.
 #if defined(STARLING_KERNELS_CPU_SIMD_LANES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_LANES_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_LANES_INL_H

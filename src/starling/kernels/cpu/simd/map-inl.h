@@ -54,7 +54,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What functors may derive from.
+// Base classes of functors, by arity.
 struct MapUnary {
   static constexpr int kArity = 1;
 };
@@ -80,7 +80,7 @@ constexpr unsigned bool_inputs_of() {
   }
 }
 
-// Masks travel as bytes of 0 or 1.
+// Masks are stored as bytes of 0 or 1.
 template <class D>
 HWY_INLINE hn::Mask<D> load_bools([[maybe_unused]] D d, const std::uint8_t* p) {
   constexpr std::size_t kBytes = sizeof(hn::TFromD<D>);
@@ -109,8 +109,8 @@ HWY_INLINE void store_bools([[maybe_unused]] D d, hn::Mask<D> m, std::uint8_t* p
   }
 }
 
-// An operand of the loop: the array itself, or a vector's worth of one repeated element that never advances. One loop
-// then serves every mix of arrays and scalars, at the price of a load that always hits L1.
+// Operand of the loop: the array itself, or a vector of one repeated element that never advances. One loop then serves
+// every mix of arrays and scalars, at the price of a load that always hits L1.
 template <class T, bool IsBool>
 struct MapOperand {
   using Element = std::conditional_t<IsBool, std::uint8_t, T>;
@@ -126,7 +126,7 @@ struct MapOperand {
     for (std::size_t i = 0; i < hn::Lanes(d); ++i) repeated[i] = *static_cast<const Element*>(in);
     p = repeated;
   }
-  // Where a loop stands: apart from `repeated`, so that compilers keep it in registers.
+  // Loop position, kept apart from `repeated` so that compilers hold it in registers.
   struct Cursor {
     const Element* p;
     std::int64_t step;
@@ -139,14 +139,14 @@ struct MapOperand {
         return hn::LoadU(d, at);
       }
     }
-    // Asks for what comes two kilobytes on: arithmetic that is as slow as memory keeps the processor from looking that
-    // far.
+    // Prefetches two kilobytes ahead: when arithmetic is as slow as memory, the processor does not run ahead that far
+    // by itself.
     HWY_INLINE void ask_ahead() const { hwy::Prefetch(p + (step == 0 ? 0 : 2048 / sizeof(Element))); }
   };
   HWY_INLINE Cursor cursor() const { return {p, step}; }
   HWY_INLINE void go_on(const Cursor& cursor) { p = cursor.p; }
   HWY_INLINE void skip(std::size_t count) { p += step == 0 ? 0 : count; }
-  // Of the next vector, only so many elements.
+  // First `count` elements of the next vector.
   HWY_INLINE auto first(std::size_t count) {
     if constexpr (IsBool) {
       std::uint8_t bytes[HWY_MAX_BYTES / sizeof(T)] = {};
@@ -158,7 +158,7 @@ struct MapOperand {
   }
 };
 
-// `stream`: past the caches, to an aligned place.
+// `stream`: non-temporal store to an aligned address.
 template <class D, class R>
 HWY_INLINE void map_store(D d, R result, void* out, std::int64_t i, [[maybe_unused]] bool stream) {
   using T = hn::TFromD<D>;
@@ -237,11 +237,10 @@ struct MapOperands {
   }
 };
 
-// Results of which nothing would be in the caches any more when they are read go past them, unless they overwrite an
-// operand.
+// True if results are stored past the caches: so large that they would be evicted before being read, and not in place.
 template <class F, class T>
 HWY_INLINE bool map_streams(const void* const* in, const void* out, std::int64_t n) {
-  constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;  // a thread's piece
+  constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;  // per thread
   bool over = n * static_cast<std::int64_t>(sizeof(T)) < kStreamBytes;
   for (int k = 0; k < F::kArity; ++k) over = over || in[k] == out;
   return !over && reinterpret_cast<std::uintptr_t>(out) % sizeof(T) == 0;
@@ -292,7 +291,7 @@ constexpr BlockType lane_of() {
   if constexpr (std::is_same_v<T, std::uint8_t>) return BlockType::boolean;
 }
 
-// Whether F answers with a mask, found by asking it for one lane type.
+// True if F returns a mask, tested with one lane type.
 template <class F, class T>
 constexpr bool returns_bool() {
   using D = hn::ScalableTag<T>;

@@ -1,5 +1,6 @@
-// exp, log and what is made of them on vectors of float or double; errors below 4 ulp on every target, right at zero,
-// infinity, subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths differ.
+// exp, log and functions made of them on vectors of float or double; errors below 4 ulp on every target, correct at
+// zero, infinity and subnormals; NaN propagates. One code for both widths: only constants and polynomial lengths
+// differ.
 #if defined(STARLING_KERNELS_CPU_SIMD_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_MATH_INL_H
@@ -28,7 +29,7 @@ struct FloatFormat<float> {
   static constexpr float kLn2Lo = -2.12194440e-4f;
   static constexpr float kMinNormal = 1.17549435e-38f;
   static constexpr float kExpNormal = 87.0f;      // exp of up to this, plus or minus, is a normal number
-  static constexpr float kRounder = 12582912.0f;  // 1.5 2^23: added, it leaves a whole number in the lowest bits
+  static constexpr float kRounder = 12582912.0f;  // 1.5 2^23: adding it leaves an integer in the lowest bits
   static constexpr int kLogTerms = 5;
   // (e^r - 1 - r) / r^2 by rising power of r, fitted on |r| <= ln2 / 2 to relative error of e^r - 1.
   static constexpr float kExpFit[] = {0.5000000063f, 0.1666654205f, 0.04166627893f, 0.008366710693f, 0.001394667921f};
@@ -53,7 +54,7 @@ struct FloatFormat<double> {
                                        2.5114122678214835089e-8};
 };
 
-// The polynomial with these coefficients by rising power.
+// Polynomial with these coefficients by rising power.
 template <std::size_t N, class D, class V>
 HWY_INLINE V polynomial(D d, const hn::TFromD<D> (&c)[N], V x) {
   V y = hn::Set(d, c[N - 1]);
@@ -61,7 +62,7 @@ HWY_INLINE V polynomial(D d, const hn::TFromD<D> (&c)[N], V x) {
   return y;
 }
 
-// The nearest whole number k of |x| < 2^(mantissa - 2), as a float and as bits already where a float has its exponent.
+// Nearest integer k of |x| < 2^(mantissa - 2), as a float and as exponent bits.
 template <class D, class V>
 struct Whole {
   V value;
@@ -115,7 +116,7 @@ HWY_INLINE ExpParts<D, V> exp_parts(D d, V x) {
   return {k.exponent, hn::MulAdd(hn::Mul(r, r), polynomial(d, F::kExpFit, r), r)};
 }
 
-// exp beyond the normal numbers: limits, subnormals, NaN.
+// exp outside the normal range: limits, subnormals, NaN.
 template <class D, class V>
 HWY_NOINLINE V exp_far(D d, V x) {
   using F = FloatFormat<hn::TFromD<D>>;
@@ -133,8 +134,8 @@ HWY_INLINE V exp_vec(D d, V x) {
   return times_exp2(d, hn::Add(parts.expm1_r, hn::Set(d, 1)), parts.exponent);
 }
 
-// a / b for b within a few powers of 2 of 1. Where floats have an estimate of 1 / b with half their precision, one
-// correction of it is faster than a division.
+// a / b for b within a few powers of 2 of 1. On targets with an estimate of 1 / b of half the float precision, one
+// Newton step is faster than a division.
 template <class D, class V>
 HWY_INLINE V quick_quotient([[maybe_unused]] D d, V a, V b) {
   if constexpr (HWY_TARGET <= HWY_AVX3 && sizeof(hn::TFromD<D>) == 4) {
@@ -146,8 +147,9 @@ HWY_INLINE V quick_quotient([[maybe_unused]] D d, V a, V b) {
   }
 }
 
-// exp(x) for finite x or -inf, x <= 0 up to rounding; less than the smallest normal number becomes zero. The softmax's.
-// Floats: as 2^(x / ln2), with an error of |x| units in the last place, which is little beside the largest term, e^0.
+// exp(x) for finite x or -inf, x <= 0 up to rounding, as in softmax; results below the smallest normal number become
+// zero. Floats: as 2^(x / ln2), with an error of |x| units in the last place, which is small beside the largest term,
+// e^0.
 template <class D, class V>
 HWY_INLINE V exp_nonpositive(D d, V x) {
   using T = hn::TFromD<D>;
@@ -177,7 +179,7 @@ HWY_INLINE V sigmoid_vec(D d, V x) {
   return quick_quotient(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
-// The smaller of two values; NaN when x is (of others the instruction answers with its second operand).
+// Minimum of two values; NaN if x is NaN (the instruction returns its second operand then).
 template <class D, class V>
 HWY_INLINE V at_most([[maybe_unused]] D d, V bound, V x) {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
@@ -187,8 +189,8 @@ HWY_INLINE V at_most([[maybe_unused]] D d, V bound, V x) {
 #endif
 }
 
-// exp(-2|x|) - 1 for |x| up to where it is -1. Floats: as 2^y - 1, the rounding of y = -2|x| / ln2 being as small
-// beside the result as y is large.
+// exp(-2|x|) - 1 for |x| up to where it is -1. Floats: as 2^y - 1; the rounding error of y = -2|x| / ln2 is relatively
+// small in the result.
 template <class D, class V>
 HWY_INLINE V expm1_twice_down(D d, V magnitude) {
   using T = hn::TFromD<D>;
@@ -256,7 +258,7 @@ HWY_INLINE LogParts<V> log_parts(D d, V x) {
   return {e, f, hn::Neg(hn::Mul(s, hn::Sub(f, series)))};
 }
 
-// What a logarithm is where log_parts does not hold: at zero, infinity, NaN and below zero.
+// Logarithm where log_parts does not hold: zero, infinity, NaN and negative numbers.
 template <class D, class V>
 HWY_INLINE V log_or_limit(D d, V x, V y) {
   const V infinity = hn::Inf(d);
@@ -282,7 +284,7 @@ HWY_INLINE V log2_vec(D d, V x) {
   return log_or_limit(d, x, hn::MulAdd(of_fraction, hn::Set(d, static_cast<T>(1.44269504088896340736)), parts.e));
 }
 
-// log(1 + x) = log(u) x / (u - 1) with u = 1 + x as rounded: the quotient takes the rounding back.
+// log(1 + x) = log(u) x / (u - 1) with u = 1 + x as rounded: the quotient cancels the rounding.
 template <class D, class V>
 HWY_INLINE V log1p_vec(D d, V x) {
   const V one = hn::Set(d, 1);
@@ -291,7 +293,7 @@ HWY_INLINE V log1p_vec(D d, V x) {
   return hn::IfThenElse(hn::Or(hn::Eq(u, one), hn::Eq(x, hn::Inf(d))), x, y);
 }
 
-// 2^k (exp(r) - 1) + (2^k - 1); where that would overflow, the 1 no longer counts.
+// 2^k (exp(r) - 1) + (2^k - 1); where that would overflow, the 1 is negligible.
 template <class D, class V>
 HWY_INLINE V expm1_vec(D d, V x) {
   using T = hn::TFromD<D>;
@@ -306,8 +308,8 @@ HWY_INLINE V expm1_vec(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }
 
-// With m = e^|x| - 1: sinh = (m + m / (m + 1)) / 2. From 22 on e^-|x| no longer counts, and e^(|x|/2) squared reaches
-// as far as the result does.
+// sinh = (m + m / (m + 1)) / 2 with m = e^|x| - 1. From 22 on e^-|x| is negligible, and e^(|x|/2) squared reaches as
+// far as the result does.
 template <class D, class V>
 HWY_INLINE V sinh_vec(D d, V x) {
   using T = hn::TFromD<D>;
@@ -332,7 +334,7 @@ HWY_INLINE V cosh_vec(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// The larger value; NaN when either is NaN (the instruction alone would lose it).
+// Maximum; NaN if either is NaN (the instruction alone would lose it).
 template <class V>
 HWY_INLINE V max_nan(V a, V b) {
   return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(b)), b, a);

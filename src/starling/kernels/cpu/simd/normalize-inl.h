@@ -17,7 +17,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One code for whole vectors and for the last, shorter one: what a body loads and stores goes through one of these.
+// Access to a whole vector; the last, shorter one has the same interface, so that a loop body is written once.
 template <class T>
 struct WholeVector {
   using D = hn::ScalableTag<T>;
@@ -38,7 +38,8 @@ struct LastVector {
   HWY_INLINE V live(V v) const { return hn::IfThenElseZero(hn::FirstN(d, count), v); }
 };
 
-// body(vector, offset, 0 or 1): the last says which of two sets of sums to use, to hide the latency of additions.
+// Calls body(vector, offset, set): `set` is 0 or 1, alternating between two sets of sums to hide the latency of
+// additions.
 template <class T, class Body>
 HWY_INLINE void for_vectors(std::int64_t n, Body& body) {
   const hn::ScalableTag<T> d;

@@ -14,7 +14,7 @@
 #ifndef STARLING_KERNELS_CPU_SIMD_NORMALIZE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_NORMALIZE_ONCE
 namespace starling {
-// Elements summed in T before they join the doubles, and elements whose moments are taken at once (they stay in cache).
+// Elements summed in T before they are added in double, and elements per chunk of moments (they stay in cache).
 inline constexpr std::int64_t kNormalizeRun = 4096;
 inline constexpr std::int64_t kNormalizeChunk = 4096;
 }  // namespace starling
@@ -77,7 +77,7 @@ struct WeightedDotsBody {
   }
 };
 
-// Runs body over all runs, handing its sums to doubles before they grow long.
+// Runs body over all runs, adding its sums to doubles before they grow long.
 template <class T, class Body>
 HWY_INLINE void sum_runs(const T* x, const T* dy, const Runs& runs, Body& body, double* first, double* second) {
   *first = *second = 0;
@@ -107,8 +107,9 @@ T chunk_mean(const T* x, const Runs& runs) {
   return static_cast<T>(total / static_cast<double>(runs.count * runs.length));
 }
 
-// Differences from the mean of what came before, whose own sum corrects them: one pass. The first chunk's mean takes a
-// pass of its own. A chunk far from that mean is rounded more coarsely, but then its distance outweighs its variance.
+// Merges the moments of a chunk in one pass: differences from the mean so far, corrected by their own sum. The first
+// chunk's mean takes a pass of its own. A chunk far from the mean is rounded more coarsely, but then its distance
+// outweighs its variance.
 template <class T>
 void add_chunk(Moments& all, const T* x, const Runs& runs) {
   const double count = static_cast<double>(runs.count * runs.length);

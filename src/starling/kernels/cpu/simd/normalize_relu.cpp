@@ -58,7 +58,7 @@ struct DotsBody {
   TwoSums<T> sums{};
   template <int Set, class L>
   HWY_INLINE void step(const L& lane, std::int64_t i) {
-    // Beyond the end y is loaded as 0, which lets nothing through.
+    // y is loaded as 0 beyond the end, which masks the gradient.
     const V g = hn::IfThenElseZero(hn::Gt(lane.load(y + i), hn::Zero(lane.d)), lane.load(dy + i));
     sums.template first<Set>() = hn::Add(sums.template first<Set>(), g);
     sums.template second<Set>() = hn::MulAdd(g, hn::Sub(lane.load(x + i), centre), sums.template second<Set>());
@@ -67,7 +67,7 @@ struct DotsBody {
 
 template <class T>
 void dots(const T* dy, const T* y, const T* x, const Runs& runs, T centre, double* sum, double* dot) {
-  constexpr std::int64_t kRun = 4096;  // elements added up in T
+  constexpr std::int64_t kRun = 4096;  // elements summed in T
   DotsBody<T> body;
   body.centre = hn::Set(hn::ScalableTag<T>(), centre);
   body.sums.clear();

@@ -1,4 +1,4 @@
-// Philox, uniform and normal numbers, a chunk at a time: what random.cpp is made of.
+// Philox bits, uniform and normal numbers, a chunk at a time; used by random.cpp.
 #if defined(STARLING_KERNELS_CPU_SIMD_PHILOX_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_PHILOX_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_PHILOX_INL_H
@@ -17,7 +17,7 @@
 #ifndef STARLING_KERNELS_CPU_SIMD_RANDOM_ONCE
 #define STARLING_KERNELS_CPU_SIMD_RANDOM_ONCE
 namespace starling {
-// Numbers made at a time: a multiple of every vector's blocks, small enough for L1.
+// Numbers per chunk: a multiple of every vector's blocks, small enough for L1.
 inline constexpr std::int64_t kRandomChunk = 256;
 }  // namespace starling
 #endif
@@ -62,8 +62,7 @@ HWY_INLINE void store_pairs(D d, V first, V second, hn::TFromD<D>* p) {
   hn::StoreInterleaved2(first, second, d, p);
 }
 
-// Philox on one block per 64-bit lane; a word is the low half of its lane, the high halves are rubbish that nothing
-// reads.
+// Philox on one block per 64-bit lane; a word is the low half of its lane, and the high halves are never read.
 template <class D>
 class PhiloxVec {
  public:
@@ -93,8 +92,8 @@ class PhiloxVec {
   V c0_, c1_, c2_, c3_;
 };
 
-// The bits of `blocks` blocks of four words from block `first` on, rounded up to pairs of vectors: two chains of
-// products hide each other's latency.
+// Bits of `blocks` blocks of four words from block `first` on, rounded up to pairs of vectors: two chains of products
+// hide each other's latency.
 HWY_INLINE void make_bits(const PhiloxStream& stream, std::uint64_t first, std::int64_t blocks, std::uint64_t* out) {
   const hn::ScalableTag<std::uint64_t> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));

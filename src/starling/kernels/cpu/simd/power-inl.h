@@ -16,7 +16,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The product as a sum high + low; low is what rounding took, where multiply-add is one instruction, else zero.
+// Low part of the product as a sum high + low: its rounding error where FMA is native, else zero.
 template <class V>
 HWY_INLINE V product_rest([[maybe_unused]] V a, [[maybe_unused]] V b, V high) {
 #if HWY_NATIVE_FMA
@@ -41,7 +41,7 @@ HWY_INLINE V pow_positive(D d, V a, V b) {
   const V high = hn::Mul(b, log_high);
   const V low = hn::MulAdd(b, log_low, product_rest(b, log_high, high));
   const V reached = hn::Max(hn::Min(high, hn::Set(d, F::kExpMax)), hn::Set(d, F::kExpMin));
-  const V small = hn::IfThenElseZero(hn::Eq(high, reached), low);  // elsewhere `low` may be no number
+  const V small = hn::IfThenElseZero(hn::Eq(high, reached), low);  // `low` may be NaN elsewhere
   // exp(r + small) - 1, scaled in two factors: powers next to overflow stay finite.
   const auto parts_of_y = exp_parts(d, reached);
   const V one = hn::Set(d, 1);
@@ -49,14 +49,14 @@ HWY_INLINE V pow_positive(D d, V a, V b) {
   return scale_exp2(d, p, parts_of_y.exponent);
 }
 
-// As the C library's pow at every limit.
+// pow with the C library's results at every limit.
 template <class D, class V>
 HWY_INLINE V pow_vec(D d, V a, V b) {
   using T = hn::TFromD<D>;
   const V zero = hn::Zero(d), one = hn::Set(d, 1), infinity = hn::Inf(d);
   const V magnitude = hn::Abs(a);
   V y = pow_positive(d, magnitude, b);
-  // The logarithm of 0 and of infinity: exponents then decide by their sign.
+  // Bases 0 and infinity: the sign of the exponent decides.
   const auto grows = hn::Gt(b, zero);
   y = hn::IfThenElse(hn::Eq(magnitude, zero), hn::IfThenElse(grows, zero, infinity), y);
   y = hn::IfThenElse(hn::Eq(magnitude, infinity), hn::IfThenElse(grows, infinity, zero), y);
@@ -74,8 +74,8 @@ HWY_INLINE V pow_vec(D d, V a, V b) {
   return hn::IfThenElse(hn::Or(unit, hn::Eq(b, zero)), one, y);
 }
 
-// a - trunc(a / b) b. Exact where multiply-add is one instruction and the quotient is small: it is then one too large
-// at most, which shows in the remainder. The C library does the rest.
+// a - trunc(a / b) b. Exact where FMA is native and the quotient is small: it is then one too large at most, which
+// shows in the remainder. Otherwise uses the C library.
 template <class D, class V>
 HWY_INLINE V fmod_vec(D d, V a, V b) {
 #if HWY_NATIVE_FMA
@@ -92,7 +92,7 @@ HWY_INLINE V fmod_vec(D d, V a, V b) {
 #endif
 }
 
-// The remainder with the divisor's sign.
+// Remainder with the divisor's sign.
 template <class D, class V>
 HWY_INLINE V mod_vec(D d, V a, V b) {
   const V zero = hn::Zero(d);
@@ -101,7 +101,7 @@ HWY_INLINE V mod_vec(D d, V a, V b) {
   return hn::IfThenElse(wrong, hn::Add(r, b), r);
 }
 
-// The floor of the exact quotient: (a - fmod) / b is within rounding of an integer, that of the truncated one.
+// Floor of the exact quotient: (a - fmod) / b is within rounding of an integer, that of the truncated one.
 template <class D, class V>
 HWY_INLINE V floor_div_vec(D d, V a, V b) {
   const V zero = hn::Zero(d);

@@ -25,7 +25,7 @@ void normals(const PhiloxStream& stream, std::uint64_t first_block, std::int64_t
 }
 
 // shift + scale * number. scale and the numbers are floats, so their product is exact in double and the result is the
-// same with and without fused multiplication.
+// same with and without FMA.
 template <class T>
 HWY_INLINE void affine(const float* numbers, T* out, std::int64_t n, double shift, double scale) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(shift + scale * static_cast<double>(numbers[i]));

@@ -1,4 +1,4 @@
-// Folding contiguous rows and tiles of columns with an operation: what reduce.cpp is made of.
+// Reductions of contiguous rows and tiles of columns by an operation; used by reduce.cpp.
 #if defined(STARLING_KERNELS_CPU_SIMD_REDUCE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_REDUCE_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_REDUCE_INL_H
@@ -20,11 +20,11 @@
 #ifndef STARLING_KERNELS_CPU_SIMD_REDUCE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_REDUCE_ONCE
 namespace starling {
-// Rows summed in T before they join the double totals.
+// Rows summed in T before they are added to the double totals.
 inline constexpr std::int64_t kReduceRows = 256;
 // Columns below this are read several rows at a time.
 inline constexpr std::int64_t kNarrow = 64;
-// Elements of a row summed in T before they join the double total.
+// Elements of a row summed in T before they are added to the double total.
 inline constexpr std::int64_t kReduceRun = 4096;
 }  // namespace starling
 #endif
@@ -90,7 +90,7 @@ HWY_INLINE hn::TFromD<D> fold_lanes(D d, hn::Vec<D> v) {
   return lanes[0];
 }
 
-// n contiguous elements into one, four vectors at a time to hide the latency of the additions.
+// Reduces n contiguous elements to one, four vectors at a time to hide the latency of the additions.
 template <class Op, class T>
 T fold_run(const T* x, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -114,7 +114,8 @@ T fold_run(const T* x, std::int64_t n) {
   return fold_lanes<Op>(d, Op::combine(Op::combine(a0, a1), Op::combine(a2, a3)));
 }
 
-// The same of four places at once, `apart` elements from each other: memory brings more when asked for several streams.
+// Reduces four runs of n elements at once, `apart` elements from each other: several streams raise the memory
+// bandwidth.
 template <class Op, class T>
 double fold_streams(const T* x, std::int64_t apart, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -135,7 +136,7 @@ template <class Op, class T>
 double fold_long(const T* x, std::int64_t n) {
   double total = Op::template identity<double>();
   constexpr std::int64_t kStream = kReduceRun / 4;
-  const std::int64_t apart = n >= 64 * kReduceRun ? n / kReduceRun * kStream : 0;  // nothing near the caches' size
+  const std::int64_t apart = n >= 64 * kReduceRun ? n / kReduceRun * kStream : 0;  // only far beyond the caches
   for (std::int64_t i = 0; i < apart; i += kStream)
     total = Op::combine_scalar(total, fold_streams<Op>(x + i, apart, kStream));
   for (std::int64_t i = 4 * apart; i < n; i += kReduceRun) {
@@ -175,7 +176,7 @@ void fold_rows(const T* x, std::int64_t rows, std::int64_t stride, T* acc, std::
   for (; r < rows; ++r) fold_few_rows<Op, 1>(x + r * stride, stride, acc, cols);
 }
 
-// The same for any number of rows into double totals, through short partial results in T.
+// Reduces any number of rows into double totals, through short partial results in T.
 template <class Op, class T>
 void fold_rows_long(const T* x, std::int64_t rows, std::int64_t stride, double* total, std::int64_t cols) {
   alignas(64) T acc[kReduceTile];
@@ -186,7 +187,7 @@ void fold_rows_long(const T* x, std::int64_t rows, std::int64_t stride, double* 
   }
 }
 
-// How many rows of narrow columns are read as one wide row: enough to fill whole vectors of every width.
+// Rows of narrow columns read as one wide row: enough to fill whole vectors of every width.
 inline std::int64_t rows_per_group(std::int64_t rows, std::int64_t cols) {
   if (cols >= kNarrow) return 1;
   const std::int64_t whole = 16 / std::gcd(cols, std::int64_t{16});

@@ -5,8 +5,8 @@
 namespace starling {
 
 // Reductions of a contiguous array seen as [outer, axis, inner] over its middle axis; out is [outer, inner]. T is float
-// or double. Sums of many elements go through short partial sums that are added in double, cut by the shape alone: the
-// result does not depend on the number of threads. Never allocates. `x` and `out` must not overlap.
+// or double. Long sums go through short partial sums that are added in double, split by the shape alone: the result
+// does not depend on the number of threads. Never allocates. `x` and `out` must not overlap.
 struct ReduceShape {
   std::int64_t outer = 1;
   std::int64_t axis = 1;
@@ -24,7 +24,7 @@ void reduce_max(const T* x, T* out, ReduceShape shape);
 template <class T>
 void reduce_min(const T* x, T* out, ReduceShape shape);
 
-// The largest or smallest of n contiguous elements; NaN where one is. One thread.
+// Largest or smallest of n contiguous elements; NaN if any is NaN. One thread.
 template <class T>
 T row_extreme(const T* x, std::int64_t n, bool largest);
 

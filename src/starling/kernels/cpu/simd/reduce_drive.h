@@ -8,14 +8,14 @@
 
 namespace starling {
 
-// How a reduction of [outer, axis, inner] is cut into rows, tiles of columns and pieces for threads: the same for every
-// operation, and by the shape alone, so that results do not depend on the number of threads.
+// Partition of a reduction of [outer, axis, inner] into rows, tiles of columns and pieces for threads: the same for
+// every operation, and by the shape alone, so that results do not depend on the number of threads.
 
-// Columns that one tile of a column reduction keeps in L1.
+// Columns per tile of a column reduction, kept in L1.
 inline constexpr std::int64_t kReduceTile = 1024;
 
-// What differs between operations. `row` folds contiguous elements, `tile` rows of columns that lie `stride` apart into
-// `total` (which it fills); both into doubles that `join` puts together. `param` is handed to all of them.
+// Operation of a reduction. `row` reduces contiguous elements, `tile` rows of columns that lie `stride` apart into
+// `total` (which it fills); both to doubles that `join` combines. `param` is passed to all of them.
 template <class T>
 struct Folds {
   double (*row)(const T* x, std::int64_t n, double param);
@@ -29,7 +29,7 @@ struct Folds {
 namespace reduce_drive {
 
 constexpr std::int64_t kGrain = 32768;
-// The axis of few, long results is cut into at most this many pieces.
+// Most pieces that the axis of few, long results is split into.
 constexpr std::int64_t kMaxPieces = 64;
 constexpr std::int64_t kColumnPieces = 16;
 
@@ -58,7 +58,7 @@ void fold_contiguous_rows(const Folds<T>& folds, const T* x, T* out, std::int64_
   const auto row = [&](std::int64_t o) {
     out[o] = static_cast<T>(folds.finish(fold_row_in_pieces(folds, x + o * axis, axis), folds.param));
   };
-  // Few rows: threads share each row. Many: each thread takes rows whole (a nested region runs serially).
+  // Few rows: threads share each row. Many: each thread takes whole rows (a nested region runs serially).
   if (outer < num_threads()) {
     for (std::int64_t o = 0; o < outer; ++o) row(o);
     return;

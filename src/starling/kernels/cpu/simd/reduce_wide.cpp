@@ -1,4 +1,4 @@
-// Reductions that compute in double whatever the dtype: products, norms, log-sum-exp.
+// Reductions computed in double for every dtype: products, norms, log-sum-exp.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -180,7 +180,7 @@ HWY_INLINE void add_exps(const T* x, const T* shift, T* acc, std::int64_t cols) 
   store_tail(d, hn::Add(load_tail(d, acc + c, rest), e), acc + c, rest);
 }
 
-// Rows that fit the cache are read twice there and once from memory.
+// Log-sum-exp of columns, in groups of rows that fit the cache: read twice from there and once from memory.
 template <class T>
 void logsumexp_tile(const T* x, std::int64_t rows, std::int64_t stride, double* total, std::int64_t cols, double) {
   constexpr std::int64_t kRows = 32;

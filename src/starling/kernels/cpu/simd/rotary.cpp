@@ -13,7 +13,7 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Pairs (i, i + half).
+// Rotates pairs (i, i + half).
 void rotate_halves(const float* x, float* y, std::int64_t half, const float* cosines, const float* sines) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -31,7 +31,7 @@ void rotate_halves(const float* x, float* y, std::int64_t half, const float* cos
   }
 }
 
-// Pairs (2i, 2i + 1).
+// Rotates pairs (2i, 2i + 1).
 void rotate_neighbours(const float* x, float* y, std::int64_t half, const float* cosines, const float* sines) {
   std::int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR

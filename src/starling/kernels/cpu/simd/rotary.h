@@ -4,7 +4,8 @@
 
 namespace starling {
 
-// Turns pairs of rows [rows, d]; row r takes angles from row r % steps of the tables [steps, d / 2]. y may be x.
+// Rotates pairs of elements of rows [rows, d]; row r takes angles from row r % steps of the tables [steps, d / 2]. y
+// may be x.
 struct RotaryTable {
   const float* cosines;
   const float* sines;

@@ -1,4 +1,4 @@
-// What softmax and its relatives do to one contiguous row.
+// Operations of softmax and its relatives on one contiguous row.
 #if defined(STARLING_KERNELS_CPU_SIMD_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_ROWS_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_ROWS_INL_H

@@ -36,7 +36,7 @@ struct SgdStep {
   V weight, velocity;
 };
 
-// Momentum and Nesterov are known when the loop is compiled, so that plain SGD neither reads nor writes a velocity.
+// One step. Momentum and Nesterov are template arguments, so that plain SGD neither reads nor writes a velocity.
 template <bool Momentum, bool Nesterov, class D, class V>
 HWY_INLINE SgdStep<D> step(D d, V w, V g, V v, const SgdCoefficients<hn::TFromD<D>>& k) {
   const V decayed = hn::MulAdd(hn::Set(d, k.weight_decay), w, g);
@@ -95,7 +95,7 @@ HWY_EXPORT(update_f64);
 constexpr std::int64_t kGrain = 16384;
 constexpr std::int64_t kLineElements = 16;
 
-// Cuts all elements of all tensors into one piece a thread, at multiples of a cache line.
+// Splits all elements of all tensors into one piece per thread, at multiples of a cache line.
 template <class T, class Update>
 void update_all(std::span<const SgdTensor<T>> tensors, const float* lr, const SgdOptions& options, Update update) {
   const SgdCoefficients<T> k{static_cast<T>(*lr), static_cast<T>(options.momentum),
@@ -107,7 +107,7 @@ void update_all(std::span<const SgdTensor<T>> tensors, const float* lr, const Sg
     lines += (t.n + kLineElements - 1) / kLineElements;
   }
   parallel_for(lines, kGrain / kLineElements, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t first = 0;  // the line at which the tensor begins
+    std::int64_t first = 0;  // first line of the tensor
     for (const SgdTensor<T>& t : tensors) {
       const std::int64_t last = first + (t.n + kLineElements - 1) / kLineElements;
       const std::int64_t from = (std::max(begin, first) - first) * kLineElements;

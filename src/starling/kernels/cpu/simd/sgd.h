@@ -5,7 +5,8 @@
 
 namespace starling {
 
-// One parameter of a fused update: contiguous arrays of n elements. `velocity` may be null when momentum is zero.
+// One parameter of a multi-tensor update: contiguous arrays of n elements. `velocity` may be null when momentum is
+// zero.
 template <class T>
 struct SgdTensor {
   T* weight;
@@ -20,11 +21,11 @@ struct SgdOptions {
   bool nesterov = false;
 };
 
-// For every element of every tensor:
+// Updates every element of every tensor:
 //   g = gradient + weight_decay * weight;  velocity = momentum * velocity + g
 //   weight -= lr * (nesterov ? g + momentum * velocity : velocity)
-// `lr` is read once, when called: a schedule writes it between steps. One parallel region over all tensors, cut by
-// elements. Each element's result does not depend on the threads. Never allocates.
+// `lr` is read once per call: a schedule writes it between steps. One parallel region over all tensors, split by
+// elements. Results do not depend on the threads. Never allocates.
 template <class T>
 void sgd_update(std::span<const SgdTensor<T>> tensors, const float* lr, const SgdOptions& options);
 

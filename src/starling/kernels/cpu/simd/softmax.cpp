@@ -15,7 +15,7 @@
 #ifndef STARLING_KERNELS_CPU_SIMD_SOFTMAX_ONCE
 #define STARLING_KERNELS_CPU_SIMD_SOFTMAX_ONCE
 namespace starling {
-// The functions on rows of one instruction set; forward functions have one input and ignore the second.
+// Row functions of one instruction set; forward functions ignore the second input.
 template <class T>
 struct SoftmaxFns {
   using Fn = void (*)(const T* a, const T* b, T* out, std::int64_t rows, std::int64_t cols);

@@ -4,9 +4,9 @@
 
 namespace starling {
 
-// Softmax along the rows of contiguous [rows, cols] arrays of float or double. Rows are shared among threads; a row's
-// result does not depend on them. Outputs may be the very array of an input. A row with NaN or +inf, or of -inf alone,
-// gives NaN. Probabilities below the smallest normal number are zero. Never allocates.
+// Softmax along the rows of contiguous [rows, cols] arrays of float or double. Threads share the rows; results do not
+// depend on their number. An output may be the same array as an input. A row with NaN or +inf, or of -inf alone, gives
+// NaN. Probabilities below the smallest normal number are zero. Never allocates.
 template <class T>
 void softmax(const T* x, T* y, std::int64_t rows, std::int64_t cols);
 

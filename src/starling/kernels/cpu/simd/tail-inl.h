@@ -15,13 +15,13 @@ namespace starling {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether loads and stores can be masked without touching what lies behind: AVX2 does for wide lanes, AVX-512 for all.
+// True if masked loads and stores do not touch memory beyond the mask: AVX2 for wide lanes, AVX-512 for all.
 template <class T>
 constexpr bool masks_memory() {
   return HWY_TARGET <= HWY_AVX3 || (HWY_TARGET <= HWY_AVX2 && sizeof(T) >= 4);
 }
 
-// The lanes from `count` on are zero. Where masks would touch memory, a small buffer stands between.
+// Load with lanes from `count` on zero. Where a masked load would touch memory, goes through a small buffer.
 template <class D>
 HWY_INLINE hn::Vec<D> load_tail(D d, const hn::TFromD<D>* p, std::size_t count) {
   if constexpr (masks_memory<hn::TFromD<D>>()) {

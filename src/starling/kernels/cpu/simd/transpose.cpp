@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// A square of Side x Side elements in registers: 128-bit vectors, whose interleaving is cheap everywhere.
+// Transpose of Side x Side elements in registers: 128-bit vectors, whose interleaving is cheap everywhere.
 template <class T>
 struct Square {
   static constexpr std::int64_t kSide = 1;
@@ -73,7 +73,7 @@ HWY_INLINE void transpose_block(const T* s, std::int64_t ss, T* t, std::int64_t 
 template <class T>
 void transpose_typed(const void* source, std::int64_t ss, void* target, std::int64_t ts, std::int64_t rows,
                      std::int64_t cols) {
-  constexpr std::int64_t kBlock = 128 / static_cast<std::int64_t>(sizeof(T));  // two lines each way
+  constexpr std::int64_t kBlock = 128 / static_cast<std::int64_t>(sizeof(T));  // two cache lines in each direction
   const T* s = static_cast<const T*>(source);
   T* t = static_cast<T*>(target);
   for (std::int64_t i = 0; i < rows; i += kBlock) {

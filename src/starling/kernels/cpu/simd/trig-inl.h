@@ -1,5 +1,5 @@
 // sin, cos, tan and the inverse functions on vectors of float or double. Arguments are reduced by multiples of pi / 2
-// in four exact steps; beyond the reach of those (and at infinity) the C library answers lane by lane.
+// in four exact steps; larger ones (and infinity) go to the C library lane by lane.
 #if defined(STARLING_KERNELS_CPU_SIMD_TRIG_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_TRIG_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_TRIG_INL_H
@@ -80,7 +80,7 @@ HWY_INLINE Quadrant<D, V> quadrant(D d, V magnitude) {
   return {hn::ConvertTo(di, k), s, c};
 }
 
-// `bits` of the quadrant as a mask on floats.
+// Mask of the lanes whose quadrant has any of `bits`.
 template <class D, class VI>
 HWY_INLINE hn::Mask<D> quadrant_has(D d, VI q, int bits) {
   const hn::RebindToSigned<D> di;
@@ -93,7 +93,7 @@ HWY_INLINE V flip_sign(D d, V x, hn::Mask<D> where) {
   return hn::Xor(x, hn::IfThenElseZero(where, hn::SignBit(d)));
 }
 
-// Whether some lane is beyond the reduction; infinities are, NaN is not and propagates.
+// True if some lane is too large for the reduction; infinities are, NaN is not and propagates.
 template <class D, class V>
 HWY_INLINE bool beyond_reduction(D d, V magnitude) {
   return !hn::AllFalse(d, hn::Gt(magnitude, hn::Set(d, HalfPi<hn::TFromD<D>>::kMost)));
@@ -128,7 +128,7 @@ HWY_INLINE V tan_vec(D d, V x) {
   return hn::Xor(flip_sign(d, y, odd), hn::And(x, hn::SignBit(d)));
 }
 
-// The angle of the point (x, y), from the quotient of the smaller coordinate by the larger.
+// Angle of the point (x, y), from the quotient of the smaller coordinate by the larger.
 template <class D, class V>
 HWY_INLINE V atan2_vec(D d, V y, V x) {
   using T = hn::TFromD<D>;

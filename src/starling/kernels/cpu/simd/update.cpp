@@ -15,7 +15,7 @@
 #ifndef STARLING_KERNELS_CPU_SIMD_UPDATE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_UPDATE_ONCE
 namespace starling {
-// What a block of a tensor adds to the norms of the whole.
+// Contribution of a block to the norms of a tensor.
 struct TrustSums {
   double weights = 0;
   double others = 0;
@@ -30,8 +30,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
 // Calls body(x, g, count) on every vector of the first kTargets arrays and of the gradient, times its factor, and
-// stores those of x in [First, Last). Only the first `count` lanes are elements; the others, of the last vector, are
-// not stored.
+// stores those of x in [First, Last). Only the first `count` lanes are elements; the rest of the last vector is not
+// stored.
 template <std::size_t kTargets, std::size_t First, std::size_t Last, class D, class T, class Body>
 HWY_INLINE void for_vectors(D d, const UpdateTensor<T>& tensor, T factor, Body&& body) {
   using V = hn::Vec<D>;
@@ -55,12 +55,12 @@ template <class Rule, class T, class K>
 void run(const UpdateTensor<T>& tensor, const K& k) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  const K numbers = k;  // a copy of this thread's own: stores cannot change it
+  const K numbers = k;  // private copy, which stores cannot alias
   for_vectors<Rule::kTargets, 0, Rule::kTargets>(
       d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::step(d, x, g, numbers); });
 }
 
-// The rule that numbers belong to.
+// Dispatch from constants to their rule.
 template <class T>
 void piece(const UpdateTensor<T>& t, const MomentumNumbers<T>& k) {
   k.has_state ? run<MomentumRule<true>>(t, k) : run<MomentumRule<false>>(t, k);
@@ -110,7 +110,7 @@ TrustSums measure(const UpdateTensor<T>& tensor, const K& k) {
   for_vectors<Rule::kTargets, Rule::kMeasured[0], Rule::kMeasured[1]>(
       d, tensor, numbers.factor, [&](V* x, V g, std::size_t count) HWY_ATTR {
         const V other = Rule::measure(d, x, g, numbers);
-        // What is no element may be no number either.
+        // Lanes beyond the end are masked, since they may be NaN.
         const V counted = count < hn::Lanes(d) ? hn::IfThenElseZero(hn::FirstN(d, count), other) : other;
         weights = hn::MulAdd(x[0], x[0], weights);
         others = hn::MulAdd(counted, counted, others);
@@ -182,7 +182,7 @@ HWY_EXPORT(apply_f64);
 
 constexpr std::int64_t kGrain = 16384;
 constexpr std::int64_t kLine = 16;
-constexpr std::int64_t kBlock = 4096;  // elements whose squares are summed in T before they join a double
+constexpr std::int64_t kBlock = 4096;  // elements whose squares are summed in T before they are added in double
 
 std::int64_t blocks_of(std::int64_t n, std::int64_t block) { return (n + block - 1) / block; }
 
@@ -194,14 +194,14 @@ UpdateTensor<T> part(const UpdateTensor<T>& tensor, std::int64_t from, std::int6
   return cut;
 }
 
-// Cuts all tensors into blocks and calls body(tensor, its first block, from, to) on each thread's share of them, a run
-// of blocks of one tensor at a time.
+// Splits all tensors into blocks and calls body(tensor, its first block, from, to) on each thread's share of them, a
+// run of blocks of one tensor at a time.
 template <class T, class Body>
 void for_runs(std::span<const UpdateTensor<T>> tensors, std::int64_t block, Body&& body) {
   std::int64_t all = 0;
   for (const auto& t : tensors) all += blocks_of(t.n, block);
   parallel_for(all, std::max<std::int64_t>(kGrain / block, 1), [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t first = 0;  // the block at which the tensor begins
+    std::int64_t first = 0;  // first block of the tensor
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const std::int64_t last = first + blocks_of(tensors[i].n, block);
       const std::int64_t from = (std::max(begin, first) - first) * block;

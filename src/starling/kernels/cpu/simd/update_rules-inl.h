@@ -43,7 +43,7 @@ HWY_INLINE V deviation(D d, V v, const K& k) {
   return hn::MulAdd(hn::Sqrt(v), hn::Set(d, k.root), hn::Set(d, k.eps));
 }
 
-// Rules by their numbers; the flags of a rule that change its states are template arguments.
+// Update rules by their constants; flags that change a rule's states are template arguments.
 template <bool State>
 struct MomentumRule {
   static constexpr std::size_t kTargets = State ? 2 : 1;
@@ -92,7 +92,7 @@ struct RmspropRule {
     if constexpr (Centered) {
       x[2] = mix(d, k.alpha, x[2], k.rest, g);
       variance = hn::NegMulAdd(x[2], x[2], variance);
-      variance = hn::IfThenZeroElse(hn::Lt(variance, hn::Zero(d)), variance);  // by rounding
+      variance = hn::IfThenZeroElse(hn::Lt(variance, hn::Zero(d)), variance);  // negative by rounding
     }
     V u = hn::Div(g, hn::Add(hn::Sqrt(variance), hn::Set(d, k.eps)));
     if constexpr (Momentum) {
@@ -142,7 +142,7 @@ struct LionRule {
   template <class D, class V, class K>
   static HWY_INLINE void step(D d, V* x, V g, const K& k) {
     const V c = mix(d, k.beta1, x[1], k.rest1, g);
-    // lr with the sign of c, and c itself where that is 0 or NaN.
+    // lr with the sign of c; c itself where it is 0 or NaN.
     const V signed_lr = hn::CopySign(hn::Set(d, k.lr), c);
     const V u = hn::IfThenElse(hn::Gt(hn::Abs(c), hn::Zero(d)), signed_lr, c);
     x[1] = mix(d, k.beta2, x[1], k.rest2, g);
@@ -158,8 +158,9 @@ struct AverageRule {
   }
 };
 
-// measure() may move states and gives what is summed in squares beside the weights; apply() takes the step at the rate
-// that follows from both sums. Each changes the targets of a range only.
+// Two-pass rules: measure() may update states and returns the value whose squares are summed beside the weights';
+// apply() takes the step at the rate computed from both sums. kMeasured and kApplied are the ranges of targets that
+// each one changes.
 struct LambRule {
   static constexpr std::size_t kTargets = 3, kMeasured[] = {1, 3}, kApplied[] = {0, 1};
   template <class D, class V, class K>

@@ -25,7 +25,7 @@ HWY_INLINE hn::Vec<D> load_wide(D d, const float* p) {
   return hn::PromoteTo(d, hn::LoadU(narrow, p));
 }
 
-// The lanes from `count` on are zero.
+// Load with lanes from `count` on zero.
 template <class D>
 HWY_INLINE hn::Vec<D> load_wide_tail(D d, const double* p, std::size_t count) {
   return load_tail(d, p, count);

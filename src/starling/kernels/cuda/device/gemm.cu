@@ -4,7 +4,7 @@
 
 namespace starling::device {
 
-// In gemm_nn.cu, gemm_nt.cu, gemm_tn.cu, gemm_tt.cu.
+// Defined in gemm_nn.cu, gemm_nt.cu, gemm_tn.cu, gemm_tt.cu.
 template <bool TransA, bool TransB>
 cudaError_t load_layout(int tile);
 template <bool TransA, bool TransB>
@@ -20,7 +20,7 @@ namespace {
 
 bool aligned(const void* p) { return reinterpret_cast<unsigned long long>(p) % 16 == 0; }
 
-// Whether every line of every operand can be read four floats at a time.
+// True if every line of every operand can be read four floats at a time.
 bool is_wide(const Gemm& g, GemmLayout layout) {
   const int line_a = layout.trans_a ? g.m : g.k, line_b = layout.trans_b ? g.k : g.n;
   if (line_a % 4 != 0 || line_b % 4 != 0) return false;

@@ -2,8 +2,8 @@
 
 #include <cuda_runtime.h>
 
-// Products of f32 matrices on tensor cores (operands rounded to tf32, sums in f32) for the small sizes of batches of
-// tens of rows, where a library spends its time starting and ending. What follows the product is done on the way out.
+// Products of f32 matrices on tensor cores (operands rounded to tf32, sums in f32) for batches of tens of rows, where a
+// library spends its time on launch and set-up. The epilogue runs before the result is stored.
 namespace starling::device {
 
 enum class Activation : int { none, relu, tanh, sigmoid };
@@ -23,7 +23,7 @@ struct Gemm {
   float* c;           // [m, n]
   const float* bias;  // [n] or null
   const float* y;     // [m, n]
-  const float* w;     // [m, n]; the new values may overwrite the old
+  const float* w;     // [m, n]; w_out may be the same array
   const float* v;
   float* w_out;
   float* v_out;
@@ -36,10 +36,10 @@ struct GemmLayout {
   bool trans_b;
 };
 
-// How a product is cut into blocks.
+// Tiling of a product.
 struct GemmCut {
   int tile = 0;   // one of kGemmTiles
-  int split = 1;  // blocks that share one piece of the result, each with a part of k; 1 to 8
+  int split = 1;  // blocks that share one tile of the result, each with a part of k; 1 to 8
 };
 inline constexpr int kGemmTiles = 6;
 struct GemmTile {
@@ -50,7 +50,7 @@ GemmTile gemm_tile(int tile);
 cudaError_t load_gemm(GemmLayout layout, GemmCut cut);
 cudaError_t launch_gemm(const Gemm& gemm, GemmLayout layout, GemmCut cut, cudaStream_t stream);
 
-// What follows a product, on a product that is in memory (in c of [m, n], or in g for sgd).
+// Epilogue alone, on a product in memory (in c of [m, n], or in g for sgd).
 cudaError_t load_epilogue();
 cudaError_t launch_epilogue(const Gemm& gemm, const float* product, cudaStream_t stream);
 

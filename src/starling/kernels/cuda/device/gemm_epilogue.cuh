@@ -55,8 +55,7 @@ __device__ __forceinline__ void store_four(float* p, const Four& four, int count
   }
 }
 
-// What the epilogue reads besides the product. It is asked for before the product is made, so that it has arrived
-// after.
+// Operands of the epilogue besides the product. Loaded before the product is computed, to hide their latency.
 struct EpilogueOperands {
   Four first;   // bias, y or w
   Four second;  // v

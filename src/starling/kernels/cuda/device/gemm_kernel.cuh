@@ -8,7 +8,7 @@ namespace starling::device {
 
 namespace cg = cooperative_groups;
 
-// The partial results of a warp, written to its slab of shared memory.
+// Writes the partial results of a warp to its slab of shared memory.
 template <class Tile>
 __device__ __forceinline__ void store_sums(float* slab, const float (&sums)[Tile::kMmaM][Tile::kMmaN][4], int m0,
                                            int n0) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void add_slabs(Four& total, const float* at) {
   }
 }
 
-// Where a thread's i-th piece of the epilogue lies in the result.
+// Position of a thread's i-th piece of the epilogue in the result.
 template <class Tile>
 struct Piece {
   int row_in, col_in, row, col, count;
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
       for (int other = 0; other < split; ++other) add_slabs<Tile>(total, cg::this_cluster().map_shared_rank(at, other));
     finish_four(p, total, operands[i], lr, piece.row, piece.col, piece.count, Width == 4 && p.n % 4 == 0);
   }
-  if (split > 1) cg::this_cluster().sync();  // others may still read this block's sums
+  if (split > 1) cg::this_cluster().sync();  // other blocks may still read this block's sums
 }
 
 template <class Tile, bool TransA, bool TransB>
@@ -121,7 +121,7 @@ constexpr unsigned shared_bytes() {
   return static_cast<unsigned>(4 * (stages > slabs ? stages : slabs));
 }
 
-// The kernels of one layout, for each tile.
+// Loads the kernels of one pair of transpose flags for a tile.
 template <class Tile, bool TransA, bool TransB>
 cudaError_t load_tile() {
   for (auto* kernel : {&gemm_kernel<Tile, TransA, TransB, 4>, &gemm_kernel<Tile, TransA, TransB, 1>}) {
@@ -161,7 +161,7 @@ cudaError_t with_tile(int tile, F&& f) {
   return cudaErrorInvalidValue;
 }
 
-// One layout's kernels are one translation unit: gemm_nn.cu and its like.
+// Kernels of one pair of transpose flags are one translation unit: gemm_nn.cu and the like.
 template <bool TransA, bool TransB>
 cudaError_t load_layout(int tile) {
   return with_tile<TransA, TransB>(tile, [](auto t) { return load_tile<decltype(t), TransA, TransB>(); });

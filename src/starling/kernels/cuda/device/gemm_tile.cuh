@@ -5,21 +5,21 @@
 
 namespace starling::device {
 
-// A block makes kM × kN elements of the result. Its warps form a grid of kWarpsM × kWarpsN × kWarpsK; those along k
-// take turns with the slices of a stage of kK, and their sums are added at the end.
+// Block tile of kM × kN elements of the result. Its warps form a grid of kWarpsM × kWarpsN × kWarpsK; those along k
+// alternate over the slices of a stage of kK, and their sums are added at the end.
 template <int M, int N, int K, int WarpsM, int WarpsN, int WarpsK, int Stages>
 struct TileShape {
   static constexpr int kM = M, kN = N, kK = K;
   static constexpr int kWarpsM = WarpsM, kWarpsN = WarpsN, kWarpsK = WarpsK, kStages = Stages;
   static constexpr int kThreads = WarpsM * WarpsN * WarpsK * 32;
-  static constexpr int kMmaM = M / WarpsM / 16;                         // instructions of a warp along m
-  static constexpr int kMmaN = N / WarpsN / 8;                          // and along n
-  static constexpr int kSteps = K / 8 / WarpsK;                         // along k, per stage
-  static constexpr int kFours = (M * N / 4 + kThreads - 1) / kThreads;  // pieces of the epilogue of a thread
+  static constexpr int kMmaM = M / WarpsM / 16;                         // mma instructions of a warp along m
+  static constexpr int kMmaN = N / WarpsN / 8;                          // mma instructions of a warp along n
+  static constexpr int kSteps = K / 8 / WarpsK;                         // mma instructions of a warp along k, per stage
+  static constexpr int kFours = (M * N / 4 + kThreads - 1) / kThreads;  // epilogue pieces per thread
   static constexpr int kSlab = M * (N + 4);                             // floats of one partial result
 };
 
-// A stage of an operand keeps the order of its memory: lines of the contiguous dimension, padded so that the 32 lanes
+// Shared-memory format of a stage: as in global memory, lines of the contiguous dimension, padded so that the 32 lanes
 // of a fragment's load hit 32 banks: lines along k differ by 4 banks, lines along the outer dimension by 8 or 24.
 template <int Outer, int K, bool KContiguous>
 struct StageLayout {
@@ -41,13 +41,13 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool ex
   }
 }
 
-// Copies one stage of an operand: `outer` of `outers` rows or columns from outer0, k from k0. Width floats a copy,
-// which the contiguous size must be a multiple of.
+// Copies one stage of an operand: `outer` of `outers` rows or columns from outer0, k from k0. Copies are Width floats
+// wide; the contiguous size must be a multiple of that.
 template <class Layout, bool KContiguous, int Width, int Threads>
 __device__ __forceinline__ void load_stage(float* stage, const float* from, int outers, int k, int outer0, int k0) {
   constexpr int kPerLine = Layout::kWidth / Width;
   constexpr int kCopies = kPerLine * Layout::kLines;
-  constexpr int kUnroll = Width == 4 ? 8 : 4;  // more copies at once cost more registers than they hide latency
+  constexpr int kUnroll = Width == 4 ? 8 : 4;  // more copies in flight cost more registers than they hide latency
 #pragma unroll kUnroll
   for (int i = 0; i < (kCopies + Threads - 1) / Threads; ++i) {
     const int copy = static_cast<int>(threadIdx.x) + i * Threads;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// One stage's part of a warp's product. m0, n0 are the warp's place in the block, k0 its first slice.
+// Multiplies one stage of a warp's product. m0, n0 are the warp's position in the block, k0 its first slice.
 template <class Tile, class LayoutA, class LayoutB>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Tile::kMmaM][Tile::kMmaN][4], const float* a,
                                                const float* b, int m0, int n0, int k0) {

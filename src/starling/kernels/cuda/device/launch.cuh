@@ -4,9 +4,9 @@
 
 namespace starling::device {
 
-// Every kernel of ours begins with begin(): it lets the next kernel of the stream take its place on the chip while this
-// one runs, and waits until the one before has ended and its writes are visible. Kernels launched by launch() rely on
-// it.
+// Programmatic dependent launch; every kernel here begins with begin(). Waits until the kernel before has ended and its
+// writes are visible, and lets the next kernel of the stream start while this one runs. Kernels launched by launch()
+// rely on it.
 __device__ __forceinline__ void begin() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -16,10 +16,10 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   unsigned shared_bytes = 0;
-  unsigned cluster_z = 1;  // blocks along z that share memory
+  unsigned cluster_z = 1;  // blocks along z of one cluster
 };
 
-// Overlaps the launch with the end of the kernel before it, also where it is recorded into a graph.
+// Launches a kernel overlapped with the end of the one before, also when captured into a CUDA graph.
 template <class... Params, class... Args>
 cudaError_t launch(void (*kernel)(Params...), const LaunchShape& shape, cudaStream_t stream, Args... args) {
   cudaLaunchAttribute attributes[2] = {};
@@ -39,7 +39,7 @@ cudaError_t launch(void (*kernel)(Params...), const LaunchShape& shape, cudaStre
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
 }
 
-// Brings a kernel's code onto the device, so that recording a launch of it later loads nothing.
+// Loads a kernel's code onto the device, so that capturing a launch of it later loads nothing.
 template <class... Params>
 cudaError_t load(void (*kernel)(Params...)) {
   cudaFuncAttributes attributes;
@@ -50,7 +50,7 @@ inline unsigned blocks_for(long long items, int per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
-// The sum of a value over a block, in every thread of its first warp; `shared` has room for 32 values.
+// Reduction of a value over a block, in every thread of its first warp; `shared` has room for 32 values.
 template <class T, class Join>
 __device__ __forceinline__ T block_reduce(T value, T nothing, T* shared, Join join) {
   for (int offset = 16; offset > 0; offset /= 2) value = join(value, __shfl_xor_sync(0xffffffffu, value, offset));
@@ -71,7 +71,7 @@ __device__ __forceinline__ T warp_reduce(T value, Join join) {
 struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
-// NaN wins, as in the reference.
+// Maximum in which NaN wins, as in the reference.
 struct Larger {
   __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }
 };

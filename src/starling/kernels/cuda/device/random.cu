@@ -12,7 +12,7 @@ __device__ __forceinline__ U64 mix(U64 x) {
   return x ^ x >> 31;
 }
 
-// The block of four numbers that holds number `index` of the stream of a seed, step and site.
+// Philox block of four numbers that holds number `index` of the stream of a seed, step and site.
 __device__ __forceinline__ void philox_block(U64 seed, U64 step, U64 site, U64 index, unsigned (&c)[4]) {
   const U64 mixed = mix(mix(seed + 0x9e3779b97f4a7c15ull) + site), counter = index / 4;
   unsigned k0 = static_cast<unsigned>(mixed), k1 = static_cast<unsigned>(mixed >> 32);

@@ -6,8 +6,8 @@ namespace starling::device {
 
 enum class Draw : int { uniform, normal, dropout };
 
-// The numbers of base/philox.h, for a piece of a tensor: element i of the piece is number first + Σ coordinate · stride
-// of the whole. `key` is (seed, step) in device memory.
+// Random numbers of base/philox.h for a piece of a tensor: element i of the piece has global index first + Σ coordinate
+// · stride. `key` is (seed, step) in device memory.
 struct Random {
   static constexpr int kMaxRank = 8;
   Draw draw;
@@ -21,7 +21,7 @@ struct Random {
 };
 
 cudaError_t load_random();
-// `x` for dropout only; the result may overwrite it.
+// `x` is used by dropout only; the result may overwrite it.
 cudaError_t launch_random(const Random& random, const long long* key, const float* x, float* out, cudaStream_t stream);
 
 }  // namespace starling::device

@@ -5,7 +5,7 @@ namespace starling::device {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr long long kPiece = 1 << 14;  // terms of one block of a long row
+constexpr long long kPiece = 1 << 14;  // terms per block of a long row
 
 struct Joined {
   Reduction reduction;
@@ -15,7 +15,7 @@ struct Joined {
   }
 };
 
-// One block a row piece: rows [terms], cut into gridDim.x pieces of `piece` terms; y [rows, pieces].
+// One block per piece of a row: rows [terms], split into gridDim.x pieces of `piece` terms; y [rows, pieces].
 __global__ void __launch_bounds__(kThreads)
     rows_kernel(const float* x, float* y, long long terms, long long piece, Reduction reduction, float scale) {
   begin();
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) y[static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x] = total * scale;
 }
 
-// 32 columns a block; its 8 rows of threads share the terms.
+// 32 columns per block; its 8 rows of threads share the terms.
 __global__ void __launch_bounds__(kThreads)
     columns_kernel(const float* x, float* y, long long terms, long long inner, Reduction reduction, float scale) {
   begin();
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t launch_rows(const float* x, float* y, long long rows, long long terms, long long piece, Reduction reduction,
                         float scale, cudaStream_t stream) {
   const unsigned pieces = terms > 0 ? blocks_for(terms, static_cast<int>(piece)) : 1;
-  // The grid's second dimension holds 65535 rows.
+  // Limit of the grid's second dimension: 65535 rows.
   for (long long first = 0; first < rows; first += 65535) {
     const auto count = static_cast<unsigned>(rows - first < 65535 ? rows - first : 65535);
     const cudaError_t status = launch(rows_kernel, {dim3(pieces, count), dim3(kThreads)}, stream, x + first * terms,

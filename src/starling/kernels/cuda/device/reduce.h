@@ -6,19 +6,19 @@ namespace starling::device {
 
 enum class Reduction : int { sum, max };
 
-// x [outer, terms, inner] → y [outer, inner], times `scale`.
+// Reduction of x [outer, terms, inner] → y [outer, inner], times `scale`.
 struct Reduce {
   long long outer, terms, inner;
   Reduction reduction;
   float scale;
 };
 
-// Long rows are summed in pieces first; `scratch` holds reduce_pieces(…) floats for them.
+// Long rows are reduced in pieces first; `scratch` holds reduce_pieces(…) floats for them.
 long long reduce_pieces(const Reduce& reduce);
 cudaError_t load_reduce();
 cudaError_t launch_reduce(const Reduce& reduce, const float* x, float* y, float* scratch, cudaStream_t stream);
 
-// Any axes: each output's place is where its first term lies, the others follow by the reduced strides.
+// Reduction over any axes: the kept strides locate an output's first term, the reduced strides the others.
 struct ReduceAny {
   static constexpr int kMaxRank = 8;
   long long outputs, terms;

@@ -5,9 +5,9 @@
 namespace starling::device {
 namespace {
 
-constexpr int kWarps = 4;  // rows of a block: one warp each
+constexpr int kWarps = 4;  // rows per block, one warp each
 
-// The largest of a row and Σ e^(x - largest), in every lane.
+// Largest element of a row and Σ e^(x - largest), in every lane.
 __device__ __forceinline__ float2 exponent_sum(const float* row, int columns) {
   const int lane = threadIdx.x % 32;
   float largest = -INFINITY, sum = 0;
@@ -56,7 +56,7 @@ __device__ __forceinline__ float label_logit(const float* row, long long label, 
   return label >= 0 && label < classes ? row[label] : NAN;
 }
 
-// Few classes: a thread a row, one block for all of them, so that the sum needs no second kernel.
+// Few classes: one thread per row and one block for all, so that the sum needs no second kernel.
 constexpr int kSmallThreads = 512;
 __global__ void __launch_bounds__(kSmallThreads)
     cross_entropy_small(const float* logits, const long long* labels, float* sum, float* lse, long long rows,

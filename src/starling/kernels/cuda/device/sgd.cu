@@ -6,7 +6,7 @@ namespace starling::device {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlock = kThreads * 4;  // elements of a block
+constexpr int kBlock = kThreads * 4;  // elements per block
 
 __device__ __forceinline__ bool aligned(const void* p) { return reinterpret_cast<unsigned long long>(p) % 16 == 0; }
 

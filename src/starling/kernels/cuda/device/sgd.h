@@ -4,8 +4,8 @@
 
 namespace starling::device {
 
-// g' = g + decay · w; v' = momentum · v + g'; w' = w - lr · (nesterov ? g' + momentum · v' : v'). New values may
-// overwrite old.
+// SGD update: g' = g + decay · w; v' = momentum · v + g'; w' = w - lr · (nesterov ? g' + momentum · v' : v'). New
+// values may overwrite old.
 struct SgdTensor {
   const float* w;
   const float* v;
@@ -15,11 +15,11 @@ struct SgdTensor {
   long long n;
 };
 
-// Many tensors in one launch: the table travels with the launch, so that recordings hold it too.
+// Many tensors in one launch: the table is a kernel argument, so that a recorded CUDA graph holds it too.
 struct SgdMany {
   static constexpr int kMost = 64;
   SgdTensor tensors[kMost];
-  int first_block[kMost];  // of each tensor
+  int first_block[kMost];  // first block of each tensor
   int count;
   const float* lr;
   float momentum, decay;
@@ -27,7 +27,7 @@ struct SgdMany {
 };
 
 cudaError_t load_sgd();
-// Fills first_block.
+// Launches the update; fills first_block.
 cudaError_t launch_sgd(SgdMany& many, cudaStream_t stream);
 
 }  // namespace starling::device

@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// The value by its bits, so that infinities and NaN need no names.
+// Value by its bits, so that infinities and NaN need no names.
 std::string literal(double value) {
   return fmt::format("__longlong_as_double({}ll)", std::bit_cast<std::int64_t>(value));
 }
@@ -18,7 +18,7 @@ std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
       {.shape = attrs.shape, .operands = {}, .steps = {{literal(attrs.value), {}, attrs.dtype}}, .outputs = {0}});
 }
 
-// The elements of an operand in row-major order, whatever its strides, as another dtype or under another shape.
+// Copy of an operand's elements in row-major order, to another dtype or shape.
 std::unique_ptr<Plan> plan_copy(const PlanRequest& request) {
   const ArgDesc& in = request.in[0];
   return cuda::plan_chain({.shape = in.shape,

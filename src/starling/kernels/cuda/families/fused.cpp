@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// Null where a step has no expression: such a chain runs nowhere on this device, and the planner says so.
+// Null if a step has no expression: such a chain cannot run on this device, and the planner reports that.
 std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
   const FusedProgram& program = fused_program(request.attrs.as<FusedAttrs>().program);
   if (program.reduces()) return nullptr;

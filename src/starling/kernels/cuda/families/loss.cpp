@@ -21,7 +21,7 @@ bool is_plannable(const PlanRequest& request) {
   return request.in[0].dtype == DType::f32 && request.in[0].shape[1] <= (1 << 30);
 }
 
-// No rows: the sum of nothing is still 0, which the kernel writes.
+// Plans zero rows too: the kernel writes a sum of 0.
 std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
   if (!is_plannable(request)) return nullptr;
   check_cuda(device::load_cross_entropy(), "loading a kernel");

@@ -32,7 +32,7 @@ bool fits(std::int64_t a, std::int64_t b, std::int64_t c) {
   return std::max({a, b, c}) <= std::numeric_limits<int>::max();
 }
 
-// Rank 2 from the two last dimensions of operands whose memory may be transposed.
+// Product of the last two dimensions of operands that may be transposed in memory.
 ProductSpec spec_of(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b) {
   const auto rows = [](const ArgDesc& x, bool trans) {
     return static_cast<int>(x.shape[x.shape.rank() - (trans ? 1 : 2)]);
@@ -56,7 +56,7 @@ bool is_plannable(const PlanRequest& request) {
   return cuda::all_f32(request.in);
 }
 
-// The product of each pair of matrices of a batch, by its places in elements; `fill` adds the epilogue's pointers.
+// Product of each pair of matrices of a batch, at offsets in elements; `fill` adds the epilogue's pointers.
 template <class Fill>
 std::unique_ptr<Plan> plan_product(const ProductSpec& spec, std::size_t a, Fill fill) {
   if (spec.m == 0 || spec.n == 0) return make_plan([](const Launch&) {});
@@ -81,7 +81,7 @@ Shape leading(const Shape& shape) {
   return out;
 }
 
-// Where the operands of each product of a batch begin.
+// Offsets of the operands of each product of a batch.
 std::vector<Pair> places(const PlanRequest& request) {
   const Shape batch = leading(request.out[0].shape);
   const auto strides = [&](const ArgDesc& arg) {

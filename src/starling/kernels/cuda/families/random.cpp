@@ -12,7 +12,7 @@ using cuda::output;
 using device::Draw;
 using device::Random;
 
-// A piece's elements by their place in the whole tensor.
+// Elements of a piece by their global index.
 Random piece_of(const Shape& shape, const Shape& global, const Shape& offset, std::int64_t site) {
   Random random{};
   const Shape strides = contiguous_strides(global.empty() ? shape : global);

@@ -23,7 +23,7 @@ float scale_of(const PlanRequest& request, Kind kind) {
   return kind.mean && outputs > 0 ? 1.f / static_cast<float>(request.in[0].shape.numel() / outputs) : 1.f;
 }
 
-// Neighbouring axes are one: x is [outer, terms, inner].
+// True if the axes are adjacent: x is [outer, terms, inner] then.
 bool are_neighbours(const Shape& axes) {
   for (int i = 1; i < axes.rank(); ++i) {
     if (axes[i] != axes[i - 1] + 1) return false;

@@ -13,8 +13,7 @@ using cuda::input;
 using cuda::output;
 using device::SgdMany;
 
-// The operands are all of w, then all of v, then all of g, then lr; the update of one tensor is the same with one of
-// each.
+// Operands are all w, then all v, then all g, then lr; the update of one tensor is the case of one each.
 std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
   if (!cuda::all_f32(request.in)) return nullptr;
   const std::size_t tensors = request.in.size() / 3;

@@ -16,7 +16,7 @@ double dot(const T* a, const T* b, std::int64_t n) {
   return total;
 }
 
-// The scores of query i, -inf where a key is not seen.
+// Scores of query i, -inf where a key is masked.
 template <class T>
 std::vector<double> scores(const AttentionShape& s, const T* q, const T* k, const void* mask, std::int64_t b,
                            std::int64_t i) {
@@ -33,7 +33,7 @@ std::vector<double> scores(const AttentionShape& s, const T* q, const T* k, cons
   return row;
 }
 
-// Scores become probabilities; gives their log-sum-exp, 0 where no key is seen.
+// Turns scores into probabilities; returns their log-sum-exp, 0 if no key is visible.
 double soften(std::vector<double>& row) {
   constexpr double kUnseen = -std::numeric_limits<double>::infinity();
   double largest = kUnseen, sum = 0;

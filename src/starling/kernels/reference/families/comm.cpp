@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// The collectives of a world of one; kernels that talk to others come before these.
+// Collectives of a single rank; kernels of communicators come before these.
 void expect_alone(const Launch& launch, const char* op) {
   check(launch.context.comm == nullptr, "[{}] expected the kernel of the communicator, got the one for a single rank",
         op);
@@ -17,7 +17,7 @@ void expect_alone(const Launch& launch, const char* op) {
 
 std::size_t bytes_of(const ArgDesc& arg) { return static_cast<std::size_t>(arg.shape.numel()) * size_of(arg.dtype); }
 
-// Without elements there may be no address.
+// memcpy that accepts null pointers for zero bytes.
 void copy(void* to, const void* from, std::size_t bytes) {
   if (to != from && bytes > 0) std::memcpy(to, from, bytes);
 }
@@ -53,7 +53,7 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
   });
 }
 
-// Others give nothing: a root that is another rank sends zeros, and what goes to it is zeros here.
+// Collectives with a root, on a single rank: a copy if this rank is the root, else zeros.
 std::unique_ptr<Plan> plan_root(const PlanRequest& request) {
   const auto& a = request.attrs.as<RootAttrs>();
   const std::size_t bytes = bytes_of(request.in[0]);
@@ -66,7 +66,7 @@ std::unique_ptr<Plan> plan_root(const PlanRequest& request) {
   });
 }
 
-// This rank's rows of a whole: where they begin, and how many bytes they are.
+// Rows of this rank within a whole tensor: offset and size in bytes.
 struct OwnRows {
   std::size_t begin = 0, bytes = 0, whole = 0;
   OwnRows(const ArgDesc& arg, const PiecesAttrs& a) : whole(bytes_of(arg)) {

@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// The convolution from the result y to the operand x, with x and y exchanged.
+// Transposed convolution: the convolution from the result y to the operand x, with x and y exchanged.
 template <class A>
 std::unique_ptr<Plan> plan_transpose(const PlanRequest& request) {
   const ConvGeometry g =

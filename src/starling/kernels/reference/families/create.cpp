@@ -19,7 +19,7 @@ std::unique_ptr<Plan> plan_arange(const PlanRequest& request) {
         for (std::int64_t i = 0; i < n; ++i) out[i] = reference::convert<T>(a.start + static_cast<double>(i) * a.step);
         return;
       }
-      // Wraps as narrower integers do, in unsigned arithmetic.
+      // Unsigned arithmetic, which wraps as narrower integers do.
       const auto start = static_cast<std::uint64_t>(static_cast<std::int64_t>(a.start));
       const auto step = static_cast<std::uint64_t>(static_cast<std::int64_t>(a.step));
       for (std::int64_t i = 0; i < n; ++i)
@@ -33,7 +33,7 @@ std::unique_ptr<Plan> plan_linspace(const PlanRequest& request) {
   return make_plan([=](const Launch& launch) {
     const double step = a.count > 1 ? (a.end - a.start) / static_cast<double>(a.count - 1) : 0;
     for (std::int64_t i = 0; i < a.count; ++i) {
-      // From the nearer end, so that both are met exactly.
+      // Counts from the nearer end, so that both ends are exact.
       const bool near_start = i < a.count - i;
       const double v =
           near_start ? a.start + static_cast<double>(i) * step : a.end - static_cast<double>(a.count - 1 - i) * step;

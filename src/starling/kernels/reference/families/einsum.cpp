@@ -10,7 +10,7 @@ namespace {
 
 using reference::for_floats;
 
-// Counts through `labels` of the given sizes and calls f; the offsets of all operands follow the count.
+// Iterates over `labels` of the given sizes and calls f; the offsets of all operands are kept up to date.
 struct Counter {
   const std::vector<std::int64_t>& sizes;
   const std::vector<std::vector<std::int64_t>>& strides;  // [operand][label]

@@ -12,7 +12,7 @@ struct Operands {
   int count = 0;
   Numbers attributes{};
   std::array<DType, 3> dtype{};
-  std::array<Shape, 4> strides{};  // of the output last
+  std::array<Shape, 4> strides{};  // output last
 };
 
 template <class V, class Fn>

@@ -100,7 +100,7 @@ void rotate(Matrix& x, std::int64_t p, std::int64_t q, double c, double s) {
   }
 }
 
-// The rotation that makes [[pp, pq], [pq, qq]] diagonal.
+// Rotation that makes [[pp, pq], [pq, qq]] diagonal.
 std::pair<double, double> rotation(double pp, double pq, double qq) {
   const double tau = (qq - pp) / (2 * pq);
   const double t = (tau < 0 ? -1.0 : 1.0) / (std::abs(tau) + std::sqrt(1 + tau * tau)), c = 1 / std::sqrt(1 + t * t);
@@ -113,7 +113,7 @@ double column_dot(const Matrix& x, std::int64_t p, std::int64_t q) {
   return sum;
 }
 
-// A unit vector in column c that is orthogonal to the columns before it.
+// Fills column c with a unit vector orthogonal to the columns before it.
 void complete(Matrix& u, std::int64_t c) {
   for (std::int64_t e = 0; e < u.rows; ++e) {
     for (std::int64_t r = 0; r < u.rows; ++r) u(r, c) = r == e ? 1 : 0;
@@ -134,7 +134,7 @@ struct Singular {
   Matrix u, vh;
   std::vector<double> s;
 };
-// One-sided Jacobi: columns of a tall matrix are rotated until all are orthogonal; their lengths are the values.
+// One-sided Jacobi: columns of a tall matrix are rotated until all are orthogonal; their norms are the singular values.
 Singular jacobi_svd(const Matrix& a) {
   if (a.rows < a.cols) {
     Singular t = jacobi_svd(transposed(a));
@@ -179,7 +179,7 @@ struct Eigen {
   std::vector<double> values;
   Matrix vectors;
 };
-// Jacobi: rotations from both sides until nothing is left off the diagonal.
+// Jacobi eigenvalue algorithm: rotations from both sides until the matrix is diagonal.
 Eigen jacobi_eigh(Matrix a) {
   const auto n = a.rows;
   for (std::int64_t r = 0; r < n; ++r) {

@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-// Values of one element in scratch, step by step. Each is rounded to its dtype, as the plain ops would.
+// Rounds a step's value to its dtype, as the separate ops would.
 double rounded(DType dtype, double value) {
   return dispatch(dtype, [&]<class T>() { return reference::convert<double>(reference::convert<T>(value)); });
 }
@@ -59,11 +59,11 @@ struct Arrays {
   const FusedProgram* program;
   std::vector<TensorType> types{};
   std::vector<Shape> strides{};      // of operands, over their own shape
-  std::vector<std::size_t> begin{};  // where in scratch a value begins, in doubles
+  std::vector<std::size_t> begin{};  // offset of each value in scratch, in doubles
   std::vector<bool> below{};
   Shape whole{};
 
-  // What a step sees of a value: the place of an element of `over`.
+  // Strides with which a step over the shape `over` reads a value.
   Shape seen(int value, const Shape& over) const {
     const auto& type = types[static_cast<std::size_t>(value)];
     return broadcast_strides(type.shape, contiguous_strides(type.shape), over);

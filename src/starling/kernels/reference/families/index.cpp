@@ -14,13 +14,13 @@ using reference::Index;
 using reference::read;
 using reference::write;
 
-// Calls f(place in x, number of the element) for every element of an index tensor, in order. The index replaces the
+// Calls f(offset in x, number of the element) for every element of an index tensor, in order. The index replaces the
 // coordinate of one axis.
 struct Places {
   std::string op;
   ArgDesc x, index;
   int axis;
-  bool row;  // index names whole rows: its coordinate is the axis's alone
+  bool row;  // index selects whole rows: it varies along the axis alone
 
   std::int64_t checked(const void* indices, std::int64_t number) const {
     const auto v = static_cast<const std::int64_t*>(indices)[number];
@@ -31,7 +31,7 @@ struct Places {
 
   template <class F>
   void each(const void* indices, const Shape& over, F f) const {
-    // Rows may have no elements, and are named wrongly all the same.
+    // Checks all indices first: rows may be empty, and a wrong index must throw even then.
     for (std::int64_t i = 0; i < index.shape.numel(); ++i) checked(indices, i);
     Index at{};
     for (std::int64_t i = 0, n = over.numel(); i < n; ++i) {

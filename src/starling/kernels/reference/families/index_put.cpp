@@ -11,7 +11,7 @@ namespace {
 using reference::read;
 using reference::write;
 
-// Rows of x (what follows the indexed axes) that index tensors name.
+// Rows of x (its dimensions after the indexed axes) selected by index tensors.
 struct Rows {
   std::string op;
   Shape sizes;             // of the indexed axes
@@ -19,7 +19,7 @@ struct Rows {
   std::int64_t row = 1;    // elements of a row
   std::size_t first = 1;   // operand that holds the first index tensor
 
-  // Which row the i-th element of every index tensor names.
+  // Row selected by the i-th element of every index tensor.
   std::int64_t at(const Launch& launch, std::int64_t i) const {
     std::int64_t place = 0;
     for (int d = 0; d < sizes.rank(); ++d) {

@@ -8,7 +8,7 @@ namespace {
 
 using reference::for_floats;
 
-// Calls f(pixel of the result, pixel of x, weight) for every pair that counts.
+// Calls f(pixel of the result, pixel of x, weight) for every pair with a weight.
 template <class Attributes, class F>
 void each_pair(const Shape& x, const Shape& y, const Attributes& a, F&& f) {
   if (x.numel() == 0) return;

@@ -13,8 +13,8 @@ namespace {
 
 using reference::for_floats;
 
-// Gauss-Jordan with row pivots: a [n, n] becomes the identity, b [n, k] the answer. Gives the determinant's sign and
-// the logarithm of its size; stops at a column without a pivot.
+// Gauss-Jordan elimination with row pivots: a [n, n] becomes the identity, b [n, k] the solution. Computes the
+// determinant's sign and the logarithm of its magnitude; stops at a column without a pivot.
 struct Elimination {
   std::int64_t n, k;
   std::vector<double> a, b;
@@ -79,7 +79,7 @@ void store(const std::vector<double>& from, T* to) {
   std::transform(from.begin(), from.end(), to, [](double v) { return static_cast<T>(v); });
 }
 
-// a · x = b, with b the identity for the inverse.
+// Solves a · x = b, with b the identity for the inverse.
 std::unique_ptr<Plan> plan_solve(const PlanRequest& request) {
   const bool inverts = request.in.size() == 1;
   const Shape& shape = request.in[0].shape;
@@ -119,7 +119,7 @@ std::unique_ptr<Plan> plan_determinant(const PlanRequest& request) {
   });
 }
 
-// Row by row; `read` gives a's element (i, j) for i ≥ j, `write` takes L's.
+// Cholesky factorisation row by row; `read` returns a's element (i, j) for i ≥ j, `write` takes L's.
 template <class Read, class Write>
 bool factor(std::int64_t n, Read&& read, Write&& write) {
   std::vector<double> l(static_cast<std::size_t>(n * n));

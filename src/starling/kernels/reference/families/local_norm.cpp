@@ -11,7 +11,7 @@ namespace {
 
 using reference::for_floats;
 
-// x [n, c, inner]; at(n, c, i) is the place of an element.
+// x [n, c, inner]; at(n, c, i) is the offset of an element.
 struct Channels {
   std::int64_t n, c, inner;
   explicit Channels(const Shape& x) : n(x[0]), c(x[1]), inner(1) {
@@ -27,7 +27,7 @@ struct Channels {
       for (std::int64_t ch = 0; ch < c; ++ch)
         for (std::int64_t i = 0; i < inner; ++i) f(s, ch, i);
   }
-  // Σ f(channel) over those from before to after that exist.
+  // Σ f(channel) over the existing channels of the window.
   template <class F>
   double sum(std::int64_t channel, std::int64_t before, std::int64_t after, F&& f) const {
     double total = 0;
@@ -110,7 +110,7 @@ struct Gaussian {
     const auto d = static_cast<double>(offset) / sigma;
     return std::exp(-d * d / 2);
   }
-  // Calls f(row, column, weight) for the window of a pixel; the weights' sum is 1 over it and the channels.
+  // Calls f(row, column, weight) for the window of a pixel; the weights sum to 1 over the window and the channels.
   template <class F>
   void window(std::int64_t i, std::int64_t j, F&& f) const {
     const std::int64_t radius = size / 2;
@@ -172,7 +172,7 @@ std::unique_ptr<Plan> plan_mean_backward(const PlanRequest& r) {
   });
 }
 
-// One sample; v, s: room for its elements and pixels.
+// Normalises one sample; v, s: scratch for its elements and pixels.
 template <class T>
 void contrast_sample(const Gaussian& g, double epsilon, std::int64_t sample, const T* x, double* v, double* s, T* y) {
   const auto in = [&](std::int64_t, std::int64_t ch, std::int64_t i, std::int64_t j) {

@@ -24,7 +24,7 @@ double log_sum_exp(const T* x, std::int64_t classes) {
   return largest + std::log(sum);
 }
 
-// With three operands the last one weighs the rows.
+// Cross-entropy; a third operand holds row weights.
 std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
   const auto rows = request.in[0].shape[0], classes = request.in[0].shape[1];
   const bool weighted = request.in.size() == 3;

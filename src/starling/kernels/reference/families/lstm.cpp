@@ -67,7 +67,7 @@ struct Backward {
           set(1, into_c * cs.get(from, n, j), a(1) * (1 - a(1)));
           set(2, into_c * a(0), 1 - a(2) * a(2));
           set(3, into_h * tc, a(3) * (1 - a(3)));
-          // What the steps before see is the gradient of the cell as it left its step.
+          // Stores the cell's gradient after its step, which the steps before read.
           if (active) dc.set(to, n, j, into_c);
           dc.set(from, n, j, dcs.get(from, n, j) + (active ? into_c * a(1) : into_c));
         }

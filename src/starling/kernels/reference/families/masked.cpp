@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Elements of x where the mask holds, in order; what they leave of the result is 0.
+// Elements of x where the mask is true, in order; the rest of the result is 0.
 std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
   const std::int64_t n = request.in[0].shape.numel(), most = request.out[0].shape[0];
   const std::size_t size = size_of(request.in[0].dtype);

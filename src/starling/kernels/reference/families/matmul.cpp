@@ -11,7 +11,7 @@ using reference::for_floats;
 using reference::make_product;
 using reference::multiply;
 
-// Sums of integers wrap, as the integers themselves do.
+// Integer products, whose sums wrap.
 template <class T>
 std::unique_ptr<Plan> plan_integers(const reference::Product& product) {
   return make_plan([product](const Launch& launch) {

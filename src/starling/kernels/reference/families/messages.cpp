@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 
-// In a world of one nobody receives and nothing comes: zeros.
+// Messages of a single rank: nobody receives, and a receive gives zeros.
 namespace starling {
 namespace {
 

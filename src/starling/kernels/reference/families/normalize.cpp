@@ -11,7 +11,7 @@
 namespace starling {
 namespace {
 
-// Places of x, of its statistics and of its weight as x is walked.
+// Strides of x, of its statistics and of its weight over the elements of x.
 using Walk = std::array<Shape, 3>;
 using At = std::array<std::int64_t, 3>;
 
@@ -101,7 +101,7 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   });
 }
 
-// x [n, c, ...] element by element: f(offset, channel).
+// Calls f(offset, channel) for every element of x [n, c, ...].
 template <class F>
 void for_channels(const Shape& shape, F&& f) {
   std::int64_t inside = 1;

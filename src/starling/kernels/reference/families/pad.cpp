@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// The element of x at place i of a padded axis; -1: the constant.
+// Element of x at position i of a padded axis; -1: the constant.
 std::int64_t source_at(std::span<const PadRun> runs, std::int64_t i) {
   for (const auto& run : runs) {
     if (i >= run.begin && i < run.begin + run.count) {

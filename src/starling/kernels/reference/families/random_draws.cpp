@@ -60,7 +60,7 @@ struct Categories {
           total, row);
   }
 
-  // By the inverse of the running sum.
+  // Draws with replacement by the inverse of the cumulative sum.
   void replacing(const PhiloxStream& stream, std::int64_t row, std::vector<double>& w, std::int64_t* out) const {
     std::partial_sum(w.begin(), w.end(), w.begin());
     for (std::int64_t i = 0; i < count; ++i) {
@@ -72,7 +72,8 @@ struct Categories {
     }
   }
 
-  // A race: category c arrives after an exponential time of rate w, so the first to arrive are drawn one after another.
+  // Draws without replacement as a race: category c arrives after an exponential time of rate w; the first arrivals are
+  // the draws in order.
   void removing(const PhiloxStream& stream, std::int64_t row, std::vector<double>& w, std::int64_t* out) const {
     std::vector<std::int64_t> order(static_cast<std::size_t>(k));
     std::iota(order.begin(), order.end(), 0);
@@ -81,7 +82,7 @@ struct Categories {
       double& time = w[static_cast<std::size_t>(c)];
       possible += time > 0;
       const double u = philox_uniform53(stream, static_cast<std::uint64_t>((first_row + row) * k + c));
-      // Late arrivals still come before what never arrives, also where a tiny weight makes the time overflow.
+      // Clamped: a tiny weight must not make the time overflow and tie with weights of 0, which never arrive.
       constexpr double kLatest = std::numeric_limits<double>::max();
       time = time > 0 ? std::min(-std::log1p(-u) / time, kLatest) : HUGE_VAL;
     }
@@ -117,7 +118,7 @@ std::unique_ptr<Plan> plan_multinomial(const PlanRequest& r) {
   });
 }
 
-// Fisher and Yates: the number drawn for place i is the one at index i of the stream.
+// Fisher-Yates shuffle: the number drawn for position i is the one at index i of the stream.
 void permute(const PhiloxStream& stream, std::int64_t n, std::int64_t* order) {
   std::iota(order, order + n, 0);
   for (std::int64_t i = n - 1; i > 0; --i) {

@@ -11,7 +11,7 @@ namespace {
 
 using reference::Index;
 
-// place(axis, i) says which element along an axis of x stands at place i of the result.
+// Plan of a rearrangement; place(axis, i) is the element along an axis of x for position i of the result.
 template <class F>
 std::unique_ptr<Plan> plan_moved(const PlanRequest& request, F place) {
   const ArgDesc in = request.in[0], out = request.out[0];

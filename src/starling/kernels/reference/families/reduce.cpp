@@ -86,7 +86,7 @@ auto planner(F f) {
   return [f](const PlanRequest& request) { return plan_reduction(request, request.attrs.as<ReduceAttrs>().axes, f); };
 }
 
-// The first element that reaches y gets dy. A byte of scratch an output says whether it was given away.
+// Gradient of max and min: the first element equal to y gets dy. One byte of scratch per output marks it as assigned.
 auto plan_extreme_backward(bool largest) {
   return [largest](const PlanRequest& request) -> std::unique_ptr<Plan> {
     const ArgDesc x = request.in[1];

@@ -13,7 +13,7 @@ namespace {
 using reference::for_floats;
 using Sums = std::map<std::int64_t, std::vector<double>>;
 
-// The sum of every row's values, by row.
+// Sum of the values of each row, by row.
 template <class T>
 Sums sums_of(const void* rows, const void* values, std::int64_t n, std::int64_t width) {
   Sums sums;

@@ -9,7 +9,7 @@ namespace {
 using reference::read;
 using reference::write;
 
-// Walks every line along an axis in the order of the scan: line(first offset, stride, length).
+// Calls line(first offset, stride, length) for every line along an axis, in the order of the scan.
 template <class F>
 void for_lines(const Shape& shape, int axis, F&& line) {
   std::int64_t inner = 1;

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// Elements as bytes: nothing here depends on what they mean.
+// Copy of elements as bytes, whatever their dtype.
 struct Copy {
   Shape shape;
   std::array<Shape, 2> strides;  // source, target
@@ -28,7 +28,7 @@ struct Copy {
   }
 };
 
-// Where a view op could not give a view, or its user wants memory of its own: the view, copied.
+// Copy of a view, for a view op that could not return one or whose user needs separate memory.
 std::unique_ptr<Plan> plan_view(const PlanRequest& request) {
   const ArgDesc& in = request.in[0];
   const auto view = request.op.view({in.shape, in.strides, request.attrs});

@@ -34,7 +34,7 @@ std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
   });
 }
 
-// Of a world of one: its rows are all there are.
+// Gather on a single rank, which has all rows.
 std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   std::vector<std::size_t> bytes;
   for (const auto& in : request.in) bytes.push_back(static_cast<std::size_t>(in.shape.numel()) * size_of(in.dtype));

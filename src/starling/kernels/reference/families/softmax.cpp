@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// Runs row(in, out, n) with operand rows as functions of the place in a row.
+// Runs row(in, out, n) with operand rows as functions of the index in a row.
 template <class T>
 struct Rows {
   const Launch& launch;

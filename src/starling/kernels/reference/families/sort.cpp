@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// NaN is greater than any number.
+// Order in which NaN is greater than any number.
 template <class T>
 bool before(T a, T b) {
   if constexpr (reference::is_half<T>) {
@@ -32,7 +32,7 @@ struct Lines {
   }
 };
 
-// The places of a line's elements in order.
+// Indices of a line's elements in sorted order.
 template <class T>
 std::vector<std::int64_t> ordered(const T* line, std::int64_t size, std::int64_t stride, bool descending) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(size));
@@ -43,7 +43,7 @@ std::vector<std::int64_t> ordered(const T* line, std::int64_t size, std::int64_t
   return order;
 }
 
-// Writes the first `kept` of every line; in place order unless sorted.
+// Writes the first `kept` of every line; in order of position unless sorted.
 struct Choice {
   bool descending;
   std::int64_t kept;

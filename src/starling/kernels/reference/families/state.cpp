@@ -11,7 +11,7 @@ namespace {
 
 using reference::for_floats;
 
-// One element of one step.
+// SGD step of one element.
 template <class T>
 struct Step {
   double momentum, decay, lr;
@@ -27,7 +27,7 @@ struct Step {
 
 double rate(const void* lr) { return static_cast<double>(*static_cast<const float*>(lr)); }
 
-// (w…, v…, g…, lr) → (w…, v…); sgd_update is the case of one.
+// SGD (w…, v…, g…, lr) → (w…, v…); sgd_update is the case of one tensor.
 std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
   const auto a = request.attrs.as<SgdAttrs>();
   const std::size_t count = request.in.size() / 3;

@@ -60,7 +60,7 @@ std::unique_ptr<Plan> plan_local(const PlanRequest& request) {
     return make_plan(all.bytes(), [=](const Launch& launch) {
       const auto *from = static_cast<const T*>(launch.in[0]), *weight = static_cast<const T*>(launch.in[1]);
       double* sums = all.clear(launch.scratch);
-      const std::int64_t one = g.y[1] * g.taps();  // weights of a position
+      const std::int64_t one = g.y[1] * g.taps();  // weights per position
       reference::each_product(g, [&](auto ix, auto iw, auto iy) {
         sums[iy] += static_cast<double>(from[ix]) * static_cast<double>(weight[iy % g.positions() * one + iw]);
       });

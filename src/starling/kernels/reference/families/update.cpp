@@ -14,7 +14,7 @@ namespace {
 
 using reference::for_floats;
 
-// The scalars of a step.
+// Scalars of a step.
 struct Moment {
   double lr = 0, t = 1, mu = 1, factor = 1;
   bool skip = false;
@@ -31,10 +31,10 @@ Moment read_moment(const A& attrs, DType mu, const Launch& launch, std::size_t a
   return now;
 }
 
-// One element of one step, as ops/update.h says it: x[0] is the weight, the states follow.
+// State of one element, updated as defined in ops/update.h: x[0] is the weight, the states follow.
 using Element = std::array<double, 4>;
 
-// What elements need to know of their whole tensor.
+// Norms over the whole tensor, for LAMB and LARS.
 struct Norms {
   double weights = 0;
   double others = 0;
@@ -143,14 +143,14 @@ void step(const LarsUpdateAttrs& a, const Moment& now, Element& x, double g, con
   x[0] -= x[1];
 }
 
-// What the norms beside the weights' are of.
+// Value whose norm is taken besides the weights': the gradient by default.
 template <class A>
 double measured(const A&, const Moment&, Element, double g) {
   return g;
 }
 double measured(const LambUpdateAttrs& a, const Moment& now, Element x, double g) { return direction(a, now, x, g); }
 
-// Operands of one tensor among n: targets k · n + i, the gradient behind them.
+// Operands of one tensor among n: targets k · n + i, then the gradient.
 template <class T>
 struct Operands {
   std::vector<const T*> from;

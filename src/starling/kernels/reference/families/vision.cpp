@@ -17,7 +17,7 @@ struct Regions {
   std::int64_t ratio;
   bool aligned;
 
-  // Calls f(element of y, element of x, weight) for every pair that counts.
+  // Calls f(element of y, element of x, weight) for every pair with a weight.
   template <class F>
   void each(const Launch& l, F&& f) const {
     const auto* boxes = static_cast<const float*>(l.in[1]);
