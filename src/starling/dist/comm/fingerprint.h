@@ -9,8 +9,8 @@
 
 namespace starling {
 
-// What all ranks must agree on before bytes may move, in a fixed-size form that can itself be sent. In point-to-point
-// calls root is the sender, so that both sides hold the same one.
+// Properties of a call that all ranks must agree on before data moves, in a fixed-size form that can itself be sent. In
+// point-to-point calls root is the sender, so that both sides hold equal fingerprints.
 struct Fingerprint {
   std::uint64_t sequence = 0;
   std::uint64_t epoch = 0;
@@ -20,7 +20,7 @@ struct Fingerprint {
   CommOp op = CommOp::barrier;
   DType dtype = DType::u8;
   CommReduce reduce = CommReduce::sum;
-  std::array<char, 49> name = {};  // cut when longer, always ended by zero
+  std::array<char, 49> name = {};  // truncated if longer; always zero-terminated
 
   bool agrees_with(const Fingerprint& other) const;
 };

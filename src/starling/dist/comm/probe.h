@@ -8,12 +8,12 @@
 namespace starling {
 
 struct ProbeOptions {
-  std::vector<std::int64_t> pair_bytes = {1 << 20, 16 << 20};  // for bandwidth
+  std::vector<std::int64_t> pair_bytes = {1 << 20, 16 << 20};  // message sizes for bandwidth
   std::vector<std::int64_t> reduce_bytes = {4, 4096, 64 << 10, 1 << 20, 16 << 20};
-  int most_pairs = 28;  // more: only neighbours
+  int most_pairs = 28;  // with more pairs, only neighbours are measured
 };
 
-// What was measured between two ranks, in seconds for one way.
+// Measurements between two ranks, in seconds for one way.
 struct PairProbe {
   int first = 0, second = 0;
   double latency = 0;              // of 4 bytes
@@ -30,8 +30,8 @@ struct CommProbe {
   std::vector<ReduceProbe> reduces;
 };
 
-// Messages there and back between pairs of ranks, one pair after another, then all-reduces of all; medians. Collective;
-// every rank gets the same figures. Takes a second or so for a few ranks.
+// Measures ping-pong messages between pairs of ranks, one pair after another, then all-reduces over all ranks; medians.
+// Collective; every rank gets the same figures. Takes a second or so for a few ranks.
 CommProbe probe(Comm& comm, const ProbeOptions& options = {});
 
 }  // namespace starling
