@@ -8,12 +8,12 @@
 namespace starling {
 namespace {
 
-// Pieces [first, last) of the cores, and how they are kept while they are reduced.
+// Recursive halving and doubling over the cores' pieces [first, last).
 struct Halving {
   ScheduleBuilder& b;
   const Team& team;
   const Fold& fold;
-  const Cuts& cuts;  // one piece a core
+  const Cuts& cuts;  // one piece per core
   int core;
   bool completes;
 
@@ -24,7 +24,7 @@ struct Halving {
   }
   int partner(int mask) const { return team[fold.index_of(core ^ mask)]; }
 
-  // Leaves the core's own piece complete in work. The first exchange reads `from`, later ones read work.
+  // Reduces the core's own piece completely into `work`. The first exchange reads `from`, later ones read `work`.
   int reduce(int round, Block from, const Block& work, const Block& landing) const {
     int first = 0, last = fold.cores;
     for (int mask = fold.cores / 2; mask >= 1; mask /= 2, ++round) {
@@ -57,7 +57,7 @@ Schedule all_reduce(const ScheduleRequest& request) {
   return b.take();
 }
 
-// Each core reduces the pieces of the ranks it stands for, in scratch, as send is not to be changed.
+// Each core reduces the pieces of the ranks it stands for, in scratch, since send must not be modified.
 Schedule reduce_scatter(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   const Team team = everyone(request);
