@@ -15,7 +15,7 @@ struct Fingerprint {
   std::uint64_t sequence = 0;
   std::uint64_t epoch = 0;
   std::int64_t count = 0;
-  std::uint64_t hash = 0;  // of the whole name and of the per-rank counts
+  std::uint64_t hash = 0;  // hash of the full name and the per-rank counts
   std::int32_t root = -1;
   CommOp op = CommOp::barrier;
   DType dtype = DType::u8;

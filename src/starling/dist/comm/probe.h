@@ -16,13 +16,13 @@ struct ProbeOptions {
 // Measurements between two ranks, in seconds for one way.
 struct PairProbe {
   int first = 0, second = 0;
-  double latency = 0;              // of 4 bytes
+  double latency = 0;              // one way, of 4 bytes
   std::vector<double> transfer{};  // by pair_bytes
 };
 
 struct ReduceProbe {
   std::int64_t bytes = 0;
-  double seconds = 0;  // of one all_reduce (f32, sum), on the slowest rank
+  double seconds = 0;  // one all_reduce (f32, sum), on the slowest rank
 };
 
 struct CommProbe {

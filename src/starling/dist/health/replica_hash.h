@@ -12,7 +12,7 @@ namespace starling {
 
 // Comparison of the replicas of a set of tensors; equal on all ranks.
 struct ReplicaReport {
-  std::string hash{};        // of the set, if all ranks hold the same bits
+  std::string hash{};        // hash of the set, if all ranks hold the same bits
   std::vector<int> odd{};    // ranks that differ from the majority; all ranks if there is no majority
   bool majority = true;      // more than half of the ranks are equal
   std::string tensor{};      // first tensor, by name, that differs between ranks

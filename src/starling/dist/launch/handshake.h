@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kStoreProtocol = 1;
 
 // Properties that both sides compare; a difference is refused by name.
 struct Membership {
-  std::string version;      // of the library, at most 15 characters
+  std::string version;      // library version, at most 15 characters
   std::uint64_t epoch = 0;  // start of the job that it belongs to
   std::uint32_t world = 1;
   std::uint32_t protocol = kStoreProtocol;

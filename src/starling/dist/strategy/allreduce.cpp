@@ -28,7 +28,7 @@ class AllReduceProgram final : public Program {
                    const Container& container, const BuildOptions& build, const RankProgramOptions& options)
       : comm_(std::move(comm)), behind_(std::move(behind)), part_(global, container, build, options) {}
   ~AllReduceProgram() override {
-    if (behind_->program == &part_) behind_->program = nullptr;  // its destructor finishes it
+    if (behind_->program == &part_) behind_->program = nullptr;  // ~RankProgram finishes it
   }
   AllReduceProgram(const AllReduceProgram&) = delete;
   AllReduceProgram& operator=(const AllReduceProgram&) = delete;

@@ -15,7 +15,7 @@ struct AllReduceOptions {
   // Steps return once their loss is known; reductions and updates complete during the next forward pass. See finish().
   bool next_forward = false;
   double bucket_mb = 25;              // size of a bucket of small gradients reduced together
-  int threads = 0;                    // of this rank; 0: those of the build options
+  int threads = 0;                    // threads of this rank; 0: those of the build options
   std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
   static Settings settings();
 };

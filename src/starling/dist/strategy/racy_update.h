@@ -27,7 +27,7 @@ struct RacySgd {
 // unless `atomic`. Elements with a zero gradient are skipped if nothing else moves them. f32 and f64. Returns the
 // number of elements written.
 //
-// This is the only place where the ranks of Hogwild write shared memory.
+// The only place where the ranks of Hogwild write shared memory.
 std::int64_t racy_sgd(const RacySgd& how, DType dtype, std::int64_t count, void* w, void* v, const void* g);
 
 }  // namespace starling

@@ -12,7 +12,7 @@
 namespace starling {
 
 struct RankProgramOptions {
-  Comm* comm = nullptr;  // of this rank; outlives the program
+  Comm* comm = nullptr;  // this rank's communicator; outlives the program
   int threads = 1;
   int shards = 0;  // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";

@@ -1,6 +1,6 @@
 // Halving-doubling (Rabenseifner): halves of the buffer are exchanged with ranks P/2, P/4, ... 1 away, then gathered on
 // the way back. For P a power of two 2·log2 P steps and 2(P-1)/P n bytes a rank; else two steps more, in which the
-// ranks beyond the power of two fold into a neighbour and are told the result.
+// ranks beyond the power of two fold into a neighbour and receive the result.
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/fold.h"
 #include "starling/dist/comm/algorithms/phases.h"

@@ -12,9 +12,9 @@ namespace starling {
 // Deadlock detector of one rank of a group: while a wait lasts, the rank publishes what it waits for and reads what the
 // others wait for. Does nothing before a wait has lasted kPatience.
 //
-// A published status stays until the next one, even when that wait is long over; standing.h explains why this is
-// harmless. A rank publishes a wait only if a single thread has made all its calls: another thread might still make the
-// call that the others wait for.
+// A published status stays until the next one, even when that wait is long over; hopeless() tells why this is harmless.
+// A rank publishes a wait only if a single thread has made all its calls: another thread might still make the call that
+// the others wait for.
 class Watch {
  public:
   static constexpr std::chrono::milliseconds kPatience{150};

@@ -22,7 +22,7 @@ struct Operation {
   std::string call;
   Staged staged;
   std::size_t next = 0;
-  Work work;  // of the last stage started
+  Work work;  // last stage started
   bool ended = false;
 
   bool running() const { return !ended && next > 0; }

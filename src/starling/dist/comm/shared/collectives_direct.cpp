@@ -1,4 +1,4 @@
-// Collectives whose buffers all lie in arenas: units of the exchange, run by whoever waits.
+// Collectives whose buffers all lie in arenas: units of the exchange, run by waiting ranks.
 #include "starling/dist/comm/shared/collectives.h"
 
 namespace starling {

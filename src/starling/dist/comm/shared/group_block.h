@@ -30,7 +30,7 @@ enum class BufferPlace : std::uint8_t { nowhere, tiny, in_slot, in_arena, outsid
 // Arrival of a rank at a collective: everything the others need for a small one, in one cache line.
 struct alignas(64) Arrival {
   std::atomic<std::uint64_t> sequence{0};  // stored last
-  std::uint64_t digest = 0;                // of the call's fingerprint, which must agree
+  std::uint64_t digest = 0;                // digest of the fingerprint, which must agree
   BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
   std::uint32_t shards = 0;
   std::array<std::byte, 40> tiny = {};

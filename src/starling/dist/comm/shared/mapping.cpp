@@ -42,7 +42,7 @@ Mapping::Mapping(int file, std::size_t bytes, std::uint64_t key) : file_(file), 
   }
   data_ = static_cast<std::byte*>(data);
   madvise(data, bytes, MADV_DONTDUMP);
-  madvise(data, bytes, MADV_HUGEPAGE);  // where the host allows huge pages for shared memory; else 4 KiB pages
+  madvise(data, bytes, MADV_HUGEPAGE);  // if the host allows huge pages for shared memory; else 4 KiB pages
 }
 
 Mapping::~Mapping() {

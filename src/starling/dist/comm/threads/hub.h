@@ -107,7 +107,7 @@ class Hub {
   std::vector<std::atomic<bool>> left_;
   std::atomic<std::uint64_t> last_completed_{0};
   mutable std::mutex standings_mutex_;
-  std::vector<Standing> standings_;  // by rank, as told
+  std::vector<Standing> standings_;  // published statuses, by rank
 };
 
 }  // namespace starling

@@ -98,7 +98,7 @@ inline constexpr std::uint32_t kCollectivePlaces = 64;
 inline constexpr std::uint32_t kChannelsPerGroup = 128;
 inline constexpr std::uint32_t kMessageChannel = kCollectivePlaces;
 inline constexpr std::uint32_t kStandingChannel = kCollectivePlaces + 1;
-inline constexpr std::uint32_t kRollCallChannel = 0, kHelloChannel = 1, kMeasureChannel = 2;  // of group 0
+inline constexpr std::uint32_t kRollCallChannel = 0, kHelloChannel = 1, kMeasureChannel = 2;  // in group 0
 inline constexpr std::uint32_t kWorldGroup = 1;
 
 }  // namespace starling

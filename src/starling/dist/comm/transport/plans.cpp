@@ -33,7 +33,7 @@ Schedule message_of(const Call& call) {
 }  // namespace
 
 ScheduleRequest SchedulePlans::request_of(const Call& call) const {
-  return {.op = call.op == CommOp::split ? CommOp::all_gather : call.op,  // of colors and keys
+  return {.op = call.op == CommOp::split ? CommOp::all_gather : call.op,  // a split gathers colors and keys
           .rank = rank_,
           .size = size_,
           .count = call.count,
