@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// The operations of a communicator, as plain data: what backends run and decorators look at.
+// Operations of a communicator, as plain data that backends execute and decorators inspect.
 enum class CommOp : std::uint8_t {
   broadcast,
   all_reduce,
@@ -26,9 +26,9 @@ enum class CommOp : std::uint8_t {
 };
 inline constexpr int kCommOpCount = 12;
 
-// How elements combine: in rank order where the backend is rank_ordered, else in a fixed order of its own. mean is for
-// floating point only; booleans take max (or) and min (and) only. f16 and bf16 accumulate in f32; integers wrap; NaN
-// wins over any number in max and min.
+// Combination of elements: in rank order where the backend is rank_ordered, else in a fixed order of the backend's own.
+// mean is for floating point only; booleans take max (or) and min (and) only. f16 and bf16 accumulate in f32; integers
+// wrap; NaN wins over any number in max and min.
 enum class CommReduce : std::uint8_t { sum, mean, max, min, product };
 
 std::string_view name(CommOp op);
@@ -41,7 +41,7 @@ using CommTime = CommClock::time_point;
 
 struct CallOptions {
   std::string_view name = {};             // for diagnostics; part of the fingerprint, so equal on all ranks
-  std::chrono::milliseconds deadline{0};  // allowed from the call to its end; 0: the communicator's default
+  std::chrono::milliseconds deadline{0};  // time from the call to its end; 0: the communicator's default
 };
 
 // One operation as submitted by one rank. Spans and views live as long as the call; buffers until its Work has ended.
@@ -51,22 +51,22 @@ struct Call {
   CommReduce reduce = CommReduce::sum;
   int peer = -1;                              // root of a broadcast, gather or scatter; partner of a send or recv
   std::int64_t count = 0;                     // elements of a buffer; per rank for gather, scatter and all_to_all
-  std::span<const std::int64_t> counts = {};  // per rank, when they differ; count is then their sum
+  std::span<const std::int64_t> counts = {};  // per rank, where sizes differ; count is then their sum
   std::int64_t shards = 1;                    // sum_shards: vectors this rank holds
   std::int64_t color = 0, key = 0;            // split
   const void* send = nullptr;
   void* recv = nullptr;
-  std::uint64_t sequence = 0;  // from 1: of collectives in this group, or of messages of this ordered pair
+  std::uint64_t sequence = 0;  // from 1; counts collectives of the group, or messages of an ordered pair
   std::string_view name = {};
   CommTime deadline = {};
 };
 
-// Names a submitted operation to the communicator that started it.
+// Identifies a submitted operation to the communicator that started it.
 struct Ticket {
   CommOp op = CommOp::barrier;
   int peer = -1;
   std::uint64_t sequence = 0;
-  std::uint64_t cookie = 0;  // for decorators: their own number of the operation
+  std::uint64_t cookie = 0;  // for decorators: own number of the operation
 };
 
 }  // namespace starling

@@ -23,7 +23,7 @@ bool overlap(Range a, Range b) {
   return a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
 }
 
-// The buffers may be apart, or recv may be exactly where the in-place form of the op has it.
+// Buffers must either not overlap, or be exactly the in-place form of the op.
 void check_overlap(const Call& call, Range send, Range recv, bool in_place, std::string_view form) {
   if (in_place || !overlap(send, recv)) return;
   fail("[{}] expected send and recv apart{}, got {} bytes at {:#x} and {} bytes at {:#x}", name(call.op), form,
@@ -42,7 +42,7 @@ bool in_pieces(CommOp op) {
 }
 
 void check_buffers(const Call& call, const CommGroup& group) {
-  if (call.op == CommOp::all_reduce && call.send == call.recv) return;  // in place, and often
+  if (call.op == CommOp::all_reduce && call.send == call.recv) return;  // in place: the common case
   const auto size = static_cast<std::int64_t>(size_of(call.dtype));
   const bool pieces = in_pieces(call.op) && call.op != CommOp::all_to_all;
   const std::int64_t whole = whole_length(call, group.size) * size;
@@ -118,7 +118,7 @@ void check_counts(CommOp op, std::span<const std::int64_t> counts, int world) {
 void check_call(const Call& call, const CommGroup& group) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 8;
   if (call.shards < 0) fail("[{}] expected at least 0 shards, got {}", name(call.op), call.shards);
-  // Far below the limit there is no need to divide.
+  // Fast path: far below the limit, skip the divisions.
   const bool little = call.count >= 0 && call.count <= 1 << 20 && call.shards <= 1 << 20 && group.size <= 1 << 16;
   if (!little) {
     const std::int64_t most = kMost / group.size / std::max<std::int64_t>(call.shards, 1);

@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// What a rank can see to be wrong by itself; throws Error before anything is sent.
+// Local argument checks; throw Error before anything is sent.
 void check_call(const Call& call, const CommGroup& group);
 void check_counts(CommOp op, std::span<const std::int64_t> counts, int world);
 

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// CommClock as the kernel left it at its last tick: late by kTick at most. Reading CommClock itself takes as long as
-// all else that a small call does before it is posted.
+// CommClock at the kernel's last tick: at most kTick late. An exact clock read costs as much as everything else a small
+// call does before it is posted.
 inline constexpr std::chrono::milliseconds kTick{10};
 
 inline CommTime about_now() {

@@ -21,7 +21,7 @@ std::int64_t total(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-// Checks a call and gives it what all calls have.
+// Checks a call and fills in its name, deadline and sequence number.
 void fill(Call& call, const CallOptions& options, CommTime now, const CommGroup& group, Journal& journal) {
   check_call(call, group);
   call.name = options.name;
@@ -31,9 +31,9 @@ void fill(Call& call, const CallOptions& options, CommTime now, const CommGroup&
 
 }  // namespace
 
-// Others wait for a rank from here to the end of start(), so only what they must have comes before it: the line in the
-// flight recorder is written while they arrive. Inlined, so that the call is not copied: reading fields that were just
-// written one by one as a block stalls for longer than all the rest takes.
+// Latency-critical: the other ranks wait for this one until start() returns, so only what they need comes before it;
+// the flight-recorder entry is written while they arrive. Inlined, so that the call is not copied: a block read of
+// fields just written one by one causes a store-forwarding stall longer than all the rest.
 [[gnu::always_inline]] inline Work Comm::submit(Call call, const CallOptions& options) {
   fill(call, options, about_now() + kTick, group_, log());
   const auto note = [&] { return log().started(fingerprint_of(call, rank(), epoch()), about_now()); };
@@ -166,7 +166,7 @@ Call Comm::prepare(Call call, const CallOptions& options, CommTime now) {
 }
 
 bool Comm::finish(const Work& work, CommTime deadline) {
-  // The last to arrive, for whom all wait, finds it over: it has waited for nothing and needs no exact clock.
+  // Last rank to arrive: the operation is already over, no time was spent waiting, and a coarse clock will do.
   if (poll(work.ticket_)) {
     log().finished(work.record_, work.ticket_.op, {}, about_now());
     return true;

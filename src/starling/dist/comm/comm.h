@@ -16,22 +16,22 @@ class Allocator;
 
 struct CommCapabilities {
   std::string_view backend;
-  bool direct_memory = false;  // ranks read each other's buffers: nothing is copied on the way
+  bool direct_memory = false;  // ranks read each other's buffers directly, without intermediate copies
   bool sum_shards = false;     // Comm::sum_shards is native; the free function ordered_sum works either way
-  bool rank_ordered = false;   // reductions combine in rank order, rounding once: the bits of the serial loop
-  bool deterministic = false;  // equal inputs give equal bits, whatever the order of arrival
+  bool rank_ordered = false;   // reductions combine in rank order and round once: bitwise equal to the serial loop
+  bool deterministic = false;  // equal inputs give equal bits, regardless of arrival order
   bool survives_loss = false;  // a lost peer is an error, not the end of the process
   bool device_memory = false;  // buffers lie in the memory of this rank's GPU
-  bool checks_calls = false;   // calls that meet and disagree are an error that names both sides
+  bool checks_calls = false;   // mismatched calls are an error that names both sides
 };
 
-// Who this rank is in which group.
+// Identity of this rank within a group.
 struct CommGroup {
   int rank = 0;
   int size = 1;
-  std::uint64_t epoch = 0;  // of the membership; calls of another epoch are refused
+  std::uint64_t epoch = 0;  // membership epoch; calls of another epoch are refused
   std::string label = "world";
-  std::chrono::milliseconds deadline{300'000};  // of calls that give none
+  std::chrono::milliseconds deadline{300'000};  // default for calls that set none
 };
 
 // A rank's view of a group of ranks that exchange raw buffers.
@@ -56,8 +56,8 @@ class Comm {
   const Journal& journal() const { return *journal_; }  // counters and flight recorder
   virtual CommCapabilities capabilities() const = 0;
 
-  // Memory of this rank that the others can reach: collectives whose buffers all lie in it copy nothing on the way.
-  // Null where a backend has none. What it gives outlives the communicator.
+  // Allocator of memory that the other ranks can access: collectives whose buffers all lie in it make no intermediate
+  // copies. Null if the backend has none. Allocations may outlive the communicator.
   virtual std::shared_ptr<Allocator> arena() const { return nullptr; }
 
   Work broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options = {});
@@ -100,39 +100,40 @@ class Comm {
   Work recv(void* data, std::int64_t count, DType dtype, int from, const CallOptions& options = {});
   Work barrier(const CallOptions& options = {});
 
-  // Each rank gives `shards` vectors of count elements, one after another; all get their sum, added one by one in
-  // global order (ranks in order, each rank's shards in order). In place: recv is the first shard. Needs the
-  // capability.
+  // Ordered sum. Each rank gives `shards` consecutive vectors of count elements; all ranks get their sum, added one by
+  // one in global order (ranks in order, each rank's shards in order). In place: recv is the first shard. Requires the
+  // sum_shards capability.
   Work sum_shards(const void* send, std::int64_t shards, void* recv, std::int64_t count, DType dtype,
                   const CallOptions& options = {});
 
-  // Ranks of equal color form a group, ordered by key, then by rank here; a negative color joins none and gets null.
-  // Blocks until all ranks of this group have called. The part has sequence numbers, counters and recorder of its own,
-  // and shares this group's fate.
+  // Ranks of equal color form a group, ordered by key, then by rank here; a rank with a negative color joins none and
+  // gets null. Blocks until all ranks of this group have called. The new group has its own sequence numbers, counters
+  // and recorder; the two groups break together.
   std::unique_ptr<Comm> split(int color, int key, const CallOptions& options = {});
 
   // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason. Any thread.
   virtual void abort(std::string_view reason) = 0;
 
-  // What this rank lets the others know of itself, and the last that has arrived of what another has told. Neither
-  // waits for anybody; the latest replaces what was told before. Any thread. A backend that cannot carry it hears
-  // nothing.
+  // tell: publishes this rank's status to the others. heard: the last status received from a rank. Neither blocks; a
+  // newer status replaces the older one. Any thread. A backend that cannot carry statuses always hears State::unknown.
   virtual void tell([[maybe_unused]] const Standing& standing) {}
   virtual Standing heard([[maybe_unused]] int rank) { return {}; }
 
  protected:
   Comm(CommGroup group, std::shared_ptr<Journal> journal) : group_(std::move(group)), journal_(std::move(journal)) {}
 
-  // Checked and numbered calls arrive here. A decorator hands them on with the static functions below.
-  // start: never waits for another rank unless too much is outstanding.
-  // poll: whether it has ended. await: blocks; false when it had not ended by the deadline, which changes nothing.
-  // expire: breaks the group because it had not, and throws. All throw Error once the group is broken.
+  // Backend interface for calls already checked and numbered. A decorator forwards them with the static functions
+  // below.
+  // start: never waits for another rank unless too many operations are outstanding.
+  // poll: true if the operation has ended. await: blocks; false if it has not ended by the deadline, with no side
+  // effect.
+  // expire: breaks the group because the deadline passed, and throws. All throw Error once the group is broken.
   virtual Ticket start(const Call& call) = 0;
   virtual bool poll(const Ticket& ticket) = 0;
   virtual bool await(const Ticket& ticket, CommTime deadline) = 0;
   virtual void expire(const Ticket& ticket) = 0;
   virtual std::unique_ptr<Comm> make_part(const Call& call) = 0;
-  // Collective. A group of the same ranks for what decorators send around, of host memory always.
+  // Collective. Group of the same ranks, always over host memory, for the decorators' own messages.
   virtual std::unique_ptr<Comm> make_side(std::string_view name) { return split(0, rank(), {.name = name}); }
 
   static Ticket start(Comm& inner, const Call& call) { return inner.start(call); }

@@ -5,11 +5,11 @@
 
 namespace starling {
 
-// While it lives, the collectives that this thread applies (ops/comm.h) go to the ranks of `comm`, eagerly as well as
-// from compiled functions that have no strategy of their own:
+// Scope in which this thread's collective ops (ops/comm.h) go to the ranks of `comm`, both eagerly and in compiled
+// functions that have no strategy of their own:
 //   CommScope scope(*comm);
 //   Tensor total = all_reduce(x);
-// Scopes nest. Every rank makes its own, on the thread that runs its code; the communicator outlives it.
+// Scopes nest. Every rank opens its own, on the thread that runs its code; the communicator must outlive it.
 class CommScope {
  public:
   explicit CommScope(Comm& comm) : scope_({&comm, comm.rank(), comm.size()}) {}

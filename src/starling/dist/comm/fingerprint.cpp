@@ -22,7 +22,7 @@ std::uint64_t hash_of(const Call& call) {
 
 bool reduces(CommOp op) { return op == CommOp::all_reduce || op == CommOp::reduce_scatter; }
 
-// A send and its recv are one message.
+// Send and recv count as the same op: they are two sides of one message.
 CommOp matched(CommOp op) { return op == CommOp::recv ? CommOp::send : op; }
 
 std::string ranks_calling(const std::vector<int>& ranks) {

@@ -9,18 +9,18 @@
 
 namespace starling {
 
-// What all ranks must agree on before bytes may move, in a fixed-size form that can itself be sent. In point-to-point
-// calls root is the sender, so that both sides hold the same one.
+// Properties of a call that all ranks must agree on before data moves, in a fixed-size form that can itself be sent. In
+// point-to-point calls root is the sender, so that both sides hold equal fingerprints.
 struct Fingerprint {
   std::uint64_t sequence = 0;
   std::uint64_t epoch = 0;
   std::int64_t count = 0;
-  std::uint64_t hash = 0;  // of the whole name and of the per-rank counts
+  std::uint64_t hash = 0;  // hash of the full name and the per-rank counts
   std::int32_t root = -1;
   CommOp op = CommOp::barrier;
   DType dtype = DType::u8;
   CommReduce reduce = CommReduce::sum;
-  std::array<char, 49> name = {};  // cut when longer, always ended by zero
+  std::array<char, 49> name = {};  // truncated if longer; always zero-terminated
 
   bool agrees_with(const Fingerprint& other) const;
 };

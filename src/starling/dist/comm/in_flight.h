@@ -6,27 +6,27 @@
 
 namespace starling {
 
-// What a decorator remembers of its operations that have not ended: a ring indexed by the decorator's own numbers.
-// One thread adds; any thread may look up.
+// State of a decorator's unfinished operations: a ring indexed by the decorator's own operation numbers. One thread
+// adds; any thread may look up.
 template <class State>
 class InFlight {
  public:
   static constexpr std::uint64_t kPlaces = 64;
 
-  // The number that gives up its place to the next operation and so must have ended first; false: none does.
+  // Operation whose place the next one will reuse, and which must have ended first. False if no place is reused yet.
   bool oldest(std::uint64_t& number) const {
     number = next_ - kPlaces;
     return next_ >= kPlaces;
   }
 
-  // Takes a place. It is the adding thread's own until the number is given to others.
+  // Takes a place, private to the adding thread until it hands out the number.
   std::uint64_t add() {
     std::scoped_lock lock(mutex_);
     return next_++;
   }
   State& place(std::uint64_t number) { return places_[number % kPlaces]; }
 
-  // Calls look(state) unless the operation's place has been taken since, which means that it ended long ago.
+  // Calls look(state). False if the place has been reused since, which means that the operation ended long ago.
   template <class Look>
   bool find(std::uint64_t number, Look look) {
     std::scoped_lock lock(mutex_);

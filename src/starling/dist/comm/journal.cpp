@@ -40,11 +40,11 @@ std::uint64_t Journal::started(const Fingerprint& fingerprint, CommTime now) {
 void Journal::finished(std::uint64_t number, CommOp op, std::chrono::nanoseconds waited, CommTime now) {
   std::scoped_lock lock(mutex_);
   counters_[static_cast<std::size_t>(op)].wait_ns += static_cast<std::uint64_t>(waited.count());
-  if (number + kRecords < records_made_) return;  // its line has been taken by a later one
+  if (number + kRecords < records_made_) return;  // record already reused by a later operation
   Record& record = records_[number % kRecords];
   if (record.ended) return;
   record.ended = true;
-  record.end = std::max(now, record.start);  // the clock may have been a coarse one
+  record.end = std::max(now, record.start);  // `now` may come from the coarse clock
   if (!is_point_to_point(op)) last_finished_ = std::max(last_finished_, record.fingerprint.sequence);
 }
 

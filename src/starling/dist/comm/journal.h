@@ -10,9 +10,9 @@
 
 namespace starling {
 
-// What one rank's operations of one kind have cost so far. bytes_sent: bytes of this rank's memory that other ranks
-// read, or that were put on a wire for them; bytes_received: the reverse. steps: phases that had to follow each other;
-// messages: transfers to one other rank each. wait_ns: time spent inside wait().
+// Cost of one rank's operations of one kind so far. bytes_sent: bytes of this rank's memory that other ranks read, or
+// that were put on a wire for them; bytes_received: the reverse. steps: phases that had to follow each other; messages:
+// transfers to one other rank each. wait_ns: time spent inside wait().
 struct OpCounters {
   std::uint64_t calls = 0;
   std::uint64_t bytes_sent = 0;
@@ -29,8 +29,8 @@ struct Traffic {
   std::uint64_t messages = 0;
 };
 
-// Per rank and group, shared by a backend and the decorators around it: sequence numbers, counters and a flight
-// recorder of the last kRecords operations. Always on; allocates only when made. Any thread may call it.
+// Sequence numbers, counters and a flight recorder of the last kRecords operations. One per rank and group, shared by a
+// backend and its decorators. Always on; allocates only at construction. Thread-safe.
 class Journal {
  public:
   static constexpr std::size_t kRecords = 64;
@@ -38,11 +38,12 @@ class Journal {
   explicit Journal(int world)
       : sent_(static_cast<std::size_t>(world), 0), received_(static_cast<std::size_t>(world), 0) {}
 
-  // The number of the next collective of the group, or of the next message of an ordered pair.
+  // Sequence number of the next collective of the group, or of the next message of an ordered pair.
   std::uint64_t next_sequence(CommOp op, int peer);
   std::uint64_t last_sequence(CommOp op, int peer) const;
 
-  // Notes a call and returns its record for finished(). now: where the caller has just looked at the clock.
+  // Records a call; returns the record number to give to finished(). now: pass it if the caller has just read the
+  // clock.
   std::uint64_t started(const Fingerprint& fingerprint, CommTime now = CommClock::now());
   void finished(std::uint64_t record, CommOp op, std::chrono::nanoseconds waited, CommTime now = CommClock::now());
   void moved(CommOp op, const Traffic& traffic);
@@ -50,12 +51,12 @@ class Journal {
   OpCounters counters(CommOp op) const;
   OpCounters total() const;
 
-  // The sequence number of the last collective seen to end by this rank.
+  // Sequence number of the last collective that this rank saw end.
   std::uint64_t last_finished() const;
 
   // One line per operation, oldest first.
   std::string dump() const;
-  // The same of those that were started and not seen to end, with how long ago that was.
+  // Same for operations started but not seen to end, with their age.
   std::string waiting() const;
 
  private:
@@ -67,7 +68,7 @@ class Journal {
   };
 
   template <class Line>
-  std::string lines(Line line) const;  // line(record, now), of each record, oldest first
+  std::string lines(Line line) const;  // joins line(record, now) over all records, oldest first
 
   mutable std::mutex mutex_;
   std::uint64_t collectives_ = 0;

@@ -10,10 +10,10 @@ bool reduces(CommOp op) { return op == CommOp::all_reduce || op == CommOp::reduc
 
 struct Element {
   NcclType type;
-  std::size_t units = 1;  // of that type in one element of ours
+  std::size_t units = 1;  // NCCL elements per element of the dtype
 };
 
-// What NCCL cannot compute with travels as bytes.
+// Dtypes without an NCCL counterpart are sent as bytes.
 Element element(DType dtype) {
   switch (dtype) {
     case DType::f64: return {NcclType::f64};
@@ -102,7 +102,7 @@ class Submission {
     return api_.all_gather(call_.send, call_.recv, units(call_.count), element_.type, place_.comm, place_.stream);
   }
 
-  // NCCL's own have pieces of one size: uneven ones are one reduction, or one broadcast, for each owner.
+  // Uneven pieces: one reduction, or one broadcast, per owner, since NCCL's own collectives need pieces of equal size.
   NcclResult reduce_pieces() {
     return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
       return api_.reduce(send_at(offset), owner == place_.rank ? call_.recv : nullptr, units(count), element_.type,
@@ -138,7 +138,7 @@ class Submission {
     return NcclResult::success;
   }
 
-  // The root's own piece goes the same way as the others'.
+  // Root's own piece is sent and received like the others'.
   NcclResult gather() {
     NcclResult result = send(call_.send, piece_length(call_, place_.rank), call_.peer);
     if (!ok(result) || place_.rank != call_.peer) return result;

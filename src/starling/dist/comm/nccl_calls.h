@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// Where a call is given to NCCL: this rank in its communicator, and the stream.
+// Target of an NCCL call: this rank in its communicator, and the stream.
 struct NcclPlace {
   int rank = 0;
   int world = 1;
@@ -14,11 +14,11 @@ struct NcclPlace {
   void* word = nullptr;  // 4 bytes on the device, for barriers
 };
 
-// Throws Error where NCCL has no such reduction of the call's dtype.
+// Throws Error if NCCL cannot reduce the call's dtype.
 void check_type(const Call& call);
 
-// Gives NCCL the operations that the call is made of; the caller has opened a group. The first failure is returned.
-// What has no elements is not given at all.
+// Submits the NCCL operations that make up the call, inside a group opened by the caller. Returns the first failure.
+// Empty transfers are skipped.
 NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& place);
 
 }  // namespace starling

@@ -31,9 +31,9 @@ struct Lanes {
 };
 
 struct Launched {
-  DeviceEvent ready = nullptr;  // the producer's stream has come to the call
-  DeviceEvent done = nullptr;   // the communicator's stream is past the operation
-  bool started = false;         // given to NCCL
+  DeviceEvent ready = nullptr;  // producer's stream has reached the call
+  DeviceEvent done = nullptr;   // communicator's stream has completed the operation
+  bool started = false;         // submitted to NCCL
 };
 
 class NcclComm final : public Comm {
@@ -91,7 +91,7 @@ class NcclComm final : public Comm {
     connect_messages(deadline);
   }
 
-  // As a part of another communicator.
+  // Same for a group made by split: its NCCL communicator exists already.
   void connect(NcclHandle collectives, CommTime deadline) {
     std::scoped_lock lock(launching_);
     lanes_.collectives.comm = collectives;
@@ -111,7 +111,7 @@ class NcclComm final : public Comm {
     log().moved(call.op, traffic(call));
     if (is_point_to_point(call.op)) {
       pending_.push_back({number, call});
-      pending_.back().call.name = {};  // not ours beyond this call
+      pending_.back().call.name = {};  // the caller's string lives only for this call
     } else {
       flush(call.deadline);
       launch(lanes_.collectives, {{number, call}}, call.deadline);
@@ -175,7 +175,7 @@ class NcclComm final : public Comm {
     Call call;
   };
 
-  // Everything below holds launching_.
+  // Functions below require launching_ to be held.
 
   void connect_messages(CommTime deadline) {
     if (size() == 1) return;  // nobody to send to
@@ -193,7 +193,7 @@ class NcclComm final : public Comm {
     fail_over(fmt::format("expected {} to succeed, got {}", what, api_->error_text(result, comm)));
   }
 
-  // Non-blocking communicators return before they are done: nothing may be recorded behind a launch until it is over.
+  // Non-blocking communicators return early; no event may be recorded behind a launch until it has completed.
   void settle(NcclResult result, NcclHandle comm, CommTime deadline, std::string_view what) {
     expect(result, comm, what);
     if (result == NcclResult::in_progress) await_state(comm, deadline, what);
@@ -213,7 +213,7 @@ class NcclComm final : public Comm {
     return state == NcclResult::in_progress;
   }
 
-  // A communicator that is to be split must have nothing outstanding.
+  // A communicator must have no outstanding operations when it is split.
   void drain(CommTime deadline) {
     api_->record(drained_, lanes_.collectives.stream);
     while (!api_->passed(drained_)) {
@@ -256,7 +256,7 @@ class NcclComm final : public Comm {
     (void)api_->abort(std::exchange(lane.comm, nullptr));
   }
 
-  // A rank that leaves does not wait long for what it left unfinished.
+  // Waits for unfinished operations before destroy, but only a few seconds.
   bool finalized(NcclHandle comm) {
     const CommTime deadline = CommClock::now() + std::chrono::seconds(5);
     NcclResult state = NcclResult::in_progress;
@@ -267,7 +267,7 @@ class NcclComm final : public Comm {
     return state == NcclResult::success;
   }
 
-  // Whether the operation has ended.
+  // True if the operation has ended.
   bool look(const Ticket& ticket, CommTime deadline) {
     flush(deadline);
     Launched operation;
@@ -280,7 +280,7 @@ class NcclComm final : public Comm {
     return false;
   }
 
-  // Starts the messages that were called for, as one group: their order does not matter to each other then.
+  // Starts the pending messages as one NCCL group, in which their order does not matter.
   void flush(CommTime deadline) {
     if (pending_.empty()) return;
     launch(lanes_.messages, std::exchange(pending_, {}), deadline);
@@ -326,8 +326,8 @@ class NcclComm final : public Comm {
   std::mutex launching_;
   Lanes lanes_;
   DeviceEvent drained_ = nullptr;
-  void* word_ = nullptr;  // on the device: what a barrier reduces
-  std::string broken_;    // why
+  void* word_ = nullptr;  // device word that barriers reduce
+  std::string broken_;    // reason; empty: not broken
   std::vector<Pending> pending_;
   InFlight<Launched> operations_;
 };

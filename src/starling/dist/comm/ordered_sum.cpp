@@ -27,9 +27,9 @@ void sum_blocks(DType dtype, const std::vector<const void*>& sources, std::int64
   }
 }
 
-// A stripe of columns at a time, so that the extra memory is bounded, each rank owns a piece of the columns: it gets
-// all shards' values of it, adds them in order and gives the sum to the others. With s shards a rank that is
-// (s+1)(P-1)/P bytes a byte of the result, instead of s(P-1) if everyone gathered everything.
+// Sum by column owners. Works on one stripe of columns at a time, so that extra memory is bounded; each rank owns a
+// piece of the stripe, receives all shards' values of it, adds them in order and sends the sum to the others. With s
+// shards per rank this moves (s+1)(P-1)/P bytes per byte of result, against s(P-1) if every rank gathered everything.
 class SumByOwners {
  public:
   SumByOwners(Comm& comm, const void* shards, std::int64_t shard_count, std::int64_t count, DType dtype,
@@ -54,7 +54,7 @@ class SumByOwners {
   }
 
  private:
-  // Columns [begin, begin + columns) of all shards into result.
+  // Sums columns [begin, begin + columns) of all shards into result.
   void sum(std::int64_t begin, std::int64_t columns, std::byte* result) {
     const auto world = static_cast<std::int64_t>(held_.size());
     const std::int64_t width = (columns + world - 1) / world, row = width * size_;
@@ -87,7 +87,7 @@ class SumByOwners {
   std::int64_t size_;
   const CallOptions& options_;
   std::vector<std::int64_t> held_, counts_;
-  std::int64_t most_ = 0;  // shards of the rank that has most: what each sends, some of it unused
+  std::int64_t most_ = 0;  // largest shard count of any rank; every rank sends this many, padded
   std::vector<std::byte> out_, in_;
 };
 

@@ -7,8 +7,8 @@
 namespace starling {
 namespace {
 
-constexpr double kSeconds = 0.05;  // that one figure may cost
-constexpr int kWarmUp = 3;         // pages touched, connections warm
+constexpr double kSeconds = 0.05;  // time budget of one measurement
+constexpr int kWarmUp = 3;         // rounds to touch pages and warm up connections
 
 double seconds_of(const std::function<void()>& body) {
   const auto began = CommClock::now();
@@ -16,7 +16,7 @@ double seconds_of(const std::function<void()>& body) {
   return std::chrono::duration<double>(CommClock::now() - began).count();
 }
 
-// As many as there is time for, by what one of them took.
+// Repetitions that fit the time budget, estimated from the first one.
 std::int64_t rounds_in_time(double seconds) {
   return std::clamp(static_cast<std::int64_t>(kSeconds / std::max(seconds, 1e-9)), std::int64_t{3}, std::int64_t{200});
 }
@@ -28,7 +28,7 @@ double median_seconds(std::int64_t rounds, const std::function<void()>& body) {
   return times[static_cast<std::size_t>(rounds / 2)];
 }
 
-// One way: half of there and back. The first of the two says how often.
+// One-way time: half of a round trip. Rank `first` decides the number of rounds.
 double time_pair(Comm& comm, int first, int second, std::int64_t bytes) {
   std::vector<std::byte> data(static_cast<std::size_t>(bytes));
   const bool leads = comm.rank() == first;

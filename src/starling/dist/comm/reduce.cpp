@@ -14,7 +14,7 @@ namespace {
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// What sums are carried in: integers unsigned, so that they wrap.
+// Accumulator type: integers unsigned, so that they wrap.
 template <class T>
 struct AccumulatorOf {
   using Type = typename std::make_unsigned<T>::type;
@@ -36,7 +36,7 @@ struct AccumulatorOf<BFloat16> {
   using Type = float;
 };
 
-// Sums and products; std::uint8_t and 32-bit operands stay unsigned, so nothing overflows.
+// Sum and product. std::uint8_t and 32-bit operands stay unsigned, so nothing overflows.
 struct Sum {
   template <class A, class V>
   static A combine(A a, V v) {
@@ -83,7 +83,7 @@ T result(typename AccumulatorOf<T>::Type x) {
   }
 }
 
-// For powers of two the product with the reciprocal has the same bits as the quotient, and is faster.
+// Multiplies by the reciprocal for powers of two: same bits as the quotient, and faster.
 template <class A>
 void divide(A* values, std::int64_t count, std::size_t divisor) {
   const A d = static_cast<A>(divisor), reciprocal = A{1} / d;
@@ -94,11 +94,11 @@ void divide(A* values, std::int64_t count, std::size_t divisor) {
   }
 }
 
-// Of two sources or more.
+// Requires two or more sources.
 template <class T, class Combine>
 void accumulate(std::span<const void* const> sources, std::int64_t offset, std::int64_t count, bool mean, T* out) {
   using A = typename AccumulatorOf<T>::Type;
-  constexpr bool kInResult = std::is_same_v<A, T>;  // nothing to round at the end: no buffer beside the result
+  constexpr bool kInResult = std::is_same_v<A, T>;  // no rounding at the end: accumulate in the result itself
   std::array<A, kInResult ? 1 : kReduceBlock> own;
   A* acc = own.data();
   if constexpr (kInResult) acc = out;

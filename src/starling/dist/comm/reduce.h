@@ -7,17 +7,17 @@
 
 namespace starling {
 
-// Elements that reduce_block takes at most: its accumulator stays in the first-level cache.
+// Largest count of reduce_block: its accumulator stays in the first-level cache.
 inline constexpr std::int64_t kReduceBlock = 2048;
 
 // out[i] = ((s0[i] . s1[i]) . s2[i]) ... over the sources in order, each read from element `offset` on; mean then
 // divides by their number. One operand at a time, so the bits do not depend on how the sources are spread over ranks.
-// f16 and bf16 accumulate in f32 and round once. No sources give zeros. out is what is read of the first source, or
-// overlaps none; count <= kReduceBlock.
+// f16 and bf16 accumulate in f32 and round once. No sources give zeros. out is either exactly the part of the first
+// source that is read, or overlaps none; count <= kReduceBlock.
 void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> sources, std::int64_t offset,
                   std::int64_t count, void* out);
 
-// Divides in place, f16 and bf16 through f32; for the means of sums that were made in steps. Floating point only.
+// Divides in place, f16 and bf16 through f32; for means whose sums were computed in steps. Floating point only.
 void divide_block(DType dtype, void* data, std::int64_t count, int divisor);
 
 }  // namespace starling

@@ -51,8 +51,8 @@ bool lacks(std::span<const Standing> standings, int other, int waiter) {
   }
 }
 
-// The largest set of waiting ranks each of which lacks a rank of the set or one that has left: taken away is, until
-// nothing changes, whoever may still be served.
+// Largest set of waiting ranks in which each lacks a rank of the set or one that has left. Computed by removing ranks
+// that may still be served until nothing changes.
 std::vector<int> hopeless(std::span<const Standing> standings) {
   std::vector<int> ranks;
   for (std::size_t r = 0; r < standings.size(); ++r) {

@@ -11,40 +11,40 @@ namespace starling {
 
 class Journal;
 
-// What a rank lets the others of its group know while it is held up: what it waits for, and how many calls it has made.
-// Enough to tell a rank that is late from ranks that can never meet.
+// Status a rank publishes to its group while blocked: the call it waits for and how many calls it has made. Enough to
+// tell a late rank from a deadlock.
 struct Standing {
   enum class State : std::uint8_t {
-    unknown,  // it has said nothing, or nothing has arrived
-    waiting,  // it waited for this call, and could make no other before that had ended
-    left      // it makes no more calls
+    unknown,  // no status sent, or none arrived yet
+    waiting,  // blocked in `call`; makes no other call before that ends
+    left      // finished; makes no more calls
   };
 
   State state = State::unknown;
-  int peer = -1;                                  // partner of a message waited for
-  Fingerprint call{};                             // waited for
-  std::uint64_t collectives = 0;                  // made so far
-  std::vector<std::uint64_t> sent{}, received{};  // messages, by peer
+  int peer = -1;                                  // partner of the awaited message; -1 for a collective
+  Fingerprint call{};                             // the awaited call
+  std::uint64_t collectives = 0;                  // collectives called so far
+  std::vector<std::uint64_t> sent{}, received{};  // message counts, by peer
 };
 
-// The counts of its calls.
+// Status of this rank in the given state, with its call counts; the caller fills in peer and call.
 Standing standing_of(const Journal& journal, Standing::State state, int world);
 
-// Whether rank `other`, as it stands, has not made its part of what the rank `waiter` waits for.
+// True if rank `other`, by its known status, has not yet made the call that rank `waiter` waits for.
 bool lacks(std::span<const Standing> standings, int other, int waiter);
 
-// The ranks that wait in vain: each for one that has left, or for one that waits in vain itself. Standings may be older
-// than the truth: no rank is named whose wait has ended or will. Of those named, take the one whose call ended first;
-// the rank that it lacked had to make that call while it stood waiting for its own, which ended later.
+// Deadlocked ranks: each waits for a rank that has left, or for another deadlocked rank. Statuses may be stale, yet no
+// rank is reported whose wait has ended or will end. Proof: take the reported call that ends first; the rank it lacked
+// had to make that call while still blocked in its own, which ends later.
 std::vector<int> hopeless(std::span<const Standing> standings);
 
-// rank 0 waits for all_reduce(sum) f32 x 10 'w' #5; rank 1 waits for recv f32 x 4 from rank 0 #1; rank 2 has left after
-// #4 — of the hopeless ranks and of those that have left.
+// Text on the deadlocked ranks and those that have left, such as "rank 0 waits for all_reduce(sum) f32 x 10 'w' #5;
+// rank 1 waits for recv f32 x 4 from rank 0 #1; rank 2 has left after #4".
 std::string describe_hopeless(std::span<const Standing> standings);
 
-// For backends that send standings as bytes: always of the same size in a group.
+// Serialised form for backends that send statuses as bytes; of equal size on all ranks of a group.
 std::size_t standing_bytes(int world);
 void write_standing(const Standing& standing, std::span<std::byte> to);
-Standing read_standing(std::span<const std::byte> from, int world);  // unknown where the bytes make no sense
+Standing read_standing(std::span<const std::byte> from, int world);  // unknown if the bytes are invalid
 
 }  // namespace starling

@@ -10,10 +10,10 @@ class Comm;
 // operation belong to it until done() is true, or wait() has returned or thrown. Any thread may wait; several may.
 class [[nodiscard]] Work {
  public:
-  Work() = default;  // of no operation: done
+  Work() = default;  // no operation: always done
 
-  // Whether the operation has ended well. Never waits, but may do a part of the work. Throws Error when it can no
-  // longer end.
+  // True if the operation completed. Never blocks, but may do part of the work. Throws Error if the operation can no
+  // longer complete.
   bool done() const;
 
   // Blocks this thread only, helping with the operation where the backend can. Throws Error when the group failed or
@@ -22,7 +22,7 @@ class [[nodiscard]] Work {
   void wait() const;
   void wait_until(CommTime deadline) const;
 
-  // As wait(), but gives up after that time without harm: returns whether the operation has ended.
+  // Like wait(), but gives up after `time` with no side effect; true if the operation has ended.
   bool wait_for(std::chrono::milliseconds time) const;
 
   const Ticket& ticket() const { return ticket_; }
@@ -35,7 +35,7 @@ class [[nodiscard]] Work {
   Comm* comm_ = nullptr;
   Ticket ticket_;
   CommTime deadline_ = {};
-  std::uint64_t record_ = 0;  // its line in the flight recorder
+  std::uint64_t record_ = 0;  // number of its record in the flight recorder
 };
 
 }  // namespace starling

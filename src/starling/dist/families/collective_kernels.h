@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/call.h"
 
-// What the kernels of collectives share. Empty tensors may have no address.
+// Helpers shared by the kernels of collectives. Empty tensors may have no address.
 namespace starling {
 
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) {

@@ -6,8 +6,8 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/comm.h"
 
-// Kernels of whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may wait there. Without a
-// communicator the world is this rank alone.
+// Kernels of collectives on whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may block.
+// Without a communicator the world is this rank alone.
 namespace starling {
 namespace {
 
@@ -25,7 +25,7 @@ std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
   });
 }
 
-// Several tensors that are sent as one array.
+// Several tensors sent as one array.
 struct Packed {
   std::vector<std::size_t> bytes;
   std::size_t total = 0;
@@ -37,7 +37,7 @@ struct Packed {
     }
   }
 
-  // Whether they lie one right after another, so that nothing has to be packed.
+  // True if the tensors are contiguous in memory, so that no packing is needed.
   bool adjacent(void* const* tensors) const {
     for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
       if (static_cast<std::byte*>(tensors[i]) + bytes[i] != tensors[i + 1]) return false;
@@ -75,9 +75,9 @@ std::unique_ptr<Plan> plan_all_reduce_many(const PlanRequest& request) {
   });
 }
 
-// The shards that this rank holds of one or several tensors, all terms of the first first.
+// Shards of one or several tensors held by this rank; all shards of the first tensor come first.
 struct Shards {
-  std::size_t count;  // of each tensor
+  std::size_t count;  // per tensor
   std::vector<std::int64_t> elements;
   DType dtype;
 
@@ -95,7 +95,7 @@ void sum_alone(const Shards& shards, const Launch& launch) {
   }
 }
 
-// As one array in scratch: shard after shard, each with its part of every tensor.
+// Packs all shards into scratch: shard after shard, each with its part of every tensor.
 void lay_out(const Shards& shards, const Launch& launch) {
   auto* to = static_cast<std::byte*>(launch.scratch);
   for (std::size_t k = 0; k < shards.count; ++k) {
@@ -118,7 +118,7 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
     if (!comm) return sum_alone(shards, launch);
     if (!plain) lay_out(shards, launch);
     const void* all = plain ? launch.in[0] : launch.scratch;
-    void* result = tensors == 1 ? launch.out[0] : launch.scratch;  // which may be the first shard
+    void* result = tensors == 1 ? launch.out[0] : launch.scratch;  // may be the first shard
     ordered_sum(*comm, all, static_cast<std::int64_t>(shards.count), result, total, shards.dtype, order,
                 {.name = a.name.str()});
     if (tensors == 1) return;

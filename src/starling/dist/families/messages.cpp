@@ -5,7 +5,8 @@
 #include "starling/dist/families/collective_kernels.h"
 #include "starling/kernels/kernel_table.h"
 
-// Kernels of messages between two ranks (ops/families/messages.cpp). Without a communicator nobody is there: zeros.
+// Kernels of messages between two ranks (ops/families/messages.cpp). Without a communicator there is no peer: outputs
+// are zeros.
 namespace starling {
 namespace {
 

@@ -7,8 +7,8 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/comm.h"
 
-// Kernels of what differs from rank to rank (ops/families/rank_pieces.cpp). Without a communicator the other ranks give
-// nothing: zeros stand where their rows would.
+// Kernels of ops whose data differs between ranks (ops/families/rank_pieces.cpp). Without a communicator the rows of
+// other ranks are zeros.
 namespace starling {
 namespace {
 
@@ -35,7 +35,7 @@ std::unique_ptr<Plan> plan_broadcast(const PlanRequest& request) {
   });
 }
 
-// A sum for all of which the root alone keeps the result.
+// All-reduce of which only the root keeps the result.
 std::unique_ptr<Plan> plan_reduce_to_root(const PlanRequest& request) {
   const auto a = request.attrs.as<RootAttrs>();
   const DType dtype = request.in[0].dtype;
@@ -52,10 +52,10 @@ std::unique_ptr<Plan> plan_reduce_to_root(const PlanRequest& request) {
   });
 }
 
-// How the rows of a whole tensor fall to ranks, in elements.
+// Split of a whole tensor's rows over ranks, in elements.
 struct Pieces {
   std::vector<std::int64_t> counts;
-  std::int64_t before = 0;  // those of lower ranks
+  std::int64_t before = 0;  // elements of lower ranks
   std::int64_t own = 0;
   std::int64_t total = 0;
 
@@ -78,7 +78,7 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
   return make_plan([=](const Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("all_gather", *comm, a.rank, a.ranks);
-      // From its place in the result, which the others can read, too: arguments of a program lie anywhere.
+      // Sent from its place in the result, which other ranks can read directly: program arguments may lie anywhere.
       auto* own = static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size;
       copy_bytes(own, launch.in[0], static_cast<std::size_t>(pieces.own) * size);
       comm->all_gather(own, launch.out[0], pieces.counts, dtype, {.name = a.name.str()}).wait();
@@ -90,10 +90,10 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
   });
 }
 
-// Exchanges that a gather of rows has under way at once, so that a step asks for no memory.
+// All-gathers in flight at once; fixed, so that a step allocates no memory.
 constexpr std::size_t kTogether = 16;
 
-// Every tensor's own rows go out where they lie, and the others' come in beside them.
+// All-gathers the rows of several tensors in place.
 std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   const auto a = request.attrs.as<PiecesAttrs>();
   std::vector<Pieces> tensors;

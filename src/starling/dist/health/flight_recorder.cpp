@@ -16,7 +16,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
-// The journal's dump ends the errors of communicators; here it has a section of its own.
+// Strips the journal's dump from a communicator's error text: the record has its own section for it.
 std::string_view without_dump(std::string_view reason) {
   const auto dump = reason.find("\nlast operations of rank ");
   return reason.substr(0, dump);

@@ -9,17 +9,16 @@
 
 namespace starling {
 
-// What this rank's flight recorder holds, as text: who it is (rank, group, backend, host, process), why it is written,
-// what it is still waiting for and since when, its last operations, and what each kind of operation has cost.
+// Flight recorder of this rank as text: identity (rank, group, backend, host, process), reason, operations still waited
+// for and since when, the last operations, and the cost of each kind of operation.
 std::string flight_record(const Comm& comm, std::string_view reason);
 
-// Writes it to <folder>/failures/rank3.txt (of the run's folder; made when it is not there), replacing an older one,
-// and returns the path.
+// Writes the flight record to <folder>/failures/rank3.txt in the run's folder, created if missing, replacing an older
+// one, and returns the path.
 Result<std::filesystem::path> write_flight_record(const Comm& comm, const std::filesystem::path& folder,
                                                   std::string_view reason);
 
-// Runs body(); when that throws, this rank's record is written before the error goes on. What cannot be written does
-// not hide the error.
+// Runs body(); if it throws, writes this rank's record and rethrows. A failure to write does not hide the error.
 template <class Body>
 decltype(auto) with_flight_record(const Comm& comm, const std::filesystem::path& folder, Body&& body) {
   try {

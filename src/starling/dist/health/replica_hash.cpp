@@ -20,7 +20,8 @@ struct Summary {
   std::int64_t tensors = 0;
 };
 
-// What is told of one tensor when ranks differ. Names and types are cut for the message, not for the hash.
+// Description of one tensor, exchanged when ranks differ. Names and types are truncated for the message, not for the
+// hash.
 struct Entry {
   Digest digest = {};
   std::array<char, 104> name = {};
@@ -47,7 +48,7 @@ Entry entry_of(const NamedTensor& named) {
   }
   const std::string type = to_string(dense.type());
   Hash128 hash;
-  hash.update(std::uint64_t{named.name.size()});  // so that no two sets run together into the same bytes
+  hash.update(std::uint64_t{named.name.size()});  // lengths keep different sets from hashing the same bytes
   hash.update(named.name);
   hash.update(std::uint64_t{type.size()});
   hash.update(type);
@@ -85,7 +86,7 @@ std::vector<Summary> gather_summaries(Comm& comm, const Summary& own, const Call
   return all;
 }
 
-using Inventory = std::map<std::string, Entry>;  // by name, of one rank
+using Inventory = std::map<std::string, Entry>;  // tensors of one rank, by name
 
 std::vector<Inventory> gather_inventories(Comm& comm, const std::vector<Entry>& own,
                                           const std::vector<Summary>& summaries, const CallOptions& options) {
@@ -107,7 +108,7 @@ std::vector<Inventory> gather_inventories(Comm& comm, const std::vector<Entry>& 
   return inventories;
 }
 
-// The ranks that do not hold what more than half of the ranks hold; all, when there is no such thing.
+// Ranks that differ from the majority (more than half of the ranks); all ranks if there is no majority.
 std::vector<int> odd_ranks(const std::vector<Digest>& by_rank, bool& majority) {
   std::map<Digest, std::size_t> votes;
   for (const Digest& digest : by_rank) ++votes[digest];

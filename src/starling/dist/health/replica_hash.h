@@ -10,25 +10,25 @@
 
 namespace starling {
 
-// How the replicas of a set of tensors compare. The same on all ranks.
+// Comparison of the replicas of a set of tensors; equal on all ranks.
 struct ReplicaReport {
-  std::string hash{};        // of the set, when all ranks hold the same bits
-  std::vector<int> odd{};    // ranks that differ from the majority; all ranks when there is no majority
-  bool majority = true;      // more than half of the ranks hold the same
-  std::string tensor{};      // the first, by name, that is not the same on all ranks
-  std::int64_t differing{};  // how many are not
-  std::string sides{};       // who has what: "ranks 0, 1, 3 have f32[64, 10] 5f3a…; rank 2 has f32[64, 10] 90cc…"
+  std::string hash{};        // hash of the set, if all ranks hold the same bits
+  std::vector<int> odd{};    // ranks that differ from the majority; all ranks if there is no majority
+  bool majority = true;      // more than half of the ranks are equal
+  std::string tensor{};      // first tensor, by name, that differs between ranks
+  std::int64_t differing{};  // number of differing tensors
+  std::string sides{};       // text: "ranks 0, 1, 3 have f32[64, 10] 5f3a…; rank 2 has f32[64, 10] 90cc…"
 
   bool equal() const { return odd.empty(); }
 };
 
-// Collective. Compares name, dtype, shape and bits of the tensors (contiguous, on any device, in any order) through one
-// all_gather of 24 bytes a rank; a second one, only where ranks differ, finds out which tensors. Throws on a name given
-// twice.
+// Compares name, dtype, shape and bits of the tensors (contiguous, on any device, in any order) through one all_gather
+// of 24 bytes per rank; a second one, only if ranks differ, finds out which tensors. Collective. Throws on duplicate
+// names.
 ReplicaReport compare_replicas(Comm& comm, std::span<const NamedTensor> tensors, const CallOptions& options = {});
 
-// The same, as an Error on all ranks that names the odd ranks, the first differing tensor and the step; returns the
-// hash of the set. `what` is the word for the tensors in the message.
+// Same, but throws Error on all ranks if they differ, naming the odd ranks, the first differing tensor and the step;
+// returns the hash of the set. `what`: word for the tensors in the message.
 std::string check_replicas(Comm& comm, std::span<const NamedTensor> tensors, std::int64_t step,
                            std::string_view what = "weights", const CallOptions& options = {});
 

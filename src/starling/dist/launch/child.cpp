@@ -27,7 +27,7 @@ Pipe make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-// The reading end here, the terminal for the child. Bytes pass as they are.
+// Pseudo-terminal in raw mode: reading end here, terminal for the child.
 Pipe make_terminal() {
   int ours = -1, theirs = -1;
   winsize size{};
@@ -57,14 +57,14 @@ struct Ends {
   pid_t parent;
 };
 
-// Between fork and exec, where other threads may have held any lock: system calls only.
+// Runs between fork and exec: system calls only, since other threads may have held any lock.
 [[noreturn]] void become(char* const* argv, char* const* environment, const Ends& ends) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != ends.parent) ::_exit(127);  // it died before we could ask to be told
+  if (::getppid() != ends.parent) ::_exit(127);  // parent died before PDEATHSIG was set
   for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2})
     ::signal(signal, SIG_DFL);
-  ::signal(SIGTTOU, SIG_IGN);  // its group is in the background of the terminal
+  ::signal(SIGTTOU, SIG_IGN);  // the child's group is in the background of the terminal
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -96,7 +96,7 @@ Child::Child(const ChildOptions& options) {
   pid_ = ::fork();
   if (pid_ == 0) become(argv.data(), environment.data(), ends);
   check(pid_ > 0, "[launch] no new process: {}", errno_text());
-  ::setpgid(pid_, pid_);  // whoever is first; it must be so when we signal it
+  ::setpgid(pid_, pid_);  // in parent and child, whichever comes first: the group must exist before we signal it
   complaint.write = UniqueFd();
   int why = 0;
   ssize_t got = 0;

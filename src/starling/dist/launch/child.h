@@ -12,37 +12,37 @@ namespace starling {
 
 struct ChildOptions {
   std::vector<std::string> argv{};
-  std::vector<std::string> environment{};  // NAME=value, all of it
-  bool input = false;                      // its stdin is a pipe from here; else it reads nothing
-  bool error_terminal = false;             // its stderr is a terminal of the size of ours, so that it may draw on it
+  std::vector<std::string> environment{};  // complete, as NAME=value
+  bool input = false;                      // stdin is a pipe from this process; else empty
+  bool error_terminal = false;             // stderr is a pseudo-terminal of our size, to draw on
 };
 
-// How a process ended.
+// Exit status of a process.
 struct Exit {
-  int code = 0;    // when it was not a signal
-  int signal = 0;  // that killed it
+  int code = 0;    // if not killed by a signal
+  int signal = 0;  // signal that killed it
 
   bool good() const { return code == 0 && signal == 0; }
 };
 std::string describe(const Exit& exit);  // "exited with code 3", "was killed by SIGSEGV"
 std::string signal_name(int signal);     // SIGSEGV
 
-// A process started from here, the head of a process group of its own, so that whatever it starts can be reached, too.
-// It is killed when the thread that started it dies. Its output comes out of two descriptors that never block.
+// Child process that leads its own process group, so that its descendants can be signalled, too. Killed when the thread
+// that started it dies. Its output comes from two non-blocking descriptors.
 class Child {
  public:
-  // Throws Error when it cannot be started.
+  // Throws Error if the process cannot be started.
   explicit Child(const ChildOptions& options);
-  ~Child();  // kills what is left of the group, and waits
+  ~Child();  // kills the rest of the group, and waits
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
   pid_t pid() const { return pid_; }
   const std::optional<Exit>& exit() const { return exit_; }
 
-  // Sees whether it has ended; never waits.
+  // Checks for the end of the process; never blocks.
   void reap();
-  void signal(int signal);  // to the whole group
+  void signal(int signal);  // signals the whole group
 
   UniqueFd input{}, output{}, error{};
   UniqueFd ended{};  // readable once the process has ended; absent on old kernels

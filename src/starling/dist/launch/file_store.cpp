@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostBytes = 16 << 20;
 
-// Keys may hold anything; a file name holds letters, digits and a few marks.
+// File name of a key: keys may contain anything, file names only letters, digits and a few marks.
 std::string file_name(std::string_view key) {
   std::string name = "v-";
   for (const char c : key) {
@@ -39,7 +39,7 @@ class FileStore final : public Store {
     check(!error, "[store] could not make the folder {}: {}", folder_.string(), error.message());
   }
 
-  // Written beside and linked into place: a reader sees nothing or all of it, and the first writer wins.
+  // Written to a temporary file and linked into place: a reader sees nothing or all of it, and the first writer wins.
   void set(std::string_view key, std::string_view value) override {
     const fs::path place = folder_ / file_name(key);
     static std::atomic<unsigned> serial{0};

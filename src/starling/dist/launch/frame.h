@@ -10,12 +10,12 @@
 
 namespace starling {
 
-// What is said after the handshake: length (4 bytes), kind (1), key length (2), wait in ms (4), key, value, code (16).
+// Message after the handshake: length (4 bytes), kind (1), key length (2), wait in ms (4), key, value, MAC (16).
 struct Frame {
   enum class Kind : std::uint8_t {
     set = 1,  // key, value → done or refused
     get,      // key, wait → done with the value, or late with who is missing
-    note,     // key, value; the newest counts; a reply (done) only where wait is not 0
+    note,     // key, value; the newest wins; a reply (done) only if wait is not 0
     done,     // value
     late,     // value: why
     refused,  // value: why
@@ -32,7 +32,7 @@ struct Frame {
   std::string value{};
 };
 
-// One direction of a connection: numbers and seals frames, or opens them in the same order.
+// One direction of a connection: numbers and authenticates frames, or verifies them in the same order.
 class Seal {
  public:
   Seal() = default;
@@ -40,9 +40,9 @@ class Seal {
 
   std::string close(const Frame& frame);
 
-  // The size of the frame whose first bytes these are, once they tell it (4); fails when no frame has that size.
+  // Size of the frame that starts with these bytes, once known (4 bytes); fails on an invalid size.
   static Result<std::optional<std::size_t>> size_of(std::string_view bytes);
-  // Of one whole frame. Fails when it is not what the other side sealed as its next.
+  // Verifies and parses one whole frame. Fails unless it is the next frame that the other side sealed.
   Result<Frame> open(std::string_view bytes);
 
  private:

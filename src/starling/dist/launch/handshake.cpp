@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kMagic = "starling";
 constexpr std::size_t kVersionBytes = 16;
 
-// Writes fields one after another; numbers with the low byte first.
+// Serialises fields one after another; numbers little-endian.
 class Writer {
  public:
   explicit Writer(std::span<char> to) : to_(to) {}
@@ -60,7 +60,7 @@ Result<Membership> read_membership(Reader& from) {
   membership.protocol = static_cast<std::uint32_t>(from.number(4));
   for (const char c : from.bytes(kVersionBytes)) {
     if (c == '\0') break;
-    membership.version += c > ' ' && c < 127 ? c : '?';  // it may end in a message
+    membership.version += c > ' ' && c < 127 ? c : '?';  // may appear in an error message
   }
   membership.epoch = from.number(8);
   membership.world = static_cast<std::uint32_t>(from.number(4));
@@ -73,7 +73,7 @@ std::array<char, 32> nonce_of(std::string_view bytes) {
   return nonce;
 }
 
-// Of everything that was said before, by a side or for a purpose named by a word.
+// HMAC over all messages so far, with a word for the side or purpose.
 Digest256 proof(std::string_view word, const HelloBytes& hello, const AnswerBytes& answer, std::string_view secret) {
   std::string said(word);
   said.append(1, '\0').append(hello.data(), hello.size()).append(answer.data(), Answer::kProofAt);

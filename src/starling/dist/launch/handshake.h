@@ -11,29 +11,29 @@
 
 namespace starling {
 
-// How a rank and the rendezvous get to know each other, in messages of fixed size:
-//   rank → server  Hello   who it is, which version and start it belongs to, a fresh number
+// Mutual authentication of a rank and the rendezvous, in messages of fixed size:
+//   rank → server  Hello   identity, version and start it belongs to, a nonce
 //   server → rank  Answer  the same of the server, and proof that it knows the secret
-//   rank → server  proof   that the rank knows it
-// Proofs are HMACs over everything said so far, with a word for the side, so that none can be played back or mirrored.
-// From then on every frame carries a code made with a key of this connection, its direction and its number.
+//   rank → server  proof   that the rank knows the secret
+// Proofs are HMACs over everything exchanged so far, with a word for the side, so that none can be replayed or
+// reflected. From then on every frame carries a MAC made with a key of this connection, its direction and its number.
 inline constexpr std::uint32_t kStoreProtocol = 1;
 
-// Both sides compare these and refuse a difference by name.
+// Properties that both sides compare; a difference is refused by name.
 struct Membership {
-  std::string version;      // of the library, at most 15 characters
-  std::uint64_t epoch = 0;  // of the start that it belongs to
+  std::string version;      // library version, at most 15 characters
+  std::uint64_t epoch = 0;  // start of the job that it belongs to
   std::uint32_t world = 1;
   std::uint32_t protocol = kStoreProtocol;
 };
-// Empty, or what differs: "starling 0.2.0 here, 0.1.0 there".
+// First difference, such as "starling 0.2.0 here, 0.1.0 there"; empty if equal.
 std::string difference(const Membership& here, const Membership& there);
 
 struct Hello {
   static constexpr std::size_t kSize = 84;
   Membership membership;
   std::uint32_t rank = 0;
-  std::uint64_t process = 0;  // a random number: two processes with one rank are told apart
+  std::uint64_t process = 0;  // random number, to detect two processes with the same rank
   std::array<char, 32> nonce{};
 };
 using HelloBytes = std::array<char, Hello::kSize>;
@@ -50,7 +50,7 @@ using AnswerBytes = std::array<char, Answer::kSize>;
 AnswerBytes encode(const Answer& answer, const HelloBytes& hello, std::string_view secret);
 Result<Answer> decode_answer(std::span<const char, Answer::kSize> bytes);
 
-// What was said, as seen by either side, and what follows from it.
+// Proofs and session key derived from the exchanged messages, on either side.
 class Handshake {
  public:
   Handshake(const HelloBytes& hello, const AnswerBytes& answer, std::string_view secret);

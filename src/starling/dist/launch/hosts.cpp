@@ -24,7 +24,7 @@ Result<int> parse_slots(std::string_view word) {
   return slots;
 }
 
-// A name becomes an argument of ssh: nothing that could be taken for an option or for more than a name.
+// Valid host name. It becomes an argument of ssh, so nothing that could be taken for an option or more is allowed.
 bool is_host(std::string_view name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||

@@ -8,17 +8,17 @@
 
 namespace starling {
 
-// A host and how many ranks it takes.
+// Host and its number of rank slots.
 struct HostSlots {
   std::string host;
   int slots = 1;
 };
 
-// One host a line, `name` or `name slots=4`; empty lines and what follows a # do not count. A line that is something
-// else, a host named twice and a list without hosts are failures that name the line.
+// Parses a hosts file: one host per line, `name` or `name slots=4`; empty lines and # comments are ignored. Malformed
+// lines, duplicate hosts and an empty list are failures that name the line.
 Result<std::vector<HostSlots>> parse_hosts(std::string_view text, std::string_view file);
 
-// Where a rank runs.
+// Slot of a rank: the host it runs on.
 struct Seat {
   int rank = 0;
   std::string host{};
@@ -27,11 +27,11 @@ struct Seat {
   int local_world = 1;
 };
 
-// Ranks in the order of the hosts, as many as asked for; fails when there are not that many slots.
+// Assigns ranks to slots in the order of the hosts; fails if there are too few slots.
 Result<std::vector<Seat>> seat_ranks(int ranks, const std::vector<HostSlots>& hosts);
 
 std::string host_name();
-// Whether the name stands for the host of this process.
+// True if the name refers to this process's host.
 bool is_this_host(std::string_view name);
 
 }  // namespace starling

@@ -60,7 +60,7 @@ HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string&
                     std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
   };
   if (place.rank != 0) {
-    std::istringstream numbers(store.get("hosts", left()));  // rank 0 gathers, so that everyone asks once
+    std::istringstream numbers(store.get("hosts", left()));  // rank 0 gathers, so that every rank asks once
     HostMap map{.host_of = {std::istream_iterator<int>(numbers), {}}};
     map.hosts = 1 + *std::max_element(map.host_of.begin(), map.host_of.end());
     return map;

@@ -17,7 +17,7 @@ namespace {
 
 struct Words {
   std::array<char, 256> who{};
-  std::atomic<std::size_t> length{0};  // of who; 0: not prepared
+  std::atomic<std::size_t> length{0};  // length of `who`; 0: not prepared
   std::atomic<std::int64_t> step{-1};
   std::atomic<bool> failed{false};
 };
@@ -25,7 +25,7 @@ static_assert(std::atomic<std::size_t>::is_always_lock_free && std::atomic<std::
 
 Words words;
 
-// The line, put together without memory of the heap.
+// Output line, built without heap allocation.
 class Line {
  public:
   Line() noexcept { add(std::string_view(words.who.data(), words.length.load(std::memory_order_acquire))); }
@@ -51,17 +51,17 @@ class Line {
   }
 
  private:
-  std::array<char, 384> bytes_;  // longer than all that is added
+  std::array<char, 384> bytes_;  // fits everything that is added
   std::size_t size_ = 0;
 };
 
-struct sigaction before;  // what SIGTERM did
+struct sigaction before;  // previous SIGTERM action
 
 void on_end(int signal) {
   const int number = errno;
   write_last_words(signal);
   ::sigaction(signal, &before, nullptr);
-  ::raise(signal);  // comes when this returns
+  ::raise(signal);  // delivered when this handler returns
   errno = number;
 }
 

@@ -17,15 +17,15 @@ constexpr int kDefaultPort = 29'400;
 
 using Names = std::vector<std::string>;
 
-// How one starter tells a process its place.
+// Environment variables by which a launcher tells a process its rank.
 struct Starter {
   std::string name;
-  Names signs;                          // any of these set: this starter it was
-  std::string unless;                   // … but for this one, which makes the sign another starter's
-  std::string rank, world;              // needed
-  std::string local_rank, local_world;  // taken where they are there
-  Names address;                        // needed, too, with more than one rank and without STARLING_ADDRESS
-  Result<std::string> (*find_address)(const Variables&);  // of these; null: the starter has a rendezvous of its own
+  Names signs;                          // any of these set: started by this launcher
+  std::string unless;                   // … unless this one is set, which means another launcher
+  std::string rank, world;              // required
+  std::string local_rank, local_world;  // optional
+  Names address;                        // required with more than one rank and without STARLING_ADDRESS
+  Result<std::string> (*find_address)(const Variables&);  // from `address`; null: the launcher has its own rendezvous
 };
 
 Result<int> number_in(const Variables& variables, const std::string& name, int least, int most) {
@@ -46,7 +46,7 @@ Result<std::string> with_port(const std::string& host, const Variables& variable
 
 Result<std::string> own_address(const Variables& variables) { return *variables("STARLING_ADDRESS"); }
 
-// torchrun's own agent may sit on MASTER_PORT: then ours is the next.
+// Port after MASTER_PORT, which torchrun's own agent may occupy.
 Result<std::string> torchrun_address(const Variables& variables) {
   const auto port = number_in(variables, "MASTER_PORT", 1, 65534);
   if (!port) return port.failure();
@@ -54,8 +54,8 @@ Result<std::string> torchrun_address(const Variables& variables) {
   return HostPort{*variables("MASTER_ADDR"), *port + (taken ? 1 : 0)}.text();
 }
 
-// Rank 0's host is the first of the step's list, as in "node[03-05,9],login" or "a,b"; its port follows from job and
-// step, so that two of them on one host seldom meet.
+// First host of the step's list, as in "node[03-05,9],login" or "a,b", is rank 0's; the port is derived from job and
+// step, so that two of them on one host rarely collide.
 Result<std::string> slurm_address(const Variables& variables) {
   const std::string list = *variables("SLURM_STEP_NODELIST");
   std::string host = list.substr(0, list.find_first_of("[,"));
@@ -75,7 +75,7 @@ Result<std::string> slurm_address(const Variables& variables) {
   return with_port(host, variables, 20'000 + static_cast<int>(seed % 10'000));
 }
 
-// Pods of an indexed job are called <job>-<index>, and by a headless service reach each other under
+// Pods of an indexed job are named <job>-<index>, and reach each other through a headless service as
 // <job>-<index>.<service>.
 Result<std::string> kubernetes_address(const Variables& variables) {
   std::string host = *variables("HOSTNAME");
@@ -114,7 +114,7 @@ const std::vector<Starter>& starters() {
        "MPI_LOCALNRANKS",
        {},
        nullptr},
-      // In an allocation but outside a step there is no SLURM_STEP_NUM_TASKS, whatever else is set.
+      // SLURM_STEP_NUM_TASKS is set only inside a step, unlike other variables of an allocation.
       {"slurm",
        {"SLURM_STEP_NUM_TASKS"},
        "",
@@ -205,7 +205,7 @@ Result<WorldPlace> read(const Starter& starter, const Variables& variables, cons
     return partial(starter, missing, variables);
   const auto world = number_in(variables, starter.world, 1, kMostRanks);
   if (!world) return failure("[place] {}", world.error());
-  // An indexed job of Kubernetes may as well be a heap of runs that have nothing to do with each other.
+  // An indexed Kubernetes job may also be a set of unrelated runs.
   if (starter.name == "kubernetes" && *world == 1) return WorldPlace{.starter = starter.name};
   const auto rank = number_in(variables, starter.rank, 0, *world - 1);
   if (!rank) return failure("[place] {} ({} is {})", rank.error(), starter.world, *world);
@@ -235,13 +235,13 @@ Result<WorldPlace> read_flags(const PlaceFlags& flags, const Variables& variable
   return place;
 }
 
-// srun speaks MPICH's language, too (--mpi=pmi2). Where both tell the same, Slurm tells more: where to meet.
+// srun also sets MPICH's variables (--mpi=pmi2). If both agree, Slurm is preferred, as it also tells the address.
 bool told_by_srun(const Starter& starter, const Variables& variables) {
   return starter.name == "mpich" && variables("PMI_RANK") && variables("PMI_RANK") == variables("SLURM_PROCID") &&
          variables("PMI_SIZE") == variables("SLURM_STEP_NUM_TASKS");
 }
 
-// Whatever told it, an address is host:port.
+// Checks that the address, from whatever source, is host:port.
 Result<WorldPlace> checked(Result<WorldPlace> place) {
   if (!place || place->address.empty()) return place;
   if (const auto parsed = parse_host_port(place->address); !parsed)

@@ -8,17 +8,17 @@
 
 namespace starling {
 
-// A process's place among those of its run, and who told it.
+// Rank and world of this process, and the launcher that set them.
 struct WorldPlace {
   int rank = 0;
   int world = 1;
-  int local_rank = 0;  // among the processes of this host
+  int local_rank = 0;  // rank among the processes of this host
   int local_world = 1;
-  std::string address{};  // host:port of the rendezvous; empty: the starter has its own (MPI)
+  std::string address{};  // host:port of the rendezvous; empty: the launcher has its own (MPI)
   std::string starter{};  // starling, open_mpi, mpich, slurm, torchrun, kubernetes, flags; "alone"
 };
 
-// What was said on the command line; what is not said comes from the environment.
+// Command-line values; unset ones come from the environment.
 struct PlaceFlags {
   std::optional<int> rank{};
   std::optional<int> world{};
@@ -28,9 +28,9 @@ struct PlaceFlags {
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 Variables process_environment();
 
-// The one reader of ranks: flags, our variables (STARLING_RANK, STARLING_WORLD, STARLING_ADDRESS, …), then those of
-// Open MPI, MPICH, Slurm, torchrun and Kubernetes, the first that is there. A set of which some are missing is a
-// failure that names them. Without any: alone.
+// Determines rank and world from flags, Starling's variables (STARLING_RANK, STARLING_WORLD, STARLING_ADDRESS, …), then
+// those of Open MPI, MPICH, Slurm, torchrun and Kubernetes; the first set found wins. An incomplete set is a failure
+// that names the missing variables. None at all: a world of one.
 Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables = process_environment());
 
 }  // namespace starling

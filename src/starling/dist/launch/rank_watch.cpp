@@ -20,11 +20,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kInterrupted = 130;
-constexpr milliseconds kLookAround{100};      // for signals
-constexpr milliseconds kLookForDead{20};      // where the kernel does not tell
-constexpr milliseconds kLastOutput{500};      // what the dead had written, while others hold the pipe open
-constexpr milliseconds kSshAfterRemote{500};  // the local end of a killed remote rank
-constexpr milliseconds kWordOfRemote{500};    // a remote rank's end, on its way here
+constexpr milliseconds kLookAround{100};      // poll interval for signals
+constexpr milliseconds kLookForDead{20};      // poll interval if the kernel does not notify
+constexpr milliseconds kLastOutput{500};      // to read a dead rank's output while others hold the pipe open
+constexpr milliseconds kSshAfterRemote{500};  // for the local ssh of a killed remote rank to end
+constexpr milliseconds kWordOfRemote{500};    // for the news of a remote rank's end to arrive
 
 std::map<std::string, std::string> place_of(const Seat& seat, const LaunchOptions& options, const StoreServer& server,
                                             const std::string& secret, int epoch) {
@@ -36,13 +36,13 @@ std::map<std::string, std::string> place_of(const Seat& seat, const LaunchOption
       {"STARLING_ADDRESS", server.address()},
       {"STARLING_SECRET", secret},
       {"STARLING_EPOCH", std::to_string(epoch)},
-      {"STARLING_LAUNCHED", "1"},  // the rendezvous is here, not at rank 0
+      {"STARLING_LAUNCHED", "1"},  // the launcher runs the rendezvous, not rank 0
   };
   if (!options.backend.empty()) variables["STARLING_BACKEND"] = options.backend;
   return variables;
 }
 
-// This process's variables but for those of ranks, then the rank's own.
+// Environment of this process without rank variables, plus the rank's own.
 std::vector<std::string> whole_environment(std::map<std::string, std::string> variables, int local_world) {
   std::vector<std::string> whole;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -61,13 +61,14 @@ std::vector<std::string> whole_environment(std::map<std::string, std::string> va
   return whole;
 }
 
-// The shell on the other side tells signals as codes.
+// Exit of a rank; the remote shell reports signals as exit codes.
 Exit exit_of(const Child& child, const Seat& seat) {
   const Exit exit = *child.exit();
   return seat.remote && exit.code > 128 && exit.code < 128 + NSIG ? Exit{0, exit.code - 128} : exit;
 }
 
-// No rank's failure sends another a signal or cuts its connection: who ended like this was not the second.
+// True if the rank was killed or lost its connection. Failures of other ranks never cause that, so it must be the
+// first.
 bool was_hit(const Exit& exit, const Seat& seat) {
   return exit.signal != 0 || (seat.remote && exit.code == kNoConnection);
 }
@@ -105,7 +106,7 @@ void RankWatch::start(const StoreServer& server, const std::string& secret, int 
     }
     ranks_.push_back(
         {seat, Child(child), Relay(output_, seat.rank, !options_.prefix), Relay(error_, seat.rank, draws)});
-    // A pipe takes 64 KiB at once; a script is a few.
+    // Cannot block: a pipe buffers 64 KiB, a script has a few.
     if (!script.empty() &&
         ::write(ranks_.back().child.input.get(), script.data(), script.size()) != static_cast<ssize_t>(script.size()))
       fail("[launch] could not tell {} what to run: {}", child.argv[0], errno_text());
@@ -166,7 +167,8 @@ void RankWatch::relay() {
   }
 }
 
-// Twice: whoever died because another did has died after it, and is found in the second round at the earliest.
+// Two rounds: a rank that died because of another died after it, so if one is found in the first, its cause is found by
+// the second.
 bool RankWatch::reap() {
   bool any = false;
   for (int round = 0; round < 2; ++round) {
@@ -185,7 +187,7 @@ bool RankWatch::reap() {
 void RankWatch::judge() {
   if (failed_) return;
   for (const Rank& rank : ranks_) {
-    // Left as if it had been told to, by someone other than us: the others have heard of it from that rank.
+    // Exited as if asked to stop, though not by us; the others have heard of it from that rank.
     if (rank.ended && rank.child.exit()->code == kInterrupted && !interrupted_) {
       interrupted_ = true;
       kill_at_ = Clock::now() + options_.stop_within;
@@ -199,8 +201,8 @@ void RankWatch::judge() {
   end_others(options_.kill_after);
 }
 
-// Of those that have failed by now: one that was hit; else the one that was the first to tell of its failure, though it
-// may still be about to end; else any.
+// Rank to blame among those that have failed: one that was hit; else the first to report its failure, though it may not
+// have ended yet; else any.
 RankWatch::Rank* RankWatch::first_failure() {
   Rank* first = nullptr;
   std::uint64_t first_order = 0;
@@ -219,14 +221,15 @@ RankWatch::Rank* RankWatch::first_failure() {
   return any ? first : nullptr;
 }
 
-// The others of a rank on another host hear of its death from each other, and may end before the word of it is here.
+// True if the first failure may still be unknown: peers of a dead remote rank may end before the news of it arrives
+// here.
 bool RankWatch::may_be_late(const Rank& first) const {
   if (first.ended && was_hit(exit_of(first.child, first.seat), first.seat)) return false;
   if (Clock::now() >= *noticed_ + kWordOfRemote) return false;
   return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.seat.remote && !r.ended; });
 }
 
-// With success, or because it was asked to leave.
+// True if the rank succeeded or stopped on request.
 bool RankWatch::left_well(const Rank& rank) const {
   const Exit& exit = *rank.child.exit();
   if (exit.good()) return true;
@@ -249,7 +252,7 @@ void RankWatch::pass_on_stop() {
 
 void RankWatch::end_others(milliseconds kill_after) {
   for (Rank& rank : ranks_) {
-    // The first may still be telling why.
+    // The first failed rank may still be reporting its error.
     if (!rank.ended && &rank - ranks_.data() != *failed_) signal(rank, SIGTERM);
   }
   kill_at_ = *noticed_ + kill_after;
@@ -261,7 +264,7 @@ void RankWatch::signal_all(int signal) {
   }
 }
 
-// Of a remote rank the shell there hears it; its local end is killed only after that had its time.
+// Signals of a remote rank go to its remote shell; the local ssh is only killed some time later.
 void RankWatch::signal(Rank& rank, int signal) {
   if (!rank.seat.remote || !rank.child.input) return rank.child.signal(signal);
   const std::string line = signal_name(signal).substr(3) + "\n";

@@ -8,16 +8,16 @@
 
 namespace starling {
 
-inline constexpr int kNoConnection = 255;  // what ssh ends with when it is not the program's own
+inline constexpr int kNoConnection = 255;  // exit code of ssh itself, as opposed to the remote program's
 
-// The ranks of one start, from the first process to the last.
+// Supervises the rank processes of one start, from the first to start to the last to end.
 class RankWatch {
  public:
   RankWatch(const LaunchOptions& options, Console& output, Console& error);
 
   void start(const StoreServer& server, const std::string& secret, int epoch);
 
-  // Until all have ended; what the launch would end with.
+  // Runs until all ranks have ended; returns the result of the launch, should this be the last start.
   LaunchEnd run();
 
  private:
@@ -48,8 +48,8 @@ class RankWatch {
   Console& error_;
   const StoreServer* server_ = nullptr;
   std::vector<Rank> ranks_;
-  std::optional<Time> noticed_;  // that some rank has failed
-  std::optional<int> failed_;    // index of the first
+  std::optional<Time> noticed_;  // when a failure was first noticed
+  std::optional<int> failed_;    // index of the first failed rank
   bool interrupted_ = false;
   int stops_passed_on_ = 0;
   std::optional<Time> kill_at_;

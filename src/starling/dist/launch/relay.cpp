@@ -20,7 +20,7 @@ void Console::draw(std::string_view bytes) {
   write(bytes);
 }
 
-// A reader that is gone must not end the ranks' run: what it no longer takes is dropped.
+// Drops output that cannot be written: a vanished reader must not end the run.
 void Console::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
@@ -44,7 +44,7 @@ bool Relay::read(const UniqueFd& from) {
     } else if (got < 0 && errno == EAGAIN) {
       return true;
     } else if (got == 0 || errno != EINTR) {
-      return false;  // a terminal whose other side is closed says EIO
+      return false;  // a closed pseudo-terminal reports EIO
     }
   }
 }
@@ -55,7 +55,7 @@ void Relay::take(std::string_view bytes) {
     if (c == '\n') {
       end_line();
     } else if (c == '\r' && drawn_) {
-      unfinished_.clear();  // drawn over
+      unfinished_.clear();  // overwritten by the next drawing
     } else {
       unfinished_ += c;
       if (unfinished_.size() >= kLongest) end_line();

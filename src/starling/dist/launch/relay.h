@@ -8,32 +8,32 @@
 
 namespace starling {
 
-// Where lines of all ranks and a progress line that one of them draws go together.
+// Output shared by the lines of all ranks and a progress line drawn by one of them.
 class Console {
  public:
   explicit Console(int fd) : fd_(fd) {}
 
-  void line(std::string_view text);   // a whole line; an unfinished one that was drawn makes room
-  void draw(std::string_view bytes);  // as they are
+  void line(std::string_view text);   // a whole line; clears an unfinished drawn line first
+  void draw(std::string_view bytes);  // raw bytes
 
  private:
   void write(std::string_view bytes);
 
   int fd_;
-  bool drawn_ = false;  // the cursor stands behind something unfinished
+  bool drawn_ = false;  // the cursor is behind an unfinished line
 };
 
-// Takes one stream of one rank, hands it on line by line with the rank before each, and remembers the end of it.
+// Forwards one output stream of one rank line by line, prefixed with the rank, and keeps its last lines.
 class Relay {
  public:
-  static constexpr std::size_t kKept = 20;            // lines
-  static constexpr std::size_t kLongest = 16 * 1024;  // of a line; longer ones are cut into several
+  static constexpr std::size_t kKept = 20;            // last lines kept
+  static constexpr std::size_t kLongest = 16 * 1024;  // bytes per line; longer lines are split
 
   Relay(Console& console, int rank, bool drawn) : console_(&console), rank_(rank), drawn_(drawn) {}
 
-  // Reads what is there. False: the other side has closed it.
+  // Reads available bytes. False: the other side has closed.
   bool read(const UniqueFd& from);
-  void finish();  // an unfinished line counts, too
+  void finish();  // flushes an unfinished line
 
   const std::deque<std::string>& tail() const { return tail_; }
 
@@ -43,7 +43,7 @@ class Relay {
 
   Console* console_;
   int rank_;
-  bool drawn_;  // handed on as it comes: it may be a progress line
+  bool drawn_;  // forwarded raw: may contain a progress line
   std::string unfinished_;
   std::deque<std::string> tail_;
 };

@@ -17,8 +17,8 @@ std::string remote_script(const std::vector<std::string>& argv, const std::map<s
   std::string set, program;
   for (const auto& [name, value] : variables) set += fmt::format("export {}={}\n", name, quoted(value));
   for (const auto& word : argv) program += " " + quoted(word);
-  // In braces: read to the end before any of it runs, so that later lines are the watcher's. A background command would
-  // get an empty stdin, so the watcher reads from a copy.
+  // Braces make the shell read the script to the end before running it, so that later lines go to the watcher. A
+  // background command would get an empty stdin, so the watcher reads from a copy.
   return fmt::format(
       "{{\n{}cd {} || exit 127\nexec 3<&0\n"
       "setsid{} </dev/null 3<&- &\nprogram=$!\n"

@@ -15,7 +15,7 @@
 namespace starling {
 namespace {
 
-// False when the time was over first.
+// False if the deadline passed first.
 bool wait_for(const UniqueFd& socket, short events, SocketTime deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();

@@ -14,7 +14,7 @@
 
 namespace starling {
 
-// What the rendezvous needs of TCP: every wait has an end. Failures are results, for whoever may try again.
+// TCP functions for the rendezvous: every wait has a deadline; failures are results, so that callers may retry.
 using SocketTime = std::chrono::steady_clock::time_point;
 
 // "host:port" or "[v6]:port".
@@ -34,16 +34,16 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   bool loopback() const;
   int port() const;
-  std::string host() const;  // in digits
+  std::string host() const;  // numeric
 };
 
 Result<std::vector<SocketAddress>> resolve(const HostPort& place);
 
-// Listens on exactly the first address of that host; port 0: one that is free.
+// Listens on exactly the first address of that host; port 0: any free port.
 Result<UniqueFd> listen_on(const HostPort& place);
 SocketAddress local_address(const UniqueFd& socket);
 
-// One try of each address.
+// Tries each address once.
 Result<UniqueFd> connect_to(const HostPort& place, SocketTime deadline);
 
 Result<void> send_all(const UniqueFd& socket, std::string_view bytes, SocketTime deadline);

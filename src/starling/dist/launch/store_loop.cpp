@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostStrangers = 64;  // connections that have not proved themselves
+constexpr std::size_t kMostStrangers = 64;  // unauthenticated connections
 constexpr std::size_t kMostBytes = 64 << 20;
 constexpr std::size_t kMostNames = 100'000;
 constexpr auto kPauseWithoutSockets = std::chrono::milliseconds(50);
@@ -75,7 +75,7 @@ void StoreServer::Loop::accept_all() {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      // Without descriptors the listener stays readable: look away for a while instead of spinning.
+      // Out of descriptors, the listener stays readable: pause instead of spinning.
       if (errno != EAGAIN) accept_after_ = Clock::now() + kPauseWithoutSockets;
       return;
     }
@@ -86,7 +86,7 @@ void StoreServer::Loop::accept_all() {
   }
 }
 
-// Strangers cannot keep ranks out by being many: the oldest of them goes.
+// Drops the oldest unauthenticated connection if there are too many, so that strangers cannot keep ranks out.
 void StoreServer::Loop::make_room() {
   std::size_t strangers = 0;
   Peer* oldest = nullptr;
@@ -101,11 +101,11 @@ void StoreServer::Loop::make_room() {
 void StoreServer::Loop::read(Peer& peer) {
   char bytes[16384];
   while (!peer.gone && !peer.leaving) {
-    // Before the proof: no more than the fixed message that is due.
+    // Before authentication: read no more than the fixed-size message that is due.
     std::size_t room = sizeof bytes;
     if (peer.state == Peer::State::hello) room = Hello::kSize - peer.in.size();
     if (peer.state == Peer::State::proof) room = std::tuple_size_v<Digest256> - peer.in.size();
-    if (peer.in.size() > Frame::kMost) {  // more than one frame while it is waiting for a value
+    if (peer.in.size() > Frame::kMost) {  // more than one frame while waiting for a value
       peer.gone = true;
       return;
     }
@@ -133,7 +133,7 @@ void StoreServer::Loop::write(Peer& peer) {
       break;
     }
   }
-  // The last word must arrive before the connection is reset: half closed, it goes when the other side does.
+  // Half-close, so that the last reply arrives before the connection is reset; it is closed when the other side closes.
   if (peer.leaving && peer.out.empty()) ::shutdown(peer.socket.get(), SHUT_WR);
 }
 
@@ -166,7 +166,7 @@ void StoreServer::Loop::greet(Peer& peer) {
   const std::string other = difference(membership_, peer.hello.membership);
   if (!other.empty()) {
     last_refusal_ = fmt::format("; a process that called itself rank {} was refused: {}", peer.hello.rank, other);
-    peer.leaving = true;  // the answer tells it the difference
+    peer.leaving = true;  // the answer tells the peer the difference
     return;
   }
   const Handshake handshake(peer.hello_bytes, bytes, options_.secret);
@@ -227,7 +227,7 @@ void StoreServer::Loop::handle(Peer& peer, Frame frame) {
       return;
     case Frame::Kind::done:
     case Frame::Kind::late:
-    case Frame::Kind::refused: peer.gone = true;  // only servers say so
+    case Frame::Kind::refused: peer.gone = true;  // sent by servers only
   }
 }
 
@@ -266,7 +266,7 @@ void StoreServer::Loop::reply(Peer& peer, Frame::Kind kind, std::string value) {
   peer.out += peer.sent.close({.kind = kind, .value = std::move(value)});
 }
 
-// Nothing that this rank could ask for later would make it welcome.
+// Refuses the peer for good and closes its connection.
 void StoreServer::Loop::refuse(Peer& peer, std::string why) {
   last_refusal_ = fmt::format("; a process was refused: {}", why);
   reply(peer, Frame::Kind::refused, std::move(why));

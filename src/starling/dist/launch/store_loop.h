@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// The thread of a StoreServer: all connections in one poll, each a small state machine that never blocks.
+// Event loop of a StoreServer: all connections in one poll, each a small state machine that never blocks.
 class StoreServer::Loop {
  public:
   Loop(UniqueFd listener, const StoreServerOptions& options);
@@ -24,9 +24,9 @@ class StoreServer::Loop {
     enum class State { hello, proof, member };
     UniqueFd socket;
     State state = State::hello;
-    SocketTime deadline;  // of the handshake
+    SocketTime deadline;  // for the handshake
     std::string in{}, out{};
-    bool leaving = false;  // closed once `out` is gone
+    bool leaving = false;  // close once `out` is sent
     bool gone = false;
     HelloBytes hello_bytes{};
     Hello hello{};
@@ -40,14 +40,14 @@ class StoreServer::Loop {
   void make_room();
   void read(Peer& peer);
   void write(Peer& peer);
-  void advance(Peer& peer);  // as far as what has arrived allows
+  void advance(Peer& peer);  // as far as the received bytes allow
   void greet(Peer& peer);
   void admit(Peer& peer);
   bool take_frame(Peer& peer);
   void handle(Peer& peer, Frame frame);
-  void keep(std::string key, std::string value);  // a note
+  void keep(std::string key, std::string value);  // stores a note
   void set(Peer& peer, Frame frame);
-  void give(Peer& peer);  // the value it waits for, if it is there
+  void give(Peer& peer);  // sends the awaited value, if present
   void reply(Peer& peer, Frame::Kind kind, std::string value);
   void refuse(Peer& peer, std::string why);
   void expire(SocketTime now);
@@ -64,8 +64,8 @@ class StoreServer::Loop {
   std::size_t bytes_ = 0;
   std::string last_refusal_;
 
-  mutable std::mutex mutex_;                // of what other threads ask for
-  std::map<int, std::uint64_t> processes_;  // by rank: who joined
+  mutable std::mutex mutex_;                // guards the members read by other threads
+  std::map<int, std::uint64_t> processes_;  // by rank: process that joined
   std::map<std::string, Note> notes_;
 };
 

@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-// Readers of our output and remote shells may go before us, which the writes themselves tell.
+// Ignores SIGPIPE: readers of our output and remote shells may vanish, which failing writes report.
 class IgnoringPipeSignals {
  public:
   IgnoringPipeSignals() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
@@ -24,7 +24,7 @@ class IgnoringPipeSignals {
   void (*before_)(int);
 };
 
-// Where the ranks meet: what was asked for; else this host's name when there are other hosts; else loopback.
+// Rendezvous address: the requested one; else this host's name if there are remote ranks; else loopback.
 HostPort rendezvous(const LaunchOptions& options) {
   bool remote = false;
   for (const Seat& seat : options.seats) remote |= seat.remote;

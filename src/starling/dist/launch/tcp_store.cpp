@@ -17,8 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kOneTry{10'000};        // of a connection and its handshake
-constexpr milliseconds kAnswerBeyond{10'000};  // that an answer may take longer than the server was told to wait
+constexpr milliseconds kOneTry{10'000};        // limit of one connection attempt with handshake
+constexpr milliseconds kAnswerBeyond{10'000};  // extra time for an answer beyond the server's wait
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
@@ -54,7 +54,7 @@ TcpStore::TcpStore(TcpStoreOptions options) : options_(std::move(options)), proc
 
 TcpStore::~TcpStore() = default;
 
-// Servers come up and names appear while jobs start: everything that may pass is tried again.
+// Retries everything that may pass: servers and host names appear while jobs start.
 std::unique_ptr<TcpStore::Connection> TcpStore::join() {
   const SocketTime end = Clock::now() + options_.join_deadline;
   std::string last;
@@ -113,7 +113,7 @@ Result<std::unique_ptr<TcpStore::Connection>> TcpStore::connect(SocketTime deadl
   return connection;
 }
 
-// A connection for one call; given back unless the call failed half way.
+// Connection for one call; returned to the idle list unless the call failed half way.
 class TcpStore::Lease {
  public:
   explicit Lease(TcpStore& store) : store_(store), connection_(store.take_idle()) {
@@ -177,7 +177,7 @@ void TcpStore::note(std::string_view key, std::string_view value) {
   const std::string bytes =
       connection->sent.close({.kind = Frame::Kind::note, .key = std::string(key), .value = std::string(value)});
   const ssize_t sent = ::send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent != static_cast<ssize_t>(bytes.size())) return;  // the connection is not usable any more
+  if (sent != static_cast<ssize_t>(bytes.size())) return;  // the connection is no longer usable
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(connection));
 }

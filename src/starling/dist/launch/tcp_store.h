@@ -18,29 +18,28 @@ struct TcpStoreOptions {
   int rank = 0;
   int world = 1;
   std::uint64_t epoch = 0;
-  std::chrono::milliseconds join_deadline{60'000};  // to resolve, connect and be let in
+  std::chrono::milliseconds join_deadline{60'000};  // to resolve, connect and authenticate
 };
 
-// The values that a StoreServer keeps, seen from a rank. Any thread: a call that waits has its connection to itself,
-// and others get one of their own.
+// Client of a StoreServer. Thread-safe: a blocking call has its connection to itself, and others get their own.
 class TcpStore final : public Store {
  public:
-  // Joins: tries again, with growing pauses, until the deadline. Throws Error naming the address and what was in the
-  // way; a refusal (another secret, version, start or world) is final and says what differs.
+  // Connects, retrying with growing pauses until the deadline. Throws Error naming the address and the obstacle; a
+  // refusal (another secret, version, start or world) is final and says what differs.
   explicit TcpStore(TcpStoreOptions options);
   ~TcpStore() override;
 
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, std::chrono::milliseconds deadline) override;
 
-  // Tells the server something of which only the newest counts. Never waits: what cannot be sent at once is dropped.
+  // Sends a value of which only the newest counts. Never blocks: dropped if it cannot be sent at once.
   void note(std::string_view key, std::string_view value);
 
-  // The same, and waits until the server has it, so that what others tell because of it counts as later. False: it
-  // could not be told in that time.
+  // Same, but waits until the server has it, so that notes of other ranks caused by it are ordered later. False if not
+  // delivered by the deadline.
   bool note_now(std::string_view key, std::string_view value, std::chrono::milliseconds deadline);
 
-  // This host's address on the way to the server: where others can reach it, too.
+  // Local address of the connection to the server, where others can reach this host, too.
   const std::string& local_host() const { return local_host_; }
 
  private:
@@ -48,7 +47,7 @@ class TcpStore final : public Store {
   class Lease;
 
   std::unique_ptr<Connection> join();
-  std::unique_ptr<Connection> take_idle();  // null: none
+  std::unique_ptr<Connection> take_idle();  // null: no idle connection
   Result<std::unique_ptr<Connection>> connect(SocketTime deadline, bool& final);
 
   TcpStoreOptions options_;

@@ -21,8 +21,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFailureHeard{1'000};  // a launcher that does not listen by then holds nobody up
-constexpr milliseconds kStepsEvery{20};       // more often nobody is told of a step
+constexpr milliseconds kFailureHeard{1'000};  // limit for a launcher that does not answer
+constexpr milliseconds kStepsEvery{20};       // minimum interval between step reports
 
 std::uint64_t read_epoch(const Variables& variables) {
   const std::string text = variables("STARLING_EPOCH").value_or("0");
@@ -33,7 +33,7 @@ std::uint64_t read_epoch(const Variables& variables) {
   return epoch;
 }
 
-// Whether MPI started this process and this build can speak to it. srun does so only where it brings PMIx along.
+// True if MPI started this process and this build supports it. srun counts only with PMIx.
 bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
   if (!has_mpi()) return false;
   return place.starter == "open_mpi" || (place.starter == "slurm" && variables("PMIX_RANK"));
@@ -42,11 +42,11 @@ bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
 }  // namespace
 
 struct World::Ties {
-  bool launched = false;                  // somebody reads what this rank tells
-  std::unique_ptr<StoreServer> server{};  // rank 0's, where no launcher has one
+  bool launched = false;                  // started by `starling launch`, which reads the notes
+  std::unique_ptr<StoreServer> server{};  // on rank 0, if no launcher runs one
   std::shared_ptr<TcpStore> store{};
   std::atomic<std::int64_t> step{-1};
-  std::atomic<CommClock::rep> told{0};  // when; 0: never
+  std::atomic<CommClock::rep> told{0};  // time of the last report; 0: never
 
   void tell(int rank) { store->note(fmt::format("step/{}", rank), std::to_string(step.load())); }
 };
@@ -65,7 +65,7 @@ struct Joining {
   std::unique_ptr<Comm> meet_over_mpi();
 };
 
-// Not inline: GCC 12 would take the members for uninitialised.
+// Not inline: GCC 12 would warn of uninitialised members.
 [[gnu::noinline]] Joining::Joining(const WorldOptions& given) : options(given) {}
 
 void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
@@ -89,7 +89,7 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
   connect.listen = world.ties->store->local_host();
 }
 
-// MPI brings everyone together; the rendezvous of rank 0 is made known through it, with a secret for this run alone.
+// Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
   const WorldPlace& place = world.place;
   auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},

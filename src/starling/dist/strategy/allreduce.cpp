@@ -23,12 +23,12 @@ namespace {
 
 class AllReduceProgram final : public Program {
  public:
-  // `behind`: where a program says that it has left something under way, with the others of its strategy.
+  // `behind`: record, shared by the strategy's programs, of the one with unfinished updates.
   AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Behind> behind, const Graph& global,
                    const Container& container, const BuildOptions& build, const RankProgramOptions& options)
       : comm_(std::move(comm)), behind_(std::move(behind)), part_(global, container, build, options) {}
   ~AllReduceProgram() override {
-    if (behind_->program == &part_) behind_->program = nullptr;  // it finishes itself
+    if (behind_->program == &part_) behind_->program = nullptr;  // ~RankProgram finishes it
   }
   AllReduceProgram(const AllReduceProgram&) = delete;
   AllReduceProgram& operator=(const AllReduceProgram&) = delete;
@@ -57,7 +57,7 @@ class AllReduceProgram final : public Program {
   RankProgram part_;
 };
 
-// Collectives on it then copy nothing on the way. What a view shares with others stays.
+// Moves the tensor's storage into the arena, so that collectives on it make no copies. Views of larger storage stay.
 void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   TensorImpl& impl = *tensor.impl();
   const auto bytes = static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
@@ -70,8 +70,8 @@ void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   impl.offset = 0;
 }
 
-// Processes that share memory reduce with their own cores: where all of these compute, a lane beside them only
-// interrupts one.
+// True if compute threads occupy all cores: processes that share memory reduce with their own cores, so a comm lane
+// beside them would only interrupt one.
 bool cores_are_taken(const Comm& comm, int threads) {
   return comm.capabilities().direct_memory && comm.arena() &&
          static_cast<unsigned>(comm.size() * threads) >= std::thread::hardware_concurrency();
@@ -115,7 +115,8 @@ std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& 
   build.overlap = options.overlap && options_.overlap && (options_.next_forward || !cores_are_taken(comm(), threads));
   build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
   build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
-  // Rows of weights go by memory fast enough, but not by a wire, where gradients leave earlier and hide better.
+  // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
+  // overlap better.
   if (!comm().capabilities().direct_memory || options_.next_forward) build.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(shared_comm(), behind_, global, container, build,
                                             RankProgramOptions{.comm = &comm(),

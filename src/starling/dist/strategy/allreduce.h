@@ -7,23 +7,23 @@
 namespace starling {
 
 struct AllReduceOptions {
-  // The same bits for any number of workers: the batch is cut into `shards` logical shards, each run by the same
-  // program with one thread, and their gradients are added in shard order. Costs speed.
+  // Bitwise equal results for any number of workers: the batch is cut into `shards` logical shards, each run by the
+  // same program with one thread, and their gradients are added in shard order. Costs speed.
   bool deterministic = false;
   std::int64_t shards = 12;
-  bool overlap = true;  // off: reductions wait their turn after what made them, and nothing hides them
-  // Steps return when their loss is known; reductions and updates end while the next step runs forward. See finish().
+  bool overlap = true;  // off: reductions run after the ops that produce them, without overlap
+  // Steps return once their loss is known; reductions and updates complete during the next forward pass. See finish().
   bool next_forward = false;
-  double bucket_mb = 25;              // of small gradients that are reduced together
-  int threads = 0;                    // of this rank; 0: as many as the program is built with
-  std::string shard_order = "shard";  // "tree" adds per worker first: a control that loses the property
+  double bucket_mb = 25;              // size of a bucket of small gradients reduced together
+  int threads = 0;                    // threads of this rank; 0: those of the build options
+  std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
   static Settings settings();
 };
 
-// Synchronous data parallelism as one rank runs it: each step is one global program, of which this rank runs its part.
-// Weights are replicated, batches are split by rows, and the partial gradients that follow become all-reduces, which
-// overlap with the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows
-// makes the same calls as the others.
+// Synchronous data parallelism on one rank: each step is one global program, of which this rank runs its part. Weights
+// are replicated, batches are split by rows, and the resulting partial gradients become all-reduces, which overlap with
+// the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows makes the
+// same calls as the others.
 class AllReduce final : public RankStrategy, public LateUpdates {
  public:
   struct Behind;
@@ -35,16 +35,16 @@ class AllReduce final : public RankStrategy, public LateUpdates {
   bool global_program() const override { return true; }
   bool lockstep() const override { return true; }
   std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
-  // Moves the trained state to where the other ranks of the host can read it, where the communicator has such memory.
+  // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them.
   void begin(const TrainedState& state) override;
   void after_update(std::int64_t step, double weight) override;
   void settle() override { finish(); }
-  void finish() override;  // needed with next_forward only
+  void finish() override;  // only needed with next_forward
   std::vector<LawCounter> counters() const override;
 
  private:
   AllReduceOptions options_;
-  std::shared_ptr<Behind> behind_;  // the program that has something to finish, shared by all of this strategy
+  std::shared_ptr<Behind> behind_;  // program with unfinished updates, if any; shared by all programs of this strategy
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

@@ -36,7 +36,7 @@ struct BackupWorkers::Seat {
   Seat(std::unique_ptr<Comm> comm, const std::vector<NamedTensor>& weights)
       : buffers(flatten(weights)), line(std::move(comm)) {}
 
-  // Offers gradients, unless it is too late for them, and takes what was agreed.
+  // Sends gradients, unless late, and receives the agreed mean.
   void exchange(GradientStep& step, bool late) {
     for (auto& flat : buffers) {
       flat.rebind(step.gradients);
@@ -54,7 +54,7 @@ struct BackupWorkers::Seat {
   }
 
   std::vector<FlatTensors> buffers;
-  std::int64_t newest = -1;  // last step known to be closed
+  std::int64_t newest = -1;  // newest step known to be closed
   WorkerLine line;
 };
 

@@ -4,13 +4,15 @@
 
 namespace starling {
 
-// When a rank that nobody waits for leaves out its rows: once it lies more than `lag` steps behind the foremost, and
-// until it has caught up with where that stood. Else its part of an epoch would keep all the others waiting at the end.
+// Rule by which an asynchronous rank skips its rows to catch up: it starts once more than `lag` steps behind the
+// foremost rank, and stops when it reaches the foremost rank's position of that time. Otherwise a slow rank would keep
+// all the others waiting at the end of an epoch.
 class CatchUp {
  public:
-  explicit CatchUp(std::int64_t lag) : lag_(lag) {}  // 0: it never does
+  explicit CatchUp(std::int64_t lag) : lag_(lag) {}  // 0: never skips
 
-  // step: the one to be made now; done: steps that the foremost rank has made, as far as is known.
+  // True if the rows of `step`, the next to be made, are skipped. done: steps made by the foremost rank, as far as
+  // known.
   bool leaves_out(std::int64_t step, std::int64_t done) {
     if (lag_ > 0 && done - step > lag_) until_ = done;
     return step < until_;

@@ -11,10 +11,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kLeave = -1;
-constexpr auto kFarewell = 10s;        // how long an end waits for the other's leave
-constexpr auto kShortestPause = 20us;  // between two rounds in which nothing happened
+constexpr auto kFarewell = 10s;        // limit of waiting for the other end to leave
+constexpr auto kShortestPause = 20us;  // between two idle rounds
 constexpr auto kLongestPause = 200us;
-// A worker may be silent for as long as its step takes; whether it is alive is not asked here.
+// Workers may be silent for as long as their step takes; liveness is not checked here.
 constexpr auto kSilence = std::chrono::milliseconds(24h);
 
 std::int64_t bytes_of(const Note&) { return static_cast<std::int64_t>(sizeof(Note)); }
@@ -39,7 +39,7 @@ WorkerLine::~WorkerLine() {
     }
     const Note leave{.kind = kLeave};
     comm_->send(&leave, bytes_of(leave), DType::u8, 0, {.name = "note", .deadline = kFarewell}).wait();
-  } catch (const std::exception&) {  // the group is broken: everybody knows
+  } catch (const std::exception&) {  // the group is broken: all ranks get the error anyway
   }
 }
 
@@ -111,7 +111,7 @@ bool Coordinator::open() const {
 
 void Coordinator::send(int worker, const Note& note, std::shared_ptr<std::vector<FlatTensors>> payload) {
   Line& line = lines_[static_cast<std::size_t>(worker)];
-  for (const auto& work : line.going) work.wait();  // it has answered to these: they are over
+  for (const auto& work : line.going) work.wait();  // already over: the worker has answered them
   line.going.clear();
   line.said = note;
   line.payload = std::move(payload);
@@ -120,7 +120,7 @@ void Coordinator::send(int worker, const Note& note, std::shared_ptr<std::vector
     line.going.push_back(line.comm->send(flat.data(), flat.count(), flat.dtype(), 1, {.name = "payload"}));
 }
 
-// Goes on with one line as far as it can without waiting.
+// Advances one line as far as possible without waiting.
 bool Coordinator::advance(int worker) {
   Line& line = lines_[static_cast<std::size_t>(worker)];
   if (!line.open) return false;
@@ -150,7 +150,7 @@ bool Coordinator::advance(int worker) {
 
 void Coordinator::serve() {
   set_thread_rank(0);
-  const ThreadScope alone(1);  // the ranks need the cores
+  const ThreadScope alone(1);  // leave the cores to the ranks
   try {
     std::chrono::microseconds pause = kShortestPause;
     while (open()) {

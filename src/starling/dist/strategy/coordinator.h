@@ -13,67 +13,68 @@
 
 namespace starling {
 
-// What begins every message of a conversation between a worker and the coordinator.
+// Header of every message between a worker and the coordinator.
 struct Note {
-  std::int64_t kind = 0;  // as the two agree; negative ones are kept for the lines themselves
+  std::int64_t kind = 0;  // application-defined; negative kinds are reserved for WorkerLine and Coordinator
   std::int64_t step = 0;
   double weight = 0;
   std::int64_t newest = -1;
 };
 
-// Groups of two, rank 0 and each other rank: element r is this rank's line to rank r. Collective. Conversations on
-// different lines do not wait for each other.
+// Two-rank groups of rank 0 with each other rank: element r is this rank's line to rank r. Collective. Different lines
+// do not wait for each other.
 std::vector<std::unique_ptr<Comm>> make_lines(Comm& comm);
 
-// A worker's end of its line.
+// Worker's end of its line to the coordinator.
 class WorkerLine {
  public:
   explicit WorkerLine(std::unique_ptr<Comm> comm) : comm_(std::move(comm)) {}
-  ~WorkerLine();  // takes leave of the coordinator
+  ~WorkerLine();  // tells the coordinator that this worker leaves
 
   void tell(const Note& note, std::span<FlatTensors> payload = {});
-  Note hear(std::span<FlatTensors> payload);  // blocks until an answer has come
+  Note hear(std::span<FlatTensors> payload);  // blocks until an answer has arrived
   OpCounters exchanged(CommOp op) const { return comm_->journal().counters(op); }
 
  private:
   std::unique_ptr<Comm> comm_;
 };
 
-// Rank 0's end of all lines: a thread that hears whoever speaks first. Handlers run on that thread, one at a time.
+// Rank 0's end of all lines: a thread that serves workers in order of arrival. Handlers run on that thread, one at a
+// time.
 class Coordinator {
  public:
   class Handler {
    public:
     virtual ~Handler() = default;
-    // Where the payload of a note is to be put; none follows where it is empty.
+    // Destination of a note's payload; empty if the note has none.
     virtual std::span<FlatTensors> payload_of(int worker, const Note& note) = 0;
-    // The note and its payload have come.
+    // Called when a note and its payload have arrived.
     virtual void came(int worker, const Note& note) = 0;
-    // Called again and again: answers whom it can, and says whether it did.
+    // Called repeatedly: answers workers as far as possible; true if it answered any.
     virtual bool answer(Coordinator& coordinator) = 0;
-    // The conversations are over because of an error.
+    // Called when an error has ended all lines.
     virtual void failed() = 0;
   };
 
-  // lines: by rank; those of null are not served. The handler outlives it.
+  // lines: by rank; null entries are not served. The handler must outlive the coordinator.
   Coordinator(std::vector<std::unique_ptr<Comm>> lines, Handler& handler);
-  // Waits until all workers have taken leave, for a few seconds at most.
+  // Waits until all workers have left, for a few seconds at most.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // On the coordinator's thread: sends without waiting; the payload is kept until it has gone.
+  // Sends without waiting, on the coordinator's thread; the payload is kept until sent.
   void send(int worker, const Note& note, std::shared_ptr<std::vector<FlatTensors>> payload);
-  void wake();  // from any thread: there may be something to answer
-  // From any thread: throws what ended the conversations, if something did.
+  void wake();  // re-runs Handler::answer; any thread
+  // Throws the error that ended the lines, if any. Any thread.
   void rethrow();
-  OpCounters exchanged(CommOp op) const;  // on all lines; from any thread
+  OpCounters exchanged(CommOp op) const;  // on all lines; any thread
 
  private:
   struct Line {
     std::unique_ptr<Comm> comm;
     Note heard, said;
-    std::vector<Work> coming;  // the note, or its payload
+    std::vector<Work> coming;  // receives of the note, or of its payload
     bool listening = false, in_payload = false, open = true;
     std::vector<Work> going;
     std::shared_ptr<std::vector<FlatTensors>> payload;

@@ -11,12 +11,12 @@
 
 namespace starling {
 
-// The variables of ranks 1…: tensors with the values of the originals, refreshed when an original changed hands.
+// Replicated variables of ranks 1…, refreshed when an original was modified from outside.
 struct DataParallel::Replicas {
   struct Copies {
     Tensor original;
-    std::uint32_t version = 0;   // of the original when the copies last agreed with it
-    std::vector<Tensor> copies;  // of rank 1 at index 0
+    std::uint32_t version = 0;   // version of the original that the copies equal
+    std::vector<Tensor> copies;  // index 0 is rank 1
   };
   std::map<const TensorImpl*, Copies> by_original;
 
@@ -45,7 +45,7 @@ struct DataParallel::Replicas {
     }
   }
 
-  // After a step every rank has made the same changes.
+  // Records the originals' versions after a step, in which every rank has made the same changes.
   void agree() {
     for (auto& [impl, entry] : by_original) entry.version = entry.original.impl()->storage->version();
   }
@@ -56,7 +56,7 @@ namespace {
 struct Rank {
   std::unique_ptr<Comm> comm;
   std::unique_ptr<RankProgram> program;
-  std::unique_ptr<LaneThread> thread;  // none for rank 0
+  std::unique_ptr<LaneThread> thread;  // null for rank 0
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
 };
@@ -67,7 +67,7 @@ Tensor rows(const Tensor& tensor, const Piece& piece) {
   return view_of(tensor, shape, tensor.strides(), piece.begin * tensor.strides()[0]);
 }
 
-// The programs of all ranks, each on a thread, over global tensors.
+// Programs of all ranks, each on its own thread, called with global tensors.
 class DataParallelProgram final : public Program {
  public:
   using Refresh = std::function<void()>;
@@ -121,7 +121,7 @@ class DataParallelProgram final : public Program {
   const RankProgram& first() const { return *ranks_[0].program; }
   void run_rank(std::size_t r) { ranks_[r].program->run(ranks_[r].inputs, ranks_[r].outputs); }
 
-  // Views of the global tensors: nothing is copied.
+  // Gives a rank views of the global tensors, without copies.
   void share_out(std::size_t r, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     Rank& rank = ranks_[r];
     const RankProgram& program = *rank.program;
@@ -149,7 +149,7 @@ std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options
   std::vector<std::unique_ptr<Comm>> wrapped(comms.size());
   std::vector<std::exception_ptr> errors(comms.size());
   std::vector<std::thread> threads;
-  // Wrapping in checks is collective: all ranks do it at once.
+  // Wrapping in checks is collective, so each rank does it on a thread.
   for (std::size_t r = 0; r < comms.size(); ++r) {
     threads.emplace_back([&, r] {
       try {

@@ -11,21 +11,21 @@ namespace starling {
 
 struct DataParallelOptions {
   int workers = 2;
-  int threads_per_worker = 0;  // 0: the threads of this process shared out evenly
-  // The same bits for any number of workers: the batch is cut into `shards` logical shards, each run by the same
-  // program with one thread, and their gradients are added in shard order. Costs speed.
+  int threads_per_worker = 0;  // 0: the threads of this process, divided evenly
+  // Bitwise equal results for any number of workers: the batch is cut into `shards` logical shards, each run by the
+  // same program with one thread, and their gradients are added in shard order. Costs speed.
   bool deterministic = false;
   int shards = 12;
-  std::string shard_order = "shard";  // "tree" adds per worker first: a control that loses the property
-  bool checked = true;                // compare what ranks call
-  // Wraps each rank's communicator; tests put delays and faults here.
+  std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
+  bool checked = true;                // compare the collective calls of all ranks
+  // Wraps each rank's communicator; tests inject delays and faults here.
   std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm>)> decorate = nullptr;
 };
 
 // Synchronous data parallelism with ranks that are threads of this process: arguments are split along dimension 0,
-// variables are replicated, and the partial gradients that follow become all-reduces, which overlap with the backward
+// variables are replicated, and the resulting partial gradients become all-reduces, which overlap with the backward
 // pass. A call takes and returns global tensors. Rank 0 uses the caller's variables; the other ranks hold replicas,
-// brought up to date whenever someone else has written the originals.
+// refreshed whenever the originals were written from outside.
 class DataParallel final : public Strategy {
  public:
   explicit DataParallel(DataParallelOptions options);

@@ -28,10 +28,10 @@ Settings EasgdOptions::settings() {
                   {.min = 0, .max = 4096})};
 }
 
-// Notes of workers, with the steps that they have made: their weights follow, or they ask how far the foremost is.
+// Notes of workers, with the steps they have made: kMeet is followed by their weights, kAsk asks for the foremost step.
 enum NoteKind : std::int64_t { kMeet = 0, kAsk = 1 };
 
-// The centre and who meets it. Rank 0's own thread and the coordinator's come here, one at a time.
+// Aggregator of the centre on rank 0. Used by rank 0's own thread and the coordinator's, under a lock.
 struct Easgd::Desk final : Coordinator::Handler {
   Desk(Easgd& strategy, const std::vector<NamedTensor>& weights) : owner(strategy) {
     for (int rank = 0; rank < owner.world(); ++rank) {
@@ -46,7 +46,7 @@ struct Easgd::Desk final : Coordinator::Handler {
     return *met[static_cast<std::size_t>(worker)];
   }
 
-  // What came are the worker's weights; what goes back is d.
+  // Received: the worker's weights; answered: d.
   void came(int worker, const Note& note) override {
     has_done(note.step);
     if (note.kind == kAsk) {
@@ -91,11 +91,11 @@ struct Easgd::Desk final : Coordinator::Handler {
 
   Easgd& owner;
   mutable std::mutex mutex;
-  std::vector<std::shared_ptr<std::vector<FlatTensors>>> met;  // by rank
+  std::vector<std::shared_ptr<std::vector<FlatTensors>>> met;  // received weights, then d; by rank
   const std::shared_ptr<std::vector<FlatTensors>> nothing = std::make_shared<std::vector<FlatTensors>>();
   std::vector<bool> came_from, asks;
   std::int64_t pulls = 0, foremost = 0;
-  std::unique_ptr<Coordinator> coordinator;  // ends before what it works with
+  std::unique_ptr<Coordinator> coordinator;  // last, to be destroyed before what it uses
 };
 
 struct Easgd::Seat {
@@ -145,7 +145,7 @@ void Easgd::begin(const TrainedState& state) {
   if (world() > 1) desk_->coordinator = std::make_unique<Coordinator>(std::move(lines), *desk_);
 }
 
-// All ranks at once: x -= d here, the sum of all d onto every copy of the centre.
+// Synchronous pull of all ranks: x -= d here, the sum of all d is added to every copy of the centre.
 void Easgd::meet_all() {
   std::vector<Work> works;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
@@ -168,7 +168,7 @@ void Easgd::restored(std::int64_t step) {
   if (desk_) desk_->has_done(step);
 }
 
-// Where the foremost rank is, as rank 0 has heard: asked often enough to see a lag, not at every step.
+// Step of the foremost rank, as known to rank 0; asked often enough to detect a lag, not at every step.
 std::int64_t Easgd::foremost(std::int64_t step) {
   if (desk_) {
     desk_->has_done(step);
@@ -214,9 +214,9 @@ void Easgd::after_update(std::int64_t step, double weight) {
   options_.asynchronous ? meet_centre(step) : meet_all();
 }
 
-// The weights of this rank become the centre.
+// Sets this rank's weights to the centre.
 void Easgd::take_centre(const char* what) {
-  if (options_.asynchronous) comm().barrier({.name = what}).wait();  // nobody is on the way to the centre
+  if (options_.asynchronous) comm().barrier({.name = what}).wait();  // no pull on the centre is in flight
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     FlatTensors& flat = weights_[i];
     if (!centre_.empty()) std::memcpy(flat.data(), centre_[i].raw(), static_cast<std::size_t>(flat.bytes()));

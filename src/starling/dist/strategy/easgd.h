@@ -9,18 +9,18 @@ namespace starling {
 
 struct EasgdOptions {
   std::int64_t every = 10;    // local steps between two pulls
-  double alpha = 0;           // share of the distance that is gone; 0: 0.9 divided by the number of workers
-  bool asynchronous = false;  // every worker meets the centre when it is ready, not all at once
-  std::int64_t lag = 0;       // asynchronous: steps behind the foremost before a rank leaves out its rows; 0: never
+  double alpha = 0;           // fraction of the distance moved per pull; 0: 0.9 divided by the number of workers
+  bool asynchronous = false;  // every worker meets the centre when ready, not all at once
+  std::int64_t lag = 0;       // asynchronous: steps behind the foremost before a rank skips its rows; 0: never
   static Settings settings();
 };
 
-// Elastic averaging: every rank explores by itself and is tied to a centre. Every few steps d = alpha · (x - centre),
-// x -= d, centre += d, with the same d on both sides, so that the sum of all weights and the centre stays what it is.
+// Elastic averaging SGD: every rank trains by itself, tied to a centre. Every few steps d = alpha · (x - centre), x -=
+// d, centre += d, with the same d on both sides, so that the sum of all weights and the centre is preserved.
 //
-// Synchronous: the centre is replicated and the sum of all d is all-reduced. Asynchronous: it lives on rank 0, where a
-// thread meets the workers one at a time, first come, first served; a rank that has fallen behind asks it now and then
-// how far the foremost is. The model that a run stands for is the centre.
+// Synchronous: the centre is replicated and the sum of all d is all-reduced. Asynchronous: it lives on rank 0, where an
+// aggregator thread meets the workers one at a time, first come, first served; with a lag set, ranks regularly ask it
+// for the foremost step. The model of the run is the centre.
 class Easgd final : public RankStrategy {
  public:
   Easgd(std::shared_ptr<Comm> comm, const EasgdOptions& options);
@@ -44,12 +44,12 @@ class Easgd final : public RankStrategy {
   std::vector<LawCounter> counters() const override;
   OpCounters exchanged(CommOp op) const override;
 
-  // By dtype, flat; empty where it does not live on this rank. Not while other ranks train.
+  // Centre weights, flat, by dtype; empty if not held by this rank. Not to be read while other ranks train.
   const std::vector<Tensor>& centre() const { return centre_; }
 
  private:
-  struct Desk;  // rank 0's, asynchronous
-  struct Seat;  // of the others, asynchronous
+  struct Desk;  // aggregator on rank 0, asynchronous mode
+  struct Seat;  // worker's side on the others, asynchronous mode
 
   void meet_all();
   void meet_centre(std::int64_t step);
@@ -60,13 +60,13 @@ class Easgd final : public RankStrategy {
   double alpha_;
   std::vector<FlatTensors> weights_, pulls_;
   std::vector<Tensor> centre_;
-  std::vector<Tensor> own_;  // weights of this rank while the centre is shown in their place
+  std::vector<Tensor> own_;  // weights of this rank while show() has replaced them by the centre
   std::vector<NamedTensor> buffers_;
   std::unique_ptr<Desk> desk_;
   std::unique_ptr<Seat> seat_;
-  bool explored_ = false;  // the weights have left the centre since they were set to it
+  bool explored_ = false;  // weights have changed since last set to the centre
   CatchUp catch_up_;
-  std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and at which step that was asked
+  std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the step at which this was asked
   std::int64_t steps_ = 0, meetings_ = 0, bytes_ = 0, left_out_ = 0;
 };
 

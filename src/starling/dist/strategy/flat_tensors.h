@@ -10,14 +10,14 @@
 
 namespace starling {
 
-// Tensors of one dtype laid end to end in one host buffer, so that they travel as one message. The tensors stay where
-// they are; pack and unpack copy. Those of other devices are read and written through the host.
+// Tensors of one dtype packed into one host buffer, so that they are sent as one message. The tensors stay where they
+// are; pack and unpack copy, for other devices through the host.
 class FlatTensors {
  public:
   FlatTensors() = default;
   FlatTensors(DType dtype, std::vector<Tensor> tensors);  // all of this dtype, contiguous
 
-  // Other tensors in place of these, as many elements in the same order: those of this dtype among the given ones.
+  // Replaces the tensors by those of this dtype among the given ones, with equal element counts in the same order.
   void rebind(std::span<const NamedTensor> tensors);
 
   void pack();
@@ -37,14 +37,14 @@ class FlatTensors {
   std::vector<std::byte> buffer_;
 };
 
-// One FlatTensors for each dtype that there is, in the order of the dtypes' numbers.
+// One FlatTensors per dtype present, in the order of the dtypes' numbers.
 std::vector<FlatTensors> flatten(std::span<const NamedTensor> tensors);
 
-// y := a·x + b·y, element by element, of floating point; f16 and bf16 in f32.
+// y := a·x + b·y, elementwise, for floating point; f16 and bf16 in f32.
 void scale_add(DType dtype, std::int64_t count, double a, const void* x, double b, void* y);
 
-// Rank root's values into the tensors of all ranks, in one message for each dtype. Collective; tensors are alike on all
-// ranks.
+// Broadcasts root's values into the tensors of all ranks, one message per dtype. Collective; all ranks give tensors of
+// equal types in the same order.
 void broadcast_tensors(Comm& comm, std::span<const NamedTensor> tensors, int root, std::string_view name);
 
 }  // namespace starling

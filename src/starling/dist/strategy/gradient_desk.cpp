@@ -61,7 +61,8 @@ void GradientDesk::take(GradientStep& step) {
     step.weight = found.weight;
     taken(step.step);
   }
-  // Its buffers may be on their way to others meanwhile; the tensors are of this rank alone.
+  // Safe without the lock: the shared buffers, perhaps being sent, are only read; the tensors belong to this rank
+  // alone.
   for (auto& flat : *mean) {
     flat.rebind(step.gradients);
     flat.unpack();
@@ -115,9 +116,9 @@ void GradientDesk::add(int worker, std::int64_t step, double weight) {
   close_if_ready();
 }
 
-// In rank order, so that it depends on who contributed and not on the order of arrival.
+// Mean in rank order, so that it depends on the contributors and not on arrival order.
 std::shared_ptr<std::vector<FlatTensors>> GradientDesk::mean_of(const std::vector<int>& who) const {
-  auto mean = std::make_shared<std::vector<FlatTensors>>(flatten(like_));  // of zeros
+  auto mean = std::make_shared<std::vector<FlatTensors>>(flatten(like_));  // zeros
   for (std::size_t f = 0; f < mean->size(); ++f) {
     FlatTensors& sum = (*mean)[f];
     for (const int worker : who) {
@@ -133,7 +134,7 @@ void GradientDesk::close_if_ready() {
   if (!quorum_.enough()) return;
   if (agreed_.size() >= window_) {
     ++window_waits_;
-    return;  // until the slowest has taken the oldest
+    return;  // wait until the slowest has taken the oldest
   }
   const std::vector<int> who = quorum_.contributors();
   agreed_[quorum_.open()] = {quorum_.total(), mean_of(who), static_cast<int>(waits_for_.size())};

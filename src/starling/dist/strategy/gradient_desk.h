@@ -8,27 +8,27 @@
 
 namespace starling {
 
-// On rank 0: where the gradients of all ranks meet, and the means of those that came in time are kept until every rank
-// has had them. Rank 0's own thread and the coordinator's come here, one at a time.
+// Gradient aggregator on rank 0: collects the gradients of all ranks and keeps the mean of those that arrived in time
+// until every rank has taken it. Used by rank 0's own thread and the coordinator's, under a lock.
 class GradientDesk final : public Coordinator::Handler {
  public:
-  // Notes of workers: gradients of a step, or only the wish to have what was agreed of it. Both are answered by the
-  // mean, with its weight, and the newest step that is closed.
+  // Notes of workers: kOffer brings the gradients of a step, kTake only asks for its mean. Both are answered by the
+  // mean, its weight, and the newest closed step.
   enum Kind : std::int64_t { kOffer = 1, kTake = 2 };
 
-  // needed: gradients that close a step; window: steps that are kept for the slowest.
+  // needed: gradients that close a step; window: steps kept for the slowest worker.
   GradientDesk(Comm& comm, int needed, std::int64_t window, std::vector<NamedTensor> weights,
                std::vector<std::unique_ptr<Comm>> lines);
 
-  // For rank 0 itself.
+  // Interface of rank 0's own training thread.
   void go_on_at(std::int64_t step);
   bool closed(std::int64_t step) const;
   void contribute(const GradientStep& step);
-  void take(GradientStep& step);  // waits until the step is closed
+  void take(GradientStep& step);  // blocks until the step is closed
 
-  std::vector<int> contributors(std::int64_t step) const;  // empty where it is open or long past
+  std::vector<int> contributors(std::int64_t step) const;  // empty if the step is open or long past
   std::vector<LawCounter> counters() const;
-  OpCounters exchanged(CommOp op) const;  // with the workers; what rank 0 itself waited for counts as recv
+  OpCounters exchanged(CommOp op) const;  // with the workers; rank 0's own waiting time counts as recv
 
   std::span<FlatTensors> payload_of(int worker, const Note& note) override;
   void came(int worker, const Note& note) override;
@@ -39,10 +39,10 @@ class GradientDesk final : public Coordinator::Handler {
   struct Agreed {
     double weight = 0;
     std::shared_ptr<std::vector<FlatTensors>> mean;
-    int untaken = 0;  // ranks that have not had it yet
+    int untaken = 0;  // ranks that have not taken it yet
   };
 
-  // With the lock.
+  // Functions below require the lock.
   void add(int worker, std::int64_t step, double weight);
   void close_if_ready();
   void taken(std::int64_t step);
@@ -57,12 +57,12 @@ class GradientDesk final : public Coordinator::Handler {
   std::vector<std::vector<FlatTensors>> given_;  // by rank
   std::map<std::int64_t, Agreed> agreed_;        // steps that some rank has not taken yet
   std::map<std::int64_t, std::vector<int>> history_;
-  std::vector<std::int64_t> waits_for_;  // step that a worker wants to have; -1: none
+  std::vector<std::int64_t> waits_for_;  // by worker: step whose mean it awaits; -1: none
   bool broken_ = false;
   std::int64_t counted_ = 0, late_ = 0, repeated_ = 0, closed_steps_ = 0, window_waits_ = 0;
   double late_weight_ = 0;
-  std::chrono::nanoseconds waited_{0};        // by rank 0 itself, for gradients of others
-  std::unique_ptr<Coordinator> coordinator_;  // null without workers; ends before what it works with
+  std::chrono::nanoseconds waited_{0};        // time rank 0 itself waited for gradients of others
+  std::unique_ptr<Coordinator> coordinator_;  // null without workers; last, to be destroyed before what it uses
 };
 
 }  // namespace starling

@@ -17,7 +17,7 @@ std::string describe(const Tensor& parameter) {
   return fmt::format("'{}' {}", parameter.name(), to_string(parameter.type()));
 }
 
-// FNV-1a: the same on every machine.
+// FNV-1a hash: the same on every machine.
 std::uint64_t hash_of(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ull;
   for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
@@ -55,12 +55,12 @@ GradientReducer::~GradientReducer() {
   for (const Bucket& bucket : buckets_) {
     try {
       if (bucket.under_way) bucket.work.wait();
-    } catch (const Error&) {  // as it must: nobody touches the memory any more
+    } catch (const Error&) {  // expected; the memory is no longer in use afterwards
     }
   }
 }
 
-// What ranks exchange has no names, so they make sure once that they mean the same.
+// Checks once that all ranks have the same parameters, since exchanged buckets carry no names.
 void GradientReducer::agree() const {
   const auto ranks = static_cast<std::size_t>(comm_.size());
   const auto own = static_cast<std::int64_t>(parameters_.size());
@@ -90,7 +90,7 @@ void GradientReducer::make_buckets(const GradientReducerOptions& options) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& tensor = parameters_[i].tensor;
     const DType dtype = wire_dtype(tensor.dtype());
-    // The youngest bucket of that dtype, if there is room.
+    // Newest bucket of that dtype, if there is room.
     std::size_t at = buckets_.size();
     while (at > 0 && buckets_[at - 1].dtype != dtype) --at;
     const std::size_t cap = at <= 1 ? options.first_bucket_bytes : options.bucket_bytes;
@@ -163,7 +163,7 @@ void GradientReducer::pack(Bucket& bucket) {
   for (std::size_t k = 0; k < bucket.members.size(); ++k) {
     const Parameter& parameter = parameters_[bucket.members[k]];
     const Tensor grad = parameter.tensor.grad();
-    const bool used = grad.defined() && samples_ > 0;  // the mean of no samples may be anything
+    const bool used = grad.defined() && samples_ > 0;  // a mean over no samples is meaningless
     out[1 + k] = used ? T(1) : T(0);
     T* to = out + parameter.offset;
     if (!used) {

@@ -12,7 +12,7 @@ std::shared_ptr<Comm> part(Comm& comm, int color, int key, const char* what) {
 
 }  // namespace
 
-// Leaders form one group. Every other rank gets one of its own, where the same strategy only says when leaders meet.
+// Leaders form one group. Every other rank gets a group of one, where the same strategy only tells when leaders meet.
 Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const AllReduceOptions& inside,
                  const StrategyMaker& between)
     : RankStrategy(std::move(comm)), topology_(topology) {
@@ -35,7 +35,7 @@ std::unique_ptr<Program> Grouped::build(const Graph& global, const Container& co
   return inside_->build(global, container, options);
 }
 
-// Only leaders tell the strategy between groups of their tensors: on the others it has none to change.
+// Only leaders pass their tensors to the strategy between groups: on other ranks it has none to change.
 void Grouped::begin(const TrainedState& state) {
   RankStrategy::begin(state);
   if (place().member == 0) between_->begin(state);
@@ -83,7 +83,7 @@ void Grouped::unshow() {
 
 bool Grouped::settles_to_evaluate() const { return between_->settles_to_evaluate(); }
 
-// Members only know what their leader has told them: the answer is that of a single group, or no.
+// Members do not know the state of other groups: with several groups the answer is always no.
 bool Grouped::settled() const { return topology_.worker_groups == 1 && between_->settled(); }
 
 std::vector<NamedTensor> Grouped::tensors() const {

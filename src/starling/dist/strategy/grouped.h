@@ -6,13 +6,12 @@
 
 namespace starling {
 
-// Synchronous inside groups, another strategy between them: the ranks of a group run one global program over the rows
-// of their group, and their leaders meet as local_sgd or easgd has it, each for its group. What a meeting changes, the
-// leader hands to its group, so that a group is always of one mind.
+// Hierarchical strategy: synchronous inside groups, another strategy between them. The ranks of a group run one global
+// program over the rows of their group, and the group leaders synchronise by local_sgd or easgd, each for its group. A
+// leader broadcasts changed state to its group, so that a group always stays consistent.
 class Grouped final : public RankStrategy {
  public:
-  // `between` makes the strategy of the leaders on a communicator of theirs; it must not exchange gradients.
-  // Collective.
+  // `between` makes the leaders' strategy on a communicator of the leaders; it must not exchange gradients. Collective.
   Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const AllReduceOptions& inside,
           const StrategyMaker& between);
 
@@ -45,10 +44,10 @@ class Grouped final : public RankStrategy {
   void share_in_group(const char* what);
 
   Topology topology_;
-  std::unique_ptr<AllReduce> inside_;      // of this rank's group
-  std::shared_ptr<RankStrategy> between_;  // of the leaders; on others a stand-in on a group of its own
+  std::unique_ptr<AllReduce> inside_;      // on this rank's group
+  std::shared_ptr<RankStrategy> between_;  // on the leaders' group; on other ranks a stand-in on a group of one
   std::vector<NamedTensor> weights_;
-  std::vector<NamedTensor> shared_;  // these and all else that is trained
+  std::vector<NamedTensor> shared_;  // weights, buffers and optimizer state
   std::int64_t handed_on_ = 0;
 };
 

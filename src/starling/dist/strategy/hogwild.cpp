@@ -29,7 +29,7 @@ void Hogwild::begin(const TrainedState& state) {
   check(sgd != nullptr,
         "[hogwild] expected the optimizer sgd, whose update "
         "can be made without locks, got another");
-  RankStrategy::begin(state);  // rates and counts stay each rank's own
+  RankStrategy::begin(state);  // learning rates and step counts stay each rank's own
   optimizer_ = sgd;
   how_ = {.momentum = sgd->attrs().momentum,
           .nesterov = sgd->attrs().nesterov,

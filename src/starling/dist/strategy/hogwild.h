@@ -11,17 +11,16 @@
 namespace starling {
 
 struct HogwildOptions {
-  bool atomic = false;   // updates that meet at one weight are all kept; slower
-  std::int64_t lag = 0;  // steps that a rank may lie behind the foremost before it leaves out its rows; 0: never
+  bool atomic = false;   // concurrent updates of one weight are never lost; slower
+  std::int64_t lag = 0;  // steps behind the foremost before a rank skips its rows; 0: never
   RacyProbe probe{};     // for tests
   static Settings settings();
 };
 
-// Ranks of one host, threads or processes, train one set of weights: parameters, running statistics and the momentum
-// lie in memory that all of them write, without locks and without a copy. Each rank computes gradients of its own rows
-// with whatever weights it finds and applies them at once (racy_update.cpp); an update that meets another may be lost,
-// which sparse problems hardly notice. The update is that of plain descent, with momentum and weight decay: of
-// optim::Sgd, and of no other optimizer.
+// Hogwild: ranks of one host, threads or processes, train one set of weights. Parameters, running statistics and
+// momentum lie in memory that all of them write, without locks or copies. Each rank computes gradients of its own rows
+// with the current weights and applies them at once (racy_update.cpp); of two concurrent updates one may be lost, which
+// sparse problems hardly notice. Supports optim::Sgd only: plain descent with momentum and weight decay.
 class Hogwild final : public RankStrategy {
  public:
   Hogwild(std::shared_ptr<Comm> comm, const HogwildOptions& options);
@@ -33,8 +32,8 @@ class Hogwild final : public RankStrategy {
   bool updates() const override { return true; }
   bool closed(std::int64_t step) override;
   void exchange(GradientStep& step) override;
-  void settle() override;  // waits until all ranks have come here
-  // One memory, but others may be writing it while it is looked at.
+  void settle() override;  // barrier
+  // Weights are shared, but other ranks may be writing them meanwhile.
   bool settled() const override { return world() == 1; }
   std::vector<LawCounter> counters() const override;
 
@@ -54,11 +53,11 @@ class Hogwild final : public RankStrategy {
   std::unique_ptr<SharedTensors> memory_;
   const optim::Optimizer* optimizer_ = nullptr;
   RacySgd how_{};
-  std::vector<Rule> rules_;  // by weight
-  Tensor done_{};            // shared: steps that each rank has made
+  std::vector<Rule> rules_;  // by index of the weight
+  Tensor done_{};            // shared: steps made, by rank
   CatchUp catch_up_;
   std::int64_t updates_ = 0, written_ = 0, left_out_ = 0;
-  std::uint64_t sent_before_ = 0;  // by the communicator, when training began
+  std::uint64_t sent_before_ = 0;  // bytes the communicator had sent when training began
 };
 
 }  // namespace starling

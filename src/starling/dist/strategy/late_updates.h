@@ -2,13 +2,13 @@
 
 namespace starling {
 
-// A strategy whose programs may return before their updates are made, so that the exchange of gradients goes on while
-// the next step runs forward. Steps follow each other without further ado. Whoever else reads or writes the parameters,
-// the optimizer's state or gradient slots, or ends the communicator, calls finish() before: afterwards they are what
-// the steps made so far have made of them, to the bit what they would be without. Cheap where there is nothing to do.
+// Strategy whose programs may return before their updates are made, so that gradient exchange overlaps with the next
+// forward pass. Consecutive steps need no extra call. Any other access to the parameters, the optimizer's state or
+// gradient slots, and the end of the communicator, must be preceded by finish(): afterwards they are bitwise what they
+// would be without late updates. Cheap if there is nothing to do.
 //
-// Not collective: it waits for exchanges that every rank has begun. What has failed under way is thrown as a LateError
-// (runtime/late_error.h) by the next step or by finish(), whichever comes first. Use from the thread that makes steps.
+// Not collective: finish() waits for exchanges that every rank has begun. A failure meanwhile is thrown as a LateError
+// (runtime/late_error.h) by the next step or by finish(), whichever comes first. Call from the thread that makes steps.
 class LateUpdates {
  public:
   virtual ~LateUpdates() = default;

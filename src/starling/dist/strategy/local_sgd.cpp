@@ -47,7 +47,7 @@ void LocalSgd::begin(const TrainedState& state) {
   }
 }
 
-// The samples of all ranks since the last average.
+// Total samples of all ranks since the last average.
 double LocalSgd::agree_on_samples() {
   double total = 0;
   comm().all_reduce(samples_.raw(), &total, 1, DType::f64, CommReduce::sum, {.name = "local_sgd.samples"}).wait();
@@ -71,7 +71,7 @@ void LocalSgd::outer_step(std::size_t i) {
   void* mean = flat.data();
   void* anchor = anchor_[i].raw();
   void* velocity = velocity_[i].raw();
-  scale_add(dtype, n, 1, anchor, -1, mean);  // now the difference
+  scale_add(dtype, n, 1, anchor, -1, mean);  // anchor - mean
   scale_add(dtype, n, 1, mean, options_.outer_momentum, velocity);
   if (options_.outer_nesterov) {
     scale_add(dtype, n, -options_.outer_lr, mean, 1, anchor);
@@ -89,7 +89,7 @@ void LocalSgd::sync() {
   }
   const double total = agree_on_samples();
   together_ = true;
-  if (total == 0) return;  // nobody has moved
+  if (total == 0) return;  // no rank has trained
   ++syncs_;
   double& own = *samples_.data<double>();
   const double share = own / total;

@@ -8,18 +8,18 @@ namespace starling {
 
 struct LocalSgdOptions {
   std::int64_t every = 8;          // local steps between two averages
-  bool average_optimizer = false;  // the optimizer's moments are averaged too; else every rank keeps its own
-  // What is done with the difference that the average makes: 1 and 0 take the average itself.
+  bool average_optimizer = false;  // average the optimizer's moments too; else every rank keeps its own
+  // Outer optimizer applied to the difference made by averaging; lr 1 and momentum 0 take the average itself.
   double outer_lr = 1;
   double outer_momentum = 0;
   bool outer_nesterov = true;
   static Settings settings();
 };
 
-// Every rank trains by itself; after `every` steps the weights (and running statistics) become their mean, weighted by
-// the samples each rank has seen since the last time. With outer momentum the mean is only a proposal: the difference
-// between the last common weights and the mean is the gradient of an outer descent with (Nesterov) momentum, as in BMUF
-// and DiLoCo. Learning rates and step counts are never averaged.
+// Local SGD: every rank trains by itself; after `every` steps the weights (and running statistics) become their mean,
+// weighted by the samples each rank has seen since the last average. With outer momentum the mean is only a proposal:
+// the difference between the last common weights and the mean is the gradient of an outer descent with (Nesterov)
+// momentum, as in BMUF and DiLoCo. Learning rates and step counts are never averaged.
 class LocalSgd final : public RankStrategy {
  public:
   LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options);
@@ -44,11 +44,11 @@ class LocalSgd final : public RankStrategy {
 
   LocalSgdOptions options_;
   std::vector<FlatTensors> weights_;       // by dtype
-  std::vector<FlatTensors> others_;        // averaged as they are: running statistics, moments
-  std::vector<NamedTensor> counted_;       // integers: rank 0's
-  std::vector<Tensor> anchor_, velocity_;  // beside weights_, where outer()
-  bool own_state_ = false;                 // moments that differ from rank to rank
-  Tensor samples_;                         // f64: of this rank since the last average
+  std::vector<FlatTensors> others_;        // averaged without outer step: running statistics, moments
+  std::vector<NamedTensor> counted_;       // integers: taken from rank 0
+  std::vector<Tensor> anchor_, velocity_;  // parallel to weights_, if outer()
+  bool own_state_ = false;                 // moments differ between ranks
+  Tensor samples_;                         // f64 count of this rank's samples since the last average
   bool together_ = true;
   std::int64_t steps_ = 0, syncs_ = 0, averaged_bytes_ = 0;
 };

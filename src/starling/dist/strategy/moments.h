@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// The part of the optimizer's state that lies beside the weights: momentum and the like, of their shapes. Not rates and
-// counts, which are the same everywhere and would lose digits in an average.
+// Optimizer state with the shapes of the weights, such as momentum. Excludes learning rates and step counts, which are
+// equal everywhere and would lose digits in an average.
 std::vector<NamedTensor> moments_of(const TrainedState& state);
 
 }  // namespace starling

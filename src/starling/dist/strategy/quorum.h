@@ -5,26 +5,26 @@
 
 namespace starling {
 
-// Who has contributed to the open step, and when it closes: as soon as `needed` distinct workers have, one of them with
-// data, or all have. Steps are numbered; one is open at a time.
+// Contributors to the open step, and the rule that closes it: as soon as `needed` distinct workers have contributed,
+// one of them with data, or all have. Steps are numbered; one is open at a time.
 class Quorum {
  public:
   Quorum(int needed, int workers);
 
   enum class Verdict {
     counted,
-    late,     // of a step that is closed, or has enough
-    repeated  // of a worker that has already contributed to this step
+    late,     // step is closed, or has enough contributors
+    repeated  // worker has already contributed to this step
   };
-  // Throws on a step that is not open yet.
+  // Records a contribution. Throws on a step that is not open yet.
   Verdict add(int worker, std::int64_t step, double weight);
 
   std::int64_t open() const { return open_; }
-  bool enough() const;                    // the open step may close
+  bool enough() const;                    // true if the open step may close
   std::vector<int> contributors() const;  // to the open step, in rank order
   double weight(int worker) const { return weights_[static_cast<std::size_t>(worker)]; }
-  double total() const { return total_; }  // weight of the open step's contributors
-  void next(std::int64_t step);            // opens this one
+  double total() const { return total_; }  // total weight of the open step's contributors
+  void next(std::int64_t step);            // opens `step`
 
   int needed() const { return needed_; }
 

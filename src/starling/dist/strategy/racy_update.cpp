@@ -7,8 +7,8 @@
 namespace starling {
 namespace {
 
-// The races here are meant: thread sanitizers are not to look. Elements are aligned words, so that loads and stores are
-// whole, and what is lost is an update, never a number.
+// Intended data races, hidden from thread sanitizers. Elements are aligned words, so that loads and stores are whole:
+// an update may be lost, but no value is torn.
 template <class T>
 [[gnu::no_sanitize_thread]] std::int64_t racy(const RacySgd& how, std::int64_t count, T* w, T* v, const T* g) {
   const auto lr = static_cast<T>(how.lr), momentum = static_cast<T>(how.momentum);
@@ -33,7 +33,7 @@ template <class T>
   return written;
 }
 
-// The same without losses: whoever finds that somebody else was faster takes the new value and tries again.
+// Same without lost updates: a failed compare-and-swap retries with the new value.
 template <class T>
 std::int64_t atomically(const RacySgd& how, std::int64_t count, T* w, T* v, const T* g) {
   constexpr auto kRelaxed = std::memory_order_relaxed;

@@ -11,7 +11,7 @@
 namespace starling {
 namespace {
 
-// Arguments are split by rows; numbers are for everyone.
+// Arguments are split by rows; scalars are replicated.
 std::vector<Placement> split_arguments(const Graph& global, std::size_t arguments) {
   std::vector<Placement> placements;
   for (std::size_t i = 0; i < arguments; ++i) {
@@ -21,7 +21,7 @@ std::vector<Placement> split_arguments(const Graph& global, std::size_t argument
   return placements;
 }
 
-// Gradients lie where the other ranks can read them, so that they are reduced in place.
+// Allocator of gradients: memory that other ranks can read, so that they are reduced in place.
 std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& comm) {
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
 }
@@ -38,7 +38,7 @@ Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
   return Tensor(std::move(impl));
 }
 
-// What a program keeps from one run to the next lies where its gradients do.
+// Adds the variables that a program keeps from one run to the next, in the same memory as its gradients.
 Container with_late(const Container& container, const Executable& executable, const Comm& comm) {
   Container all = container;
   for (const auto& variable : executable.graph().variables) {
@@ -70,7 +70,7 @@ RankProgram::RankProgram(const Graph& global, const Container& container, const 
     split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
 }
 
-// Whoever ends a program may look at its variables; after an error they are worth nothing.
+// Finishes late updates, so that the variables can be read afterwards; after an error they are meaningless.
 RankProgram::~RankProgram() {
   try {
     finish();

@@ -12,15 +12,15 @@
 namespace starling {
 
 struct RankProgramOptions {
-  Comm* comm = nullptr;  // of this rank; outlives the program
+  Comm* comm = nullptr;  // this rank's communicator; outlives the program
   int threads = 1;
   int shards = 0;  // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
-  bool next_forward = false;  // exchanges may go on while the next run is in its forward pass (graph/next_forward.h)
+  bool next_forward = false;  // exchanges may overlap with the next run's forward pass (graph/next_forward.h)
 };
 
 // One rank's part of a global program, with its memory: arguments of rank > 0 are split along dimension 0, all else is
-// replicated, and the partial gradients that follow become collectives on the rank's communicator.
+// replicated, and the resulting partial gradients become collectives on the rank's communicator.
 class RankProgram {
  public:
   RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
@@ -29,18 +29,18 @@ class RankProgram {
   RankProgram(const RankProgram&) = delete;
   RankProgram& operator=(const RankProgram&) = delete;
 
-  // This rank's rows of what is split, and the whole of the rest. An error aborts the communicator, so that the other
-  // ranks end too.
+  // Takes this rank's rows of split tensors, and replicated tensors in full. An error aborts the communicator, so that
+  // the other ranks end too.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
-  // Waits for what the last run left under way and makes its updates. Local: it asks nothing of other ranks but what
-  // that run has begun. A program that ends does it too, if it can.
+  // Completes the exchanges and updates left over by the last run. Local: needs nothing from other ranks but their part
+  // of that run. The destructor calls it, too, ignoring errors.
   void finish();
-  bool late() const { return instance_->late(); }  // whether there is anything to finish
+  bool late() const { return instance_->late(); }  // true if there is anything to finish
 
   Piece rows(std::int64_t size) const { return rows_of(size, context_); }
   bool splits_input(std::size_t i) const { return i < context_.inputs.size() && context_.inputs[i].is_split(); }
   bool splits_output(std::size_t i) const { return split_outputs_[i]; }
-  void expect_rows(std::span<const Tensor> inputs) const;  // throws where an input is not this rank's rows
+  void expect_rows(std::span<const Tensor> inputs) const;  // throws if an input does not have this rank's rows
 
   const Graph& graph() const { return instance_->executable().graph(); }
   const Executable& executable() const { return instance_->executable(); }
@@ -60,7 +60,7 @@ class RankProgram {
   std::vector<bool> split_outputs_;
 };
 
-// Threads of one of `ranks` ranks in this process: as many as were asked for; 0: those of the build, shared out evenly.
+// Threads for each of `ranks` ranks in this process: `asked`; if 0, those of the build options divided evenly.
 int threads_each(int asked, int ranks, const BuildOptions& build);
 
 }  // namespace starling

@@ -8,7 +8,7 @@ namespace starling {
 
 namespace {
 
-// The rows of the group that a rank lies in.
+// Rows of the group that a rank belongs to.
 Piece group_rows(std::int64_t batch, int rank, int world, int groups) {
   check(batch >= 0, "[strategy] expected a batch of at least 0 rows, got {}", batch);
   return piece_of(batch, rank / (world / groups), groups);

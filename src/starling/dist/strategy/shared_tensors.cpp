@@ -11,21 +11,21 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kLine = 64;  // tensors begin on cache lines of their own
+constexpr std::size_t kLine = 64;  // tensors start on their own cache lines
 
 std::size_t bytes_of(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
 }
 std::size_t padded(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Differs from host to host, and from boot to boot.
+// Boot id of this host, unique per host and boot.
 std::array<char, 40> boot() {
   std::array<char, 40> text{};
   std::ifstream("/proc/sys/kernel/random/boot_id").read(text.data(), text.size() - 1);
   return text;
 }
 
-// How rank 0 tells the others where the memory is.
+// Message by which rank 0 tells the others where the memory is.
 struct Invitation {
   std::array<char, 40> host{};
   ProcessId process{};
@@ -73,7 +73,7 @@ SharedTensors::SharedTensors(Comm& comm, std::vector<NamedTensor> tensors) {
     move_into(tensor, place, mapping_);
     place += padded(bytes_of(tensor));
   }
-  comm.barrier({.name = "hogwild.memory"}).wait();  // all have it, with rank 0's values
+  comm.barrier({.name = "hogwild.memory"}).wait();  // all ranks have mapped it, with rank 0's values
   if (comm.rank() == 0) mapping_->close();
 }
 

@@ -10,10 +10,9 @@ namespace starling {
 
 class Mapping;
 
-// Moves tensors that all ranks of one host have alike into one piece of memory: afterwards a tensor of one rank and its
-// namesakes on the others are the same bytes, with rank 0's values. Ranks that are threads share the mapping itself;
-// processes map the same pages. The tensors keep the memory alive. Collective; on CPUs only, and ranks of other hosts
-// are refused.
+// Moves replicated tensors of the ranks of one host into one shared memory: afterwards a tensor of one rank and its
+// namesakes on the others are the same bytes, with rank 0's values. Thread ranks share the mapping itself; processes
+// map the same pages. The tensors keep the memory alive. Collective; CPU only; ranks of other hosts are refused.
 class SharedTensors {
  public:
   SharedTensors(Comm& comm, std::vector<NamedTensor> tensors);

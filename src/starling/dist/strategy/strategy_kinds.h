@@ -12,10 +12,11 @@ namespace starling {
 using StrategyMaker = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr<Comm>)>;
 using StrategyKinds = Kinds<StrategyMaker>;
 
-// By the names that jobs use, `distribute: {strategy: local_sgd, every: 8}`; built from the files in strategy/kinds.
+// Strategies by the names that jobs use, `distribute: {strategy: local_sgd, every: 8}`; built from the files in
+// strategy/kinds.
 const StrategyKinds& strategy_kinds();
 
-// Makes a strategy known to jobs: S is made of a communicator and options.
+// Registers strategy S, constructed from a communicator and options, under a name for jobs.
 template <class S, class Options>
 void add_strategy(StrategyKinds& kinds, const std::string& name, std::string doc) {
   kinds.add<Options>(name, std::move(doc), [](const Options& options) -> StrategyMaker {

@@ -7,8 +7,8 @@
 
 namespace starling {
 
-// How the ranks of a world stand to each other: workers in groups of equal size, synchronous inside a group, by some
-// other strategy between groups; and servers in groups. Worker ranks come first, group after group, then the servers.
+// Arrangement of a world's ranks: workers in groups of equal size, synchronous inside a group, by some other strategy
+// between groups; and servers in groups. Worker ranks come first, group after group, then the servers.
 struct Topology {
   std::int64_t worker_groups = 1;
   std::int64_t workers_per_group = 1;
@@ -20,8 +20,8 @@ struct Topology {
   std::int64_t servers() const { return server_groups * servers_per_group; }
   std::int64_t size() const { return workers() + servers(); }
 
-  // Throws, saying what does not fit, unless there are as many ranks as `world` and groups are as systems know them:
-  // servers in whole groups, and no more server groups than worker groups, since each worker group talks to one.
+  // Throws unless the sizes add up to `world` ranks and the groups are valid: servers in whole groups, and no more
+  // server groups than worker groups, since each worker group talks to one.
   void validate(std::int64_t world) const;
 
   struct Place {
@@ -31,7 +31,7 @@ struct Topology {
   };
   Place place(int rank) const;
   int rank_of(const Place& place) const;
-  std::string describe() const;  // 2 groups of 3 workers
+  std::string describe() const;  // such as "2 groups of 3 workers"
 };
 
 }  // namespace starling

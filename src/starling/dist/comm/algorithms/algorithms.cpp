@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// Nobody to speak with: what is sent is what is received.
+// World of one: copies send to recv.
 Schedule make_alone(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   if (request.op == CommOp::barrier || request.op == CommOp::broadcast) return b.take();

@@ -8,21 +8,21 @@
 
 namespace starling {
 
-// A way to do some of the collectives: pure functions from what is asked to what one rank does.
+// Implementation of some collectives: pure functions from a request to the schedule of one rank.
 struct Algorithm {
   using Maker = Schedule (*)(const ScheduleRequest& request);
 
   std::string_view name;
-  std::string_view law;       // steps and bytes, for people
+  std::string_view law;       // steps and bytes, for display
   bool rank_ordered = false;  // reductions combine in rank order and round once
   std::vector<std::pair<CommOp, Maker>> makers = {};
-  bool needs_hosts = false;  // that the host of each rank is known, and that there are several
-  bool needs_chain = false;  // worth it only where ranks lie on a chain of links
+  bool needs_hosts = false;  // requires known hosts, at least two
+  bool needs_chain = false;  // only useful if ranks lie on a chain of links
 
-  Maker maker(CommOp op) const;  // null: not for this op
+  Maker maker(CommOp op) const;  // null: op not supported
 };
 
-// All there are, in the order in which they win ties. One file each:
+// Available algorithms, in the order in which they win ties. One file each:
 Algorithm one_shot_algorithm();
 Algorithm direct_algorithm();
 Algorithm recursive_doubling_algorithm();
@@ -37,11 +37,11 @@ Algorithm dissemination_algorithm();
 
 const std::vector<Algorithm>& algorithms();
 
-// Throws Error naming those that do the op when there is none of that name.
+// Algorithm by name; throws Error listing the algorithms for the op if there is none of that name.
 const Algorithm& algorithm_named(std::string_view name, CommOp op);
 
-// The schedule of one rank. A world of one copies its own and sends nothing. Throws Error when the algorithm does not
-// do the op, or needs hosts that are not given.
+// Schedule of one rank. A world of one only copies locally. Throws Error if the algorithm does not support the op, or
+// needs hosts that are not given.
 Schedule make_schedule(const Algorithm& algorithm, const ScheduleRequest& request);
 
 }  // namespace starling

@@ -37,7 +37,7 @@ void ScheduleBuilder::pad(int rounds) {
 }
 
 Block ScheduleBuilder::scratch(std::int64_t elements) {
-  constexpr std::int64_t kLine = 64;  // blocks begin on lines of their own
+  constexpr std::int64_t kLine = 64;  // blocks start on their own cache lines
   const Block made{ScheduleBuffer::scratch, schedule_.scratch_bytes, elements * element_};
   schedule_.scratch_bytes += (made.bytes + kLine - 1) / kLine * kLine;
   return made;

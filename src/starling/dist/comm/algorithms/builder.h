@@ -7,16 +7,16 @@
 
 namespace starling {
 
-// Where pieces begin, in elements; one more than there are pieces.
+// Boundaries of pieces, in elements: one more than there are pieces.
 using Cuts = std::vector<std::int64_t>;
 
-// count elements in `pieces` pieces whose sizes differ by one at most.
+// Splits count elements into `pieces` pieces whose sizes differ by one at most.
 Cuts even_cuts(std::int64_t count, int pieces);
 
-// The pieces of a call in pieces (all_gather, reduce_scatter, gather, scatter), one a rank.
+// Pieces of a call with one piece per rank (all_gather, reduce_scatter, gather, scatter).
 Cuts cuts_of(const ScheduleRequest& request);
 
-// Some ranks, in order, and which of them this one is.
+// Ordered subset of ranks, and the index of this rank in it.
 struct Team {
   std::vector<int> ranks;
   int index = 0;
@@ -27,7 +27,7 @@ struct Team {
 
 Team everyone(const ScheduleRequest& request);
 
-// Puts schedules together: counts in elements, rounds by number, nothing for empty blocks.
+// Builds schedules: counts are in elements, rounds are numbered, empty blocks are skipped.
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const ScheduleRequest& request) : element_(request.element_bytes) {}
@@ -38,7 +38,7 @@ class ScheduleBuilder {
   Block piece(ScheduleBuffer buffer, const Cuts& cuts, int k) const {
     return block(buffer, cuts[static_cast<std::size_t>(k)], cuts[static_cast<std::size_t>(k) + 1]);
   }
-  Block scratch(std::int64_t elements);  // a new one
+  Block scratch(std::int64_t elements);  // allocates a new scratch block
 
   void send(int round, int peer, const Block& block);
   void recv(int round, int peer, const Block& block);
@@ -46,7 +46,7 @@ class ScheduleBuilder {
   void copy(int round, const Block& to, const Block& from) { combine(round, to, {from}, false); }
   void copy_first(const Block& to, const Block& from);
 
-  void pad(int rounds);  // idle ones at the end, so that all ranks have as many
+  void pad(int rounds);  // appends idle rounds, so that all ranks have equally many
   Schedule take() { return std::move(schedule_); }
 
  private:

@@ -16,7 +16,7 @@ std::int64_t whole_bytes(const ScheduleRequest& request) {
   return request.count * request.element_bytes * (in_pieces && request.counts.empty() ? request.size : 1);
 }
 
-// Where the pipeline's latency and its filling cost the same: the optimum of (P-2+m)(alpha + n/m beta).
+// Optimal segment size of the pipeline: minimises (P-2+m)(alpha + n/m beta) over m segments.
 std::int64_t best_segment(const ScheduleRequest& request, const LinkCosts& link) {
   constexpr double kSmallest = 4096;
   const auto bytes = static_cast<double>(whole_bytes(request));
@@ -25,7 +25,7 @@ std::int64_t best_segment(const ScheduleRequest& request, const LinkCosts& link)
   return static_cast<std::int64_t>(std::max(kSmallest, std::ceil(segment / kSmallest) * kSmallest));
 }
 
-// Whether the order of combining shows in more than the last place.
+// True if the reduction must round once, in rank order: sums and products of half precision.
 bool rounds_once(DType dtype, CommReduce reduce, CommOp op) {
   const bool combines = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
   const bool half = dtype == DType::f16 || dtype == DType::bf16;

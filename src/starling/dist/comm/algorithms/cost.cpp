@@ -14,7 +14,7 @@ double reduction(const std::vector<LocalWork>& works, const LinkCosts& costs) {
   return seconds;
 }
 
-// Bytes of both directions.
+// Bytes by direction.
 struct Flow {
   double out = 0, in = 0;
   void add(bool sends, double bytes) { (sends ? out : in) += bytes; }
@@ -57,8 +57,8 @@ class Prediction {
     return slowest + latest;
   }
 
-  // Links of a chain work at the same time, so the longest message counts: it passes one link after another. Loads the
-  // links on the way, rightward as out, leftward as in.
+  // Time of a rank's round on a chain: links work in parallel, so the slowest message counts, which passes one link
+  // after another. Also adds the load of each link on the path, rightward as out, leftward as in.
   double on_chain(const Round& round, int rank) {
     double slowest = 0;
     for (const ScheduledTransfer& transfer : round.transfers) {
@@ -102,8 +102,8 @@ class Prediction {
   std::vector<Flow> links_;
 };
 
-// Whose schedules are looked at: everyone's where ranks share links or work one after another; else, of a large world,
-// both ends, the middle and the neighbours of the root do as much as any.
+// True if this rank's schedule is evaluated. All are if ranks share links; in a large world otherwise only both ends,
+// the middle and ranks next to the root, which do as much work as any.
 bool looked_at(int rank, const ScheduleRequest& request, const CostModel& model) {
   constexpr int kLarge = 32, kSome = 8;
   if (request.size <= kLarge || model.chain || !model.hosts.empty()) return true;

@@ -1,18 +1,18 @@
-// Direct: everyone speaks with everyone at once. As many bytes as the ring in 1 or 2 steps, P-1 messages each. The
-// owner of a piece has all ranks' values of it before it reduces: in rank order, rounding once.
+// Direct: all pairs of ranks exchange at once. As many bytes as the ring in 1 or 2 steps, P-1 messages each. The owner
+// of a piece has all ranks' values of it before it reduces: in rank order, rounding once.
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/phases.h"
 
 namespace starling {
 namespace {
 
-// Reduces piece `own` of everyone's send into result.
+// Reduces this rank's piece of all send buffers into result.
 void reduce_piece(ScheduleBuilder& b, const ScheduleRequest& request, const Cuts& cuts, const Block& result) {
   const Block own = b.piece(ScheduleBuffer::send, cuts, request.rank);
   const std::int64_t count =
       cuts[static_cast<std::size_t>(request.rank) + 1] - cuts[static_cast<std::size_t>(request.rank)];
   std::vector<Block> sources(static_cast<std::size_t>(request.size), own);
-  for (int s = 1; s < request.size; ++s) {  // each begins with the next rank, so that nobody is everyone's first
+  for (int s = 1; s < request.size; ++s) {  // staggered, so that no rank is everyone's first target
     const int to = (request.rank + s) % request.size, from = (request.rank + request.size - s) % request.size;
     sources[static_cast<std::size_t>(from)] = b.scratch(count);
     b.send(0, to, b.piece(ScheduleBuffer::send, cuts, to));
@@ -88,7 +88,7 @@ Schedule all_to_all(const ScheduleRequest& request) {
   return b.take();
 }
 
-// Everyone gets everyone's whole buffer and reduces all of it.
+// Every rank receives all buffers and reduces them itself.
 Schedule one_shot_all_reduce(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   const Block own = b.block(ScheduleBuffer::send, 0, request.count);

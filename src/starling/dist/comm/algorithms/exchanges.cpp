@@ -20,7 +20,7 @@ Schedule pairwise_all_to_all(const ScheduleRequest& request) {
   return b.take();
 }
 
-// A byte from everyone 1, 2, 4, ... before: nobody ends before all have begun.
+// Receives a byte from the ranks 1, 2, 4, ... before: no rank ends before all have begun.
 Schedule barrier(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   const Block token = b.scratch(1);
@@ -32,7 +32,7 @@ Schedule barrier(const ScheduleRequest& request) {
   return b.take();
 }
 
-// After a round a rank has the pieces own, own+1, ... of twice as many ranks, in their places.
+// After each round a rank holds the pieces own, own+1, ... of twice as many ranks, in place.
 Schedule all_gather(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   const Cuts cuts = cuts_of(request);

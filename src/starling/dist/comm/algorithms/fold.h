@@ -4,8 +4,8 @@
 
 namespace starling {
 
-// Brings any number of ranks down to a power of two of cores: the first 2·extras are pairs of a core and the extra that
-// folds into it, so that cores are in the order of ranks and each stands for neighbours.
+// Reduction of any number of ranks to a power of two of cores: the first 2·extras ranks are pairs of a core and the
+// extra that folds into it, so that cores keep the order of ranks and each stands for neighbours.
 struct Fold {
   explicit Fold(int size)
       : size(size), cores(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), extras(size - cores) {}

@@ -1,6 +1,6 @@
 // Halving-doubling (Rabenseifner): halves of the buffer are exchanged with ranks P/2, P/4, ... 1 away, then gathered on
 // the way back. For P a power of two 2·log2 P steps and 2(P-1)/P n bytes a rank; else two steps more, in which the
-// ranks beyond the power of two fold into a neighbour and are told the result.
+// ranks beyond the power of two fold into a neighbour and receive the result.
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/fold.h"
 #include "starling/dist/comm/algorithms/phases.h"
@@ -8,12 +8,12 @@
 namespace starling {
 namespace {
 
-// Pieces [first, last) of the cores, and how they are kept while they are reduced.
+// Recursive halving and doubling over the cores' pieces [first, last).
 struct Halving {
   ScheduleBuilder& b;
   const Team& team;
   const Fold& fold;
-  const Cuts& cuts;  // one piece a core
+  const Cuts& cuts;  // one piece per core
   int core;
   bool completes;
 
@@ -24,7 +24,7 @@ struct Halving {
   }
   int partner(int mask) const { return team[fold.index_of(core ^ mask)]; }
 
-  // Leaves the core's own piece complete in work. The first exchange reads `from`, later ones read work.
+  // Reduces the core's own piece completely into `work`. The first exchange reads `from`, later ones read `work`.
   int reduce(int round, Block from, const Block& work, const Block& landing) const {
     int first = 0, last = fold.cores;
     for (int mask = fold.cores / 2; mask >= 1; mask /= 2, ++round) {
@@ -57,7 +57,7 @@ Schedule all_reduce(const ScheduleRequest& request) {
   return b.take();
 }
 
-// Each core reduces the pieces of the ranks it stands for, in scratch, as send is not to be changed.
+// Each core reduces the pieces of the ranks it stands for, in scratch, since send must not be modified.
 Schedule reduce_scatter(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   const Team team = everyone(request);

@@ -11,7 +11,7 @@ namespace starling {
 namespace {
 
 struct Hosts {
-  std::vector<std::vector<int>> ranks;  // of each host, in rank order
+  std::vector<std::vector<int>> ranks;  // by host, in rank order
   int own = 0;                          // this rank's host
   int shards = 0;
 };
@@ -30,7 +30,7 @@ Hosts hosts_of(const ScheduleRequest& request) {
   return hosts;
 }
 
-// Shards go to their owners, who have all the host's values then.
+// Shards are sent to their owners, which reduce the values of the whole host.
 void reduce_inside(ScheduleBuilder& b, const Team& team, const Cuts& shards, int count, bool completes) {
   std::vector<Block> sources;
   b.pad(1);
@@ -64,7 +64,7 @@ Schedule all_reduce(const ScheduleRequest& request) {
   const Cuts shards = even_cuts(request.count, hosts.shards);
   const bool one_host = hosts.ranks.size() == 1;
   reduce_inside(b, inside, shards, hosts.shards, one_host);
-  // Owners or not, all ranks go through as many rounds as the owners of a shard have.
+  // All ranks need as many rounds as the owners of a shard.
   const int owned = std::min(inside.index, hosts.shards - 1);
   Team across{{}, hosts.own};
   for (const auto& ranks : hosts.ranks) across.ranks.push_back(ranks[static_cast<std::size_t>(owned)]);

@@ -14,7 +14,7 @@ struct Chain {
   ScheduleBuilder& b;
   const ScheduleRequest& request;
   Cuts cuts;
-  Block from_left, from_right;  // where a partition lands
+  Block from_left, from_right;  // receive blocks of a partition
 
   int last() const { return request.size - 1; }
   Block own(int k) const { return b.piece(ScheduleBuffer::send, cuts, k); }
@@ -42,7 +42,7 @@ struct Chain {
     b.send(time, request.rank - 1, request.rank < last() ? merged(k) : own(k));
   }
 
-  // The own partition arrives from both sides at once.
+  // This rank's own partition arrives from both sides at once.
   void complete() const {
     const int k = request.rank, time = last() - 1;
     std::vector<Block> sources;

@@ -32,7 +32,7 @@ Schedule all_reduce(const ScheduleRequest& request) {
     const int partner = fold.index_of(core ^ mask);
     b.send(round, partner, from);
     b.recv(round, partner, landing);
-    // Lower ranks first on both sides: the same bits on all.
+    // Lower ranks first on both sides: equal bits on all ranks.
     b.combine(round, result, (core & mask) != 0 ? std::vector<Block>{landing, from} : std::vector<Block>{from, landing},
               mask * 2 == fold.cores);
     from = result;

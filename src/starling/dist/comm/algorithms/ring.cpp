@@ -29,7 +29,7 @@ Schedule all_reduce(const ScheduleRequest& request) {
   return b.take();
 }
 
-// The other pieces of send are not this op's to change: partial results wait in two scratch blocks by turns.
+// Partial results alternate between two scratch blocks, since send must not be modified.
 Schedule reduce_scatter(const ScheduleRequest& request) {
   ScheduleBuilder b(request);
   const Team team = everyone(request);

@@ -9,9 +9,9 @@
 
 namespace starling {
 
-// A collective as one rank runs it, as plain data: rounds of transfers with other ranks, each followed by local work.
-// What a transfer of round k sends, its peer receives in its own round k, so that bytes and steps can be counted and a
-// whole world can be run in a loop. All ranks of a collective have the same number of rounds; a rank may be idle in
+// Schedule of a collective for one rank, as plain data: rounds of transfers with other ranks, each followed by local
+// work. Data sent in round k is received in the peer's round k, so that bytes and steps can be counted and a whole
+// world can be simulated in a loop. All ranks of a collective have the same number of rounds; a rank may be idle in
 // some.
 
 enum class ScheduleBuffer : std::uint8_t { send, recv, scratch };
@@ -29,8 +29,8 @@ struct ScheduledTransfer {
   Block block;
 };
 
-// to = from[0] . from[1] . ... in that order, by the call's reduction; of a single one: its copy. `to` may be one of
-// them. completes: all ranks' values are in it now, so that a mean divides by the world.
+// to = from[0] . from[1] . ... in that order, by the call's reduction; a single source is copied. `to` may be one of
+// the sources. completes: all ranks' values are included now, so that a mean divides by the world size.
 struct LocalWork {
   Block to;
   std::vector<Block> from;
@@ -48,20 +48,20 @@ struct Schedule {
   std::int64_t scratch_bytes = 0;
 };
 
-// What a schedule is made for. Counts are those of the Call: elements, per rank for ops in pieces.
+// Parameters of a schedule. Counts are those of the Call: elements, per rank for ops in pieces.
 struct ScheduleRequest {
   CommOp op = CommOp::barrier;
   int rank = 0;
   int size = 1;
   std::int64_t count = 0;
-  std::span<const std::int64_t> counts = {};  // per rank, when they differ
+  std::span<const std::int64_t> counts = {};  // per rank, where sizes differ
   std::int64_t element_bytes = 1;
   int root = 0;
-  std::int64_t segment_bytes = 256 * 1024;  // of pipelined algorithms
-  std::span<const int> hosts = {};          // of each rank; empty: unknown
+  std::int64_t segment_bytes = 256 * 1024;  // for pipelined algorithms
+  std::span<const int> hosts = {};          // by rank; empty: unknown
 };
 
-// Exactly what running it moves: bytes and messages of this rank, and steps = rounds.
+// Exact traffic of a schedule: bytes and messages of this rank, and steps = rounds.
 Traffic traffic_of(const Schedule& schedule);
 
 }  // namespace starling

@@ -1,5 +1,5 @@
-// Binomial trees: log2 P steps from or to a root. And the chain for large broadcasts: segments follow each other from
-// rank to rank, P-2+segments steps, in which every rank but the last sends n bytes once.
+// Binomial trees: log2 P steps from or to a root. Chain for large broadcasts: segments follow each other from rank to
+// rank, P-2+segments steps, in which every rank but the last sends n bytes once.
 #include <algorithm>
 
 #include "starling/dist/comm/algorithms/algorithms.h"
@@ -8,14 +8,14 @@
 namespace starling {
 namespace {
 
-// Ranks as seen from the root, which is 0.
+// Ranks relative to the root, which is 0.
 struct Rooted {
   explicit Rooted(const ScheduleRequest& request)
       : size(request.size), root(request.root), own((request.rank - request.root + size) % size) {}
   int rank(int relative) const { return (relative + root) % size; }
 
-  // Calls body(first, last) for the relative ranks [first, last) cut where their ranks begin again at 0, so that each
-  // stretch is one block wherever pieces lie in rank order.
+  // Calls body(first, last) for the relative ranks [first, last), cut where absolute ranks wrap to 0, so that each
+  // stretch is one block where pieces lie in rank order.
   template <class Body>
   void stretches(int first, int last, Body body) const {
     const int wrap = std::clamp(size - root, first, last);
@@ -26,7 +26,7 @@ struct Rooted {
   int size, root, own;
 };
 
-// The pieces of a subtree, kept in order of relative ranks in scratch; the root has them in place.
+// Pieces of a subtree, kept in order of relative ranks in scratch; the root has them in place.
 struct Kept {
   const Rooted& rooted;
   const Cuts& cuts;
@@ -42,7 +42,7 @@ struct Kept {
     }
     return sum;
   }
-  // Of a stretch.
+  // Block of a stretch.
   Block block(int first, int last) const {
     const std::int64_t count = length(first, last);
     if (rooted.own == 0) {
@@ -54,7 +54,7 @@ struct Kept {
   }
 };
 
-// Relative ranks [own, end) that hang below this one.
+// End of the relative ranks [own, end) in this rank's subtree.
 int subtree_end(const Rooted& rooted) {
   if (rooted.own == 0) return rooted.size;
   return std::min(rooted.size, rooted.own + (rooted.own & -rooted.own));

@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-// One call on its way: its fingerprint and those that come back, kept in place until their exchange has ended.
+// Outstanding call: its fingerprint and those received, kept in place until their exchange has ended.
 struct Checked {
   Ticket operation;
   Ticket exchange;
@@ -21,10 +21,10 @@ struct Checked {
   std::vector<Fingerprint> all;
   CommTime start = {};
   CommTime deadline = {};
-  std::atomic<std::uint64_t> ended{0};  // one more than the number of the last whose end a wait has seen
+  std::atomic<std::uint64_t> ended{0};  // 1 + number of the last operation in this place that a wait saw end
 };
 
-// Why a call failed, without the calls: what fail_call put behind the innermost.
+// Innermost reason of an error, without the call descriptions that fail_call adds.
 std::string reason_of(const Error& error) {
   const std::string text = error.what();
   std::string line = text.substr(0, text.find('\n'));
@@ -87,7 +87,7 @@ class CheckingComm final : public Comm {
     if (find(ticket.cookie, check)) Comm::expire(*inner_, check.operation);
   }
 
-  // The parts are made after the check, as nothing else can go on before they are there.
+  // New groups are made after the check; nothing else can proceed before they exist.
   std::unique_ptr<Comm> make_part(const Call& call) override {
     const std::uint64_t number = begin_check(call);
     checks_.place(number).operation = {.op = call.op, .sequence = call.sequence};
@@ -119,7 +119,7 @@ class CheckingComm final : public Comm {
     });
   }
 
-  // Its place may belong to a later one by now, to which this says nothing.
+  // Marks the operation as ended. Harmless if its place has been reused since.
   bool end(std::uint64_t number) {
     checks_.place(number).ended.store(number + 1, std::memory_order_relaxed);
     return true;
@@ -137,7 +137,7 @@ class CheckingComm final : public Comm {
     return number;
   }
 
-  // Splits have ended when they return.
+  // Waits for the operation whose place is needed. Splits have ended when they return.
   void settle_oldest(CommTime deadline) {
     std::uint64_t number = 0;
     if (!checks_.oldest(number)) return;
@@ -156,7 +156,7 @@ class CheckingComm final : public Comm {
     }
   }
 
-  // A wait with a deadline before the call's own is given up without harm: that thread may still make other calls.
+  // A wait that ends before the call's own deadline is not for good: that thread may still make other calls.
   Watch::Subject subject(const Look& check, CommTime deadline) const {
     const int peer = is_point_to_point(check.own.op) ? check.operation.peer : -1;
     return {check.own, peer, deadline >= check.deadline};
@@ -178,8 +178,8 @@ class CheckingComm final : public Comm {
     try {
       return watch_.wait(subject(check, deadline), deadline, exchange, GiveUp{*this, check.own});
     } catch (const Error& error) {
-      // The operation's own error tells more than that of its fingerprint; and where only the side group broke, the
-      // operation must let go of its buffers.
+      // Prefer the operation's own error to that of its fingerprint; if only the side group broke, the operation must
+      // still release its buffers.
       inner_->abort(fmt::format("its fingerprint did not arrive: {}", reason_of(error)));
       if (check.own.op != CommOp::split) Comm::await(*inner_, check.operation, CommClock::now());
       throw;
@@ -198,14 +198,14 @@ class CheckingComm final : public Comm {
   }
 
   std::string mismatch_of(const Checked& check) const {
-    if (check.own.op == CommOp::send) return {};  // the receiver looks
+    if (check.own.op == CommOp::send) return {};  // the receiver compares
     if (check.own.op != CommOp::recv) return describe_mismatch(check.all);
     const Fingerprint& sent = check.all[0];
     if (sent.agrees_with(check.own)) return {};
     return fmt::format("rank {} calls {}; rank {} calls {}", sent.root, describe(sent), rank(), describe(check.own));
   }
 
-  // Members end in reverse order: the side group before the places it writes to.
+  // Members are destroyed in reverse order: the side group before the places it writes to.
   const CheckingOptions options_;
   InFlight<Checked> checks_;
   std::unique_ptr<Comm> inner_;

@@ -27,7 +27,7 @@ bool Watch::wait(const Subject& subject, CommTime deadline, FunctionRef<bool(Com
     if (await(std::min(deadline, next))) return true;
     const std::string why = look_around(subject);
     if (!why.empty()) {
-      // Ranks also leave because the group broke: then this throws, and tells why.
+      // Ranks also leave because the group broke; this throws the reason in that case.
       if (await(CommClock::now())) return true;
       hopeless(why);
     }
@@ -58,8 +58,8 @@ Standing Watch::own(const Subject& subject) const {
   return standing;
 }
 
-// Who waits for what, when this rank is one of those who wait in vain; else empty. For a thread that has a way back, or
-// that may be helped by another thread of its rank, only ranks that have left are beyond hope.
+// Description of the deadlock if this rank is part of one; else empty. If this thread can give up, or another thread of
+// its rank may help, only waits for ranks that have left count as hopeless.
 std::string Watch::look_around(const Subject& subject) {
   std::vector<Standing> standings;
   for (int rank = 0; rank < comm_.size(); ++rank) {

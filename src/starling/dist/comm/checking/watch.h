@@ -9,43 +9,43 @@
 
 namespace starling {
 
-// Notices waits that cannot end, on behalf of one rank of a group: while a wait lasts, the rank tells the others what
-// it waits for and looks at what they wait for. Does nothing before a wait has lasted kPatience.
+// Deadlock detector of one rank of a group: while a wait lasts, the rank publishes what it waits for and reads what the
+// others wait for. Does nothing before a wait has lasted kPatience.
 //
-// What a rank has told stands until it tells something else, also when that wait is long over: standing.h says why no
-// harm comes of it. A rank tells that it waits only while a single thread has made all its calls: another one might
-// still make the call that the others wait for.
+// A published status stays until the next one, even when that wait is long over; hopeless() tells why this is harmless.
+// A rank publishes a wait only if a single thread has made all its calls: another thread might still make the call that
+// the others wait for.
 class Watch {
  public:
   static constexpr std::chrono::milliseconds kPatience{150};
   static constexpr std::chrono::milliseconds kPeriod{50};
 
-  // What a thread waits for. for_good: it has no way back before that has ended.
+  // Call that a thread waits for. for_good: the thread cannot give up before it has ended.
   struct Subject {
     const Fingerprint& call;
     int peer = -1;  // partner of a message
     bool for_good = true;
   };
 
-  explicit Watch(Comm& comm) : comm_(comm) {}  // tells and looks through it
-  ~Watch();                                    // tells that this rank has left
+  explicit Watch(Comm& comm) : comm_(comm) {}  // used to publish and read statuses
+  ~Watch();                                    // publishes that this rank has left
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // To be said by the calling thread before each call.
+  // Registers the calling thread; invoke before each call.
   void calling();
 
-  // Calls await(until), which says whether what is waited for has ended, until it has or the deadline has passed, and
-  // looks around meanwhile. When ranks wait for each other, or for one that has left, hopeless(who waits for what) is
-  // called, which throws.
+  // Calls await(until), which returns true once the operation has ended, until then or until the deadline, and checks
+  // statuses meanwhile. On a deadlock, or if a needed rank has left, calls hopeless(who waits for what), which throws.
   bool wait(const Subject& subject, CommTime deadline, FunctionRef<bool(CommTime)> await,
             FunctionRef<void(const std::string&)> hopeless);
 
-  // poll(), and, when that says no, one look for ranks that have left, where the call was made long before: at `since`.
+  // Calls poll(); if false and the call was made (at `since`) more than kPatience ago, checks statuses once, as wait()
+  // does.
   bool look(const Subject& subject, CommTime since, FunctionRef<bool()> poll,
             FunctionRef<void(const std::string&)> hopeless);
 
-  // Before a wait that looks after itself: the others shall know of it.
+  // Publishes a wait that is not run through wait().
   void tell_waiting(const Subject& subject);
 
  private:

@@ -19,11 +19,11 @@ namespace {
 struct Disturbed {
   Ticket ticket;
   CommTime not_before = {};
-  bool lost = false;             // never handed on
-  std::byte* corrupt = nullptr;  // the byte of the result to damage
+  bool lost = false;             // never forwarded
+  std::byte* corrupt = nullptr;  // byte of the result to damage
 };
 
-// The bytes that the operation writes on this rank, as a range of recv.
+// Size of the result that the operation writes to recv on this rank.
 std::size_t bytes_received(const Call& call, int rank, int world) {
   const std::size_t size = size_of(call.dtype);
   const auto piece = [&] { return static_cast<std::size_t>(piece_length(call, rank)) * size; };
@@ -149,7 +149,7 @@ class FaultyComm final : public Comm {
     return bytes == 0 || call.recv == nullptr ? nullptr : static_cast<std::byte*>(call.recv) + bytes / 2;
   }
 
-  // The damage is done once, by whoever first sees the end.
+  // Damages the result once, when its end is first seen.
   bool end(const Ticket& ticket) {
     operations_.find(ticket.cookie, [](Disturbed& operation) {
       if (std::byte* at = std::exchange(operation.corrupt, nullptr)) *at ^= std::byte{1};

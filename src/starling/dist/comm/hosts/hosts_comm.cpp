@@ -16,13 +16,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What one rank has under way: its stages, of which the first `next` have been started.
+// Outstanding operation of this rank. The first `next` stages have been started.
 struct Operation {
   CommOp op = CommOp::barrier;
   std::string call;
   Staged staged;
   std::size_t next = 0;
-  Work work;  // of the last stage started
+  Work work;  // last stage started
   bool ended = false;
 
   bool running() const { return !ended && next > 0; }
@@ -85,7 +85,7 @@ class HostsComm final : public Comm {
         if (ended(ticket)) return true;
         move_on();
         if (ended(ticket)) return true;
-        if (operations_.size() > 1) longest = milliseconds(1);  // the others need to be moved on, too
+        if (operations_.size() > 1) longest = milliseconds(1);  // other operations need progress, too
         under_way = first_work();
       }
       const CommTime now = CommClock::now();
@@ -115,7 +115,7 @@ class HostsComm final : public Comm {
     fail_call(call, reason());
   }
 
-  // Everything under way is finished first: the others may need this rank for it before they come here.
+  // Outstanding operations are finished first: other ranks may need this rank for them before they call split.
   std::unique_ptr<Comm> make_part(const Call& call) override {
     settle(call.deadline);
     const CallOptions options{.name = call.name, .deadline = remaining(call.deadline)};
@@ -151,7 +151,8 @@ class HostsComm final : public Comm {
     return {};
   }
 
-  // Starts what may be started and ends what has ended, of all operations. Failures break everything.
+  // Advances all operations: starts stages that may start and ends operations that have ended. Failures break
+  // everything.
   void move_on() {
     if (!reason_.empty()) fail_call("a collective", reason_);
     std::string call;
@@ -185,7 +186,7 @@ class HostsComm final : public Comm {
       const Stage& stage = stages[op.next];
       if (stage.line != HostsLines::direct) {
         auto& queue = queues_[stage.line];
-        if (queue.front() != number) return;  // an earlier operation has yet to make its call there
+        if (queue.front() != number) return;  // an earlier operation must call there first
         queue.pop_front();
       }
       op.work = stage.start();
@@ -193,7 +194,7 @@ class HostsComm final : public Comm {
     }
   }
 
-  // Waiting moves one of the inner communicators; its failure is noticed by the next move_on.
+  // Waiting progresses one of the inner communicators; the next move_on notices a failure.
   static void wait_for(const Work& work, milliseconds time) {
     try {
       (void)work.wait_for(time);
@@ -217,7 +218,7 @@ class HostsComm final : public Comm {
     }
   }
 
-  // Those of the color, by key and then by rank; their hosts, numbered anew in that order.
+  // Hosts of the ranks of this color, ordered by key, then by rank, renumbered in that order.
   std::vector<int> hosts_of_part(const std::vector<std::int64_t>& colors_and_keys, std::int64_t color) const {
     const auto at = [&](int r, std::size_t i) { return colors_and_keys[static_cast<std::size_t>(r) * 2 + i]; };
     std::vector<int> ranks(static_cast<std::size_t>(size())), hosts, numbers;
@@ -237,7 +238,7 @@ class HostsComm final : public Comm {
     break_locked(why);
   }
 
-  // The ranks that wait inside the host hear it from the one communicator, those of other hosts from the other.
+  // Both are aborted: ranks of this host learn of the failure from `local`, those of other hosts from `world`.
   void break_locked(const std::string& why) {
     if (!reason_.empty()) return;
     reason_ = why;
@@ -250,7 +251,7 @@ class HostsComm final : public Comm {
     return reason_;
   }
 
-  // What the communicators inside have moved since the last time is this operation's.
+  // Attributes the inner communicators' traffic since the last call to this operation.
   void account(CommOp op) {
     Traffic now;
     for (const Comm* comm :
@@ -273,11 +274,10 @@ class HostsComm final : public Comm {
   HostsLines lines_;
   const std::string name_;
   std::mutex mutex_;
-  std::deque<Operation> operations_;  // not ended, or after one that is not
-  std::uint64_t first_ = 0;           // the number of the first
-  std::array<std::deque<std::uint64_t>, HostsLines::direct>
-      queues_;          // by line: operations that have yet to make their call there
-  std::string reason_;  // not empty: broken
+  std::deque<Operation> operations_;                                  // not ended, or behind one that has not
+  std::uint64_t first_ = 0;                                           // number of operations_.front()
+  std::array<std::deque<std::uint64_t>, HostsLines::direct> queues_;  // by line: operations still to call there
+  std::string reason_;                                                // non-empty: broken
   Traffic counted_;
 };
 

@@ -4,21 +4,21 @@
 
 namespace starling {
 
-// Which ranks of a world lie on which host.
+// Assignment of world ranks to hosts.
 class HostsLayout {
  public:
-  // By world rank, hosts from 0, all of them used; throws Error where that is not so.
+  // host_of: by world rank, hosts numbered from 0 without gaps; else throws Error.
   HostsLayout(std::vector<int> host_of, int rank);
 
   int hosts() const { return static_cast<int>(ranks_.size()); }
   int host() const { return host_of(rank_); }
   int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
-  int local_of(int rank) const;  // its place among the ranks of its host
+  int local_of(int rank) const;  // rank among the ranks of its host
   int local() const { return local_of(rank_); }
   int local_size() const { return static_cast<int>(ranks_of(host()).size()); }
   const std::vector<int>& ranks_of(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
   bool leads() const { return local() == 0; }
-  bool even() const;  // as many ranks on every host
+  bool even() const;  // true if all hosts have equally many ranks
 
  private:
   std::vector<int> host_of_;

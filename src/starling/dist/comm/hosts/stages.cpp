@@ -19,7 +19,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-// Makes the stages of one call. What stages need later is copied: the call's views end with it.
+// Builds the stages of one call. Data needed later is copied: the call's views end with the call.
 class Maker {
  public:
   Maker(const Call& call, const HostsLines& lines, const HostsLayout& layout, int world)
@@ -55,7 +55,7 @@ class Maker {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(call_.deadline - CommClock::now());
     return std::max(left, std::chrono::milliseconds(1));
   }
-  // A mean is a sum until the end: each step divides by nothing.
+  // Means are summed in all stages and divided once at the end.
   CommReduce step_reduce() const { return call_.reduce == CommReduce::mean ? CommReduce::sum : call_.reduce; }
   void divide(std::byte* data, std::int64_t count) const {
     if (call_.reduce != CommReduce::mean) return;
@@ -64,7 +64,8 @@ class Maker {
     }
   }
 
-  // Each rank of a host reduces a share of the buffer, crosses with it and shares it out.
+  // Each rank of a host reduces a share of the buffer, all-reduces it across hosts, then the shares are gathered
+  // inside.
   void reduce_by_shares() {
     const int places = layout_.local_size(), own = layout_.local();
     const auto begin = [&](int place) { return call_.count * place / places; };
@@ -88,7 +89,7 @@ class Maker {
     return lines_.cross->all_reduce(data, data, count, call_.dtype, step_reduce(), options());
   }
 
-  // Each host reduces all of it, the first ranks cross and tell the others.
+  // Each host reduces the whole buffer, the first ranks all-reduce it across hosts and broadcast it inside.
   void reduce_by_leaders(std::byte* result, std::int64_t count) {
     const auto self = keep();
     add(Line::inside, [=] {
@@ -113,8 +114,7 @@ class Maker {
     staged_.finish = [=] { self->copy(recv, piece, bytes); };
   }
 
-  // Pieces are put in the order of their places on their hosts: each rank reduces those of its place inside, then
-  // crosses.
+  // Pieces are sorted by local rank: each rank reduces those of its local rank inside the host, then across hosts.
   void scatter_by_places() {
     const auto self = keep();
     std::byte* packed = temporary(whole_length(call_, world_));
@@ -144,8 +144,8 @@ class Maker {
     staged_.finish = [=] { self->divide(recv, own); };
   }
 
-  // The reverse: ranks of equal place exchange across, then all of a host inside; the pieces are then put in rank
-  // order.
+  // Reverse of scatter_by_places: ranks of equal local rank gather across hosts, then inside each host; pieces are then
+  // put in rank order.
   void gather_by_places() {
     const auto self = keep();
     Counts across, inside;
@@ -178,7 +178,7 @@ class Maker {
     }
   }
 
-  // To the host of the root, from its first rank to those of the others, and inside those.
+  // Inside the root's host, across hosts, then inside the other hosts.
   void broadcast() {
     const auto self = keep();
     const int root = call_.peer, home = layout_.host_of(root), place = layout_.local_of(root);
@@ -246,7 +246,7 @@ class Maker {
     return memory_->back().get();
   }
 
-  // This maker as the stages hold it: with the call's views pointing at its own copies.
+  // Copy of this maker for the stages to hold, with the call's views pointing at its own copies.
   std::shared_ptr<const Maker> keep() {
     auto copy = std::make_shared<Maker>(*this);
     copy->staged_ = {};

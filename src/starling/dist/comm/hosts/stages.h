@@ -9,13 +9,13 @@
 
 namespace starling {
 
-// The communicators that a HostsComm is made of. Each takes its calls in the order of the operations, so that all its
-// ranks make them in the same order, however far each has come.
+// Communicators that a HostsComm is made of. Each receives its calls in the order of the operations, so that all its
+// ranks make them in the same order, however far each has progressed.
 struct HostsLines {
-  enum Line { inside, across, outside, flat, direct };  // direct: messages, in no order with the others
-  std::unique_ptr<Comm> local, world;                   // as given; world carries what does not go by stages
-  std::unique_ptr<Comm> before, after;                  // the ranks of this host: before and after the crossing
-  // The crossing: ranks of equal place on their hosts; or the first of each host, null elsewhere.
+  enum Line { inside, across, outside, flat, direct };  // direct: messages, unordered with the others
+  std::unique_ptr<Comm> local, world;                   // as given; world carries operations without stages
+  std::unique_ptr<Comm> before, after;                  // ranks of this host: before and after the crossing
+  // Exchange across hosts: ranks of equal local rank; or the first rank of each host, null elsewhere.
   std::unique_ptr<Comm> cross;
 };
 
@@ -24,13 +24,13 @@ struct Stage {
   std::function<Work()> start;
 };
 
-// An operation as stages, one after another, and what is to be done at the end.
+// Operation as consecutive stages, with a final action.
 struct Staged {
   std::vector<Stage> stages;
   std::function<void()> finish;
 };
 
-// What this rank does for a call. The lines outlive the result; the buffers are the call's.
+// Stages of this rank for a call. `lines` must outlive the result; the buffers are the call's.
 Staged stages_of(const Call& call, const HostsLines& lines, const HostsLayout& layout, int world);
 
 }  // namespace starling

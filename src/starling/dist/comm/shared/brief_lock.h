@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// A mutex for what is nearly always free and held for moments: half as dear as std::mutex, as its holder does not ask
-// whether anybody waits. Waiters let the holder have the core.
+// Spin lock for short, rarely contended sections: half the cost of std::mutex, since unlock does not check for waiters.
+// Waiters yield the core.
 class BriefLock {
  public:
   void lock() {

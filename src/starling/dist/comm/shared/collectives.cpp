@@ -14,7 +14,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// Of what all ranks must agree on; see Fingerprint::agrees_with.
+// Digest of the fields that all ranks must agree on; see Fingerprint::agrees_with.
 std::uint64_t digest_of(const Fingerprint& f) {
   const std::uint64_t words[] = {f.sequence, f.epoch, static_cast<std::uint64_t>(f.count), f.hash,
                                  static_cast<std::uint64_t>(f.root) << 32 | static_cast<std::uint64_t>(f.op) << 16 |
@@ -33,7 +33,7 @@ void fetch_to_write(const void* data, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += 64) {
     const auto* line = static_cast<const std::byte*>(data) + at;
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" ::"m"(*line));  // which the compiler knows of newer processors only
+    asm volatile("prefetchw %0" ::"m"(*line));  // the builtin emits it for newer processors only
 #else
     __builtin_prefetch(line, 1);
 #endif
@@ -60,7 +60,7 @@ bool Collectives::completed(std::uint64_t sequence) const {
   return sequence < oldest_ || operation(sequence).way == Way::over;
 }
 
-// Others wait until the sequence number is stored; what only this rank needs is written after that.
+// Latency-critical until the sequence number is stored, since others wait for it; local bookkeeping comes after.
 void Collectives::post(const Call& call, std::uint64_t epoch) {
   const std::uint64_t sequence = call.sequence;
   Operation& op = operation(sequence);
@@ -81,7 +81,7 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
   block_.flags(rank_).finished.store(published_, std::memory_order_release);
   arrival.sequence.store(sequence, std::memory_order_release);  // see SharedWorld::sleep
   ring_others();
-  // The others have the last copies of the lines that the next call, if it is like this one, writes.
+  // Prefetch for writing the cache lines of the next call, if it is like this one: other ranks hold them now.
   fetch_to_write(&block_.arrival(sequence + 1, rank_), 1);
   if (op.source == BufferPlace::in_slot) fetch_to_write(block_.in_slot(sequence + 1, rank_), kFetchedAhead);
   op.counts.assign(call.counts.begin(), call.counts.end());
@@ -93,7 +93,7 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
   next_ = sequence + 1;
 }
 
-// What is small is copied even from an arena: the buffer may be overwritten in place before all have read it.
+// Small data is copied even from an arena: the buffer may be overwritten in place before all ranks have read it.
 BufferPlace Collectives::place_source(const Call& call, Arrival& arrival, SharedPost& post) {
   const std::size_t bytes = Pieces::source_bytes(call, rank_, size_);
   if (bytes == 0) return BufferPlace::nowhere;
@@ -129,7 +129,7 @@ bool Collectives::step() {
   for (std::uint64_t k = oldest_; k < next_; ++k) {
     Operation& op = operation(k);
     if (op.way == Way::over) continue;
-    if (op.way == Way::unknown && !arrived(op)) break;  // then the later ones have not arrived either
+    if (op.way == Way::unknown && !arrived(op)) break;  // later operations have not arrived either
     moved = advance(op) || moved;
     if (world_.broken()) return moved;
   }
@@ -140,7 +140,7 @@ bool Collectives::step() {
 void Collectives::finish_prefix() {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && operation(oldest_).way == Way::over) ++oldest_;
-  // The next call tells the others for nothing, and usually comes at once; if it does not, the next look around does.
+  // Lazy announcement: the next call, usually soon, announces it for free; otherwise the next progress step does.
   const bool later = oldest_ == before + 1 && operation(before).source == BufferPlace::tiny;
   if (!later && published_ + 1 < oldest_) publish_finished();
 }
@@ -223,7 +223,7 @@ Collectives::Way Collectives::way_of(const Operation& op) const {
   return direct ? Way::direct : Way::staged;
 }
 
-// The shortest way: all that was brought lies in the lines just looked at or in the slot, apart from where it goes.
+// Fast path for small all-reduces: all contributions lie in the arrivals just read or in the slot.
 bool Collectives::reduce_small(Operation& op) {
   const Call& call = op.call;
   op.operands.clear();

@@ -12,27 +12,27 @@
 
 namespace starling {
 
-// One rank's collectives in one group. Its calls go into the slots of the group's block; when all ranks have arrived at
-// one, it goes one of three ways, which all ranks see alike:
-//   small    everything lies in the slot: each rank takes what it gets, alone
-//   direct   all buffers lie in arenas: whoever waits runs units of the exchange, on any rank's memory
-//   staged   through the staging memory in chunks, by each rank for its own buffers; one such operation at a time
+// One rank's collectives in one group. Calls are posted to the slots of the group's block; once all ranks have arrived,
+// each takes one of three paths, the same on all ranks:
+//   small    all data lies in the slot: each rank computes its own result
+//   direct   all buffers lie in arenas: waiting ranks run units of the exchange, on any rank's memory
+//   staged   chunk by chunk through staging memory, each rank for its own buffers; one such operation at a time
 class Collectives {
  public:
   Collectives(SharedWorld& world, GroupBlock block, int rank, int size);
 
-  // Whether the slot of this sequence number is free on all ranks.
+  // True if the slot of this sequence number is free on all ranks.
   bool has_room(std::uint64_t sequence);
-  // With the world's mutex held, like step.
+  // Requires the world's mutex, like step.
   void post(const Call& call, std::uint64_t epoch);
   bool step();
   bool completed(std::uint64_t sequence) const;
 
-  // The first that is not over; 0: all are.
+  // First collective not yet over; 0: none.
   std::uint64_t unfinished() const { return oldest_ < next_ ? oldest_ : 0; }
   std::vector<int> not_arrived(std::uint64_t sequence) const;
   std::vector<int> not_finished(std::uint64_t sequence) const;
-  // A split is over when its caller says so: parts are read from the slot until then.
+  // Splits stay open until end_split: new groups are read from the slot until then.
   bool opened_split(std::uint64_t sequence) const { return operation(sequence).way == Way::small; }
   void end_split(std::uint64_t sequence);
 
@@ -46,11 +46,11 @@ class Collectives {
     std::vector<const void*> operands;
     std::optional<Pieces> pieces;
     Way way = Way::over;
-    BufferPlace source = BufferPlace::nowhere;  // own
-    int arrived = 0;                            // ranks below this have
+    BufferPlace source = BufferPlace::nowhere;  // of this rank
+    int arrived = 0;                            // all ranks below this number have arrived
     std::uint64_t first_chunk = 0;
     std::int64_t parts = 0, staged = 0, reduced = 0, taken = 0;
-    std::vector<Post> posts;  // of all ranks, as pointers here
+    std::vector<Post> posts;  // of all ranks, with addresses valid in this process
     std::unique_ptr<Exchange> exchange;
   };
 
@@ -80,17 +80,17 @@ class Collectives {
   void publish_finished();
   void ring_others();
 
-  // The least of a flag over all ranks. Remembered: flags only grow.
+  // Minimum of a flag over all ranks, cached in `known`: flags only grow.
   std::uint64_t least(std::atomic<std::uint64_t> RankFlags::*flag, std::uint64_t& known, std::uint64_t wanted) const;
 
   SharedWorld& world_;
   GroupBlock block_;
   const int rank_, size_;
   std::array<Operation, kSharedSlots> operations_;
-  std::uint64_t oldest_ = 1, next_ = 1;  // operations that may not be over: [oldest_, next_)
-  std::uint64_t published_ = 0;          // those up to here the others know to be over
-  std::uint64_t staging_ = 0;            // the sequence number of the one that uses the staging memory; 0: none
-  std::uint64_t next_chunk_ = 0;         // of the group's stream
+  std::uint64_t oldest_ = 1, next_ = 1;  // [oldest_, next_): operations possibly not over
+  std::uint64_t published_ = 0;          // last operation announced to the others as over
+  std::uint64_t staging_ = 0;            // sequence number of the operation using the staging memory; 0: none
+  std::uint64_t next_chunk_ = 0;         // next chunk number in the group's stream
   std::uint64_t least_finished_ = 0;
   mutable std::uint64_t least_staged_ = 0, least_reduced_ = 0, least_drained_ = 0;
 };

@@ -1,14 +1,14 @@
-// Collectives whose buffers all lie in arenas: units of the exchange, run by whoever waits.
+// Collectives whose buffers all lie in arenas: units of the exchange, run by waiting ranks.
 #include "starling/dist/comm/shared/collectives.h"
 
 namespace starling {
 namespace {
 
-constexpr std::int64_t kLeastUnit = 8 << 10;  // takes ten times as long as claiming it
+constexpr std::int64_t kLeastUnit = 8 << 10;  // ten times the cost of claiming it
 
 std::uint64_t tag(std::uint64_t sequence) { return sequence << 32; }
 
-// One more in the count of this operation; the first starts from zero. Returns the count before.
+// Increments the operation's count, starting from zero for a new operation. Returns the count before.
 std::uint64_t count_one(std::atomic<std::uint64_t>& word, std::uint64_t sequence, std::uint64_t most) {
   std::uint64_t seen = word.load();
   for (;;) {
@@ -27,7 +27,7 @@ void Collectives::open_direct(Operation& op) {
     const Arrival& arrival = block_.arrival(op.call.sequence, r);
     const SharedPost& shared = block_.post(op.call.sequence, r);
     Post& post = op.posts[static_cast<std::size_t>(r)];
-    post.fingerprint = own;  // all agree
+    post.fingerprint = own;  // equal on all ranks
     post.send = op.sources[static_cast<std::size_t>(r)].data;
     post.recv = arrival.target == BufferPlace::in_arena ? world_.at(shared.recv) : nullptr;
     post.shards = arrival.shards;

@@ -6,7 +6,7 @@ namespace starling {
 void Collectives::open_staged(Operation& op) {
   constexpr std::size_t kSmallestChunk = 32 << 10;
   Pieces& pieces = *op.pieces;
-  // Cut into some parts even where one would do, so that staging, reducing and taking overlap.
+  // Several parts even where one would do, so that staging, reducing and copying out overlap.
   const std::int64_t widest = pieces.width_within(kChunkBytes), least = pieces.width_within(kSmallestChunk);
   pieces.set_width(1);
   pieces.set_width(std::clamp((pieces.parts() + 4 * 64 - 1) / (4 * 64) * 64, least, widest));
@@ -32,7 +32,7 @@ bool Collectives::stage(Operation& op) {
   return moved;
 }
 
-// Whether nobody reads this rank's own buffer any more; what it has staged is not its own buffer.
+// True if no other rank still reads this rank's own buffer; staged copies do not count.
 bool Collectives::sources_at_rest(const Operation& op) const {
   const std::uint64_t end = op.first_chunk + static_cast<std::uint64_t>(op.parts);
   return op.source != BufferPlace::in_arena || least(&RankFlags::drained, least_drained_, end) >= end;
@@ -41,7 +41,7 @@ bool Collectives::sources_at_rest(const Operation& op) const {
 bool Collectives::stage_in(Operation& op) {
   if (op.staged == op.parts) return false;
   const std::uint64_t chunk = op.first_chunk + static_cast<std::uint64_t>(op.staged);
-  // The chunk's memory was that of an earlier one, which all must have done with.
+  // Chunk memory is reused: all ranks must have drained the earlier chunk.
   if (chunk >= kChunks) {
     const std::uint64_t free_at = chunk - kChunks + 1;
     if (least(&RankFlags::drained, least_drained_, free_at) < free_at) return false;

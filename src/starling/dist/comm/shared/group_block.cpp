@@ -26,7 +26,7 @@ struct GroupBlock::Layout {
     posts = next(kSharedSlots * size * sizeof(SharedPost), kLine);
     pairs = next(size * size * sizeof(PairFlags), kLine);
     standings = next(size * standing_bytes(ranks), kLine);
-    // Sparse from here on: pages of it exist once they have been used.
+    // Sparse from here on: pages exist only once used.
     messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
     in_slot = next(kSharedSlots * size * kInlineStep, kPage);
     staging = next(size * kChunks * kChunkBytes, kPage);

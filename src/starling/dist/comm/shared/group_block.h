@@ -11,58 +11,57 @@
 
 namespace starling {
 
-// The memory in which the ranks of one group meet. Each word has one writer, except for claims, which ranks compete
-// for.
+// Shared memory of one group of ranks. Each word has one writer, except for claims, which ranks compete for.
 
 inline constexpr std::uint64_t kSharedSlots = 64;    // outstanding collectives
 inline constexpr std::uint64_t kSharedMessages = 8;  // outstanding messages of an ordered pair
-inline constexpr std::size_t kInlineBytes = 8192;    // what a rank brings to a collective and is kept in its slot
+inline constexpr std::size_t kInlineBytes = 8192;    // largest contribution of a rank that its slot holds
 inline constexpr std::size_t kInlineStep =
-    kInlineBytes + 320;                                // an odd number of cache lines: slots share no cache sets
-inline constexpr std::size_t kChunkBytes = 256 << 10;  // staged at once for a collective
-inline constexpr std::uint64_t kChunks = 4;            // of each rank, used in turns
+    kInlineBytes + 320;                                // odd number of cache lines, so that slots share no cache sets
+inline constexpr std::size_t kChunkBytes = 256 << 10;  // staged at a time for a collective
+inline constexpr std::uint64_t kChunks = 4;            // per rank, used in turns
 inline constexpr std::size_t kMessageInline = 1024;
 inline constexpr std::size_t kMessageChunkBytes = 64 << 10;
 inline constexpr std::uint64_t kMessageChunks = 4;
 
-// Where what a rank sends can be read, where what it receives can be written.
+// Location where a rank's send buffer can be read, or its receive buffer written.
 enum class BufferPlace : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
 
-// A rank's arrival at a collective: all that the others need of a small one, in one cache line.
+// Arrival of a rank at a collective: everything the others need for a small one, in one cache line.
 struct alignas(64) Arrival {
   std::atomic<std::uint64_t> sequence{0};  // stored last
-  std::uint64_t digest = 0;                // of what all ranks must agree on
+  std::uint64_t digest = 0;                // digest of the fingerprint, which must agree
   BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
   std::uint32_t shards = 0;
   std::array<std::byte, 40> tiny = {};
 };
 static_assert(sizeof(Arrival) == 64);
 
-// The rest of a call.
+// Remaining data of a call.
 struct SharedPost {
   Fingerprint fingerprint;
-  std::uint64_t send = 0, recv = 0;  // offsets in the memory, if in an arena
+  std::uint64_t send = 0, recv = 0;  // offsets in the shared memory, for buffers in an arena
   std::int64_t color = 0, key = 0;
-  // Of a split, by the first rank of each part: the sequence number, once part_offset is valid.
+  // Split only, set by the first rank of each new group: the sequence number, stored once part_offset is valid.
   std::atomic<std::uint64_t> part{0};
   std::uint64_t part_offset = 0;
 };
 
-// Units of an operation on arenas: the low half of the sequence number in the upper half, a count in the lower.
+// Progress counts of a direct operation's units. Upper half: low half of the sequence number; lower half: the count.
 struct alignas(64) Claims {
   std::atomic<std::uint64_t> taken{0};
   alignas(64) std::atomic<std::uint64_t> done{0};
 };
 
 struct RankFlags {
-  // Collectives up to here are over for this rank: it reads nothing of their slots any more.
+  // Last collective that is over for this rank: it no longer reads slots up to this one.
   alignas(64) std::atomic<std::uint64_t> finished{0};
   std::atomic<std::uint64_t> started{0};
-  // What others read at every call and nobody writes then, apart from what changes with each.
+  // Read by others at every call but rarely written, so kept apart from the words that change with each call.
   alignas(64) std::atomic<std::uint32_t> left{0};
-  std::atomic<std::uint32_t> telling{0};  // whoever reads or writes the rank's standing holds it, for a moment
+  std::atomic<std::uint32_t> telling{0};  // lock on the rank's status, held briefly
   std::uint32_t world_rank = 0;
-  // Chunks of the group's stream that this rank has staged, reduced its share of, and taken what it wanted of.
+  // Chunks of the group's stream that this rank has staged, reduced its share of, and finished reading.
   alignas(64) std::atomic<std::uint64_t> staged{0};
   alignas(64) std::atomic<std::uint64_t> reduced{0};
   alignas(64) std::atomic<std::uint64_t> drained{0};
@@ -77,22 +76,22 @@ struct MessagePost {
 struct PairFlags {
   struct alignas(64) Side {
     std::atomic<std::uint64_t> posted{0};
-    std::atomic<std::uint64_t> chunks{0};    // written by the sender, read by the receiver
-    std::atomic<std::uint64_t> received{0};  // the receiver's alone
+    std::atomic<std::uint64_t> chunks{0};    // chunks the sender has written, or the receiver has read
+    std::atomic<std::uint64_t> received{0};  // used on the receiver's side only
   };
   Side sender, receiver;
 };
 
 struct GroupHeader {
   std::uint32_t size = 0;
-  std::array<char, 124> label = {};  // cut when longer, ended by zero
+  std::array<char, 124> label = {};  // truncated if longer; zero-terminated
 };
 
-// A view of such a block.
+// View of a group's shared memory.
 class GroupBlock {
  public:
   static std::size_t bytes(int size);
-  // Makes one in memory that may hold anything.
+  // Initialises a block in memory of any content.
   static GroupBlock make(std::byte* data, int size, std::string_view label);
   explicit GroupBlock(std::byte* data);
 
@@ -102,14 +101,14 @@ class GroupBlock {
   Arrival& arrival(std::uint64_t sequence, int rank) const { return arrivals_[place(sequence, rank)]; }
   SharedPost& post(std::uint64_t sequence, int rank) const { return posts_[place(sequence, rank)]; }
   std::byte* in_slot(std::uint64_t sequence, int rank) const { return inline_ + place(sequence, rank) * kInlineStep; }
-  // chunk: its number in the group's stream.
+  // chunk: number in the group's stream.
   std::byte* staging(int rank, std::uint64_t chunk) const;
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
 
-  std::span<std::byte> standing(int rank) const;  // as bytes
+  std::span<std::byte> standing(int rank) const;  // status of the rank, as bytes
 
   PairFlags& pair(int from, int to) const { return pairs_[index(from, to)]; }
-  // side 0: of the sender, 1: of the receiver
+  // side 0: sender's, 1: receiver's.
   MessagePost& message(int from, int to, int side, std::uint64_t sequence) const;
   std::byte* message_inline(int from, int to, std::uint64_t sequence) const;
   std::byte* message_chunk(int from, int to, std::uint64_t chunk) const;

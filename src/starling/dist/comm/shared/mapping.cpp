@@ -42,7 +42,7 @@ Mapping::Mapping(int file, std::size_t bytes, std::uint64_t key) : file_(file), 
   }
   data_ = static_cast<std::byte*>(data);
   madvise(data, bytes, MADV_DONTDUMP);
-  madvise(data, bytes, MADV_HUGEPAGE);  // where the host allows them for shared memory; else 4 KiB pages do
+  madvise(data, bytes, MADV_HUGEPAGE);  // if the host allows huge pages for shared memory; else 4 KiB pages
 }
 
 Mapping::~Mapping() {
@@ -56,7 +56,7 @@ std::shared_ptr<Mapping> Mapping::create(std::size_t bytes) {
   check(file >= 0, "[shared] expected memory to share from memfd_create, got: {}", std::strerror(errno));
   const bool made = fchmod(file, S_IRUSR | S_IWUSR) == 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0;
   const int error = errno;
-  // Nobody can shrink it under the others' feet.
+  // Sealed, so that no process can shrink it while others use it.
   if (!made || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     ::close(file);
     fail("[shared] expected {} bytes of memory to share, got: {}", bytes, std::strerror(error));
@@ -109,7 +109,7 @@ bool Mapping::populate(std::size_t offset, std::size_t bytes) const {
   if (madvise(data_ + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return true;
   if (errno != EINVAL) return false;
 #endif
-  for (std::size_t at = begin; at < offset + bytes; at += kPage) {  // an older kernel: touch them one by one
+  for (std::size_t at = begin; at < offset + bytes; at += kPage) {  // older kernels: touch pages one by one
     reinterpret_cast<volatile std::byte&>(data_[at]) = data_[at];
   }
   return true;

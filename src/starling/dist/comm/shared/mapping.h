@@ -9,13 +9,13 @@
 
 namespace starling {
 
-// A piece of memory without a name that processes of one user can map: it is gone when the last of them is, however
-// they end. Pages are taken when they are first touched.
+// Anonymous shared memory that processes of one user can map; freed when the last of them ends, however they end. Pages
+// are allocated on first touch.
 class Mapping {
  public:
   static std::shared_ptr<Mapping> create(std::size_t bytes);
 
-  // What another process of this user made; address is its address(). Fails once that process has closed it.
+  // Maps memory created by another process of this user, by its address(). Fails once that process has called close().
   static std::shared_ptr<Mapping> open(const std::string& address);
 
   ~Mapping();
@@ -25,14 +25,14 @@ class Mapping {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
-  // For others to open it by, as long as close() has not been called. Holds what cannot be guessed.
+  // Address for open(), valid until close(). Contains an unguessable key.
   std::string address() const;
-  // From now on nobody else can map it.
+  // Prevents further processes from mapping it.
   void close();
 
-  // Takes pages for this range now and maps them here. False: there is not enough memory.
+  // Allocates and maps the pages of this range now. False: not enough memory.
   bool populate(std::size_t offset, std::size_t bytes) const;
-  // Gives the pages of this range back; they read as zeros afterwards.
+  // Returns the pages of this range to the system; they read as zeros afterwards.
   void release(std::size_t offset, std::size_t bytes) const;
 
  private:

@@ -125,7 +125,7 @@ bool Messages::agreed(int peer, Line& line) {
   return line.agreed;
 }
 
-// A bounded piece of the message.
+// Receives a bounded piece of the message.
 bool Messages::take(int peer, Line& line, Pending& message) {
   constexpr std::size_t kMostAtOnce = 1 << 20;
   const std::uint64_t sequence = line.ended + 1;

@@ -8,34 +8,35 @@
 
 namespace starling {
 
-// One rank's messages in one group. A message ends on both sides when the receiver has it. Small ones wait in the
-// group's block, those in an arena are read there by the receiver, others pass through a few chunks of the pair.
+// One rank's messages in one group. A message ends on both sides when the receiver has it. Small messages are kept in
+// the group's block, buffers in an arena are read in place by the receiver, others pass through a few chunks of the
+// pair.
 class Messages {
  public:
   Messages(SharedWorld& world, GroupBlock block, int rank, int size);
 
   bool has_room(const Call& call) const;
-  void post(const Call& call, std::uint64_t epoch);  // with the world's mutex held, like step
+  void post(const Call& call, std::uint64_t epoch);  // requires the world's mutex, like step
   bool step();
   bool completed(const Ticket& ticket) const;
   bool partner_arrived(const Ticket& ticket) const;
 
-  // What this rank has posted as that message.
+  // Fingerprint that this rank posted for the message.
   const Fingerprint& fingerprint(const Ticket& ticket) const;
 
  private:
   struct Pending {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
-    BufferPlace where = BufferPlace::nowhere;  // of the sender's buffer
+    BufferPlace where = BufferPlace::nowhere;  // location of the sender's buffer
   };
-  // The messages from or to one other rank.
+  // Messages from or to one other rank.
   struct Line {
     std::array<Pending, kSharedMessages> ring;
     std::uint64_t posted = 0, ended = 0;
-    std::uint64_t chunks = 0;  // that have passed so far
-    std::size_t moved = 0;     // bytes of the message under way
-    bool agreed = false;       // on the message under way
+    std::uint64_t chunks = 0;  // chunks moved so far
+    std::size_t moved = 0;     // bytes moved of the current message
+    bool agreed = false;       // fingerprints of the current message compared
   };
 
   Line& line(CommOp op, int peer) { return (op == CommOp::send ? to_ : from_)[static_cast<std::size_t>(peer)]; }

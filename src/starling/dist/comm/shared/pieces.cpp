@@ -17,12 +17,12 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-// Asks for all of it at once: lines that another core has just written take long to come, one after another.
+// Prefetches all lines at once: fetching them one after another from another core's cache is slow.
 void fetch(const std::byte* from, std::int64_t bytes) {
   for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at);
 }
 
-// As copy_bytes, of what another rank has written.
+// Same as copy_bytes, but prefetches, for data that another rank has written.
 void take_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
   constexpr std::int64_t kBlock = 4096;
   fetch(from, std::min(bytes, kBlock));
@@ -75,7 +75,7 @@ bool Pieces::personal() const {
   return call_.op == CommOp::reduce_scatter || call_.op == CommOp::all_to_all || call_.op == CommOp::scatter;
 }
 
-// Operations on one buffer that all have alike know one piece.
+// Offset of a rank's piece; 0 for ops on one common buffer, which is a single piece.
 std::int64_t Pieces::offset(int rank) const {
   return two_phases() || call_.op == CommOp::broadcast ? 0 : piece_offset(call_, rank);
 }
@@ -133,7 +133,7 @@ void Pieces::stage(std::int64_t part, std::byte* image) const {
   }
 }
 
-// Where this part of what `rank` brings for `to` begins.
+// Beginning of this part of the data that `rank` sends to `to`.
 const std::byte* Pieces::from(Sources sources, int rank, std::int64_t part, int to) const {
   const Source source = rank == rank_ ? Source{static_cast<const std::byte*>(call_.send), false}
                                       : sources[static_cast<std::size_t>(rank)];
@@ -142,7 +142,7 @@ const std::byte* Pieces::from(Sources sources, int rank, std::int64_t part, int 
   return source.data + ((personal() ? offset(to) : 0) + part * width_) * size_;
 }
 
-// Reduces a range of what all bring for `to` into one or two places.
+// Reduces a range of all ranks' data for `to` into one or two places.
 void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, int to, std::byte* first,
                     std::byte* second) const {
   operands_.clear();
@@ -153,7 +153,7 @@ void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, int 
     const std::uint32_t rows = shards_.empty() ? 1 : shards_[static_cast<std::size_t>(r)];
     for (std::uint32_t k = 0; k < rows; ++k) operands_.push_back(data + k * row);
   }
-  if (operands_.size() == 1) {  // nothing at all for one rank in place
+  if (operands_.size() == 1) {  // a no-op for one rank in place
     const std::byte* only = static_cast<const std::byte*>(operands_[0]) + (range.begin - part * width_) * size_;
     copy_bytes(first, only, range.count() * size_);
     if (second) copy_bytes(second, only, range.count() * size_);

@@ -7,50 +7,50 @@
 
 namespace starling {
 
-// What one rank has to read and write for a collective, part by part: part c is the elements [c W, (c + 1) W) of every
-// piece that ranks exchange, W being the width. A small operation is one part. Sources are given per rank, either whole
-// as the rank brought them, or as the image of one part, which stage() makes.
+// Reads and writes of one rank in a collective, part by part: part c is the elements [c W, (c + 1) W) of every piece
+// that ranks exchange, W being the width. A small operation is one part. Each rank's source is either its whole buffer
+// or the image of one part, made by stage().
 //
-// Sums are in two phases when they are cut: each rank reduces its share of the part, then takes the others' shares.
+// Sums cut into parts take two phases: each rank reduces its share of the part, then copies the others' shares.
 class Pieces {
  public:
-  // All are referred to. operands: room to work in. shards: of each rank, for sum_shards only.
+  // Arguments are kept by reference. operands: scratch space. shards: per rank, for sum_shards only.
   Pieces(const Call& call, int rank, int world, std::vector<const void*>& operands,
          std::span<const std::uint32_t> shards);
 
-  // Bytes that rank brings and gets; 0 where nobody looks at its buffer.
+  // Bytes that `rank` contributes and receives; 0 if its buffer is not used.
   static std::size_t source_bytes(const Call& call, int rank, int world);
   static std::size_t target_bytes(const Call& call, int rank, int world);
 
-  // The widest part whose image has at most so many bytes; at least one element.
+  // Widest part whose image fits into `bytes`; at least one element.
   std::int64_t width_within(std::size_t bytes) const;
   void set_width(std::int64_t width) { width_ = width; }
   std::int64_t parts() const;
   bool two_phases() const { return call_.op == CommOp::all_reduce || call_.op == CommOp::sum_shards; }
 
-  // This rank's image of a part, without what only this rank itself would read.
+  // Writes this rank's image of a part, leaving out data that only this rank itself would read.
   void stage(std::int64_t part, std::byte* image) const;
 
   struct Source {
     const std::byte* data = nullptr;
-    bool image = false;  // of the part; else whole
+    bool image = false;  // image of the part; else the whole buffer
   };
-  using Sources = std::span<const Source>;  // by rank; this rank's own entry is not looked at
+  using Sources = std::span<const Source>;  // by rank; this rank's own entry is ignored
 
-  // Takes what this rank gets of a part, of operations in one phase; of sums the whole part: every rank reduces it all.
+  // One-phase operations: writes this rank's result of a part. For sums every rank reduces the whole part.
   void take(std::int64_t part, Sources sources) const;
 
-  // First phase: reduces this rank's share into the result (the image of a part) and where this rank gets it.
+  // First phase: reduces this rank's share into `result` (the image of a part) and into its receive buffer.
   void reduce_share(std::int64_t part, Sources sources, std::byte* result) const;
-  // Second phase: takes the others' shares.
+  // Second phase: copies the others' shares.
   void take_shares(std::int64_t part, const std::byte* result) const;
 
  private:
   struct Range {
-    std::int64_t begin, end;  // of elements
+    std::int64_t begin, end;  // in elements
     std::int64_t count() const { return end - begin; }
   };
-  bool personal() const;  // ranks bring a piece for every rank
+  bool personal() const;  // true if ranks send a piece to every rank
   std::int64_t longest() const;
   std::int64_t offset(int rank) const;
   std::int64_t length(int rank) const;

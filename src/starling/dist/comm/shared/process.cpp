@@ -14,7 +14,7 @@
 namespace starling {
 namespace {
 
-// Field 22 of /proc/<pid>/stat. The second, the name, may hold anything: fields are counted after its bracket.
+// Field 22 of /proc/<pid>/stat. Counted after the closing bracket of field 2, the name, which may hold anything.
 std::uint64_t start_of(std::int32_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -42,7 +42,7 @@ ProcessId this_process() {
   return {pid, start_of(pid)};
 }
 
-// Whoever has the number by now may be another process: asked after the descriptor was opened.
+// Start time compared after the descriptor was opened: the pid may have been reused by another process.
 ProcessWatch::ProcessWatch(const ProcessId& process)
     : process_(process),
       descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0))),

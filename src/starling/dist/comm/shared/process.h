@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// A process of this host. Numbers are used again; together with the time of its start they are not.
+// Process of this host. Pids are reused; a pid together with its start time is unique.
 struct ProcessId {
   std::int32_t pid = 0;
   std::uint64_t start = 0;  // clock ticks since the host's boot; 0: unknown
@@ -14,7 +14,7 @@ struct ProcessId {
 
 ProcessId this_process();
 
-// Says when a process has ended, also while its parent has not yet asked (a zombie).
+// Detects the end of a process, including a zombie that its parent has not reaped.
 class ProcessWatch {
  public:
   explicit ProcessWatch(const ProcessId& process);
@@ -26,8 +26,8 @@ class ProcessWatch {
 
  private:
   ProcessId process_;
-  int descriptor_;  // refers to the process itself; -1: the kernel has none
-  bool ended_;      // already when the watch began
+  int descriptor_;  // pidfd; -1: not supported by the kernel
+  bool ended_;      // true if already ended when the watch began
 };
 
 }  // namespace starling

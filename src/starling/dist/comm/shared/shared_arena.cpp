@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// Large blocks begin at a huge page, so that they can be mapped by such.
+// Large blocks start on a huge-page boundary, so that they can be mapped by huge pages.
 constexpr std::size_t kHuge = 2 << 20;
 
 std::size_t rounded(std::size_t bytes) {

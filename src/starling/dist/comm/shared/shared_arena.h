@@ -12,27 +12,27 @@ namespace starling {
 
 class Mapping;
 
-// A rank's own part of the memory that the ranks of one host share; Comm::arena() of the backend `shared`. Whatever is
-// allocated here is known to the other ranks by its offset, so that collectives reduce it in place. Give it to an
-// Instance as InstanceOptions::arena_allocator, or allocate buffers from it and wrap them in a Storage with a deleter.
+// Rank's own part of the memory that the ranks of one host share; Comm::arena() of the backend `shared`. Other ranks
+// know an allocation by its offset, so that collectives reduce it in place. Pass it to an Instance as
+// InstanceOptions::arena_allocator, or allocate buffers from it and wrap them in a Storage with a deleter.
 //
-// Pages are taken from the system when memory is allocated, not when it is first used; where there are none left,
-// allocate throws. Freed memory is reused, neighbours joined; release_cached() gives its pages back. Lives as long as
-// anything allocated from it. Any thread.
+// Pages are taken from the system when memory is allocated, not on first use; allocate throws if none are left. Freed
+// memory is reused, neighbours joined; release_cached() gives its pages back. Lives as long as anything allocated from
+// it. Any thread.
 class SharedArena final : public Allocator {
  public:
-  // The bytes [begin, begin + bytes) of the mapping; begin is page-aligned.
+  // Bytes [begin, begin + bytes) of the mapping; begin is page-aligned.
   SharedArena(std::shared_ptr<Mapping> mapping, std::size_t begin, std::size_t bytes);
 
   void* allocate(std::size_t bytes) override;
-  void* allocate_untouched(std::size_t bytes);  // without taking pages: for what may never be used as a whole
+  void* allocate_untouched(std::size_t bytes);  // reserves no pages: for memory that may never be fully used
   void deallocate(void* data, std::size_t bytes) override;
   AllocatorStats stats() const override;
   void reset_peak() override;
   void set_cap(std::int64_t bytes) override;
   void release_cached() override;
 
-  // Whether all of these bytes lie in this rank's part.
+  // True if all of these bytes lie in this rank's part.
   bool holds(const void* data, std::size_t bytes) const;
 
  private:
@@ -45,7 +45,7 @@ class SharedArena final : public Allocator {
   const std::size_t begin_, end_;
   mutable std::mutex mutex_;
   Gaps gaps_;
-  std::size_t high_;  // nothing beyond this has ever been given out
+  std::size_t high_;  // end of all memory ever handed out
   AllocatorStats stats_;
   std::int64_t cap_ = 0;
 };

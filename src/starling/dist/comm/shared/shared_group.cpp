@@ -50,7 +50,7 @@ bool SharedGroup::put(const Call& call, std::uint64_t epoch) {
   return true;
 }
 
-// A part of one element must fit into a chunk for all shards; the others wait for this call, so they are told, too.
+// One element of all shards must fit into a chunk. On failure the world is broken, since the others wait for this call.
 bool SharedGroup::fits(const Call& call) {
   constexpr std::int64_t kMost = kChunkBytes / 8;
   if (call.shards <= kMost) return true;
@@ -91,7 +91,7 @@ SharedGroup::Outcome SharedGroup::wait(const Ticket& ticket, Done done, CommTime
   if (!changed) return Outcome::late;
   world_->drain();
   const std::scoped_lock lock(world_->mutex());
-  return done() ? Outcome::ended : Outcome::broken;  // a piece under way may have been the last
+  return done() ? Outcome::ended : Outcome::broken;  // the last piece may have completed meanwhile
 }
 
 SharedGroup::Outcome SharedGroup::await(const Ticket& ticket, CommTime deadline) {
@@ -104,7 +104,7 @@ std::vector<int> SharedGroup::missing(const Ticket& ticket) const {
   return messages_.partner_arrived(ticket) ? std::vector<int>() : std::vector<int>{ticket.peer};
 }
 
-// Whether a rank that this operation still needs has left the group.
+// True if a rank that this operation still needs has left the group.
 bool SharedGroup::deserted(const Ticket& ticket) const {
   bool left = false;
   for (int r = 0; r < size_; ++r) left = left || block_.flags(r).left.load() != 0;
@@ -156,7 +156,7 @@ std::string SharedGroup::describe_call(const Ticket& ticket) const {
   return fmt::format("{} #{}", name(ticket.op), ticket.sequence);
 }
 
-// The ranks of this rank's color, by key and then by rank.
+// Ranks of this rank's color, ordered by key, then by rank.
 std::vector<int> SharedGroup::members(const Call& call) const {
   std::vector<int> ranks;
   for (int r = 0; r < size_; ++r) {
@@ -210,7 +210,7 @@ std::uint64_t SharedGroup::oldest_collective() {
 
 namespace {
 
-// Holds a flag that is free within moments, unless its holder died.
+// Try-lock with bounded retries: normally free within moments, unless its holder died.
 class Moment {
  public:
   explicit Moment(std::atomic<std::uint32_t>& flag) : flag_(flag) {

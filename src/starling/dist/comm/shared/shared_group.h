@@ -7,12 +7,12 @@
 
 namespace starling {
 
-// One rank's view of one group: its calls, and what is said when they fail.
+// One rank's view of one group: its calls and their error messages.
 class SharedGroup final : public Mover {
  public:
   enum class Outcome { ended, late, broken };
   struct Part {
-    std::shared_ptr<SharedGroup> group;  // null: in no part
+    std::shared_ptr<SharedGroup> group;  // null: this rank joined no group
     int rank = 0, size = 0;
     std::string label;
   };
@@ -22,16 +22,17 @@ class SharedGroup final : public Mover {
   SharedGroup(const SharedGroup&) = delete;
   SharedGroup& operator=(const SharedGroup&) = delete;
 
-  // Posts a call. Blocks only while its place is taken. Returns false when the world is broken.
+  // Posts a call. Blocks only while its slot is in use. False if the world is broken.
   bool post(const Call& call, std::uint64_t epoch);
   bool done(const Ticket& ticket);
   Outcome await(const Ticket& ticket, CommTime deadline);
-  // Breaks the world because the operation came too late, naming who is missing.
+  // Breaks the world because the operation missed its deadline, naming the missing ranks.
   void expire(const Ticket& ticket);
-  // Waits for a posted split and makes this rank's part.
+  // Waits for a posted split and makes this rank's new group.
   Outcome split(const Call& call, Part& part);
 
-  // The rank makes no more calls. What it left unfinished breaks the world; later calls that need it do, too.
+  // Declares that this rank makes no more calls. Unfinished calls, and later calls of others that need it, break the
+  // world.
   void leave(const Journal& journal);
 
   void tell(const Standing& standing);
@@ -47,7 +48,7 @@ class SharedGroup final : public Mover {
   std::vector<int> missing(const Ticket& ticket) const;
   bool deserted(const Ticket& ticket) const;
   bool fits(const Call& call);
-  // These two with the world's mutex held.
+  // The next two require the world's mutex.
   bool has_room(const Call& call);
   bool put(const Call& call, std::uint64_t epoch);
   bool make_room(const Call& call);

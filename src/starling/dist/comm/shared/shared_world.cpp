@@ -80,7 +80,7 @@ void SharedWorld::break_with(const std::string& reason) {
   for (int r = 0; r < size(); ++r) ring(r);
 }
 
-// Whoever broke the world may have died over its reason.
+// Waits briefly for the reason: the rank that broke the world may have died while writing it.
 std::string SharedWorld::reason() const {
   const CommTime end = CommClock::now() + milliseconds(200);
   while (block_.fate.load() == WorldBlock::breaking && CommClock::now() < end) {
@@ -90,7 +90,7 @@ std::string SharedWorld::reason() const {
   return block_.reason.data();
 }
 
-// A visit takes microseconds; a rank stopped in one must not hold up the others' end.
+// Bounded wait: a visit takes microseconds, and a rank stopped in one must not block the others.
 void SharedWorld::drain() {
   const CommTime end = CommClock::now() + milliseconds(500);
   for (int r = 0; r < size(); ++r) {
@@ -99,7 +99,7 @@ void SharedWorld::drain() {
       std::this_thread::yield();
     }
   }
-  const std::scoped_lock lock(mutex_);  // nor does another thread of this rank
+  const std::scoped_lock lock(mutex_);  // wait for other threads of this rank, too
 }
 
 void SharedWorld::ring(int rank) {
@@ -175,7 +175,7 @@ std::string SharedWorld::last_call(int rank) const {
   return fmt::format("it last started {} in group '{}'", describe(print), header.label.data());
 }
 
-// None for a rank that another one cannot arrive beside, being on the same core.
+// Spin count; 0 if another rank last waited on the same core and so could not make progress meanwhile.
 int SharedWorld::spins_now() {
   if (spins_ == 0) return 0;
   const int core = sched_getcpu();
@@ -201,7 +201,7 @@ constexpr std::size_t kHuge = 2 << 20;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 
-// What differs where two builds would not understand each other.
+// Hash of structure sizes and constants that differs between incompatible builds.
 std::uint64_t layout_of_this_build() {
   constexpr std::uint64_t parts[] = {sizeof(WorldBlock), sizeof(RankRecord),  sizeof(GroupHeader), sizeof(RankFlags),
                                      sizeof(SharedPost), sizeof(MessagePost), sizeof(PairFlags),   kSharedSlots,
@@ -212,7 +212,7 @@ std::uint64_t layout_of_this_build() {
   return hash;
 }
 
-// No rank can ever hold more than the machine has; and addresses are limited, too.
+// Largest useful arena: the machine's memory, limited by the address space.
 std::size_t largest_arena(std::size_t ranks) {
   constexpr std::size_t kAddresses = std::size_t{1} << 45;
   const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
@@ -225,7 +225,7 @@ std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, st
   const auto ranks = static_cast<std::size_t>(world);
   const std::size_t group = rounded_up(sizeof(WorldBlock) + ranks * sizeof(RankRecord), 4096);
   const std::size_t arenas = rounded_up(group + GroupBlock::bytes(world), kHuge);
-  // The parts of the group have their blocks in the arenas, too.
+  // Extra room: blocks of groups made by split lie in the arenas, too.
   const std::size_t each =
       rounded_up((arena_bytes > 0 ? arena_bytes : largest_arena(ranks)) + 4 * GroupBlock::bytes(world), kHuge);
   auto mapping = Mapping::create(arenas + ranks * each);

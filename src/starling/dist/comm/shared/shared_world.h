@@ -13,18 +13,19 @@
 
 namespace starling {
 
-// What moves on when this rank waits for anything: the operations of one group.
+// Progress interface: the operations of one group, advanced whenever this rank waits for anything.
 class Mover {
  public:
   virtual ~Mover() = default;
-  virtual bool step() = 0;  // does a bounded piece of work; false: there is none to do now
+  virtual bool step() = 0;  // does a bounded piece of work; false: nothing to do now
 };
 
-// One rank's view of the memory of its world, shared by its group of all ranks and those split from it: one fate, one
-// bell to sleep on, one arena; and the thing that keeps all its operations moving, whichever of them it waits for.
+// One rank's view of the memory of its world, shared by the group of all ranks and those split from it: they break
+// together, sleep on one notifier and share one arena. Advances all of the rank's operations, whichever of them it
+// waits for.
 class SharedWorld {
  public:
-  // Enters this process as that rank; leaves when destroyed.
+  // Registers this process as `rank`; deregisters when destroyed.
   SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
@@ -41,14 +42,14 @@ class SharedWorld {
   // Waits until all ranks have entered.
   void await_all(CommTime deadline);
 
-  // The first reason stays. Wakes everyone.
+  // Breaks the world and wakes everyone. Only the first reason is kept.
   void break_with(const std::string& reason);
   bool broken() const { return block_.fate.load() != WorldBlock::whole; }
   std::string reason() const;
-  // After broken(): until nobody touches this rank's buffers any more.
+  // Once broken(): waits until no other rank touches this rank's buffers.
   void drain();
 
-  // Call after every change that the rank may be sleeping for; the change itself is a sequentially consistent store.
+  // Wakes a rank. Call after every change it may be waiting for; the change itself is a sequentially consistent store.
   void ring(int rank);
 
   // Guards this rank's operations: held in step(), and whenever a call is added.
@@ -56,8 +57,8 @@ class SharedWorld {
   void add(Mover& mover);
   void remove(Mover& mover);
 
-  // Moves all operations of this rank on until done(), which is asked with the mutex held, or until the world is
-  // broken; false: not by the deadline. Looks after dead ranks meanwhile; before every sleep calls look().
+  // Advances all operations of this rank until done(), called with the mutex held, or until the world is broken; false
+  // if the deadline passed first. Checks for dead ranks meanwhile; calls look() before every sleep.
   template <class Done, class Look>
   bool wait(Done done, Look look, CommTime deadline) {
     if (spin(done)) return true;
@@ -74,13 +75,13 @@ class SharedWorld {
     }
   }
 
-  // Memory for a group of that size, from this rank's arena; reused once all its ranks have left it.
+  // Memory for a group of `size` ranks, from this rank's arena; reused once all its ranks have left it.
   std::byte* new_block(int size);
 
-  // One step of everything. Call with the mutex held.
+  // One step of all operations. Requires the mutex.
   bool step();
 
-  // While it lives, this rank may touch other ranks' buffers, unless refused.
+  // Scope in which this rank may touch other ranks' buffers, unless refused.
   class Visit {
    public:
     explicit Visit(SharedWorld& world) : world_(world) { world.record(world.rank_).visiting.store(1); }
@@ -112,9 +113,9 @@ class SharedWorld {
     return false;
   }
 
-  // Nothing is missed: whoever changes something after our last look sees that we are about to sleep, and rings. Only
-  // arrivals are not ordered so strictly, as that would cost every call: one under way while we say that we sleep may
-  // be seen some tens of nanoseconds later, so we look for some microseconds.
+  // No wake-up is lost: a rank that changes something after our last check sees the sleeper count and notifies. Only
+  // arrivals are not ordered so strictly, as that would cost every call: one in flight while we announce our sleep may
+  // become visible some tens of nanoseconds later, so we keep checking for some microseconds.
   template <class Done>
   void sleep(Done done, CommClock::duration time) {
     constexpr int kLooks = 64;
@@ -146,15 +147,15 @@ class SharedWorld {
   std::shared_ptr<SharedArena> arena_;
   BriefLock mutex_;
   std::vector<Mover*> movers_;
-  std::vector<std::byte*> blocks_;  // of groups, made by this rank
+  std::vector<std::byte*> blocks_;  // group blocks made by this rank
   std::mutex watch_mutex_;
   std::vector<std::unique_ptr<ProcessWatch>> watches_;  // by rank; null: this process
 };
 
-// A new piece of memory for a world, ready to be joined; arena_bytes as in SharedWorldOptions.
+// Creates the memory of a world, ready to be joined; arena_bytes as in SharedWorldOptions.
 std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, std::size_t arena_bytes);
 
-// Whether it is one for so many ranks, of the same build; throws Error if not.
+// Throws Error unless the memory is for `world` ranks and of the same build.
 void check_world_memory(const Mapping& mapping, int world);
 
 }  // namespace starling

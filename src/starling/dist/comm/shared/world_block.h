@@ -9,22 +9,22 @@
 
 namespace starling {
 
-// What lies in the shared memory: at its beginning a WorldBlock and the record of each rank, then the block of the
-// group of all ranks (group_block.h), then the ranks' arenas. Offsets are from the beginning: every process has it
+// Content of the shared memory: first a WorldBlock and the record of each rank, then the block of the group of all
+// ranks (group_block.h), then the ranks' arenas. Offsets count from the beginning, since every process maps it
 // elsewhere.
 
 struct RankRecord {
-  alignas(64) std::atomic<std::int32_t> pid{0};  // 0: has not joined
+  alignas(64) std::atomic<std::int32_t> pid{0};  // 0: not joined yet
   std::atomic<std::uint64_t> process_start{0};
-  std::atomic<std::uint32_t> present{0};                   // 0 again: it has gone in good order
-  std::atomic<std::uint64_t> last_group{0}, last_post{0};  // offsets: where its last call can be read
+  std::atomic<std::uint32_t> present{0};                   // back to 0 once the rank has left in good order
+  std::atomic<std::uint64_t> last_group{0}, last_post{0};  // offsets of its last call, for diagnostics
 
-  // Rung when something has changed that the rank may be sleeping for.
+  // Notifier: incremented when something changed that the rank may be sleeping for.
   alignas(64) std::atomic<std::uint32_t> bell{0};
   std::atomic<std::uint32_t> sleepers{0};
-  std::atomic<std::int32_t> core{-1};  // where it waited last
+  std::atomic<std::int32_t> core{-1};  // core it last waited on
 
-  // Whether it is reading or writing buffers of other ranks just now.
+  // Nonzero while it reads or writes buffers of other ranks.
   alignas(64) std::atomic<std::uint32_t> visiting{0};
 };
 
@@ -33,13 +33,13 @@ struct WorldBlock {
   enum Fate : std::uint32_t { whole = 0, breaking = 1, broken = 2 };
 
   std::uint64_t magic = kMagic;
-  std::uint64_t layout = 0;  // of all that lies here: differs where ranks were built from different sources
+  std::uint64_t layout = 0;  // hash of the memory structure: differs between incompatible builds
   std::uint32_t world = 0;
   std::uint64_t group = 0;                    // offset of the block of all ranks
-  std::uint64_t arenas = 0, arena_bytes = 0;  // offset of rank 0's arena; each has as many
+  std::uint64_t arenas = 0, arena_bytes = 0;  // offset of rank 0's arena; size of each arena
   alignas(64) std::atomic<std::uint32_t> joined{0};
   alignas(64) std::atomic<std::uint32_t> fate{whole};
-  std::array<char, 4096> reason{};  // ended by zero; written by the one that set the fate to breaking
+  std::array<char, 4096> reason{};  // zero-terminated; written by the rank that set fate to breaking
 };
 
 }  // namespace starling

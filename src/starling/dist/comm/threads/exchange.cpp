@@ -43,7 +43,7 @@ void Exchange::open(std::span<const Post> posts, std::int64_t least) {
     for (std::int64_t k = 0; k < post.shards; ++k) sources_.push_back(post.send + (k > 0 ? k * f.count * size : 0));
   }
   const bool moves = f.op != CommOp::barrier && f.op != CommOp::split;
-  // Some units for every rank, where they are not too small to be worth sharing out.
+  // Several units per rank, unless they become too small to be worth sharing out.
   const std::int64_t even = offsets_.back() * size / (2 * world) / least * least;
   unit_ = std::clamp(even, least, kUnitBytes) / size;
   units_ = moves ? (offsets_.back() + unit_ - 1) / unit_ : 0;
@@ -77,10 +77,10 @@ void Exchange::for_pieces(std::int64_t begin, std::int64_t end, Body body) const
 void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end) const {
   const Fingerprint& f = posts_[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
-  if (posts_.size() == 1 && sources_.size() == 1) {  // nobody to reduce with; nothing at all when in place
+  if (posts_.size() == 1 && sources_.size() == 1) {  // single source: a copy, or nothing when in place
     return copy_bytes(posts_[0].recv + begin * size, posts_[0].send + begin * size, (end - begin) * size);
   }
-  // The first rank's result may be in place of the first source, and of no other.
+  // Rank 0's result may alias the first source, and no other.
   for (std::int64_t b = begin; b < end; b += kReduceBlock) {
     const std::int64_t n = std::min(kReduceBlock, end - b);
     std::byte* result = posts_[0].recv + b * size;

@@ -10,7 +10,7 @@
 
 namespace starling {
 
-// What one rank brings to an operation.
+// Contribution of one rank to an operation.
 struct Post {
   Fingerprint fingerprint;
   const std::byte* send = nullptr;
@@ -30,8 +30,8 @@ class Exchange {
 
   explicit Exchange(int world);
 
-  // Allocates only when the group meets more shards than ever before. least: bytes of a unit that are worth sharing
-  // out; a power of two.
+  // Allocates only when there are more shards than ever before. least: smallest unit in bytes worth sharing out; a
+  // power of two.
   void open(std::span<const Post> posts, std::int64_t least = kUnitBytes);
   std::int64_t units() const { return units_; }
   void run(std::int64_t unit) const;
@@ -46,15 +46,15 @@ class Exchange {
   void for_pieces(std::int64_t begin, std::int64_t end, Body body) const;
 
   std::span<const Post> posts_;
-  std::vector<const void*> sources_;   // of the reduction, in global order
-  std::vector<std::int64_t> offsets_;  // where each rank's piece begins; the last is the whole
+  std::vector<const void*> sources_;   // of a reduction, in global order
+  std::vector<std::int64_t> offsets_;  // start of each rank's piece; the last is the total
   std::int64_t units_ = 0;
   std::int64_t unit_ = 0;  // elements
 };
 
-// What the direct exchange moves for one rank: it owns piece `rank` of the buffer, reads the others' copies of it, and
-// the others read the result. The laws of the ring (2(P-1)/P n bytes) hold, in 2 steps. Which thread ran a unit does
-// not matter.
+// Traffic of the direct exchange for one rank: it owns piece `rank` of the buffer, reads the others' copies of it, and
+// the others read the result. Same volume as the ring (2(P-1)/P n bytes), in 2 steps. Independent of which thread ran a
+// unit.
 Traffic traffic_of(const Call& call, int rank, int world);
 
 }  // namespace starling

@@ -10,24 +10,25 @@
 
 namespace starling {
 
-// What a group of thread ranks and all groups split from it share: one fate, and one bell to sleep on.
+// State shared by a group of thread ranks and all groups split from it: they break together and sleep on one notifier.
 //
-// Fate: once broken, always broken. A rank that throws gives its buffers back to the user, so nobody may still be
-// reading them: whoever touches other ranks' buffers does so inside a Visit, visits are refused once broken, and
-// drain() waits for those under way (microseconds each).
+// Once broken, always broken. A rank that throws gives its buffers back to the user, so nobody may still be reading
+// them: other ranks' buffers are only touched inside a Visit, visits are refused once broken, and drain() waits for
+// those in progress (microseconds each).
 class Family {
  public:
   explicit Family(int spins) : spins_(spins) {}
 
   bool broken() const { return broken_.load(); }
   std::string reason() const;
-  void break_with(const std::string& reason);  // the first reason stays
+  void break_with(const std::string& reason);  // only the first reason is kept
   void drain() const;
 
-  // Call after every change that a sleeper may be waiting for; the change itself is a sequentially consistent store.
+  // Wakes sleepers. Call after every change they may be waiting for; the change itself is a sequentially consistent
+  // store.
   void ring();
 
-  // Spins a little, then sleeps, until condition() or the deadline; returns whether the condition held.
+  // Spins a little, then sleeps, until condition() or the deadline; true if the condition held.
   template <class Condition>
   bool wait(Condition condition, CommTime deadline) {
     for (int i = 0; i < spins_; ++i) {

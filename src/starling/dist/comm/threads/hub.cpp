@@ -50,7 +50,7 @@ bool Hub::post_collective(const Call& call, const Fingerprint& print, int rank) 
   return true;
 }
 
-// All ranks have posted; this thread alone touches the slot until it stores the claim.
+// Called once all ranks have posted; this thread alone touches the slot until it stores the claim.
 void Hub::open(Slot& s, std::uint64_t sequence) {
   std::vector<Fingerprint> prints;
   const auto agrees = [&](const Post& p) { return p.fingerprint.agrees_with(s.posts[0].fingerprint); };
@@ -65,7 +65,7 @@ void Hub::open(Slot& s, std::uint64_t sequence) {
   if (units == 0) return complete(s, sequence);
   s.finished_units.store(0);
   s.claim.store(tag(sequence) | static_cast<std::uint64_t>(units));
-  if (units == 1) return help(s, sequence);  // small: cheaper than waking anyone
+  if (units == 1) return help(s, sequence);  // small: cheaper to run here than to wake anyone
   family_->ring();
 }
 
@@ -74,7 +74,7 @@ void Hub::help(Slot& s, std::uint64_t sequence) {
   std::uint64_t claim = s.claim.load();
   while (tag_of(claim) == tag(sequence) && unclaimed(claim) > 0 && !visit.refused()) {
     if (!s.claim.compare_exchange_weak(claim, claim - 1)) continue;
-    // The slot is this operation's until the unit claimed is counted as finished.
+    // The slot stays this operation's until the claimed unit is counted as finished.
     const std::int64_t units = s.exchange.units();
     s.exchange.run(units - static_cast<std::int64_t>(unclaimed(claim)));
     if (s.finished_units.fetch_add(1) + 1 == units) return complete(s, sequence);
@@ -158,7 +158,7 @@ std::vector<int> Hub::missing(const Ticket& ticket, int rank) {
   return ranks;
 }
 
-// Whether a rank that this operation still needs has left the group.
+// True if a rank that this operation still needs has left the group.
 bool Hub::deserted(const Ticket& ticket, int rank) {
   if (completed(ticket, rank)) return false;
   const auto left = [&](const auto& flag) { return flag.load(); };
@@ -174,7 +174,7 @@ Hub::Outcome Hub::await(const Ticket& ticket, int rank, CommTime deadline) {
   while (!completed(ticket, rank)) {
     if (family_->broken()) {
       family_->drain();
-      return completed(ticket, rank) ? Outcome::ended : Outcome::broken;  // a unit under way may have been the last
+      return completed(ticket, rank) ? Outcome::ended : Outcome::broken;  // the last unit may have completed meanwhile
     }
     if (has_units(ticket)) {
       help(slot(ticket.sequence), ticket.sequence);
@@ -187,7 +187,7 @@ Hub::Outcome Hub::await(const Ticket& ticket, int rank, CommTime deadline) {
   return Outcome::ended;
 }
 
-// Waits for the operation whose place in a ring is needed again.
+// Waits for the operation whose place in a ring is to be reused.
 bool Hub::vacate(const Ticket& before, int rank, CommTime deadline) {
   const Outcome outcome = await(before, rank, deadline);
   if (outcome == Outcome::late) expire(before, rank);
@@ -224,7 +224,7 @@ std::string Hub::describe_call(const Ticket& ticket, int rank) {
   return fmt::format("{} #{}", name(ticket.op), ticket.sequence);
 }
 
-// Ranks of one color, by key and then by rank, meet in a hub of their own.
+// Makes a hub for the ranks of each color, ordered by key, then by rank.
 void Hub::make_parts(Slot& s, std::uint64_t sequence) {
   std::map<std::int64_t, std::vector<int>> members;
   for (int r = 0; r < world_; ++r) {

@@ -13,17 +13,17 @@
 
 namespace starling {
 
-// Where the thread ranks of one group meet. Ranks post their calls into a ring of slots, one per outstanding
-// collective; the last to arrive opens the exchange, and whoever waits for it runs its units until none is left. So a
-// rank that posted and computes on holds nobody up, and ranks that wait share the work. Messages have rings of their
-// own, one per ordered pair; the second of the two to arrive copies.
+// Meeting point of the thread ranks of one group. Ranks post their calls into a ring of slots, one per outstanding
+// collective; the last to arrive opens the exchange, and every waiting rank runs its units until none is left. A rank
+// that has posted and computes on thus delays nobody, and waiting ranks share the work. Messages have rings of their
+// own, one per ordered pair; the second of the two ranks to arrive copies.
 class Hub {
  public:
   static constexpr std::uint64_t kSlots = 64;
   static constexpr std::uint64_t kMessages = 8;
 
   struct Part {
-    std::shared_ptr<Hub> hub;  // null: in no part
+    std::shared_ptr<Hub> hub;  // null: this rank joined no group
     int rank = 0, size = 0;
     std::string label;
   };
@@ -32,20 +32,21 @@ class Hub {
 
   enum class Outcome { ended, late, broken };
 
-  // Posts a call. Blocks only while its place in the ring is taken. Returns false when the family is broken.
+  // Posts a call. Blocks only while its place in the ring is in use. False if the family is broken.
   bool post(const Call& call, const Fingerprint& print, int rank);
   bool done(const Ticket& ticket, int rank);
 
-  // Until the operation has ended, helping. When broken, nobody touches this rank's buffers any more.
+  // Waits for the operation, helping with it. On Outcome::broken nobody touches this rank's buffers any more.
   Outcome await(const Ticket& ticket, int rank, CommTime deadline);
 
-  // Breaks the family because the operation came too late, naming who is missing.
+  // Breaks the family because the operation missed its deadline, naming the missing ranks.
   void expire(const Ticket& ticket, int rank);
 
-  // After a split has ended: this rank's part.
+  // This rank's new group, after a split has ended.
   Part take_part(std::uint64_t sequence, int rank);
 
-  // The rank makes no more calls. What it left unfinished breaks the family; later calls that need it do, too.
+  // Declares that a rank makes no more calls. Unfinished calls, and later calls of others that need it, break the
+  // family.
   void leave(int rank, const Journal& journal);
 
   void tell(int rank, const Standing& standing);
@@ -67,7 +68,7 @@ class Hub {
     std::atomic<std::uint64_t> completed{0};
   };
   struct Message {
-    Post posts[2];  // of the sender, of the receiver
+    Post posts[2];  // sender's, receiver's
     std::atomic<std::uint64_t> arrived_in[2] = {0, 0};
     std::atomic<int> arrived{0};
     std::atomic<std::uint64_t> completed{0};
@@ -106,7 +107,7 @@ class Hub {
   std::vector<std::atomic<bool>> left_;
   std::atomic<std::uint64_t> last_completed_{0};
   mutable std::mutex standings_mutex_;
-  std::vector<Standing> standings_;  // by rank, as told
+  std::vector<Standing> standings_;  // published statuses, by rank
 };
 
 }  // namespace starling

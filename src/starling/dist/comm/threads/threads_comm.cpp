@@ -78,7 +78,7 @@ int spins_for(int world, int asked) {
   return static_cast<unsigned>(world) <= std::thread::hardware_concurrency() ? 500 : 0;
 }
 
-// Remembers who failed first: the errors of the others are only its echo.
+// Keeps the first failure: the errors of other ranks only follow from it.
 class FirstFailure {
  public:
   void capture() {

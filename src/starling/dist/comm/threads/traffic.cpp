@@ -20,7 +20,8 @@ Traffic traffic_of(const Call& call, int rank, int world) {
       return {.bytes_sent = moved, .bytes_received = moved, .steps = 2, .messages = 2 * others};
     }
     case CommOp::sum_shards: {
-      // The owner of a piece reads every shard of it; how many the others hold is theirs to count.
+      // Owners read every shard of their piece. Received bytes are not counted: the others' shard counts are unknown
+      // here.
       const auto own = static_cast<std::uint64_t>(call.count * (rank + 1) / world - call.count * rank / world) * size;
       const std::uint64_t sent = static_cast<std::uint64_t>(call.shards) * (bytes - own) + others * own;
       return {.bytes_sent = sent, .steps = 2, .messages = 2 * others};

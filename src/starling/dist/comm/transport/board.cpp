@@ -16,7 +16,7 @@ void StandingBoard::tell(Transport& transport, const Standing& standing) {
     peer.next = bytes;
     peer.waits = true;
     move(transport, static_cast<int>(r), peer);
-    // A rank that leaves has no other time to send.
+    // Last chance to send for a rank that leaves.
     if (standing.state != Standing::State::left || !peer.waits || peer.gone) continue;
     farewells_.push_back(std::move(peer.next));
     try {
@@ -33,7 +33,7 @@ Standing StandingBoard::heard(Transport& transport, int rank) {
   return peer.last;
 }
 
-// A peer that has left is found by those who need it: here it only has nothing more to say.
+// Errors are ignored: operations that need a peer that has left report it themselves.
 void StandingBoard::move(Transport& transport, int rank, Peer& peer) {
   const int to = ranks_[static_cast<std::size_t>(rank)];
   try {

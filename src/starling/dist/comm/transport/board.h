@@ -8,12 +8,12 @@
 
 namespace starling {
 
-// What the ranks of one group over a transport tell of themselves: messages on a channel of their own that nobody waits
-// for. One to each peer is under way, the latest waits behind it. Used by one thread at a time. The buffers lie here,
-// so the board must outlive the transport.
+// Statuses of the ranks of one group over a transport, exchanged on a channel of their own without blocking. One
+// message per peer is in flight; only the latest status queues behind it. One thread at a time. Buffers lie here, so
+// the board must outlive the transport.
 class StandingBoard {
  public:
-  // ranks: of the group, as the transport numbers them; rank: this one, in the group.
+  // ranks: transport ranks of the group; rank: this rank within the group.
   StandingBoard(std::vector<int> ranks, int rank, std::uint32_t channel);
 
   void tell(Transport& transport, const Standing& standing);
@@ -23,8 +23,8 @@ class StandingBoard {
   struct Peer {
     std::vector<std::byte> in, out, next;
     Transport::Transfer receiving = 0, sending = 0;
-    bool listens = false, sends = false, waits = false;  // waits: next is to be sent
-    bool gone = false;                                   // no more comes from it
+    bool listens = false, sends = false, waits = false;  // waits: `next` is queued
+    bool gone = false;                                   // nothing more will arrive
     Standing last;
   };
 
@@ -34,7 +34,7 @@ class StandingBoard {
   const int rank_;
   const std::uint32_t channel_;
   std::vector<Peer> peers_;
-  std::vector<std::vector<std::byte>> farewells_;  // kept until the transport has gone
+  std::vector<std::vector<std::byte>> farewells_;  // kept alive until the transport is destroyed
 };
 
 }  // namespace starling

@@ -11,12 +11,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long a waiting thread may be deaf to calls of others where the transport cannot be woken.
+// Longest wait in a transport that cannot be woken, during which calls of other threads are not picked up.
 constexpr milliseconds kSlice{1};
-// How long those who wait themselves may take to answer a roll call.
+// Time for ranks that are waiting themselves to answer a roll call.
 constexpr milliseconds kRollCall{200};
 
-// Without this rank's own name, which every error carries and which the next error will carry again.
+// Error text without this rank's "[rank N]" prefix, which the next error adds again.
 std::string words_of(const Error& error) {
   const std::string text = error.what(), own = fmt::format("[rank {}] ", thread_rank());
   return text.starts_with(own) ? text.substr(own.size()) : text;
@@ -36,11 +36,11 @@ void Crew::submit(Operation& operation) {
     inbox_.push_back(&operation);
   }
   std::unique_lock progress(progress_, std::try_to_lock);
-  if (!progress) return transport_->wake();  // the thread that moves things on takes it up
+  if (!progress) return transport_->wake();  // the thread that runs the progress engine picks it up
   pump();
 }
 
-// Moves every operation on as far as it goes. With progress_ held.
+// Advances every operation as far as possible. Requires progress_.
 void Crew::pump() {
   if (broken()) return;
   {
@@ -50,7 +50,7 @@ void Crew::pump() {
   }
   bool some_ended = false;
   std::string failure;
-  std::vector<std::string> failed;  // what the failure hits here: all of it, for the user knows some of it by name
+  std::vector<std::string> failed;  // all operations hit by the failure: the user may know any of them by name
   std::erase_if(active_, [&](Operation* operation) {
     if (broken()) return false;
     try {
@@ -67,11 +67,11 @@ void Crew::pump() {
     break_with(fmt::format("rank {} in {}: {}", transport_->rank(), fmt::join(failed, ", "), failure));
   }
   if (!some_ended) return;
-  { std::scoped_lock lock(state_); }  // a waiter is either before its test or asleep
+  { std::scoped_lock lock(state_); }  // afterwards every waiter is either before its test or asleep
   bell_.notify_all();
 }
 
-// Sleeps in the transport. With progress_ held.
+// Sleeps in the transport. Requires progress_.
 void Crew::rest(CommTime until) {
   try {
     transport_->wait(std::min(until, CommClock::now() + kSlice));
@@ -105,7 +105,7 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
     if (operation.ended(sequence) || broken()) continue;
     const CommTime now = CommClock::now();
     if (now >= deadline) return Outcome::late;
-    if (now >= operation.half_time()) listen();  // others may have lost patience already
+    if (now >= operation.half_time()) listen();  // others may already be asking for this rank's progress
     rest(deadline);
   }
   return Outcome::ended;
@@ -119,7 +119,7 @@ std::string Crew::reason() const {
 void Crew::break_with(const std::string& reason) {
   std::scoped_lock breaking(breaking_);
   if (broken_.load()) return;
-  transport_->abort(reason);  // first: who finds the crew broken may take its buffers back
+  transport_->abort(reason);  // before broken_ is set: callers then take their buffers back
   {
     std::scoped_lock lock(state_);
     reason_ = reason;
@@ -128,7 +128,7 @@ void Crew::break_with(const std::string& reason) {
   bell_.notify_all();
 }
 
-// progress_, although a waiting thread may take it again and again.
+// Acquires progress_, even if a waiting thread keeps retaking it.
 std::unique_lock<std::mutex> Crew::take_over() {
   ++wanted_;
   transport_->wake();
@@ -181,7 +181,7 @@ Crew::Standing Crew::standing_in(std::uint32_t group) const {
   return {group, found->second->started.load(), found->second->finished.load()};
 }
 
-// Hears who has asked or answered, and answers whoever asks. With progress_ held.
+// Receives roll-call questions and answers, and replies to questions. Requires progress_.
 void Crew::listen() {
   for (int r = 0; r < transport_->size() && !broken(); ++r) {
     if (r == transport_->rank()) continue;
@@ -191,15 +191,15 @@ void Crew::listen() {
       if (peer.answered || peer.gone || !transport_->test(peer.listening)) continue;
       peer.answered = true;
       tell(static_cast<std::uint32_t>(peer.heard.group));
-    } catch (const Error&) {  // it may rightly have left: whoever needs it finds out
+    } catch (const Error&) {  // the peer may have left in good order; operations that need it report it
       peer.gone = true;
     }
   }
   listening_ = true;
-  rest(CommClock::now());  // throws nothing unless it was the whole transport that ended: then that is the reason
+  rest(CommClock::now());  // breaks the group only if the whole transport has failed
 }
 
-// Once in a crew's life: the one who asks breaks it afterwards.
+// Sent once only: the rank that asks breaks the group afterwards.
 void Crew::tell(std::uint32_t group) {
   if (told_) return;
   told_ = true;

@@ -10,20 +10,20 @@
 namespace starling {
 
 struct GlooOptions {
-  // Where this rank listens, on a port of the system's choice; the other ranks must be able to reach it. Nothing but
-  // this very address is bound. Beyond loopback the store must be one that only ranks of this job can read: a peer is
-  // taken for one when it knows what was put there.
+  // Address on which this rank listens, on a free port; the other ranks must be able to reach it. Only this address is
+  // bound. Beyond loopback the store must be readable by ranks of this job only: a peer is accepted if it knows the
+  // token in the store.
   std::string address = "127.0.0.1";
-  std::string interface {};                // or the first address of this network interface; wins over address
-  std::chrono::milliseconds join{60'000};  // allowed until all ranks are connected
+  std::string interface {};                // network interface whose first address is used instead of `address`
+  std::chrono::milliseconds join{60'000};  // deadline to connect all ranks
 };
 
-// Whether this build has Gloo (libgloo-dev). Without it the functions below throw.
+// True if this build has Gloo (libgloo-dev); otherwise the functions below throw.
 bool has_gloo();
 
-// Joins the ranks of a group over TCP: collective, blocks until all are connected. Label and epoch of the group keep
-// its keys in the store apart from those of others, and ranks of another epoch out. A lost peer is an Error that names
-// it, on every rank, as soon as the kernel tells; a host that falls silent counts as lost after a few seconds.
+// Connects the ranks of a group over TCP. Collective, blocks until all are connected. Label and epoch of the group
+// separate its store keys from those of other groups, and keep ranks of another epoch out. A lost peer is an Error that
+// names it, on every rank, as soon as the kernel reports it; a silent host counts as lost after a few seconds.
 std::shared_ptr<Transport> make_gloo_transport(std::shared_ptr<Store> store, const CommGroup& group,
                                                const GlooOptions& options = {});
 

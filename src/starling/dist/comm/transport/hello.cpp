@@ -12,7 +12,7 @@ struct Hello {
   std::uint64_t version = kVersion;
   std::uint64_t world = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t options = 0;  // a hash
+  std::uint64_t options = 0;  // hash of the options
   MeasuredLinks measured;
 };
 
@@ -50,7 +50,7 @@ void compare(const Hello& own, const Hello& theirs, int peer, const Transport& t
   differs("options (hash)", own.options, theirs.options);
 }
 
-// The mean over the ranks that have measured, added in rank order: the same on all.
+// Mean over the ranks that have measured, added in rank order: bitwise equal on all ranks.
 LinkCosts mean_of(const std::vector<Hello>& all, LinkCosts MeasuredLinks::*which) {
   LinkCosts sum{0, 0, 0, 0};
   double measured = 0;

@@ -5,8 +5,8 @@
 
 namespace starling {
 
-// Before the first operation: all ranks tell each other who they are and what they were told, and find out alike what
-// links cost. Throws Error naming the rank that differs in version, world, epoch or options. Collective.
+// Initial handshake: ranks exchange identity and options and agree on the link costs. Throws Error naming the rank that
+// differs in version, world, epoch or options. Collective.
 ChoiceRules agree_on_rules(Transport& transport, const CommGroup& group, const TransportCommOptions& options);
 
 }  // namespace starling

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kSmall = 8, kLarge = 128 * 1024;
 constexpr int kSmallTimes = 15, kLargeTimes = 5, kBurst = 4;
-constexpr double kLeast = 1e-12;  // seconds: nothing costs nothing
+constexpr double kLeast = 1e-12;  // seconds: lower bound of any cost
 
 double seconds_since(CommTime start) { return std::chrono::duration<double>(CommClock::now() - start).count(); }
 
@@ -36,7 +36,7 @@ double reduce_cost() {
   return std::max(kLeast, block / (2.0 * kReduceBlock * sizeof(float)));
 }
 
-// Each rank sends to `next` and receives from `before`; itself: nothing to measure, and zeros.
+// Sends to `next` while receiving from `before`. If both are this rank, there is nothing to measure: zeros.
 LinkCosts measure(Transport& t, int next, int before, CommTime deadline) {
   LinkCosts costs{0, 0, 0, reduce_cost()};
   if (next == t.rank()) return costs;
@@ -98,7 +98,7 @@ MeasuredLinks measure_links(Transport& transport, const std::vector<int>& hosts,
   const auto local = static_cast<std::size_t>(std::find(own.begin(), own.end(), rank) - own.begin());
   const std::size_t locals = own.size();
   const LinkCosts near = measure(transport, own[(local + 1) % locals], own[(local + locals - 1) % locals], deadline);
-  // Between hosts the first ranks of each measure.
+  // Links between hosts are measured by the first rank of each host.
   std::vector<int> firsts;
   for (const auto& [host, ranks] : by_host) firsts.push_back(ranks[0]);
   if (local != 0) return {measure(transport, rank, rank, deadline), near};

@@ -11,10 +11,10 @@ struct MeasuredLinks {
   LinkCosts far, near;
 };
 
-// Measures what messages cost here: small ones, several small ones at once, large ones, each to the next rank while the
-// one before sends, so that all links work at once. hosts: of each rank, so that links inside and between hosts are
-// told apart; empty: all are alike, and near equals far. Collective, a few milliseconds. Results differ from rank to
-// rank; zero latency where a rank had no such link to measure.
+// Measures link costs with small messages, bursts of small ones, and large ones, each rank sending to the next while
+// receiving from the one before, so that all links work at once. hosts: of each rank, to separate links inside and
+// between hosts; empty: all links are alike, and near equals far. Collective, a few milliseconds. Results differ from
+// rank to rank; zero latency if a rank had no such link to measure.
 MeasuredLinks measure_links(Transport& transport, const std::vector<int>& hosts, CommTime deadline);
 
 // Sends bytes to one rank while receiving as many from another; blocks until both have ended. Throws Error at the

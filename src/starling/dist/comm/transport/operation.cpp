@@ -65,7 +65,7 @@ bool Operation::advance(Transport& transport, ScratchPool& pool) {
   return true;
 }
 
-// Receives first: what arrives has a place to go to.
+// Posts receives before sends, so that arriving data has a destination.
 void Operation::start_round(Transport& transport) {
   const Round& round = schedule_->rounds[round_];
   for (const bool sends : {false, true}) {

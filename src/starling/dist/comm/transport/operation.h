@@ -11,7 +11,7 @@
 
 namespace starling {
 
-// Scratch memory that operations under way hold and that stays for later ones.
+// Pool of scratch memory, held by running operations and reused by later ones.
 class ScratchPool {
  public:
   using Memory = std::unique_ptr<std::byte[]>;
@@ -20,36 +20,36 @@ class ScratchPool {
     std::size_t bytes = 0;
   };
 
-  Piece take(std::size_t bytes);  // the smallest that will do; grows the largest when none does
+  Piece take(std::size_t bytes);  // smallest piece that fits; else grows the largest
   void give_back(Piece piece);
 
  private:
   std::vector<Piece> free_;
 };
 
-// Runs one rank's schedule over a transport, a part at a time: never waits. A place that one operation after another
-// takes, by growing sequence numbers. Used by one thread at a time, but for ended().
+// Executes one rank's schedule over a transport, step by step, without blocking. The object is a reusable place for
+// consecutive operations with growing sequence numbers. One thread at a time, except for ended().
 class Operation {
  public:
   struct Peers {
-    const std::vector<int>* ranks = nullptr;  // of the group, as the transport numbers them
+    const std::vector<int>* ranks = nullptr;  // transport ranks of the group
     std::uint32_t channel = 0;
   };
 
   // The schedule and the buffers of the call must live until the operation has ended.
   void begin(const Call& call, const Fingerprint& print, std::shared_ptr<const Schedule> schedule, const Peers& peers);
 
-  // Whether it has ended; starts and finishes what can be.
+  // Starts and finishes all it can; true if the operation has ended.
   bool advance(Transport& transport, ScratchPool& pool);
 
-  // Whether the operation of this number, or a later one, has ended. Any thread.
+  // True if the operation of this number, or a later one, has ended. Any thread.
   bool ended(std::uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
   const Fingerprint& print() const { return print_; }
 
-  // Half of the time that the call allows is over then: high time to hear whether others have lost patience.
+  // Half of the call's time limit: from then on, listen for other ranks that ask for this rank's progress.
   CommTime half_time() const { return half_time_.load(std::memory_order_relaxed); }
 
-  // Ranks of the group from which something is outstanding in this round, in order.
+  // Ranks of the group with outstanding transfers in this round, in order.
   std::vector<int> waits_for() const;
   std::size_t round() const { return round_; }
   std::size_t rounds() const { return schedule_ ? schedule_->rounds.size() : 0; }
@@ -57,7 +57,7 @@ class Operation {
  private:
   struct Outstanding {
     Transport::Transfer transfer;
-    int peer;  // in the group
+    int peer;  // rank in the group
   };
 
   void start_round(Transport& transport);
@@ -68,7 +68,7 @@ class Operation {
   DType dtype_ = DType::u8;
   CommReduce reduce_ = CommReduce::sum;
   Fingerprint print_;
-  std::byte* send_ = nullptr;  // never written to, unless it is recv too
+  std::byte* send_ = nullptr;  // never written to, unless equal to recv_
   std::byte* recv_ = nullptr;
   std::shared_ptr<const Schedule> schedule_;
   Peers peers_;

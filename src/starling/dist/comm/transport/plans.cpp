@@ -20,7 +20,7 @@ std::uint64_t hash_of(const Call& call) {
   return hash;
 }
 
-// A message is a schedule of one transfer, also when it is empty.
+// Schedule of a message: one transfer, also if it is empty.
 Schedule message_of(const Call& call) {
   const bool sends = call.op == CommOp::send;
   const auto bytes = call.count * static_cast<std::int64_t>(size_of(call.dtype));
@@ -33,7 +33,7 @@ Schedule message_of(const Call& call) {
 }  // namespace
 
 ScheduleRequest SchedulePlans::request_of(const Call& call) const {
-  return {.op = call.op == CommOp::split ? CommOp::all_gather : call.op,  // of what each wants
+  return {.op = call.op == CommOp::split ? CommOp::all_gather : call.op,  // a split gathers colors and keys
           .rank = rank_,
           .size = size_,
           .count = call.count,

@@ -7,8 +7,7 @@
 
 namespace starling {
 
-// The schedules of the calls a communicator has seen, by what they depend on: looked up, not made again. Keeps the last
-// kMost of them. One thread at a time.
+// Cache of schedules for the calls a communicator has seen. Keeps the last kMost of them. One thread at a time.
 class SchedulePlans {
  public:
   static constexpr std::size_t kMost = 256;
@@ -20,7 +19,7 @@ class SchedulePlans {
 
   SchedulePlans(int rank, int size, ChoiceRules rules) : rank_(rank), size_(size), rules_(std::move(rules)) {}
 
-  const Plan& of(const Call& call);  // until the next call of this function
+  const Plan& of(const Call& call);  // valid until the next call of this function
   ScheduleRequest request_of(const Call& call) const;
   const ChoiceRules& rules() const { return rules_; }
 
@@ -29,7 +28,7 @@ class SchedulePlans {
     std::uint64_t hash = 0;
     CommOp op = CommOp::barrier;
     DType dtype = DType::u8;
-    bool extremes = false;  // max or min: no order shows
+    bool extremes = false;  // max or min: the order of combining does not matter
     int root = 0;
     std::int64_t count = 0;
     std::vector<std::int64_t> counts;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMessagePlaces = 8;
 
-// Messages of one direction to or from one peer that are under way.
+// Outstanding messages of one direction with one peer.
 using MessageRing = std::unique_ptr<std::array<Operation, kMessagePlaces>>;
 
 class TransportComm final : public Comm {
@@ -96,7 +96,7 @@ class TransportComm final : public Comm {
     fail_call(call, crew_->reason());
   }
 
-  // Everyone says which part it wants and which group numbers it has left.
+  // All-gathers color, key and next free group number of every rank.
   std::unique_ptr<Comm> make_part(const Call& call) override {
     const std::int64_t own[3] = {call.color, call.key, static_cast<std::int64_t>(crew_->next_group().load())};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size()));
@@ -125,7 +125,7 @@ class TransportComm final : public Comm {
     return base + static_cast<std::uint32_t>(call.sequence % kCollectivePlaces);
   }
 
-  // The operation that had this call's place must have ended.
+  // Waits for the earlier operation in this call's place.
   void vacate(const Call& call, const Fingerprint& print) {
     const std::uint64_t places = is_point_to_point(call.op) ? kMessagePlaces : kCollectivePlaces;
     if (crew_->broken()) fail_call(describe(print), crew_->reason());
@@ -207,7 +207,7 @@ class TransportComm final : public Comm {
   }
 
   std::shared_ptr<Crew> crew_;
-  const std::vector<int> ranks_;  // of the group, as the transport numbers them
+  const std::vector<int> ranks_;  // transport ranks of the group
   const std::uint32_t id_;
   SchedulePlans plans_;
   GroupProgress progress_;

@@ -7,24 +7,25 @@
 
 namespace starling {
 
-// The same on all ranks; where they differ, making the communicator fails and says so.
+// Options of a transport communicator; must be equal on all ranks, else construction fails with a message.
 struct TransportCommOptions {
-  std::optional<LinkCosts> far = {};          // not given: measured; between hosts, or all when hosts are not known
-  std::optional<LinkCosts> near = {};         // not given: measured where hosts are known
-  std::vector<int> hosts = {};                // of each rank; empty: not known
+  std::optional<LinkCosts> far = {};          // between hosts, or all links if hosts are unknown; unset: measured
+  std::optional<LinkCosts> near = {};         // inside a host; unset: measured if hosts are known
+  std::vector<int> hosts = {};                // by rank; empty: unknown
   bool chain = false;                         // ranks lie on a chain of links
-  bool rank_ordered = false;                  // reduce in rank order only: the same bits as ranks that are threads
+  bool rank_ordered = false;                  // reduce in rank order only: bitwise equal to thread ranks
   std::map<CommOp, std::string> forced = {};  // algorithms by name
 };
 
-// All-reduces by the algorithm of that name (comm/algorithms); empty: whichever is cheapest, call by call.
+// Options that force all-reduces to the named algorithm (comm/algorithms); empty: the cheapest for each call.
 TransportCommOptions reducing_by(const std::string& algorithm);
 
 // Collective over all ranks of the transport; group.rank and group.size are the transport's.
 std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, CommGroup group,
                                           const TransportCommOptions& options);
 
-// What a communicator made so would run for a call, why, and what else there was. Empty for other communicators.
+// Explanation of the algorithm a transport communicator chooses for a call, and of the alternatives. Empty for other
+// communicators.
 std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, CommReduce reduce = CommReduce::sum);
 
 }  // namespace starling

@@ -5,7 +5,7 @@
 namespace starling {
 namespace {
 
-// Whoever calls from C++ says what may be left out; the epochs of a job are not to wait for a worker that is slower.
+// Default lag for jobs, whose epochs should not wait for a slower worker; C++ callers choose their own.
 struct JobOptions : HogwildOptions {
   JobOptions() { lag = 4; }
 };

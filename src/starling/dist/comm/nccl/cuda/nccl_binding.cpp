@@ -61,7 +61,8 @@ void bind_communicators(NcclApi& api, int device) {
   };
   api.split = [](NcclHandle handle, int color, int key, NcclHandle& part) {
     ncclConfig_t config = non_blocking();
-    // The handle is written by the time the split is over, so it must be the caller's own place.
+    // NCCL writes the handle when the split completes, possibly after this returns, so it must be the caller's
+    // variable.
     static_assert(sizeof(ncclComm_t) == sizeof(NcclHandle));
     return result(ncclCommSplit(comm(handle), color, key, reinterpret_cast<ncclComm_t*>(&part), &config));
   };
@@ -111,7 +112,7 @@ void bind_operations(NcclApi& api) {
   };
 }
 
-// Any thread may come here: each call says which device it means.
+// Called from any thread, so each call sets the device.
 void bind_device(NcclApi& api, int device) {
   const auto here = [device] { check_runtime(cudaSetDevice(device), "cudaSetDevice"); };
   api.make_stream = [here]() -> DeviceStream {

@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// Rung by one thread when something has moved, heard by another; a ring that nobody waited for is not lost.
+// Notifier between threads: counts notifications, so that one sent while nobody waits is not lost.
 class Bell {
  public:
   void ring() {
@@ -22,7 +22,7 @@ class Bell {
 
   std::uint64_t rings() const { return rings_.load(std::memory_order_acquire); }
 
-  // Until it has rung more often than `heard`, or until that time.
+  // Blocks until the count differs from `heard`, or until the given time.
   void wait(std::uint64_t heard, CommTime until) {
     std::unique_lock lock(mutex_);
     rung_.wait_until(lock, until, [&] { return rings() != heard; });

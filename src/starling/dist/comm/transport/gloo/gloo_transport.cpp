@@ -11,8 +11,8 @@
 namespace starling {
 namespace {
 
-// Transfers of different sizes never meet: a peer's mistake must not make Gloo write beyond a buffer's end, or end the
-// process for fear of it. Those of equal sizes match in order, and so all do when the ranks agree.
+// Slot by channel and size, so that transfers of different sizes never match: a peer's mistake must not make Gloo write
+// beyond a buffer, or abort the process. Equal sizes match in order, and so do all transfers if the ranks agree.
 std::uint64_t slot_of(std::uint32_t channel, std::size_t bytes) {
   return (std::uint64_t{channel} << 32) | static_cast<std::uint32_t>(bytes ^ (bytes >> 32));
 }
@@ -39,7 +39,7 @@ class GlooTransport final : public Transport {
   bool survives_loss() const override { return true; }
 
   Transfer send(int to, std::uint32_t channel, const void* data, std::size_t bytes) override {
-    // Gloo takes what it only reads by the same pointer as what it writes.
+    // Gloo takes buffers it only reads by non-const pointer, too.
     return start(to, channel, const_cast<void*>(data), bytes, true);
   }
 
@@ -120,7 +120,7 @@ class GlooTransport final : public Transport {
     if (!failure_.empty()) fail("{}", failure_);
   }
 
-  // A rank that has left in good order is missed only by who needs it; a lost one breaks the group.
+  // A rank that left in good order fails only transfers with it; a lost one breaks the group.
   [[noreturn]] void give_up_on(int peer, std::string_view gloo_says) {
     const std::string why = notices_.explain(peer, gloo_says);
     if (notices_.left(peer) && !notices_.broken()) fail("{}", why);
@@ -133,7 +133,7 @@ class GlooTransport final : public Transport {
     std::abort();
   }
 
-  // From here on no buffer of a caller's is touched.
+  // Stops all transfers: no caller's buffer is touched afterwards.
   void stop(const std::string& why) {
     failure_ = why;
     data_->close();
@@ -147,7 +147,7 @@ class GlooTransport final : public Transport {
   std::uint64_t heard_ = 0;
   char nothing_ = 0;
 
-  std::mutex mutex_;  // of all below: abort() comes from any thread
+  std::mutex mutex_;  // guards all below: abort() may come from any thread
   std::shared_ptr<wire::Context> data_;
   wire::Notices notices_;
   std::vector<One> transfers_;

@@ -39,7 +39,7 @@ std::string of_interface(const std::string& name) {
   fail("[gloo] expected a network interface of this host that has an address ({}), got '{}'", known, name);
 }
 
-// 0, or why it cannot be listened at.
+// Returns 0, or the errno why the address cannot be bound.
 int try_to_bind(const addrinfo& where) {
   const int fd = ::socket(where.ai_family, where.ai_socktype | SOCK_CLOEXEC, where.ai_protocol);
   if (fd < 0) return errno;

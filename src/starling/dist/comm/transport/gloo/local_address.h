@@ -6,7 +6,7 @@
 
 namespace starling::wire {
 
-// Where to listen, in digits. Throws Error unless it is an address of this host.
+// Numeric address to listen on. Throws Error unless it belongs to this host.
 std::string local_address(const GlooOptions& options);
 
 }  // namespace starling::wire

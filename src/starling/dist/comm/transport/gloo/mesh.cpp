@@ -21,19 +21,19 @@ using Token = std::array<std::uint64_t, 2>;
 constexpr std::uint64_t kHelloSlot = ~std::uint64_t{0};
 constexpr std::uint64_t kMagic = 0x31676e696c726174;  // "tarling1"
 
-// The first message on every connection, both ways.
+// First message on every connection, both ways.
 struct Hello {
   std::uint64_t magic = kMagic;
   std::int64_t rank = 0;
   std::int64_t size = 0;
   std::uint64_t epoch = 0;
-  Token token{};  // of the rank that it is for
+  Token token{};  // token of the receiving rank
 };
 
-// What a rank puts into the store: its address once, and the port at which it awaits each other rank.
+// Store entry of a rank: its address, and the port on which it awaits each other rank.
 struct Card {
-  std::string address;       // as people read it
-  std::vector<char> socket;  // the same for connecting, with any port
+  std::string address;       // for messages
+  std::vector<char> socket;  // sockaddr for connecting; the port is replaced
   Token token{};
   std::int64_t size = 0;
   std::vector<std::uint16_t> data, control;
@@ -92,7 +92,7 @@ Token new_token() {
   return {word(), word()};
 }
 
-// The port lies at the same place in addresses of IPv4 and IPv6.
+// Offset of the port, the same in IPv4 and IPv6 addresses.
 constexpr std::size_t kPortAt = offsetof(sockaddr_in, sin_port);
 static_assert(kPortAt == offsetof(sockaddr_in6, sin6_port));
 
@@ -122,7 +122,7 @@ std::vector<std::uint16_t> open_pairs(Context& context) {
   return ports;
 }
 
-// Everything that has to happen before one moment.
+// Connection set-up of one rank, with a common deadline for all steps.
 class Meeting {
  public:
   Meeting(Store& store, const CommGroup& group, const GlooOptions& options)
@@ -131,7 +131,7 @@ class Meeting {
     mesh_.bell = std::make_shared<Bell>();
     for (auto* context : {&mesh_.data, &mesh_.control}) {
       *context = std::make_shared<Context>(device, group.rank, group.size, mesh_.bell);
-      (*context)->setTimeout(std::max(milliseconds(1), options.join / 5));  // Gloo allows five times that to connect
+      (*context)->setTimeout(std::max(milliseconds(1), options.join / 5));  // Gloo allows five times this to connect
     }
   }
 
@@ -208,7 +208,7 @@ class Meeting {
           expect_hello(static_cast<int>(peer), *sends[peer], *recvs[peer], in[peer]);
       }
     } catch (...) {
-      context.close();  // before the buffers go
+      context.close();  // before the buffers are freed
       throw;
     }
   }

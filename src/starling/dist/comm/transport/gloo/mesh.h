@@ -7,15 +7,15 @@
 
 namespace starling::wire {
 
-// Two connections from this rank to every other one: data, and control, which no amount of data can hold up.
+// Two connections from this rank to every other one: data, and control, which data traffic cannot delay.
 struct Mesh {
-  std::shared_ptr<Bell> bell;  // of both
+  std::shared_ptr<Bell> bell;  // notifier of both
   std::shared_ptr<Context> data;
   std::shared_ptr<Context> control;
 };
 
-// Publishes where this rank listens, connects to all others, and makes sure that they are who they should be: each side
-// shows the token that the other has put into the store. Throws Error naming the rank that is missing at the deadline.
+// Publishes this rank's address, connects to all others and authenticates them: each side shows the token that the
+// other has put into the store. Throws Error naming the rank that is missing at the deadline.
 Mesh meet(Store& store, const CommGroup& group, const GlooOptions& options);
 
 }  // namespace starling::wire

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kSlot = 1;
-constexpr milliseconds kPatience{500};  // for words that are on their way
+constexpr milliseconds kPatience{500};  // for notices in flight
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Notices::Notices(std::shared_ptr<Context> control, std::shared_ptr<Bell> bell, s
     peer.recv = std::make_unique<Buffer>(control_, &peer.in, sizeof(Notice));
     try {
       peer.recv->recv(rank, kSlot, 0, sizeof(Notice));
-    } catch (const std::exception&) {  // lost already: broken() finds it closed
+    } catch (const std::exception&) {  // peer already lost: broken() finds the connection closed
     }
   }
 }
@@ -44,7 +44,7 @@ void Notices::tell_all(const Notice& notice) {
     peer.send = std::make_unique<Buffer>(control_, &out_, sizeof(Notice));
     try {
       peer.send->send(rank, kSlot, 0, sizeof(Notice));
-    } catch (const std::exception&) {  // nobody is there to hear it
+    } catch (const std::exception&) {  // peer is gone
       peer.send.reset();
     }
   }
@@ -63,7 +63,7 @@ const std::optional<std::string>& Notices::broken() {
 void Notices::look_at(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.heard) return;
-  const bool closed = control_->pair(rank).closed();  // before the look: its last words come earlier than its end
+  const bool closed = control_->pair(rank).closed();  // read first: a last notice arrives before the connection closes
   bool received = false;
   std::string why = "the connection is closed";
   try {
@@ -82,7 +82,7 @@ void Notices::look_at(int rank) {
 }
 
 std::string Notices::lost(int rank, std::string_view why) const {
-  if (why.starts_with('[')) why.remove_prefix(std::min(why.size(), why.find("] ") + 2));  // Gloo's file and line
+  if (why.starts_with('[')) why.remove_prefix(std::min(why.size(), why.find("] ") + 2));  // strip Gloo's file and line
   return fmt::format("[gloo] rank {} of group '{}' is lost: {}", rank, group_, why);
 }
 

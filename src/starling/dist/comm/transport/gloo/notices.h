@@ -11,33 +11,34 @@
 
 namespace starling::wire {
 
-// What ranks tell each other beside the data: that they give up, or that they leave. Each says at most one of the two,
-// once; a connection that ends without a word is a lost rank. One thread at a time.
+// Out-of-band notices between ranks: giving up, or leaving. Each rank sends at most one; a connection that closes
+// without a notice means a lost rank. One thread at a time.
 class Notices {
  public:
   Notices(std::shared_ptr<Context> control, std::shared_ptr<Bell> bell, std::string group);
   ~Notices();
 
-  // To all others, without waiting for them; the first only. A reason to give up breaks the group there, in its words.
+  // Sends a notice to all others without waiting; only the first counts. A reason to give up breaks the group on all
+  // ranks, with the same text.
   void tell_all(const Notice& notice);
 
-  // What has broken the group, once something has: a rank that gave up or was lost. Cheap while nothing rings.
+  // Reason why the group is broken, if it is: a rank gave up or was lost. Cheap while nothing is notified.
   const std::optional<std::string>& broken();
 
-  // The connection to that rank ended as Gloo says: what the group is to know about it.
+  // Reason to report for a closed connection, given Gloo's error text.
   std::string explain(int peer, std::string_view gloo_says);
 
-  // Whether that rank has said that it leaves.
+  // True if that rank has announced that it leaves.
   bool left(int peer) const { return peers_[static_cast<std::size_t>(peer)].left; }
 
-  // Says that this rank leaves, unless it gave up, and makes sure that the words are on their way.
+  // Announces that this rank leaves, unless it gave up, and waits briefly until the notices are sent.
   void leave();
 
  private:
   struct Peer {
     Notice in;
     std::unique_ptr<Buffer> recv, send;
-    bool heard = false;  // nothing more will come
+    bool heard = false;  // nothing more will arrive
     bool left = false;
   };
 

@@ -11,7 +11,8 @@
 namespace starling::wire {
 namespace {
 
-// A write to a closed connection raises SIGPIPE, which would end the process; Gloo leaves that to its callers.
+// Suppresses SIGPIPE, which a write to a closed connection raises and which would end the process; Gloo leaves that to
+// its callers.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -50,7 +51,7 @@ Pair::~Pair() {
     std::scoped_lock lock(m_);
     if (state_ != CLOSED) Pair::changeState(CLOSED);
   }
-  std::scoped_lock lock(handling_);  // Gloo's thread has left
+  std::scoped_lock lock(handling_);  // waits until Gloo's thread has left handleEvents
 }
 
 void Pair::watch_silence() {
@@ -80,7 +81,7 @@ bool Pair::write(tcp::Op& op) {
 
 void Pair::changeState(state next) noexcept {
   tcp::Pair::changeState(next);
-  // A program that this process starts must not hold the connection: its end tells others that this rank is lost.
+  // Child processes must not inherit the connection: its closing tells others that this rank is lost.
   if (next == CONNECTED) fcntl(fd_, F_SETFD, FD_CLOEXEC);
   if (next != CLOSED) return;
   closed_.store(true, std::memory_order_release);

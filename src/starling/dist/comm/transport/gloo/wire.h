@@ -12,13 +12,13 @@
 
 #include "starling/dist/comm/transport/gloo/bell.h"
 
-// Gloo's TCP connections, with what they lack: its thread tells when something has moved, so that nobody has to block
-// in one transfer to see another; and what goes wrong on that thread closes the connection, not the process.
+// Extensions of Gloo's TCP connections: Gloo's thread notifies about progress, so that no thread must block in one
+// transfer to see another; and an error on that thread closes the connection instead of ending the process.
 namespace starling::wire {
 
 namespace tcp = ::gloo::transport::tcp;
 
-// Behind a class of Gloo's whose size may be taken too small here (missing/gloo/common/memory.h).
+// Padding behind a Gloo base class whose size may be underestimated here (missing/gloo/common/memory.h).
 struct Room {
   char room[256];
 };
@@ -31,7 +31,7 @@ class Pair final : public tcp::Pair {
 
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
-  // A host that no longer answers closes the connection after some seconds, as long as nothing is on its way there. A
+  // Closes the connection some seconds after the peer's host stops answering, as long as nothing is in flight to it. A
   // stopped process is not silent: its kernel answers.
   void watch_silence();
 
@@ -45,10 +45,10 @@ class Pair final : public tcp::Pair {
   Room behind_base_;
   std::shared_ptr<Bell> bell_;
   std::atomic<bool> closed_{false};
-  std::mutex handling_;  // held by Gloo's thread while it is in here
+  std::mutex handling_;  // held by Gloo's thread while in handleEvents
 };
 
-// The connections of one rank to all others.
+// Connections of one rank to all others.
 class Context final : public tcp::Context {
  public:
   Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Bell> bell);
@@ -57,7 +57,7 @@ class Context final : public tcp::Context {
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;
   Pair& pair(int rank) { return static_cast<Pair&>(*getPair(rank)); }
 
-  // Both end all connections: Gloo's thread touches no buffer of theirs afterwards. close() drops what is on its way,
+  // Both end all connections: Gloo's thread touches none of their buffers afterwards. close() drops data in flight,
   // release() lets the kernel deliver what it has.
   void close();
   void release() { pairs_.clear(); }
@@ -71,7 +71,7 @@ class Buffer final : public tcp::UnboundBuffer {
  public:
   using tcp::UnboundBuffer::UnboundBuffer;
 
-  // Whether the transfer has ended; throws what Gloo says when it cannot any more.
+  // True if the transfer has ended; throws Gloo's error if it can no longer end.
   bool sent();
   bool received();
 

@@ -18,10 +18,10 @@ struct Started {
   enum class State { free, waiting, copying, moved } state = State::free;
   bool sends = false;
   int peer = 0;
-  CommTime due = {};  // when moved
+  CommTime due = {};  // delivery time, once moved
 };
 
-// One side of a transfer whose other side has not come yet.
+// One side of a transfer whose other side has not arrived yet.
 struct Waiting {
   std::uint32_t channel = 0;
   std::uint64_t transfer = 0;
@@ -50,7 +50,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
         waiting_(at(size * size)),
         bytes_(at(size * size)),
         free_at_(at(size * size)) {
-    constexpr std::size_t kUsual = 64;  // more are fine, but allocate
+    constexpr std::size_t kUsual = 64;  // more transfers are fine, but allocate
     for (auto& lane : waiting_) lane.reserve(kUsual);
     for (Node& node : nodes_) {
       node.started.reserve(kUsual);
@@ -161,7 +161,8 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     node.bell.notify_all();
   }
 
-  // Neither ever ends. Whoever knows the calls that they belong to has a moment to tell more than their lengths.
+  // Neither transfer ever ends. The error is delayed, so that layers that know the calls can report more than lengths
+  // first.
   void mismatch(int from, const Waiting& sent, int to, const Waiting& expected) {
     if (mismatched_) return;
     mismatched_ = true;
@@ -195,7 +196,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     return found == links_.special.end() ? links_.usual : found->second;
   }
 
-  // Counts the bytes on every link of the way and says when the last of them is there.
+  // Counts the bytes on every link of the path; returns the arrival time of the last byte.
   CommTime pass(int from, int to, std::size_t bytes) {
     const CommTime now = CommClock::now();
     CommTime time = now;
@@ -218,7 +219,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
   const MemoryLinks links_;
   mutable std::mutex mutex_;
   std::vector<Node> nodes_;
-  std::vector<std::vector<Waiting>> waiting_;  // by ordered pair, in order
+  std::vector<std::vector<Waiting>> waiting_;  // by ordered pair, in posting order
   std::vector<std::uint64_t> bytes_;
   std::vector<CommTime> free_at_;
   int copies_ = 0;

@@ -10,7 +10,7 @@
 
 namespace starling {
 
-// What lies between two ranks. 0 bytes per second: no limit.
+// Emulated link between two ranks. 0 bytes per second: no limit.
 struct MemoryLink {
   std::chrono::nanoseconds latency{0};
   double bytes_per_second = 0;
@@ -18,17 +18,17 @@ struct MemoryLink {
 
 struct MemoryLinks {
   MemoryLink usual = {};
-  std::map<std::pair<int, int>, MemoryLink> special = {};  // of a rank to another
-  bool chain = false;  // links only between neighbours: a message passes all of them on its way, one after another
+  std::map<std::pair<int, int>, MemoryLink> special = {};  // by (from, to)
+  bool chain = false;  // links only between neighbours; a message passes every link on its way in turn
 };
 
-// A network between threads of this process, for tests of what runs over transports: transfers copy straight from
-// sender to receiver once both are there, and end when the emulated links would have delivered them.
+// Emulated network between threads of this process, for tests over transports: transfers copy straight from sender to
+// receiver once both have arrived, and end when the emulated links would have delivered them.
 class MemoryNetwork {
  public:
   virtual ~MemoryNetwork() = default;
-  virtual std::shared_ptr<Transport> endpoint(int rank) = 0;  // once each; destroying it means that the rank has left
-  virtual std::uint64_t link_bytes(int from, int to) const = 0;  // that have passed this link in this direction
+  virtual std::shared_ptr<Transport> endpoint(int rank) = 0;     // once per rank; destroyed when the rank leaves
+  virtual std::uint64_t link_bytes(int from, int to) const = 0;  // bytes carried by this link in this direction
 };
 
 std::shared_ptr<MemoryNetwork> make_memory_network(int size, const MemoryLinks& links = {});

@@ -18,7 +18,7 @@ namespace {
 using mpi::check_mpi;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kGrace{300};  // for messages that are on their way
+constexpr milliseconds kGrace{300};  // for messages in flight
 constexpr std::chrono::microseconds kSpin{50}, kNap{50};
 
 class MpiTransport final : public Transport {
@@ -41,7 +41,7 @@ class MpiTransport final : public Transport {
     drop();
     if (hearing_ == MPI_REQUEST_NULL) return;
     MPI_Cancel(&hearing_);
-    MPI_Wait(&hearing_, MPI_STATUS_IGNORE);  // either way it ends here
+    MPI_Wait(&hearing_, MPI_STATUS_IGNORE);  // cancelled or received
   }
 
   std::string_view name() const override { return "mpi"; }
@@ -79,8 +79,8 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  // MPI has nothing to sleep on: it moves on when asked. At first without pause, then with naps: those who yield
-  // instead come last on a busy machine.
+  // Polls, since MPI cannot be slept on: first without pause, then with naps; yielding instead would lose the core on a
+  // busy machine.
   void wait(CommTime until) override {
     const CommTime begin = CommClock::now();
     while (!woken_.exchange(false) && !moved()) {
@@ -103,11 +103,11 @@ class MpiTransport final : public Transport {
   struct One {
     std::vector<MPI_Request> parts;
     std::size_t bytes = 0;
-    std::size_t done = 0;  // parts
+    std::size_t done = 0;  // parts completed
     int peer = 0;
     bool sends = false;
     bool used = false;
-    bool mismatched = false;  // its other side has another length: it never ends
+    bool mismatched = false;  // the two sides differ in length: never ends
   };
 
   template <class Start>
@@ -165,7 +165,7 @@ class MpiTransport final : public Transport {
     return MPI_Error_class(code, &kind) == MPI_SUCCESS && kind == MPI_ERR_TRUNCATE;
   }
 
-  // Whoever knows the calls that the two sides belong to has a moment to tell more than their lengths.
+  // Delays the error, so that layers that know the calls can report more than lengths first.
   void mismatch(One& one) {
     one.mismatched = true;
     if (!mismatch_.empty()) return;
@@ -183,7 +183,7 @@ class MpiTransport final : public Transport {
       if (!one.used || one.mismatched) continue;
       int flag = 0;
       const int code = MPI_Request_get_status(one.parts[one.done], &flag, MPI_STATUS_IGNORE);
-      if (code != MPI_SUCCESS || flag != 0) return true;  // test() says what it is
+      if (code != MPI_SUCCESS || flag != 0) return true;  // test() tells success from error
     }
     return false;
   }
@@ -192,7 +192,7 @@ class MpiTransport final : public Transport {
     check_mpi(MPI_Irecv(&heard_, sizeof(heard_), MPI_BYTE, MPI_ANY_SOURCE, 0, control_, &hearing_), "listen to others");
   }
 
-  // Whether somebody said something; throws when that was to give up.
+  // True if a notice arrived; throws if a rank gave up.
   bool hear() {
     int flag = 0;
     MPI_Status status;
@@ -210,7 +210,7 @@ class MpiTransport final : public Transport {
   void tell_all(const Notice& notice) {
     if (told_) return;
     told_ = true;
-    auto* words = new Notice(notice);  // MPI may read it until the process ends
+    auto* words = new Notice(notice);  // leaked: MPI may read it until the process ends
     for (int to = 0; to < size(); ++to) {
       MPI_Request request = MPI_REQUEST_NULL;
       if (to == rank() || MPI_Isend(words, sizeof(Notice), MPI_BYTE, to, 0, control_, &request) != MPI_SUCCESS)
@@ -239,7 +239,7 @@ class MpiTransport final : public Transport {
     drop();
   }
 
-  // Gives callers their buffers back: what has not met its other side is cancelled, what has is given time to end.
+  // Releases callers' buffers: unmatched receives are cancelled, matched transfers get time to complete.
   void drop() {
     for (One& one : transfers_) {
       for (std::size_t part = one.done; one.used && !one.sends && part < one.parts.size(); ++part) {
@@ -267,13 +267,13 @@ class MpiTransport final : public Transport {
   mpi::Session& session_;
   const std::string label_;
   const std::size_t longest_;
-  std::array<MPI_Comm, 2> data_{};  // channels are numbers of 32 bits, tags of 31
+  std::array<MPI_Comm, 2> data_{};  // two, since channels have 32 bits and tags only 31
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Request hearing_ = MPI_REQUEST_NULL;
   Notice heard_;
   bool told_ = false;
   std::atomic<bool> woken_{false};
-  std::vector<CommTime> left_;  // when each rank said that it leaves
+  std::vector<CommTime> left_;  // time of each rank's leave notice
   std::vector<One> transfers_;
   std::vector<std::size_t> free_;
   std::string mismatch_;  // empty: none so far
@@ -286,7 +286,7 @@ class MpiTransport final : public Transport {
 bool has_mpi() { return true; }
 
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
-  // MPI counts in int.
+  // MPI counts are int.
   check(options.longest >= 1 && options.longest <= std::numeric_limits<int>::max(),
         "[mpi] expected parts of 1 to {} bytes, got {}", std::numeric_limits<int>::max(), options.longest);
   return std::make_shared<MpiTransport>(mpi::Session::get(), options);

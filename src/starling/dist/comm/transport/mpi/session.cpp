@@ -31,7 +31,7 @@ void check_mpi(int code, const char* what) {
 }
 
 Session& Session::get() {
-  static Session& session = *new Session();  // lives on: the end of the process uses it
+  static Session& session = *new Session();  // leaked: needed at process exit
   check(session.torn_.empty(), "[mpi] expected a process whose MPI is whole, got one where {}: start it anew",
         session.torn_);
   return session;
@@ -41,8 +41,8 @@ Session::Session() {
   int there = 0, threads = MPI_THREAD_SINGLE;
   check_mpi(MPI_Initialized(&there), "is it initialised");
   if (there == 0) {
-    // Open MPI would yield the core at every question that nobody has answered yet, and so come last on a busy machine;
-    // we nap instead (MpiTransport::wait). What the user has set stays.
+    // Prevents Open MPI from yielding the core at every unsuccessful poll, which loses it on a busy machine;
+    // MpiTransport::wait naps instead. A value set by the user wins.
     ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "initialise");
     ours_ = true;
@@ -84,8 +84,8 @@ MPI_Comm Session::new_world(CommTime until) {
   return made;
 }
 
-// A process that failed goes at once, and its starter ends the others; one that ended well waits for them to end well
-// too, as MPI demands: asleep, and without a deadline of its own, since the starter ends it when another dies.
+// Exit handler. A failed process exits at once, and its starter ends the others; a successful one waits for the others,
+// as MPI_Finalize requires: asleep, and without a deadline, since the starter ends it when another rank dies.
 void Session::finish(int status, void* session) {
   auto& self = *static_cast<Session*>(session);
   int finalized = 0;

@@ -10,10 +10,10 @@
 
 namespace starling::mpi {
 
-// The MPI of this process: one, from its first use to the process's end. All calls of MPI are made under its lock.
+// MPI library of this process, from its first use to the process's end. All MPI calls are made under its lock.
 class Session {
  public:
-  // Initialises MPI when nobody has; throws Error when it cannot be used from several threads.
+  // Initialises MPI if needed; throws Error if it cannot be used from several threads.
   static Session& get();
 
   std::mutex& mutex() { return mutex_; }
@@ -21,12 +21,12 @@ class Session {
   int size() const { return size_; }
   int largest_tag() const { return largest_tag_; }
 
-  // A communicator of all processes that nobody else uses; returns its errors. Collective; throws Error when not all
-  // have come by then. Kept until the process ends: MPI may still hand messages of an old one to a new one that takes
-  // its place.
+  // New communicator of all processes, used by nobody else, which returns errors instead of aborting. Collective;
+  // throws Error if not all have joined by then. Kept until the process ends: MPI might deliver messages of a freed
+  // communicator to a new one that reuses its id.
   MPI_Comm new_world(CommTime until);
 
-  // A group broke while MPI may still write into memory that belongs to callers again: MPI cannot be used any more.
+  // Marks MPI as unusable: a group broke while MPI may still write into buffers already returned to callers.
   void tear(const std::string& why) { torn_ = why; }
 
  private:
@@ -39,7 +39,7 @@ class Session {
   std::string torn_;
 };
 
-// Throws "[mpi] <what>: <MPI's words>" unless it is MPI_SUCCESS.
+// Throws "[mpi] <what>: <MPI's message>" unless code is MPI_SUCCESS.
 void check_mpi(int code, const char* what);
 std::string words_of(int code);
 

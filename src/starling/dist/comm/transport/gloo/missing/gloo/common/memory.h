@@ -2,10 +2,10 @@
 
 #include <memory>
 
-// Stands in for a header that Gloo's own headers include and Debian's package does not have. Its three names appear
-// there as members only: what they do is inside libgloo, and nothing of ours makes, copies or destroys one. So they are
-// mere room here, as large as a std::shared_ptr; what derives from Gloo's classes leaves room behind them (wire.h),
-// should they be larger.
+// Replacement for a header that Gloo's own headers include and Debian's package lacks. Its three names appear there as
+// members only: their code is inside libgloo, and nothing here constructs, copies or destroys one. They are therefore
+// mere padding, as large as a std::shared_ptr; classes derived from Gloo's leave extra room (wire.h), should the real
+// ones be larger.
 namespace gloo {
 
 template <typename T>
@@ -17,7 +17,7 @@ template <typename T>
 class WeakNonOwningPtr {
  public:
   WeakNonOwningPtr() = delete;
-  explicit WeakNonOwningPtr(const ShareableNonOwningPtr<T>& of);  // not defined: not called
+  explicit WeakNonOwningPtr(const ShareableNonOwningPtr<T>& of);  // not defined: never called
 
  private:
   std::weak_ptr<T> room_;
