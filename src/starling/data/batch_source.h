@@ -48,14 +48,11 @@ class BatchSource {
   // be made at once.
   virtual void make(const BatchPlan& plan, std::int64_t begin, std::int64_t end, std::span<const Tensor> out,
                     MakeScratch& scratch) const = 0;
-  virtual void release(BatchPlan& plan) const {
-    plan.record_bytes = 0;
-  }  // frees the plan's records once all samples are made
+  virtual void release(BatchPlan& plan) const { plan.record_bytes = 0; }  // frees its records
   // Random keys of samples [begin, end), which make() has just made with this scratch.
   virtual void keys(const BatchPlan& plan, std::int64_t begin, std::int64_t end, const MakeScratch& scratch,
                     std::vector<SampleKey>& into) const = 0;
-  virtual std::string describe(const BatchPlan& plan,
-                               std::int64_t i) const = 0;  // names sample i of a batch in error messages
+  virtual std::string describe(const BatchPlan& plan, std::int64_t i) const = 0;  // for error messages
 
   // seek() sets where planning continues. state() is the state before the plans in `undone` (newest first; the newest
   // may have thrown), which is position `at`. Do not call while a plan is being made.

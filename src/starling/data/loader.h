@@ -80,12 +80,10 @@ class Loader {
   nlohmann::json state();
   void restore(const nlohmann::json& state);
 
-  const std::vector<TensorType>& fields() const {
-    return pipeline_.fields();
-  }                                          // types of one sample's fields after the transforms
-  bool streams() const { return streams_; }  // reads streamed shards, not map-style data
-  std::int64_t batches_per_epoch() const;    // -1: a stream of still unknown length
-  std::int64_t samples_per_epoch() const;    // without the dropped last batch; -1: a stream of still unknown length
+  const std::vector<TensorType>& fields() const { return pipeline_.fields(); }  // of a transformed sample
+  bool streams() const { return streams_; }                                     // shards, not map-style data
+  std::int64_t batches_per_epoch() const;                                       // -1: a stream of still unknown length
+  std::int64_t samples_per_epoch() const;  // without the dropped last batch; -1: a stream of still unknown length
   LoaderStats stats() const;
 
  private:

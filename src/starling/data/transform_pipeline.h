@@ -27,10 +27,8 @@ class TransformPipeline {
   TransformPipeline(std::vector<TransformStep> steps, std::vector<TensorType> fields);
 
   bool empty() const { return steps_.empty(); }
-  const std::vector<TensorType>& fields() const {
-    return types_.back();
-  }                                                                 // types of one sample's fields after all steps
-  bool mixes() const { return first_batch_step_ < steps_.size(); }  // has a batch transform
+  const std::vector<TensorType>& fields() const { return types_.back(); }  // of a transformed sample
+  bool mixes() const { return first_batch_step_ < steps_.size(); }         // has a batch transform
 
   // Transforms keys.size() samples from `in` (the data set's fields) to `out` (fields()), both contiguous on the CPU
   // and not overlapping. If mixes(), the samples must be a whole batch; otherwise any part of one.

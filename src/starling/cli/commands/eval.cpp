@@ -77,7 +77,7 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
   return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
 }
 
-// Batch by batch: what a saved model gives is a program of its own and becomes no part of another.
+// Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
 Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
   SavedModule net(model);
@@ -97,7 +97,7 @@ Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
   }
   for (const auto& metric : metrics) {
     const double value = metric.metric->value();
-    if (!knows_loss && std::isnan(value)) continue;  // it is made of the loss
+    if (!knows_loss && std::isnan(value)) continue;  // derived from the loss
     found.metrics[metric.name] = value;
     if (auto table = metric.metric->table(prepared.data.splits.class_names); !table.empty())
       found.tables[metric.name] = std::move(table);
@@ -118,7 +118,7 @@ void print(const Options& options, const Evaluation& found, std::int64_t step) {
   for (const auto& [name, table] : found.tables) fmt::print("\n{}\n{}", name, table);
 }
 
-// The job that a saved model came from, for its data.
+// Job that a saved model came from, for its data.
 Job job_of_model(const Options& options) {
   const SavedModel model = SavedModel::load(options.what).value();
   const auto& about = model.signature().about;
@@ -126,7 +126,7 @@ Job job_of_model(const Options& options) {
     throw UsageError("[eval] expected --data JOB with a model that does not say which data it is for, got none");
   const std::string text = about.at("job").dump();
   Job job = as_usage([&] { return read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
-  // Whoever made the model chose these paths: the user is to see what is opened.
+  // The paths come from the model's author: show the user what is opened.
   fmt::print(stderr, "starling: data as {}/model.json says (--data JOB takes other): {} {}\n", options.what,
              job.data.source.name, job.data.source.json().dump());
   return job;

@@ -30,7 +30,7 @@ struct Options {
   bool csv_header = false;
 };
 
-// The folder of a run stands for the model in it.
+// Path of the model; for a run folder, the model in it.
 SavedModel load_model(const Options& options) {
   fs::path folder(options.model);
   if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
@@ -39,7 +39,7 @@ SavedModel load_model(const Options& options) {
   return SavedModel::load(folder, {.threads = options.threads}).value();
 }
 
-// To standard output, or whole into the file.
+// Writes to standard output, or atomically to the file.
 void put_text(const Options& options, const std::string& text) {
   if (options.out.empty()) {
     fmt::print("{}", text);
@@ -58,7 +58,7 @@ int go_on_with_text(const Options& options, SavedModel& model) {
   const auto begin = as_usage([&] { return tokenizer->encode(options.prompt); });
   if (begin.empty()) throw UsageError("[predict] expected a prompt of at least one token, got none");
   const bool json = options.json || extension_of(options) == ".json";
-  const bool live = !json && options.out.empty();  // letter by letter, as they are drawn
+  const bool live = !json && options.out.empty();  // printed token by token
   if (live) fmt::print("{}", options.prompt);
   const auto all = generate(model, begin, options.generate, [&](std::int64_t token) {
     if (!live) return;

@@ -46,7 +46,8 @@ class Trainer {
       const auto [count, pair] = queue_.top();
       queue_.pop();
       const auto found = pairs_.find(pair);
-      if (found == pairs_.end() || found->second.count != count) continue;  // outdated: a newer entry exists
+      if (found == pairs_.end() || found->second.count != count)
+        continue;  // the count has changed: a newer queue entry exists
       if (count < 2) return false;
       merge = {left_of(pair), right_of(pair)};
       apply(merge, id, std::move(found->second.words));
