@@ -34,7 +34,7 @@ Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node,
 
 ModelJob read_model(const ConfigNode& node) {
   ModelJob job;
-  // Networks of the zoo may have a number of layers.
+  // Only without a name is `layers` a list: networks of the zoo may have an option of that name.
   if (const auto layers = node.find("layers"); layers && !node.find("name")) {
     node.allow_keys({"layers"});
     nn::check_layers(*layers);

@@ -76,7 +76,7 @@ int run_file(const Options& options) {
 DataSplits read_source(const Options& options) {
   const auto top = as_usage([&] { return ConfigNode::load(options.what, options.set); });
   return as_usage([&] {
-           read_job(top);  // reports all errors of the job
+           read_job(top);  // throws if any part of the job is wrong
            const auto data = top.find("data").value_or(ConfigNode::parse("{}", options.what));
            std::vector<std::string> keys;
            for (const auto& [key, value] : data.as_map()) keys.push_back(key);

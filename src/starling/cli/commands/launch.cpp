@@ -41,7 +41,7 @@ bool is_program(const Options& options) {
   return !options.app->remaining().empty();  // a program was given after "--"
 }
 
-// Checks the job with its --set overrides here, so that an error is reported once and not by every rank.
+// Job file and --set overrides of a command, so that an error is reported once, here, and not by every rank.
 JobFile job_file(const std::vector<std::string>& command) {
   JobFile file{.job = command[0], .set = {}};
   for (std::size_t i = 1; i < command.size(); ++i) {

@@ -26,7 +26,7 @@ struct TraceOptions {
 CallbackPtr trace_steps(const TraceOptions& options);
 
 struct AverageOptions {
-  double decay = 0.999;        // of the moving average; 0: plain mean of all samples (SWA)
+  double decay = 0.999;        // of the moving average; 0: plain mean (SWA)
   std::int64_t from_step = 0;  // first step to average
   std::int64_t every = 1;      // steps between two averaged ones
   bool keep = false;           // the network keeps the averaged weights at the end

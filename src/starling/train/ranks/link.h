@@ -42,7 +42,7 @@ class RankLink {
   void gather_rows(const void* own, void* all, std::vector<std::int64_t> rows, std::int64_t row_bytes);
   std::string broadcast(std::string text);               // returns rank 0's text
   void broadcast(std::span<const NamedTensor> tensors);  // copies rank 0's values to all ranks
-  void meet();                                           // barrier without a time limit
+  void meet();                                           // barrier with a very long deadline
 
   // Sends rank 0's checkpoint, or its absence, to all ranks.
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);

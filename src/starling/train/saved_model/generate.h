@@ -16,8 +16,8 @@ struct GenerateOptions {
 };
 
 // Continues a token sequence with a language model: tokens i64[n, t] → logits [n, t, vocabulary] of the next. The model
-// sees the last t tokens; it must be causal, so that shorter prompts are padded with zeros. `tell` gets each new token
-// at once. Throws if the model has another signature or the prompt is empty.
+// sees the last t tokens; it must be causal, since shorter prompts are padded with zeros. `tell` gets each new token at
+// once. Throws if the model has another signature or the prompt is empty.
 std::vector<std::int64_t> generate(SavedModel& model, std::vector<std::int64_t> begin, const GenerateOptions& options,
                                    const std::function<void(std::int64_t token)>& tell = {});
 
