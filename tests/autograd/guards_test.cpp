@@ -1,4 +1,4 @@
-// What is saved for a gradient must not be written before the gradient has used it.
+// Values saved for a gradient must not be overwritten before the gradient has used them.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd_testing.h"

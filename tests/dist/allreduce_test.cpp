@@ -18,7 +18,7 @@ using testing::relative_l2;
 using testing::rows_of_tensor;
 using testing::SmallTrainer;
 
-// Every rank has a network of its own and is given its rows only.
+// Every rank has its own network and gets its rows only.
 void expect_gradients_of_one(const char* net, int world, std::int64_t batch, double tolerance) {
   Bench alone(net, batch, DType::f64);
   auto single = compile([&](const Tensor& x, const Tensor& y) { return alone.gradients_of(x, y); });
@@ -109,7 +109,7 @@ TEST(AllReduce, TwentyStepsEndWhereOneProcessEnds) {
       });
 }
 
-// Where exchanges run and how many there are, with the options of a strategy.
+// Number and placement of exchanges for a strategy's options.
 struct Exchanges {
   int count = 0, in_their_lane = 0;
   std::string hash;
@@ -140,7 +140,7 @@ TEST(AllReduce, OverlapAndBucketsAreItsOptionsAndChangeNoBits) {
   EXPECT_EQ(separate.hash, usual.hash);
 }
 
-// Gradients lie where other ranks can read them, where a backend has such memory.
+// Gradients are in memory that other ranks can read, if the backend has such memory.
 TEST(AllReduce, ProgramsLieInTheArenaOfTheCommunicator) {
   EXPECT_EQ(make_thread_comms(1)[0]->arena(), nullptr);
   const optim::SgdOptions sgd{.lr = 0.1, .momentum = 0.9};
@@ -153,7 +153,7 @@ TEST(AllReduce, ProgramsLieInTheArenaOfTheCommunicator) {
       });
 }
 
-// Ranks begin with different weights (train_world seeds them by rank) and must not keep them.
+// Ranks start with different weights (train_world seeds them by rank) and must not keep them.
 TEST(RankStrategy, BeginGivesAllRanksRankZerosValuesInOneMessageADtype) {
   const auto comms = make_thread_comms(3);
   std::vector<std::string> hashes(3);

@@ -24,7 +24,7 @@ TEST(CatchUp, KeepsUpWithOneThatGoesOn) {
   for (std::int64_t step = 0, done = 0; step < 300; ++step) {
     if (rank.leaves_out(step, done)) continue;
     ++computed;
-    done = std::max(done, step) + 3;  // others make three steps meanwhile
+    done = std::max(done, step) + 3;  // the others make three more steps
   }
   EXPECT_GE(computed, 95);
   EXPECT_LE(computed, 105);

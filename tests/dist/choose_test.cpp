@@ -1,4 +1,4 @@
-// The choice of algorithms by cost: it is what the model says, and it flips where the model says.
+// Cost-based choice of algorithms: it follows the cost model, and changes where the model says.
 #include "starling/dist/comm/algorithms/choose.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::string_view chosen(const ScheduleRequest& request, const ChoiceRules& rules
 
 ChoiceRules rules_of(const LinkCosts& costs) { return {.far = costs, .near = costs}; }
 
-// One message at a time: whoever sends to all pays for each.
+// One message at a time: a rank that sends to all pays for each message.
 constexpr LinkCosts kSerial{.latency = 10e-6, .overhead = 10e-6, .per_byte = 1e-9, .reduce_byte = 1e-12};
 
 TEST(Predict, IsTheFormulaOfTheLaw) {
@@ -36,7 +36,7 @@ TEST(Predict, IsTheFormulaOfTheLaw) {
 
 TEST(Predict, LooksAtEnoughRanksOfALargeWorld) {
   const CostModel some{.far = kSerial, .near = kSerial};
-  const std::vector<int> apart = [] {  // every rank a host of its own: all are looked at, and the links are the same
+  const std::vector<int> apart = [] {  // every rank on its own host: all are considered, and the links are the same
     std::vector<int> hosts;
     for (int r = 0; r < 45; ++r) hosts.push_back(r);
     return hosts;

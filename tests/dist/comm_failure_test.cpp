@@ -1,4 +1,4 @@
-// Nothing hangs: whatever goes wrong on one rank is an error on all of them, in time, that says where.
+// No hangs: a failure on one rank is an error on all ranks, in time, that names the cause.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -189,7 +189,7 @@ TEST(Faults, CorruptionFlipsOneBitOfWhatOneOperationBringsToOneRank) {
       std::vector<std::uint8_t> sum(30);
       const Work work = comm.all_reduce(data.data(), sum.data(), 30, DType::u8, CommReduce::sum);
       work.wait();
-      work.wait();  // the damage is done once
+      work.wait();  // fails only once
       if (step == 1) {
         results[static_cast<std::size_t>(comm.rank())] = sum;
       } else {
@@ -211,7 +211,7 @@ TEST(Faults, ASlowRankTakesItsTimeInProportionToItsWork) {
   run_ranks(comms, [](Comm& comm) {
     comm.barrier().wait();
     for (int step = 0; step < 4; ++step) {
-      std::this_thread::sleep_for(milliseconds(20));  // its work
+      std::this_thread::sleep_for(milliseconds(20));  // stands for computation
       comm.barrier().wait();
     }
   });
@@ -230,7 +230,7 @@ TEST(FaultsDeathTest, ARankReallyEndsItsProcessOnOrder) {
 }
 
 TEST(Threads, BuffersAreFreeOnceAnErrorIsThrown) {
-  // Ranks break the group while others are in the middle of large reductions: the sanitizers see any late access.
+  // Ranks abort the group during large reductions of others: sanitizers detect any late access.
   for (int round = 0; round < 20; ++round) {
     errors_of(make_thread_comms(4), [&](Comm& comm) {
       std::vector<float> data(300'000, 1.0f);
@@ -253,7 +253,7 @@ TEST(Threads, ALaneThatWaitsBlocksOnlyItself) {
       reduced = true;
     });
     if (comm.rank() == 0) {
-      while (!reduced) std::this_thread::yield();  // this thread goes on while its lane waits for the slow rank
+      while (!reduced) std::this_thread::yield();  // this thread continues while its lane waits for the slow rank
     } else {
       std::this_thread::sleep_for(milliseconds(20));
     }

@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 
 class LossOnRanks : public ::testing::TestWithParam<Case> {};
 
-// Value and gradient of w, with seven rows that two or three ranks cannot share evenly.
+// Loss and gradient of w, with seven rows that two or three ranks cannot split evenly.
 TEST_P(LossOnRanks, IsTheLossOfOne) {
   manual_seed(3);
   Tensor w = cast(normal({4, 3}), DType::f64);

@@ -5,7 +5,7 @@
 #include "runtime/step_testing.h"
 #include "starling/dist/strategy/allreduce.h"
 
-// Updates that ranks share out by rows end where one process ends.
+// Updates that ranks divide by rows give the result of one process.
 namespace starling {
 namespace {
 
@@ -32,7 +32,7 @@ int count(const Graph& graph, const char* op) {
   return found;
 }
 
-// Parameters and optimizer state of every rank, and how many updates it shared out.
+// Parameters and optimizer state of every rank, and the number of its divided updates.
 struct Ended {
   std::vector<std::vector<Tensor>> ranks;
   int shared = 0;

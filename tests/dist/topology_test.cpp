@@ -86,8 +86,8 @@ TEST(Grouped, ElasticGroupsStayApartButTied) {
   EXPECT_NE(hashes[0], hashes[2]);
 }
 
-// Plain descent, meeting at every step: both levels together are synchronous descent, also with rows that neither two
-// groups nor two members share evenly, and with none for some.
+// Plain SGD synchronised at every step: both levels together equal synchronous SGD, also with rows that groups or
+// members cannot split evenly, and with none for some ranks.
 TEST(Grouped, MeetingEveryStepIsSynchronousSgd) {
   for (const std::int64_t rows : {11, 3}) {
     const SmallTrainer one = testing::trained_alone(8, rows, {.lr = 0.2});

@@ -34,7 +34,7 @@ class Caller {
   Call draw_call(const OpDef& op) {
     const auto samples = op.cases();
     Call call{&op, samples[pick(samples.size())], pick_floats()};
-    const auto changes = pick(4);  // a quarter stays as it is, with new values in other memory
+    const auto changes = pick(4);  // a quarter stays unchanged, with new values and strides
     for (std::size_t i = 0; i < changes; ++i) change(call.sample);
     for (const auto& in : call.sample.in) {
       if (in.shape.numel() > kMostElements) return call;
@@ -180,7 +180,7 @@ Outcome run(const Call& call) {
   }
 }
 
-// Whether the call is worth running: one with results of many elements only takes time.
+// True if the results are small enough for a quick call.
 bool is_small(const Call& call) {
   try {
     const Types types = types_of(call.in);
@@ -206,9 +206,9 @@ double off_by(const Tensor& got, const Tensor& want) {
   return worst;
 }
 
-// By the narrowest float of the call.
+// Tolerance by the narrowest float of the call.
 double tolerance(const Call& call, std::span<const Tensor> out) {
-  double allowed = call.op->random ? 1e-5 : 1e-8;  // random kernels work in float whatever the dtype
+  double allowed = call.op->random ? 1e-5 : 1e-8;  // random kernels compute in float for every dtype
   const auto widen = [&](const Tensor& x) {
     if (is_half(x.dtype())) allowed = std::max(allowed, 5e-2);
     if (x.dtype() == DType::f32) allowed = std::max(allowed, 1e-3);
@@ -218,7 +218,7 @@ double tolerance(const Call& call, std::span<const Tensor> out) {
   return allowed;
 }
 
-// What the fast kernels say against what the reference says; empty when they agree.
+// Difference between fast and reference kernels; empty if they agree.
 std::string disagreement(const Call& call, const Outcome& got, const Outcome& want) {
   if (got.values.has_value() != want.values.has_value()) {
     return fmt::format("{}\n fast: {}\n reference: {}", describe(call), got.values ? "a result" : got.refusal,

@@ -1,4 +1,4 @@
-// What a compiled function owes to the state around it: variables, gradient slots, modes, memory that is shared.
+// Compiled functions and the state around them: variables, gradients, modes, shared memory.
 #include <gtest/gtest.h>
 
 #include "runtime/step_testing.h"

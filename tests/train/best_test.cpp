@@ -1,4 +1,4 @@
-// What is kept as the best of a run, and what ends one that gets no better.
+// Best checkpoints of a run, and early stopping.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,9 +51,9 @@ class Best : public ::testing::Test {
 
 TEST_F(Best, IsTheOneWithTheBestValueNotTheNewest) {
   keep(30, "accuracy", 0.9, false);
-  keep(40, "accuracy", 0.8, false);  // of a time line that was rolled back
+  keep(40, "accuracy", 0.8, false);  // of a history that was rolled back
   EXPECT_EQ(best_step(), 30);
-  keep(50, "loss", 0.4, true);  // the run was told to keep another metric's
+  keep(50, "loss", 0.4, true);  // kept for another metric
   EXPECT_EQ(best_step(), 50);
   keep(45, "loss", 0.3, true);
   EXPECT_EQ(best_step(), 45);
@@ -94,7 +94,7 @@ TEST_F(Best, IsWrittenBesideTheTrainingToo) {
   }
 }
 
-// Which direction a run tells its schedule.
+// Records the metric direction that a run passes to its schedule.
 class Asked final : public optim::Schedule {
  public:
   double factor(const optim::ScheduleMoment&) const override { return 1; }

@@ -49,7 +49,7 @@ std::unique_ptr<Metric> metric(const std::string& yaml) {
   return metric_kinds().choose(ConfigNode::parse(yaml, "test")).make();
 }
 
-// The value over all, which must be that of pieces in another order.
+// Value over all samples, checked to be the same for pieces in another order.
 double value_of(const std::string& yaml, const std::vector<Sample>& all) {
   const auto whole = metric(yaml), pieces = metric(yaml);
   EXPECT_TRUE(std::isnan(whole->value())) << yaml;
@@ -65,7 +65,7 @@ double value_of(const std::string& yaml, const std::vector<Sample>& all) {
   return first;
 }
 
-// Sorted with the first of equal ones first.
+// Class indices by logit, stable for ties.
 std::vector<int> ranked(const std::vector<float>& logits) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);

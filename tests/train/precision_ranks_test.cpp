@@ -18,11 +18,11 @@ using testing::points;
 using testing::RankRun;
 using testing::splits;
 
-constexpr double kClose = 0.02;  // of losses around 1, after rounding to 8 bits
+constexpr double kClose = 0.02;  // for losses around 1, rounded to 8 bits
 
 TrainerOptions twenty_steps(Precision precision) { return {.epochs = 5, .batch = 32, .precision = precision}; }
 
-// What one process does; `strategy`: with its workers inside.
+// Losses of one process; `strategy` with workers inside it.
 std::vector<double> losses_of_one(Precision precision, std::shared_ptr<Strategy> strategy = nullptr) {
   auto net = testing::small_net();
   optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});

@@ -1,4 +1,4 @@
-// Several ranks, each with a trainer of its own, come to what one trainer does.
+// Several ranks with a trainer each give the results of one trainer.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ using testing::RankOutcome;
 using testing::RankRun;
 using testing::splits;
 
-// What one trainer without any strategy does with the same recipe.
+// Result of one trainer without a strategy for the same recipe.
 RankOutcome alone(const RankRun& recipe) {
   RankOutcome own;
   auto net = testing::small_net(recipe.dropout);
@@ -149,7 +149,7 @@ TEST(Ranks, EvaluateTogetherToTheBitsOfOne) {
   EXPECT_EQ(told[0].tables, one.tables);
 }
 
-// One that wants to see every batch itself.
+// A metric that must see every batch itself.
 class Counted final : public Metric {
  public:
   void add(const Judged&) override { ++batches_; }
@@ -275,7 +275,7 @@ TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
   }
 }
 
-// Before the first step that a run makes.
+// Records the weights before a run's first step.
 class FirstLook final : public Callback {
  public:
   explicit FirstLook(std::function<void(starling::Run&)> look) : look_(std::move(look)) {}
@@ -289,7 +289,7 @@ class FirstLook final : public Callback {
   std::function<void(starling::Run&)> look_;
 };
 
-// New workers start from the centre, as old ones do then.
+// New workers start from the centre, and then so do old ones.
 TEST_F(RankCheckpoints, OfElasticRanksAreGoneOnWithByAnotherNumberFromTheCentre) {
   for (const bool asynchronous : {false, true}) {
     const auto make = [&](int ranks) {
@@ -356,8 +356,7 @@ double accuracy_of(nn::Module& net, const Dataset& data) {
   return static_cast<double>(right) / static_cast<double>(data.size());
 }
 
-// Evaluations judge the centre, in whose place the ranks' own weights come back; the last one is of what the run ends
-// with.
+// Evaluations use the centre, after which the ranks' own weights return; the last one is of the final model.
 TEST(ElasticRanks, EvaluateTheCentreAndGoOnFromTheirOwnWeights) {
   for (const bool asynchronous : {false, true}) {
     const auto test = points(60, 7);

@@ -63,7 +63,7 @@ TEST(GlooTransportFailures, AnAbortGivesBuffersBackInTheMiddleOfALargeMessage) {
     } catch (const Error& error) {
       out.reset();
       in.reset();
-      std::this_thread::sleep_for(milliseconds(20));  // whoever still wrote there would be seen under ASan
+      std::this_thread::sleep_for(milliseconds(20));  // a late write would be seen by ASan
       throw;
     }
   });
@@ -105,7 +105,7 @@ TEST(GlooTransportFailures, NothingSentIsLostByLeaving) {
   }
 }
 
-// Two sides that disagree about a size wait for each other; neither is written to, and the rest goes on.
+// Two sides that disagree about a size wait for each other; neither buffer is written, and other messages continue.
 TEST(GlooTransportFailures, SizesThatDisagreeNeverMeet) {
   expect_well(errors_of_ranks(2, [](Transport& transport) {
     Bytes data(100, 7), sentinel(100, 7);
@@ -115,7 +115,7 @@ TEST(GlooTransportFailures, SizesThatDisagreeNeverMeet) {
     transport.wait(CommClock::now() + milliseconds(50));
     check(!transport.test(odd), "expected the odd transfer not to end");
     expect_equal(data, sentinel, "sizes that disagree");
-    exchange_all(transport, 100, 3);  // both have looked
+    exchange_all(transport, 100, 3);  // both have polled
   }));
 }
 

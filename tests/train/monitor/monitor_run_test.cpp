@@ -1,5 +1,5 @@
-// A run as TensorBoard is to see it, for tests/cli/tensorboard_run_test.py: cut short, robbed of its newest checkpoint
-// and of the tail of its event file, and resumed.
+// A run for tests/cli/tensorboard_run_test.py: stopped, its newest checkpoint and the tail of its event file removed,
+// and resumed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
