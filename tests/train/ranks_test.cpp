@@ -275,7 +275,7 @@ TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
   }
 }
 
-// Records the weights before a run's first step.
+// Calls a function before a run's first step.
 class FirstLook final : public Callback {
  public:
   explicit FirstLook(std::function<void(starling::Run&)> look) : look_(std::move(look)) {}

@@ -53,7 +53,7 @@ void expect_bound(double beta) {
 TEST(Vae, ItsLossIsTheNegativeEvidenceLowerBound) { expect_bound(1); }
 TEST(Vae, BetaWeighsTheDivergence) { expect_bound(4); }
 
-// The bound lies below the likelihood, here estimated by importance sampling.
+// The bound lies below the likelihood, here estimated by sampling from the prior.
 TEST(Vae, TheBoundLiesBelowTheLogLikelihood) {
   SmallVae vae({.inputs = 6, .hidden = 5, .code = 2});
   const NoGrad no_grad;
