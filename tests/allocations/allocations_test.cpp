@@ -11,8 +11,8 @@
 #include "starling/data/loader.h"
 #include "starling/runtime/placed.h"
 
-// Counts every allocation of the process: operator new is ours, what reaches malloc otherwise belongs to the libraries.
-// Sanitizers bring their own malloc, so this program is not built with them.
+// Counts every allocation by operator new, which is replaced here; direct calls of malloc belong to libraries. Not
+// built with sanitizers, which bring their own malloc.
 
 namespace {
 
@@ -27,7 +27,7 @@ extern "C" void* malloc(std::size_t size) {
   return __libc_malloc(size);
 }
 
-// Both sides are replaced here, so they match; the compiler sees only one of them at a time.
+// new and delete are both replaced here, so they match; the compiler sees only one of them at a time.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 void* operator new(std::size_t size) {
@@ -155,7 +155,7 @@ TEST(Allocations, ALoaderMakesNonePerBatchOnceWarm) {
                    .transforms = {std::make_shared<Shift>(), std::make_shared<Shift>()}});
     const auto run = [&] { loader.next(); };
     count(run, 200);
-    const Counts made = count(run, 500);  // 15 epochs with their tails
+    const Counts made = count(run, 500);  // 15 epochs including their smaller last batches
     EXPECT_EQ(made.ours, 0) << workers;
     EXPECT_EQ(made.libraries, 0) << workers;
   }
@@ -173,7 +173,7 @@ TEST(Allocations, AStreamMakesNonePerBatchOnceWarm) {
   Loader loader(shards, {.shuffle_samples = 500, .interleave = 2}, {.batch = 32, .seed = 1, .workers = 2});
   const auto run = [&] { loader.next(); };
   count(run, 300);
-  // How many records are in flight is a matter of timing: memory is taken whenever there are more than ever before.
+  // The number of records in flight depends on timing: memory is allocated whenever it reaches a new maximum.
   long total = 0, least = 1;
   for (int i = 0; i < 9; ++i) {
     const Counts made = count(run, 100);
@@ -184,7 +184,7 @@ TEST(Allocations, AStreamMakesNonePerBatchOnceWarm) {
   EXPECT_LE(total, 3 * 34);  // of 28 800 records in 900 batches
 }
 
-// Schedules are looked up, scratch memory is kept, places of operations are used again.
+// Schedules are cached, scratch memory is kept, operation slots are reused.
 TEST(Allocations, CollectivesOverATransportMakeNoneOnceWarm) {
   long made = -1;
   run_ranks(make_memory_comms(3), [&](Comm& comm) {
@@ -214,7 +214,7 @@ TEST(Allocations, CollectivesOverATransportMakeNoneOnceWarm) {
 TEST(Allocations, TheCountersCount) {
   const auto allocate = [] {
     int* made = new int(3);
-    asm volatile("" : : "r"(made) : "memory");  // or the compiler drops the pair
+    asm volatile("" : : "r"(made) : "memory");  // keeps the compiler from eliding the pair
     delete made;
     void* raw = std::malloc(8);
     asm volatile("" : : "r"(raw) : "memory");

@@ -17,7 +17,7 @@ inline Tensor leaf(Tensor x) { return x.set_requires_grad(); }
 
 inline Tensor named(Tensor x, const char* name) { return x.set_name(name); }
 
-// (f(x + h·v) - f(x - h·v)) / 2h, for the outputs of f one after another.
+// Central difference (f(x + h·v) - f(x - h·v)) / 2h, for each output of f.
 inline std::vector<double> slope(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v,
                                  double h = 1e-5) {
   const NoGrad off;

@@ -1,4 +1,4 @@
-// What is saved for a gradient must not be written before the gradient has used it.
+// Values saved for a gradient must not be overwritten before the gradient has used them.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd_testing.h"
@@ -64,7 +64,7 @@ TEST(Guards, NoticeAModuleThatWasConverted) {
   EXPECT_THROW(y.backward(), Error);
 }
 
-TEST(Guards, LetWritesPassThatNobodyWillMiss) {
+TEST(Guards, AllowWritesToValuesThatNoGradientNeeds) {
   Tensor w = named(leaf(row({1, 2})), "w");
   const Tensor y = sum(add(w, 1.0));  // its gradient reads nothing
   no_grad([&] { assign(w, row({5, 5})); });

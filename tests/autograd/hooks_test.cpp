@@ -52,7 +52,7 @@ TEST(Hooks, RunFromTheNewestValueToTheOldest) {
   EXPECT_EQ(order, "bax!");
 }
 
-TEST(Hooks, FilledHooksRunAsSoonAsALeafIsComplete) {
+TEST(Hooks, GradientReadyHooksRunAsSoonAsALeafsGradientIsComplete) {
   const Tensor first = leaf(number(2)), last = leaf(number(5));
   std::string order;
   first.register_filled_hook([&](const Tensor&) { order += "f"; });

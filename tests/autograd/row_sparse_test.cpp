@@ -97,7 +97,7 @@ TEST(RowSparse, GradientsDoNotShareTheCallersIndices) {
   EXPECT_EQ(rows_of(w.grad()).to_vector(), (std::vector<double>{1, 2}));
 }
 
-TEST(RowSparse, SecondDerivativesGoThroughThePair) {
+TEST(RowSparse, SecondDerivativesFlowThroughIndicesAndValues) {
   const Tensor indices = indices_of({1, 2, 1});
   const TensorFn with = [&](const Tensor& w) { return loss_of(w, indices, true); };
   const TensorFn without = [&](const Tensor& w) { return loss_of(w, indices, false); };
@@ -139,7 +139,7 @@ TEST(RowSparse, SgdIsTheDenseOneWhereEveryRowOccurs) {
   }
 }
 
-// The velocities are left out: without momentum they mean nothing.
+// Velocities are not compared: without momentum they mean nothing.
 TEST(RowSparse, PlainSgdIsTheDenseOneWhateverOccurs) {
   const auto weights = [](bool sparse, bool compiled) {
     auto all = trained({3, 0, 3}, sparse, compiled, {.lr = 0.1});
@@ -217,7 +217,7 @@ TEST(RowSparse, ALeftoverOfEagerCodeIsUsedUpByACompiledStep) {
 }
 
 TEST(RowSparse, SecondDerivativesPassThroughSumsOfManyEntries) {
-  // More entries than rows: their sum is not kept as a list.
+  // With more entries than rows, the sum is not kept as a list.
   const Tensor first = indices_of({0, 1, 2, 1, 0, 2}), second = indices_of({2, 2, 0, 1, 1, 1});
   const auto f = [&](bool sparse) -> TensorFn {
     return [&, sparse](const Tensor& w) {

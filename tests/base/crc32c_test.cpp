@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// The definition: bit by bit.
+// CRC by its definition, bit by bit.
 std::uint32_t by_bits(std::span<const std::byte> bytes) {
   std::uint32_t crc = ~0U;
   for (auto byte : bytes) {

@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-// The known answers published with Random123.
+// Known answers published with Random123.
 TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t kOnes = 0xffffffff;

@@ -18,7 +18,7 @@ Ran bench_of_two(const std::string& arguments) {
 TEST(CliBenchRanks, MeasureAStepTogether) {
   const auto ran = bench_of_two("--json");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  const auto line = nlohmann::json::parse(ran.out.substr(ran.out.find('{')));  // rank 0's alone
+  const auto line = nlohmann::json::parse(ran.out.substr(ran.out.find('{')));  // only rank 0 prints
   EXPECT_EQ(line.at("world"), 2);
   EXPECT_EQ(line.at("backend"), "shared");
   EXPECT_NEAR(line.at("samples_per_s").get<double>() * line.at("step_ms").get<double>() / 1e3, 8, 1e-6);

@@ -49,7 +49,7 @@ pid_t start(const std::string& job) {
   ::_exit(99);
 }
 
-// The exit code, or -1 when it was killed after `patience`.
+// Exit code of the child, or -1 if it was killed after `patience`.
 int wait_or_kill(pid_t child, std::chrono::microseconds patience) {
   const auto end = Clock::now() + patience;
   int status = 0;
@@ -70,7 +70,7 @@ TEST_F(CliKill, ARunKilledTwentyTimesEndsWithTheWeightsOfOneThatWasNot) {
   std::mt19937 random(20);
   int kills = 0, finished = 0;
   while (kills < kKills && finished < 3 * kKills) {
-    // Anywhere from the first instruction to the end; a run that gets there first starts over and is killed again.
+    // Killed at a random moment of the run; a run that ends before is restarted and killed again.
     const auto patience = std::chrono::microseconds(random() % static_cast<std::uint64_t>(whole.count()));
     const int code = wait_or_kill(start(disturbed), patience);
     if (code == -1) {

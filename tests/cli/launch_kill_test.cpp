@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
   return ::testing::AssertionFailure() << "no \"" << part << "\" in \"" << text << "\"";
 }
 
-// The process that is this rank of a launch: a child of the launcher, by its environment.
+// Process of a rank of a launch: the child of the launcher with that rank in its environment.
 pid_t process_of(pid_t launcher, int rank) {
   std::istringstream children(testing::file_text(fmt::format("/proc/{0}/task/{0}/children", launcher)));
   const std::string wanted = fmt::format("STARLING_RANK={}", rank);
@@ -36,7 +36,7 @@ pid_t process_of(pid_t launcher, int rank) {
   return -1;
 }
 
-// A job in deterministic mode with checkpoints in the middle of epochs, as launched ranks and as a run of one process.
+// A deterministic job with checkpoints within epochs, run by launched ranks and by one process.
 class LaunchKill : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -91,7 +91,7 @@ class LaunchKill : public ::testing::TestWithParam<std::string> {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
-  // Once training is under way: the run has a checkpoint to go back to, and steps beyond it.
+  // Waits until the run has a checkpoint to resume from and steps beyond it.
   pid_t rank_under_way(pid_t launcher, const std::string& run, int rank) const {
     const auto end = Clock::now() + std::chrono::seconds(60);
     while (checkpoints(run) == 0 && Clock::now() < end) {

@@ -91,7 +91,7 @@ TEST_F(CliLaunch, ARankNeedsASecretBeyondThisHost) {
   EXPECT_TRUE(has(testing::file_text(err), "expected a secret (STARLING_SECRET"));
 }
 
-// Started apart from this process, with stderr on a terminal of its own if wished.
+// A launched child process, optionally with stderr on a pseudo-terminal.
 struct Started {
   pid_t pid = -1;
   int terminal = -1;

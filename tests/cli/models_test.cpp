@@ -1,4 +1,4 @@
-// Saved models of every kind through `eval` and `predict`.
+// `eval` and `predict` on saved models of every kind.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 class CliModels : public ::testing::Test {
  protected:
-  // Trains a small job whose data lies in the folder; {} in the text stands for it. Gives the folder of the run.
+  // Trains a small job; {} in its text stands for the data folder. Returns the run folder.
   std::string train(const std::string& name, std::string job) const {
     for (auto at = job.find("{}"); at != std::string::npos; at = job.find("{}")) job.replace(at, 2, path());
     const std::string run = path() + "/run-" + name;
@@ -37,7 +37,7 @@ class CliModels : public ::testing::Test {
   testing::TestFolder folder_{"cli-models"};
 };
 
-TEST_F(CliModels, OfReconstructionsAreJudgedAsTheRunIs) {
+TEST_F(CliModels, OfAutoencodersEvaluateAsTheirRun) {
   testing::write_tiny_fashion(folder_.path(), 60, 20);
   for (const char* loss : {"bce", "mse"}) {
     const auto run = train(loss, std::string("model: {name: denoising_autoencoder}\n"
@@ -50,7 +50,7 @@ TEST_F(CliModels, OfReconstructionsAreJudgedAsTheRunIs) {
   }
 }
 
-TEST_F(CliModels, OfSequencesAreJudgedByWhatTheyWrite) {
+TEST_F(CliModels, OfSequencesAreEvaluatedByTheirDecodedOutput) {
   {
     std::ofstream words(folder_.path() / "words");
     for (int i = 0; i < 125; ++i) {
@@ -68,7 +68,7 @@ TEST_F(CliModels, OfSequencesAreJudgedByWhatTheyWrite) {
                          "batch: 20}\noptimizer: {name: adam, lr: 0.02}\ntrain: {epochs: 20, folder: x}");
   const json of_run = metrics(run), of_model = metrics(run + "/model");
   EXPECT_GT(of_run.at("test_word_accuracy"), 0.1);
-  // Right in every place after the right beginning is right when it goes by itself, and the other way round.
+  // A word is all right with teacher forcing exactly if it is all right when decoded freely.
   EXPECT_EQ(of_model.at("test_word_accuracy"), of_run.at("test_word_accuracy"));
   EXPECT_FALSE(of_model.contains("test_loss")) << "what is written does not tell it";
 

@@ -17,7 +17,7 @@ struct Ran {
   std::string err;
 };
 
-// The program of the same build: <build>/tests/test_cli finds <build>/bin/starling.
+// Path of the program of the same build: <build>/tests/test_cli finds <build>/bin/starling.
 inline std::filesystem::path program_path() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "bin" / "starling";
 }

@@ -35,7 +35,7 @@ class CliTrain : public ::testing::Test {
     int status = 0;
     std::string err;
   };
-  // Trains the job that was written until a name appears in the run's folder, calls `then` and sends the signal.
+  // Trains the written job until a file of this name appears in the run folder, calls `then` and sends the signal.
   Ended train_until(const std::string& name, int signal, const std::function<void()>& then = {}) const {
     const std::string program = testing::program_path().string();
     const std::string job = (folder_.path() / "job.yaml").string();
@@ -114,7 +114,7 @@ TEST_F(CliTrain, OneRunAtATimeUsesAFolder) {
 TEST_F(CliTrain, AFullDiskIsToldAndTrainedOn) {
   const std::string disk = (folder_.path() / "disk").string();
   std::filesystem::create_directories(disk);
-  // In a name space of its own, which needs no rights where the machine allows it at all.
+  // In its own user namespace, which needs no privileges if the machine allows them at all.
   const std::string alone =
       "unshare --user --map-root-user --mount sh -c \"mount -t tmpfs -o size=1100k tmpfs '" + disk + "'";
   if (std::system((alone + "\" 2>/dev/null").c_str()) != 0)

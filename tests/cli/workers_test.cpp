@@ -37,7 +37,7 @@ TEST_F(CliWorkers, TrainWithAsManyAsTheCommandLineSays) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "model"));
 }
 
-// Threads, processes, and one after the other.
+// As threads, as processes, and first one, then the other.
 TEST_F(CliWorkers, EndInTheSameBitsAsThreadsAndAsProcesses) {
   const std::string fixed = "--progress off --set distribute.deterministic=true --set distribute.shards=6 ";
   const auto in = [&](const std::string& name) { return folder_.path() / name; };

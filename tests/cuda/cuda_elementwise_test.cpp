@@ -8,7 +8,7 @@
 namespace starling::testing {
 namespace {
 
-// These compile device code, which needs no GPU.
+// Tests that only compile device code, which needs no GPU.
 
 cuda::Chain alone(const std::string& expression, std::size_t operands, DType dtype, DType result) {
   cuda::Chain chain{

@@ -76,7 +76,7 @@ struct Problem {
     return out;
   }
 
-  // Runs one way of making it and compares.
+  // Runs one implementation of the product and compares.
   template <class Run>
   void expect(Run&& way) const {
     const Tensor da = to(a, kGpu), db = to(b, kGpu), dbias = to(bias, kGpu), dy = to(y, kGpu), dw = to(w, kGpu),

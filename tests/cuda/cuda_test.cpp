@@ -19,7 +19,7 @@ const std::set<std::string> kProducts = {"matmul", "linear", "matmul_act", "matm
 // Products round their operands to tf32.
 double tolerance(const OpDef& op) { return kProducts.contains(op.name) ? 1.5e-3 : 2e-5; }
 
-// Dtypes that the attributes of a sample give as f64 follow its operands to f32.
+// Attributes with f64 dtypes changed to f32, like the operands.
 Attrs attrs_in_f32(const OpCase& sample) {
   Attrs attrs = sample.attrs;
   for (const auto& field : attrs.type().fields) {
@@ -29,7 +29,7 @@ Attrs attrs_in_f32(const OpCase& sample) {
   return attrs;
 }
 
-// The same values in device memory whose dimensions lie in reverse order.
+// Device copy with dimensions in reverse memory order.
 Tensor reversed_memory(const Tensor& host) {
   Shape order;
   for (int d = host.rank() - 1; d >= 0; --d) order.push_back(host.shape()[d]);
@@ -95,7 +95,7 @@ void compare(const OpDef& op, const OpCase& sample, bool reversed) {
   for (const auto& kernel : kernel_table().find(op, DeviceKind::cuda)) {
     if (!accepts_all(kernel, device)) continue;
     const TensorList got = run(kernel, op, attrs, device);
-    if (got.empty() && !is_float(sample.in[0].dtype)) continue;  // integers are left to the CPU where it says so
+    if (got.empty() && !is_float(sample.in[0].dtype)) continue;  // kernels may leave integers to the CPU
     ASSERT_EQ(got.size(), want.size()) << op.name << ": kernel " << kernel.name << " declines a sample";
     for (std::size_t i = 0; i < got.size(); ++i) {
       EXPECT_LE(relative_error(got[i].to_vector(), want[i].to_vector()), tolerance(op))

@@ -14,7 +14,7 @@ namespace starling::testing {
 
 inline constexpr Device kGpu{DeviceKind::cuda, 0};
 
-// Tests that run kernels derive from it: they are skipped where there is no GPU.
+// Fixture of tests that run kernels: skipped without a GPU.
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -22,7 +22,7 @@ class OnGpu : public ::testing::Test {
   }
 };
 
-// Values for one operand of a sample call, on the host; floats come as f32.
+// Random values for one operand of a sample call, on the host; floats are f32.
 inline Tensor drawn(const CaseInput& input, std::mt19937& engine) {
   std::uniform_real_distribution<double> uniform(input.low, input.high);
   std::vector<double> values(static_cast<std::size_t>(input.shape.numel()));
@@ -30,7 +30,7 @@ inline Tensor drawn(const CaseInput& input, std::mt19937& engine) {
   return from_doubles(values, input.shape, is_float(input.dtype) ? DType::f32 : input.dtype);
 }
 
-// ‖got - want‖ / ‖want‖, infinite where one is NaN and the other is not.
+// ‖got - want‖ / ‖want‖, infinite if only one of them is NaN.
 inline double relative_error(const std::vector<double>& got, const std::vector<double>& want) {
   if (got.size() != want.size()) return INFINITY;
   double difference = 0, norm = 0;
@@ -43,7 +43,7 @@ inline double relative_error(const std::vector<double>& got, const std::vector<d
   return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-6);
 }
 
-// Device memory full of NaN: an element that a kernel leaves out shows.
+// Device memory full of NaN, so that an element a kernel leaves out shows.
 inline Tensor poisoned(const TensorType& type) {
   Tensor out = empty(type.shape, type.dtype, kGpu);
   const auto bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);

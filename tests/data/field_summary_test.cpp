@@ -93,7 +93,7 @@ TEST(FieldSummary, TextHasARowForEachFieldAndTheValues) {
   FieldSummary labels = summarise(from_host<std::int64_t>(std::vector<std::int64_t>{0, 1, 1, 1}, {4}));
   const std::string text = to_text({{"image", images}, {"label", labels, {"cat", "dog"}}});
   EXPECT_NE(text.find("image  f32[2]        2    0    2     1   0.8165  25.0 %    1\n"), std::string::npos) << text;
-  EXPECT_EQ(text.find("inf"), std::string::npos) << text;  // nobody has any
+  EXPECT_EQ(text.find("inf"), std::string::npos) << text;  // empty column
   EXPECT_NE(text.find("label: 2 different values"), std::string::npos) << text;
   EXPECT_NE(text.find("1 dog"), std::string::npos) << text;
   EXPECT_NE(text.find("75.0 %  ##############################"), std::string::npos) << text;

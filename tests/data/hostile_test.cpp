@@ -1,5 +1,5 @@
-// Every reader of outside bytes is given damaged files: bits turned, pieces cut out, doubled and overwritten. It reads
-// or refuses with an Error of its own, quickly. Longer and cleverer runs: tests/fuzz.
+// Every reader of external data gets damaged files: bits flipped, pieces removed, duplicated and overwritten. It must
+// read them or throw an Error, quickly. Longer and smarter runs: tests/fuzz.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -27,7 +27,7 @@ using testing::bytes_of;
 using testing::golden;
 using testing::read_text;
 
-// Of processor time: what a busy machine takes away does not count.
+// Processor time of this thread, independent of the machine's load.
 double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -66,8 +66,8 @@ void expect_read_or_refused(const std::string& name, const std::string& whole,
     }
     slowest = std::max(slowest, thread_seconds() - begin);
   }
-  EXPECT_GT(refused, rounds / 20) << name;  // the damage is real
-  EXPECT_LT(slowest, 2) << name;            // milliseconds; sanitizers are slow
+  EXPECT_GT(refused, rounds / 20) << name;  // enough files were really damaged
+  EXPECT_LT(slowest, 2) << name;            // milliseconds normally; sanitizers are slow
 }
 
 template <class Reader>

@@ -26,7 +26,7 @@ std::shared_ptr<const Dataset> numbers(std::int64_t count) {
       std::vector<Tensor>{from_doubles(rows, {count, 2}), from_doubles(labels, {count}, DType::i64)});
 }
 
-// The labels of the next `batches` batches, -1 where an epoch ends.
+// Labels of the next `batches` batches, with -1 at the end of an epoch.
 std::vector<double> labels(Loader& loader, int batches) {
   std::vector<double> all;
   for (int i = 0; i < batches; ++i) {

@@ -32,7 +32,7 @@ std::shared_ptr<const Dataset> numbers(std::int64_t count) {
       std::vector<Tensor>{from_doubles(rows, {count, 2}), from_doubles(labels, {count}, DType::i64)});
 }
 
-// All numbers of the first field up to the end of the epoch, then -1.
+// Appends the first field's numbers up to the end of the epoch, then -1.
 void append_epoch(Loader& loader, std::vector<double>& to) {
   while (const Batch* batch = loader.next()) {
     const auto part = batch->fields[0].to_vector();
@@ -47,7 +47,7 @@ std::vector<double> epochs(Loader& loader, int count) {
   return all;
 }
 
-// Adds noise that only the key decides.
+// Adds noise that depends on the key alone.
 class Noise final : public Transform {
  public:
   std::vector<TensorType> fields(std::vector<TensorType> in) const override { return in; }
@@ -59,7 +59,7 @@ class Noise final : public Transform {
   }
 };
 
-// Every sample becomes the sum of itself and the one before it in its batch, the first and the last being neighbours.
+// Adds to every sample its predecessor in the batch, cyclically.
 class SumWithNeighbour final : public BatchTransform {
  public:
   std::vector<TensorType> fields(std::vector<TensorType> in) const override { return in; }
@@ -95,7 +95,7 @@ TEST(LoaderWorkers, MakeTheSameSamplesWhateverTheBatchSize) {
   const auto first = epochs(one, 2);
   EXPECT_EQ(epochs(other, 2), first);
   std::set<double> distinct(first.begin(), first.end());
-  EXPECT_GT(distinct.size(), 400U);  // the noise is another every epoch
+  EXPECT_GT(distinct.size(), 400U);  // noise differs between epochs
 }
 
 TEST(LoaderWorkers, ResumeAtEverySampleOfAnEpoch) {
@@ -143,7 +143,7 @@ TEST(LoaderWorkers, RefuseAStateOfOtherDataAndGoOnAsBefore) {
   EXPECT_EQ(loader.next()->fields[1].to_vector().front(), 8);
 }
 
-TEST(LoaderWorkers, NameWhatIsOtherInDataOfTheSameSize) {
+TEST(LoaderWorkers, NameTheDifferenceToOtherDataOfTheSameSize) {
   const auto tensors = [](std::int64_t changed, double by, const Shape& sample = {2}) {
     std::vector<double> rows(static_cast<std::size_t>(41 * sample.numel())), labels;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<double>(i);
@@ -228,7 +228,7 @@ TEST(LoaderWorkers, KeepABatchUntilTheNextIsAskedFor) {
   }
 }
 
-// Throws at some samples; the others are their numbers. May be slow.
+// Data set that throws at some samples; the others hold their index. Optionally slow.
 class Faulty final : public Dataset {
  public:
   explicit Faulty(std::set<std::int64_t> bad, int delay_us = 0) : bad_(std::move(bad)), delay_us_(delay_us) {}
@@ -289,7 +289,7 @@ TEST(LoaderWorkers, NameTheSampleThatATransformRefuses) {
   EXPECT_TRUE(error.ends_with("of epoch 0): no such colour")) << error;
 }
 
-TEST(LoaderWorkers, EndAtOnceWhereverTheyAre) {
+TEST(LoaderWorkers, StopPromptlyAtAnyMoment) {
   for (int i = 0; i < 40; ++i) {
     Loader loader(std::make_shared<Faulty>(std::set<std::int64_t>{150}, i % 4 * 50),
                   {.batch = 16, .seed = static_cast<std::uint64_t>(i), .workers = 1 + i % 5, .prefetch = 1 + i % 3});
@@ -304,7 +304,7 @@ TEST(LoaderWorkers, EndAtOnceWhereverTheyAre) {
 
 TEST(LoaderWorkers, TellHowLongTheyWereWaitedFor) {
   LoaderStats stats;
-  // Whoever gets no processor waits for that and not for the loader: then it is tried again.
+  // Retries, since a thread that gets no processor does not wait for the loader.
   for (int tries = 0; tries < 10 && stats.waited_s <= 0.020; ++tries) {
     const auto start = std::chrono::steady_clock::now();
     Loader slow(std::make_shared<Faulty>(std::set<std::int64_t>{}, 20'000), {.batch = 10, .workers = 1});
@@ -317,7 +317,7 @@ TEST(LoaderWorkers, TellHowLongTheyWereWaitedFor) {
     EXPECT_LE(stats.waited_s, elapsed);
     EXPECT_GE(stats.made_s, 0.160);
   }
-  EXPECT_GT(stats.waited_s, 0.020);  // of 0.160 that it takes to make them
+  EXPECT_GT(stats.waited_s, 0.020);  // of the 0.160 s that making them takes
 }
 
 TEST(LoaderWorkers, HoldNoMoreBatchesThanTheMemoryAllows) {
@@ -338,7 +338,7 @@ TEST(LoaderWorkers, CountTheScratchOfTransformsAmongTheMemory) {
     options.transforms.push_back(chosen.make());
   }
   const std::int64_t raw = 32 * (3 * 8 * 8 + 8), made = 32 * 4 * (3 * 8 * 8 + 2);
-  const std::int64_t between = 32 * (4 * 3 * 8 * 8 + 8) + 64;  // pictures of f32 before they are mixed
+  const std::int64_t between = 32 * (4 * 3 * 8 * 8 + 8) + 64;  // f32 images before mixing
   options.prefetch_bytes = 2 * made + 2 * (raw + between);
   EXPECT_NO_THROW(Loader(data, options));
   options.prefetch_bytes -= 1;

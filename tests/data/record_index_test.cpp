@@ -74,7 +74,7 @@ TEST(RecordIndex, IsBuiltOnceAndKeptWhereAsked) {
   EXPECT_EQ(IndexedRecords(shards, {.index_folder = folder.path() / "elsewhere"}).indexes_built(), 2);
   EXPECT_EQ(IndexedRecords(shards, {.index_folder = folder.path() / "elsewhere"}).indexes_built(), 0);
   const auto files = std::distance(std::filesystem::directory_iterator(folder.path()), {});
-  EXPECT_EQ(files, 5);  // two shards, two indexes, a folder: nothing is left behind
+  EXPECT_EQ(files, 5);  // two shards, two indexes, a folder: no temporary files
 }
 
 TEST(RecordIndex, IsBuiltAgainWhenTheShardHasChanged) {
@@ -88,7 +88,7 @@ TEST(RecordIndex, IsBuiltAgainWhenTheShardHasChanged) {
   EXPECT_EQ(grown.indexes_built(), 1);
   EXPECT_EQ(grown.size(), 34);
   EXPECT_EQ(numbers_of(grown, {33}), std::vector<std::int64_t>{77});
-  // The same size at another time.
+  // Same size, another modification time.
   const auto time = std::filesystem::last_write_time(shards.files[0]);
   std::filesystem::last_write_time(shards.files[0], time + std::chrono::nanoseconds(1000));
   EXPECT_EQ(IndexedRecords(shards).indexes_built(), 1);

@@ -32,7 +32,7 @@ TEST(EpochOrder, IsAFunctionOfSeedAndEpoch) {
 }
 
 TEST(EpochOrder, StaysTheSameAcrossReleases) {
-  // A resumed run must go on in the order it began with: these numbers may not change.
+  // A resumed run must keep its sample order: these numbers may not change.
   const EpochOrder order({.size = 60000, .seed = 42, .epoch = 1});
   const std::vector<std::int64_t> first = {order.sample_at(0), order.sample_at(1), order.sample_at(59999)};
   EXPECT_EQ(first, (std::vector<std::int64_t>{10896, 21326, 35100}));
@@ -43,7 +43,7 @@ TEST(EpochOrder, KeepsTheOrderWhenNotShuffled) {
   for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(order.sample_at(i), i);
 }
 
-// Every sample should stand at every position equally often over many epochs, and pairs of neighbours too.
+// Every sample should be at every position equally often over many epochs, and so should pairs of neighbours.
 TEST(EpochOrder, ShufflesEvenly) {
   constexpr int kSize = 10;
   constexpr int kEpochs = 20000;

@@ -38,7 +38,7 @@ Values first(const Tensor& tensor, std::size_t count) {
   return values;
 }
 
-// Some rows of a data set, a tensor for each field.
+// Rows of a data set, one tensor per field.
 std::vector<Tensor> rows_of(const Dataset& data, std::vector<std::int64_t> rows) {
   std::vector<Tensor> out;
   for (auto type : data.fields()) {
@@ -149,7 +149,7 @@ TEST(Sources, ImageFoldersHaveAClassForEachFolder) {
   const auto all = all_of(*splits.train);
   EXPECT_EQ(to_string(all[0].type()), "u8[3, 3, 37, 45]");
   EXPECT_EQ(all[1].to_vector(), (Values{0, 1, 1}));
-  // At its own size a picture is what it is, as planes.
+  // At its original size an image is unchanged, as planes.
   const Tensor expected = testing::golden_arrays("decoded.npz").at("colour.png:3");
   for (std::int64_t c = 0; c < 3; ++c) {
     for (std::int64_t i = 0; i < 37 * 45; ++i) {
@@ -161,7 +161,7 @@ TEST(Sources, ImageFoldersHaveAClassForEachFolder) {
                               ", folder: " + folder.path().string() + "}");
     EXPECT_EQ(to_string(small.train->fields()[0]), "f32[1, 8, 8]");
     const auto made = all_of(*small.train)[0].to_vector();
-    EXPECT_EQ(made[63] == 0, fit == "pad") << fit;  // black below a wide picture
+    EXPECT_EQ(made[63] == 0, fit == "pad") << fit;  // black below a wide image
   }
   write_text(folder / "cat/broken.png", "nothing");
   const auto broken = source(yaml);
@@ -195,7 +195,7 @@ TEST(Sources, NpyAndNpzAndSafetensorsGiveTheirArrays) {
             std::string::npos);
 }
 
-TEST(Sources, BytesAreLabelsWhereTheyStandLastOneForASample) {
+TEST(Sources, BytesInTheLastArrayWithOnePerSampleAreLabels) {
   const TemporaryFolder folder;
   const Tensor x = from_doubles(Values{1, 2, 3, 4}, {2, 2}, DType::u8), y = from_doubles(Values{2, 0}, {2}, DType::u8);
   write_npy(folder / "x.npy", x).value();

@@ -10,7 +10,7 @@
 
 #include "data/stream_testing.h"
 
-// A set of four times the memory a process may have is streamed, shuffled and resumed by such a process.
+// A process streams, shuffles and resumes a data set four times larger than its memory limit.
 
 namespace starling {
 namespace {
@@ -21,10 +21,10 @@ using testing::number_shards;
 constexpr std::uint64_t kLimit = std::uint64_t{64} << 20;
 constexpr std::int64_t kRecord = 64 << 10;
 constexpr int kShards = 8;
-constexpr std::int64_t kRecords = static_cast<std::int64_t>(4 * kLimit) / kRecord / kShards;  // of a shard
+constexpr std::int64_t kRecords = static_cast<std::int64_t>(4 * kLimit) / kRecord / kShards;  // per shard
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // their own memory is larger than the limit
+constexpr bool kSanitized = true;  // sanitizers need more memory than the limit
 #else
 constexpr bool kSanitized = false;
 #endif
@@ -39,7 +39,7 @@ class PayloadDecoder final : public RecordDecoder {
   }
 };
 
-// Only the first bytes of a record are written, the file has holes for the rest.
+// Writes only the first bytes of each record; the rest of the file is sparse.
 RecordShards large_shards(const std::filesystem::path& folder, bool write) {
   RecordShards shards = number_shards(folder, {});
   shards.decoder = std::make_shared<PayloadDecoder>();
@@ -87,8 +87,8 @@ void stream_part(const std::filesystem::path& folder, std::int64_t most) {
 
 TEST(StreamMemory, DISABLED_PartInAChild) {
   const std::filesystem::path folder = std::getenv("STARLING_TEST_FOLDER");
-  // Libraries have mapped more than they will ever touch; from here on heap, stacks and private mappings may grow by
-  // what the resident memory lacks to the limit.
+  // Libraries map more than they touch: the limit allows heap, stacks and private mappings to grow by what resident
+  // memory lacks to kLimit.
   const auto most = static_cast<rlim_t>(memory_bytes("VmData") - memory_bytes("VmRSS")) + kLimit;
   const rlimit limit{most, most};
   ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limit), 0);
@@ -116,7 +116,7 @@ TEST(StreamMemory, ASetOfFourTimesTheLimitStreamsShufflesAndResumes) {
   std::int64_t bytes = 0;
   for (const auto& file : shards.files) bytes += static_cast<std::int64_t>(std::filesystem::file_size(file));
   ASSERT_EQ(bytes, static_cast<std::int64_t>(4 * kLimit));
-  for (const std::int64_t most : {1500, 1 << 30}) {  // two processes, the second goes on where the first ended
+  for (const std::int64_t most : {1500, 1 << 30}) {  // two processes; the second resumes where the first ended
     ASSERT_EQ(run_child(folder.path(), most), 0);
     std::int64_t peak = 0;
     std::ifstream(folder.path() / "peak") >> peak;

@@ -104,7 +104,7 @@ TEST(Stream, ResumedRunsEqualTheUndisturbedOne) {
   const auto expected = take(undisturbed, 40);
   std::vector<std::int64_t> pieces;
   nlohmann::json state;
-  for (int piece = 0; piece < 20; ++piece) {  // every two batches another process
+  for (int piece = 0; piece < 20; ++piece) {  // a new process every two batches
     Loader loader(shards, stream, {.batch = 7, .seed = 5, .workers = 1 + piece % 3, .prefetch = 1 + piece % 5});
     if (!state.is_null()) loader.restore(state);
     const auto part = take(loader, 2);
@@ -248,7 +248,7 @@ TEST(Stream, NamesTheRecordThatCannotBeDecoded) {
   for (const int workers : {1, 3}) {
     Loader loader(number_shards(folder.path(), {20, 30}, 23), {}, {.batch = 10, .shuffle = false, .workers = workers});
     EXPECT_EQ(take(loader, 2), counted(20));
-    // Three records of 12 bytes and fillers of 20, 21 and 22 stand before it.
+    // Preceded by three records of 12 bytes with fillers of 20, 21 and 22.
     EXPECT_EQ(
         error_of([&] { loader.next(); }),
         fmt::format("[loader] sample 23 of epoch 0 (shard {} at offset 99): [numbers] expected a picture, got a cat",
@@ -319,11 +319,11 @@ TEST(Stream, SavesAGoodStateAfterAnErrorAndGoesOnOnceItIsMended) {
   EXPECT_EQ(seen, expected);
 }
 
-TEST(Stream, CanBeRestoredAfterItCouldNotGoBack) {
+TEST(Stream, CanBeRestoredAfterAFailedRollback) {
   const Folder folder;
   const auto shards = number_shards(folder.path(), {1});
   std::string text;
-  // Three that fill the buffer alone, a slot each, then some that do so together: the first slot tells of those.
+  // Three records that each fill the buffer alone, then small ones that do so together.
   for (int i = 0; i < 8; ++i) testing::append_number(text, i, i < 3 ? 9000 : 0);
   testing::write_text(shards.files[0], text + "cut");
   Loader loader(shards, {.shuffle_samples = 8, .shuffle_bytes = 4000}, {.batch = 1, .seed = 3, .prefetch = 2});
@@ -377,7 +377,7 @@ TEST(PackedRecord, KeepsKeysNamesAndBytes) {
   }
 }
 
-TEST(PackedRecord, UsesTheMemoryOfThoseThatWentAgain) {
+TEST(PackedRecord, ReusesTheMemoryOfReleasedRecords) {
   const std::vector<std::byte> bytes(1000);
   Record record;
   record.parts.push_back({"", bytes});

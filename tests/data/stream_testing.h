@@ -19,7 +19,7 @@
 
 namespace starling::testing {
 
-// A folder that goes when the test does.
+// A temporary folder, removed at the end of the test.
 class Folder {
  public:
   Folder() {
@@ -38,7 +38,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// The simplest records there are: 4 bytes of length, 8 bytes of number, the rest filler.
+// Simplest record format: 4 bytes of length, 8 bytes of number, the rest filler.
 class NumberReader final : public RecordReader {
  public:
   NumberReader(const std::filesystem::path& file, std::uint64_t offset)
@@ -71,7 +71,7 @@ class NumberReader final : public RecordReader {
   Record record_;
 };
 
-// The number of a record; throws at the one it is told to.
+// Decodes the number of a record; throws at a chosen one.
 class NumberDecoder final : public RecordDecoder {
  public:
   explicit NumberDecoder(std::int64_t refused = -1) : refused_(refused) {}
@@ -94,7 +94,15 @@ inline void append_number(std::string& to, std::int64_t number, std::uint32_t fi
   to.append(filler, 'x');
 }
 
+<<<<<<< HEAD
 // Numbers 0, 1, … in shards of these sizes; fillers differ from record to record.
+=======
+inline void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// Shards of these sizes with the numbers 0, 1, …; fillers differ from record to record.
+>>>>>>> e8e66ba
 inline RecordShards number_shards(const std::filesystem::path& folder, const std::vector<int>& sizes,
                                   std::int64_t refused = -1) {
   RecordShards shards;
@@ -112,7 +120,7 @@ inline RecordShards number_shards(const std::filesystem::path& folder, const std
   return shards;
 }
 
-// The numbers of the next `batches` batches, -1 where an epoch ends.
+// Numbers of the next `batches` batches, with -1 at the end of an epoch.
 inline std::vector<std::int64_t> take(Loader& loader, int batches) {
   std::vector<std::int64_t> all;
   for (int i = 0; i < batches; ++i) {
@@ -127,7 +135,7 @@ inline std::vector<std::int64_t> take(Loader& loader, int batches) {
   return all;
 }
 
-// All of the next epoch, without the -1.
+// Numbers of the whole next epoch, without the -1.
 inline std::vector<std::int64_t> take_epoch(Loader& loader) {
   std::vector<std::int64_t> all;
   while (const Batch* batch = loader.next()) {

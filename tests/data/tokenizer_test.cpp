@@ -141,7 +141,7 @@ TEST(Bpe, RefusesVocabulariesThatCannotBe) {
   EXPECT_NE(error_of([] { BpeTokenizer({{300, 1}}); }), "");
   EXPECT_NE(error_of([] { BpeTokenizer({{1, 2}, {1, 2}}); }), "");
   EXPECT_NE(error_of([] { BpeTokenizer({{-1, 2}}); }), "");
-  std::vector<BpeMerge> doubling = {{'a', 'a'}};  // each token twice the one before: 2^40 bytes soon
+  std::vector<BpeMerge> doubling = {{'a', 'a'}};  // each token is twice as long as the one before: soon 2^40 bytes
   for (int i = 0; i < 40; ++i) doubling.push_back({256 + i, 256 + i});
   EXPECT_NE(error_of([&] { BpeTokenizer tokens(doubling); }).find("at most 65536 bytes"), std::string::npos);
 }

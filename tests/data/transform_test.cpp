@@ -32,7 +32,7 @@ std::vector<TransformStep> steps(const std::string& yaml) {
   return all;
 }
 
-// One sample, its picture and a label, through a list of transforms.
+// Applies a list of transforms to one sample, an image and a label.
 Tensor apply(const std::string& yaml, const Tensor& image, const SampleKey& key = {}) {
   const TransformPipeline pipeline(steps(yaml), {{image.dtype(), image.shape()}, {DType::i64, {}}});
   const auto batched = [](const Tensor& t) {
@@ -115,7 +115,7 @@ TEST(Warping, EqualsGridSampleOfPyTorch) {
   }
 }
 
-// Pictures of Pillow are [height, width, 3] in bytes; ours are planes of 0 to 1.
+// Converts Pillow's [height, width, 3] bytes to planes of 0 to 1.
 std::vector<float> planes(const Tensor& image, float scale) {
   std::vector<float> values;
   const std::int64_t pixels = image.size(0) * image.size(1);
@@ -139,7 +139,7 @@ TEST(Colours, ChangeAsPillowChangesThem) {
       const auto expected = planes(arrays.at(what + "_" + text), 1 / 255.0F);
       for (std::size_t i = 0; i < picture.size(); ++i) {
         ASSERT_NEAR(picture[i], expected[i], 1.6F / 255)
-            << what << " " << i;  // Pillow cuts off, and its mean is a byte
+            << what << " " << i;  // Pillow truncates, and its mean is a byte
       }
     }
   }
@@ -257,7 +257,7 @@ TEST(Transforms, RotateByNothingChangesNothing) {
             image.to_vector());
 }
 
-// Several samples at once, in portions, alone, and again: always the same bits.
+// Samples together, in parts, alone, and again: always the same bits.
 TEST(Pipeline, GivesASampleTheSameBitsWhateverIsAroundIt) {
   const std::string yaml =
       "[{name: random_crop, padding: 2}, flip, {name: colour_jitter, brightness: 0.3}, {name: rotate, degrees: 20}, "
@@ -332,7 +332,7 @@ Mixed mix(const std::string& yaml, const Tensor& x, const Tensor& y, const Sampl
 }
 
 TEST(Mixup, MixesSamplesAndLabelsWithTheSameWeight) {
-  // Sample i is its own label everywhere, so that a mean of samples must be the mean of the labels.
+  // Every pixel of sample i is i, like its label, so that a mix of samples must equal the mix of labels.
   const Tensor x = from_doubles(Values{0, 0, 1, 1, 2, 2, 3, 3}, {4, 1, 1, 2}),
                y = from_doubles(Values{0, 1, 2, 3}, {4}, DType::i64);
   bool mixed = false;

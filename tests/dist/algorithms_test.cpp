@@ -1,5 +1,5 @@
-// The laws of the algorithms, counted from their schedules: steps and bytes exactly as the formulas say, for every
-// world of 1 to 9 ranks and counts that do not divide. And that each of them does what its op is for.
+// Collective algorithms: steps and bytes counted from their schedules equal the formulas, for worlds of 1 to 9 ranks
+// and counts that do not divide evenly; and the results are right.
 #include <bit>
 #include <cmath>
 #include <set>
@@ -38,9 +38,15 @@ struct AlgorithmCase {
 
 void PrintTo(const AlgorithmCase& c, std::ostream* out) { *out << c.name << " " << name(c.op) << " P" << c.world; }
 
+<<<<<<< HEAD
 // The algorithms of those ops, over 1 to 9 ranks.
 std::vector<AlgorithmCase> cases_of(const std::set<CommOp>& ops) {
   std::vector<AlgorithmCase> cases;
+=======
+// Algorithms of those ops, over 1 to 9 ranks.
+std::vector<Case> cases_of(const std::set<CommOp>& ops) {
+  std::vector<Case> cases;
+>>>>>>> e8e66ba
   for (const Algorithm& algorithm : algorithms()) {
     for (const auto& [op, make] : algorithm.makers) {
       if (!ops.contains(op)) continue;
@@ -76,7 +82,7 @@ class Schedules : public ::testing::TestWithParam<AlgorithmCase> {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// What rank r must hold in recv afterwards. counts: of each rank's piece, or one for all of it.
+// Expected recv buffer of rank r. counts: per rank's piece, or one for all.
 std::vector<std::int64_t> expected(CommOp op, int world, int rank, const std::vector<std::int64_t>& counts, int root) {
   std::vector<std::int64_t> result;
   std::int64_t begin = 0;
@@ -143,7 +149,7 @@ void run_and_compare(const Algorithm& algorithm, ScheduleRequest request, const 
   }
 }
 
-TEST_P(Schedules, DoWhatTheirOpIsForFromEveryRoot) {
+TEST_P(Schedules, ComputeTheirOpFromEveryRoot) {
   for (std::int64_t count : {0, 1, world() - 1, world(), 1009}) {
     for (int root = 0; root < (has_root(GetParam().op) ? world() : 1); ++root) {
       SCOPED_TRACE(std::to_string(count) + " elements, root " + std::to_string(root));
@@ -192,7 +198,7 @@ class LawsOf : public ::testing::TestWithParam<int> {
   static ScheduleWorld make(std::string_view algorithm, CommOp op, std::int64_t count) {
     return {algorithm_named(algorithm, op), {.op = op, .size = world(), .count = count, .element_bytes = kBytes}};
   }
-  // The elements of piece k of count.
+  // Number of elements in piece k of count.
   static std::uint64_t piece(std::int64_t count, int k) {
     const std::int64_t q = count / world(), rest = count % world();
     return static_cast<std::uint64_t>(q + (rest * (k + 1) / world() - rest * k / world()));
@@ -207,7 +213,7 @@ TEST_P(LawsOf, RingTakesTwicePMinusOneStepsAndSendsTwicePMinusOneOverPOfTheBuffe
     for (int r = 0; r < world(); ++r) {
       const Traffic t = ring.traffic(r);
       EXPECT_EQ(t.steps, 2 * others());
-      // Everything but one piece, twice: the piece that ends here, and the one the next rank owns.
+      // All but one piece, twice: without the piece that ends here, and without the one the next rank owns.
       const std::uint64_t n = static_cast<std::uint64_t>(count);
       const std::uint64_t sent = world() == 1 ? 0 : 2 * n - piece(count, r) - piece(count, (r + 1) % world());
       EXPECT_EQ(t.bytes_sent, sent * kBytes) << count << " on rank " << r;
@@ -218,7 +224,7 @@ TEST_P(LawsOf, RingTakesTwicePMinusOneStepsAndSendsTwicePMinusOneOverPOfTheBuffe
   }
 }
 
-TEST_P(LawsOf, RingScatterAndGatherTakeHalfOfThat) {
+TEST_P(LawsOf, RingReduceScatterAndAllGatherTakeHalfOfAnAllReduce) {
   for (std::int64_t count : counts_for(world())) {
     for (CommOp op : {CommOp::reduce_scatter, CommOp::all_gather}) {
       const ScheduleWorld ring = make("ring", op, count);
@@ -273,7 +279,7 @@ TEST_P(LawsOf, DirectMovesAsMuchAsTheRingInTwoStepsAndOneShotAllInOne) {
   }
 }
 
-// Links of a chain: what passes between neighbours in each direction. Others have no link.
+// A chain of ranks has links between neighbours only; counts bytes per link and direction.
 TEST_P(LawsOf, LinearCarriesExactlyNBytesPerLinkAndDirectionAndTheRingDoesNot) {
   for (std::int64_t count : counts_for(world())) {
     const std::int64_t n = count * kBytes;
@@ -285,7 +291,7 @@ TEST_P(LawsOf, LinearCarriesExactlyNBytesPerLinkAndDirectionAndTheRingDoesNot) {
     }
     EXPECT_EQ(linear.flows().size(), count == 0 ? 0 : 2 * others());
     if (world() < 3 || count < world()) continue;
-    // On a chain the ring's way back from the last rank to the first passes every link.
+    // On a chain, the ring's connection from the last rank to the first crosses every link.
     const ScheduleWorld ring = make("ring", CommOp::all_reduce, count);
     std::map<std::pair<int, int>, std::int64_t> links;
     for (const auto& [pair, bytes] : ring.flows()) {
@@ -337,7 +343,7 @@ TEST_P(LawsOf, ChainSendsEverySegmentOnceInPMinusTwoPlusSegmentsSteps) {
 }
 
 TEST_P(LawsOf, ABarrierEndsNowhereBeforeEveryoneHasBegun) {
-  // Who has heard, directly or through others, of whom.
+  // Whom each rank has heard of, directly or through others.
   const ScheduleWorld barrier = make("dissemination", CommOp::barrier, 0);
   std::vector<std::set<int>> heard(index(world()));
   for (int r = 0; r < world(); ++r) heard[index(r)].insert(r);

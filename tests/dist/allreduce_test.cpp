@@ -18,7 +18,7 @@ using testing::relative_l2;
 using testing::rows_of_tensor;
 using testing::SmallTrainer;
 
-// Every rank has a network of its own and is given its rows only.
+// Every rank has its own network and gets its rows only.
 void expect_gradients_of_one(const char* net, int world, std::int64_t batch, double tolerance) {
   Bench alone(net, batch, DType::f64);
   auto single = compile([&](const Tensor& x, const Tensor& y) { return alone.gradients_of(x, y); });
@@ -40,7 +40,7 @@ void expect_gradients_of_one(const char* net, int world, std::int64_t batch, dou
 TEST(AllReduce, RanksWithTheirRowsHaveTheGradientsOfOneWithAll) { expect_gradients_of_one("mlp", 2, 16, 1e-12); }
 TEST(AllReduce, UnevenRowsAreWeighedRight) { expect_gradients_of_one("mlp", 3, 7, 1e-12); }
 TEST(AllReduce, RanksWithoutRowsMakeTheSameCalls) { expect_gradients_of_one("mlp", 4, 2, 1e-12); }
-TEST(AllReduce, ConvolutionsToo) { expect_gradients_of_one("lenet", 2, 5, 1e-12); }
+TEST(AllReduce, ConvolutionalNetworksHaveTheGradientsOfOneRank) { expect_gradients_of_one("lenet", 2, 5, 1e-12); }
 
 TEST(AllReduce, ResultsThatAreSplitComeBackAsThisRanksRows) {
   run_ranks(make_thread_comms(3), [&](Comm& comm) {
@@ -86,7 +86,7 @@ TEST(AllReduce, SaysWhichRowsItExpected) {
   EXPECT_TRUE(contains(errors[1], "argument 0 of rank 1 of 2 to be its rows, f32[2], got f32[3]"));
 }
 
-TEST(AllReduce, RowsOfARankAreRefusedByProgramsOfOne) {
+TEST(AllReduce, ProgramsOfOneRankRefuseRowsOfARank) {
   auto program = compile([](const Tensor& x) { return mean(x); });
   const Tensor mine = zeros({3});
   EXPECT_THROW(program.call({&mine, 1}, GlobalRows{6}), Error);
@@ -109,7 +109,7 @@ TEST(AllReduce, TwentyStepsEndWhereOneProcessEnds) {
       });
 }
 
-// Where exchanges run and how many there are, with the options of a strategy.
+// Number and placement of exchanges for a strategy's options.
 struct Exchanges {
   int count = 0, in_their_lane = 0;
   std::string hash;
@@ -140,7 +140,7 @@ TEST(AllReduce, OverlapAndBucketsAreItsOptionsAndChangeNoBits) {
   EXPECT_EQ(separate.hash, usual.hash);
 }
 
-// Gradients lie where other ranks can read them, where a backend has such memory.
+// Gradients are in memory that other ranks can read, if the backend has such memory.
 TEST(AllReduce, ProgramsLieInTheArenaOfTheCommunicator) {
   EXPECT_EQ(make_thread_comms(1)[0]->arena(), nullptr);
   const optim::SgdOptions sgd{.lr = 0.1, .momentum = 0.9};
@@ -153,7 +153,7 @@ TEST(AllReduce, ProgramsLieInTheArenaOfTheCommunicator) {
       });
 }
 
-// Ranks begin with different weights (train_world seeds them by rank) and must not keep them.
+// Ranks start with different weights (train_world seeds them by rank) and must not keep them.
 TEST(RankStrategy, BeginGivesAllRanksRankZerosValuesInOneMessageADtype) {
   const auto comms = make_thread_comms(3);
   std::vector<std::string> hashes(3);

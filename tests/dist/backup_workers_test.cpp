@@ -23,13 +23,13 @@ testing::MakeStrategy backup(const BackupWorkersOptions& options) {
 }
 
 struct Outcome {
-  double median_ms = 0;  // of rank 0's steps
+  double median_ms = 0;  // median of rank 0's steps
   std::vector<std::vector<int>> contributors;
   std::set<std::string> hashes;
   double closed = 0, contributions = 0, late = 0, skipped = 0;
 };
 
-// Steps that take `fast` to compute, on the last rank `slow`.
+// Trains with steps that take `fast` to compute, and `slow` on the last rank.
 Outcome train(const Comms& comms, const BackupWorkersOptions& options, int steps, std::chrono::microseconds fast,
               std::chrono::microseconds slow) {
   Outcome outcome;
@@ -98,7 +98,7 @@ TEST(BackupWorkers, WithoutBackupsItIsSynchronousSgdWeightedBySamples) {
   }
 }
 
-// Rank 1 is kept away until the step is closed: the mean is that of ranks 0 and 2 alone, over their own samples.
+// Rank 1 is delayed until the step is closed: the mean covers ranks 0 and 2 alone, over their own samples.
 TEST(BackupWorkers, DividesByThoseWhoContributed) {
   const auto comms = make_thread_comms(3);
   std::atomic<bool> closed{false};
@@ -135,7 +135,7 @@ TEST(BackupWorkers, AQuorumIsAShareOfTheWorkers) {
   });
 }
 
-// The samples of an epoch that no counted gradient has seen, of 48 in batches of 8, with a slow last worker.
+// Samples of each epoch that no counted gradient has seen, of 48 in batches of 8, with a slow last worker.
 std::vector<std::set<std::int64_t>> lost_samples(int epochs, bool shuffle) {
   constexpr std::int64_t kSamples = 48, kBatch = 8;
   const int steps = static_cast<int>(kSamples / kBatch);

@@ -13,7 +13,7 @@ using testing::Bench;
 struct Trained {
   std::vector<std::vector<double>> weights;
   std::vector<double> losses;
-  int exchanges = 0;  // nodes of the program that talk to other ranks
+  int exchanges = 0;  // communication nodes of the program
 };
 
 using StepFn = std::function<TensorList(Bench&, std::span<const Tensor>)>;

@@ -1,4 +1,4 @@
-// The choice of algorithms by cost: it is what the model says, and it flips where the model says.
+// Cost-based choice of algorithms: it follows the cost model, and changes where the model says.
 #include "starling/dist/comm/algorithms/choose.h"
 
 #include <gtest/gtest.h>
@@ -19,10 +19,10 @@ std::string_view chosen(const ScheduleRequest& request, const ChoiceRules& rules
 
 ChoiceRules rules_of(const LinkCosts& costs) { return {.far = costs, .near = costs}; }
 
-// One message at a time: whoever sends to all pays for each.
+// One message at a time: a rank that sends to all pays for each message.
 constexpr LinkCosts kSerial{.latency = 10e-6, .overhead = 10e-6, .per_byte = 1e-9, .reduce_byte = 1e-12};
 
-TEST(Predict, IsTheFormulaOfTheLaw) {
+TEST(Predict, EqualsTheCostFormula) {
   constexpr std::int64_t kCount = 8'000;
   const double n = 4.0 * kCount;
   const CostModel model{.far = kSerial, .near = kSerial};
@@ -34,9 +34,9 @@ TEST(Predict, IsTheFormulaOfTheLaw) {
   EXPECT_NEAR(doubling, 3 * kSerial.latency + 3 * n * kSerial.per_byte, 0.01 * doubling);
 }
 
-TEST(Predict, LooksAtEnoughRanksOfALargeWorld) {
+TEST(Predict, SamplesEnoughRanksOfALargeWorld) {
   const CostModel some{.far = kSerial, .near = kSerial};
-  const std::vector<int> apart = [] {  // every rank a host of its own: all are looked at, and the links are the same
+  const std::vector<int> apart = [] {  // every rank on its own host: all are considered, and the links are the same
     std::vector<int> hosts;
     for (int r = 0; r < 45; ++r) hosts.push_back(r);
     return hosts;
@@ -71,13 +71,13 @@ TEST(Choose, TakesTheRingWhereHalvingIsFoldedAndTheBufferIsLarge) {
   EXPECT_EQ(chosen(all_reduce_of(4'000'000, 7), rules_of({10e-6, 1, 1e-9, 1e-12})), "ring");
 }
 
-TEST(Choose, SpeaksWithAllAtOnceWhereMessagesAreCheap) {
+TEST(Choose, SendsToAllRanksAtOnceWhenMessagesAreCheap) {
   const LinkCosts cheap{.latency = 50e-6, .overhead = 1e-6, .per_byte = 1e-9, .reduce_byte = 1e-11};
   EXPECT_EQ(chosen(all_reduce_of(10, 4), rules_of(cheap)), "one_shot");
   EXPECT_EQ(chosen(all_reduce_of(1'000'000, 4), rules_of(cheap)), "direct");
 }
 
-TEST(Choose, SumsHalvesInRankOrderSoThatTheyRoundOnce) {
+TEST(Choose, SumsHalfPrecisionInRankOrderToRoundOnce) {
   const ScheduleRequest large = all_reduce_of(1'000'000, 8);
   EXPECT_EQ(chosen(large, rules_of(kSerial)), "halving_doubling");
   EXPECT_EQ(chosen(large, rules_of(kSerial), DType::bf16), "direct");
@@ -87,7 +87,7 @@ TEST(Choose, SumsHalvesInRankOrderSoThatTheyRoundOnce) {
   EXPECT_EQ(chosen(large, ordered), "direct");
 }
 
-TEST(Choose, GoesByHostsWhereTheInsideIsFast) {
+TEST(Choose, TakesTheHierarchicalAlgorithmWhenLinksWithinHostsAreFast) {
   ChoiceRules rules{.far = {100e-6, 5e-6, 10e-9, 1e-11}, .near = {2e-6, 0.2e-6, 0.1e-9, 1e-11}};
   for (int r = 0; r < 8; ++r) rules.hosts.push_back(r / 4);
   EXPECT_EQ(chosen(all_reduce_of(1'000'000, 8), rules), "hierarchical");
@@ -120,7 +120,7 @@ TEST(Choose, BroadcastsByTreeWhenSmallAndByChainWhenLarge) {
   }
 }
 
-TEST(Choose, ObeysANameAndTellsWhatItCosts) {
+TEST(Choose, TakesAnAlgorithmByNameAndPredictsItsCost) {
   ChoiceRules rules = rules_of(kSerial);
   rules.forced[CommOp::all_reduce] = "ring";
   const ScheduleRequest request = all_reduce_of(100, 4);

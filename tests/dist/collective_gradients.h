@@ -1,4 +1,4 @@
-// Gradients of collectives, each held against finite differences of the sum of all ranks' losses: what one rank does.
+// Per-rank checks of the gradients of collectives against finite differences of the sum of all ranks' losses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out <
 
 inline Tensor reduced(const Tensor& x, const char* how) { return all_reduce(x, {.reduce = Symbol(how)}); }
 
-// Round a ring: every rank's x goes to the next one. Rank 0 sends first, so that nobody waits for ever.
+// Ring shift: every rank's x goes to the next one. Rank 0 sends first, so that no rank waits forever.
 inline Tensor passed_on(const Tensor& x) {
   const CommWorld& world = current_world();
   const int next = (world.rank + 1) % world.ranks, before = (world.rank + world.ranks - 1) % world.ranks;
@@ -57,7 +57,7 @@ inline const Case kCases[] = {
     {"all_to_all", [](const Tensor& x) { return all_to_all(x); }, [](int, int ranks) { return 2 * ranks; }},
 };
 
-// A loss of its own on every rank, curved, so that gradients are not constants.
+// Nonlinear loss that differs by rank, so that gradients are not constants.
 inline Tensor loss_of(const Case& c, const Tensor& x, int rank) {
   const Tensor y = c.collective(mul(x, 1.0 + 0.5 * rank));
   return sum(mul(tanh(y), mul(y, 0.3 + 0.2 * rank)));
@@ -71,7 +71,7 @@ inline Tensor values_of(const Case& c, int rank, int ranks) {
   return from_doubles(values, shape, DType::f64);
 }
 
-// dL/dx of this rank's elements by differences: all ranks walk through the elements of all.
+// dL/dx of this rank's elements by finite differences; collective: all ranks iterate over all elements.
 inline std::vector<double> differences(const Case& c, Comm& comm, const Tensor& x) {
   constexpr double kStep = 1e-5;
   const NoGrad no_grad;
@@ -119,7 +119,7 @@ inline Tensor compiled_gradient(const Case& c, const Tensor& x, int rank) {
   return f(x)[0];
 }
 
-// All of them, in step with the other ranks. Returns whether all held here; failures are printed.
+// Runs all cases in step with the other ranks. True if all held here; failures are printed.
 inline bool all_hold(Comm& comm) {
   const CommScope scope(comm);
   for (const Case& c : kCases) {

@@ -1,4 +1,4 @@
-// Gradients of collectives, each held against finite differences of the sum of all ranks' losses.
+// Gradients of collectives against finite differences of the sum of all ranks' losses.
 #include "dist/collective_gradients.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using namespace collective_gradients;
 
 class CollectiveGradient : public ::testing::TestWithParam<std::tuple<Case, int>> {
  protected:
-  // Runs `gradient` of x on every rank and holds it against differences.
+  // Compares `gradient` of x on every rank with finite differences.
   static void expect_right(const std::function<Tensor(const Tensor&, int rank)>& gradient) {
     const auto& [c, ranks] = GetParam();
     const Comms comms = checking_backend().make(ranks);
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, CollectiveGradient,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-// The body on every rank of a world, which must end well.
+// Runs the body on every rank of a world; no rank may fail.
 void on_ranks(int ranks, const std::function<void(Comm&)>& body) {
   const Comms comms = checking_backend().make(ranks);
   const auto errors = errors_of(comms, [&](Comm& comm) {
@@ -52,7 +52,7 @@ void on_ranks(int ranks, const std::function<void(Comm&)>& body) {
   for (const auto& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(CollectiveGradient, OfEqualExtremesGoesToTheLowestRank) {
+TEST(CollectiveGradient, OfTiedMaximaGoesToTheLowestRank) {
   on_ranks(3, [](Comm& comm) {
     Tensor x = from_doubles(std::vector<double>{comm.rank() == 0 ? 1.0 : 5.0, 2.0}, {2}, DType::f64);
     x.set_requires_grad();
@@ -80,7 +80,7 @@ TEST(Collectives, AloneHaveAWorldOfOneRank) {
     if (std::string(c.name).find("uneven") != std::string::npos ||
         std::string(c.name).find("empty") != std::string::npos)
       continue;
-    if (std::string(c.name) == "send_and_receive") continue;                                      // there is nobody
+    if (std::string(c.name) == "send_and_receive") continue;                                      // no peer
     if (std::string(c.name) == "broadcast" || std::string(c.name) == "reduce_to_root") continue;  // their root is 1
     EXPECT_EQ(c.collective(x).to_vector(), x.to_vector()) << c.name;
   }
@@ -108,7 +108,7 @@ TEST(Messages, OfDifferentShapesAreNamedOnBothSides) {
   for (const auto& error : errors) EXPECT_FALSE(error.empty());
 }
 
-TEST(Messages, OfAWorldOfOneAreZeros) {
+TEST(Messages, WithoutAPeerAreZeros) {
   EXPECT_EQ(send_to(full({3}, 2.0), {.to = 1}).item(), 0);
   EXPECT_EQ(recv_from(zeros({}), {.from = 1, .shape = {2}}).to_vector(), (std::vector<double>{0, 0}));
 }

@@ -78,7 +78,7 @@ std::vector<Mistake> mistakes() {
 
 class Checking : public ::testing::TestWithParam<Mistake> {};
 
-// The decorator over the backend, and the backend's own look at the calls that meet in it.
+// Mistakes are named by the decorator, or by the backend's own check of matching calls.
 void expect_named_on_all_ranks(const Comms& comms, const Mistake& mistake, const std::string& found_by) {
   const CommTime start = CommClock::now();
   const auto errors = errors_of(comms, [&](Comm& comm) {
@@ -93,7 +93,7 @@ void expect_named_on_all_ranks(const Comms& comms, const Mistake& mistake, const
   }
 }
 
-// Fingerprints are sent around even though threads compare calls themselves.
+// Comms that exchange fingerprints, although threads compare calls themselves.
 Comms exchanging(int world) {
   return wrap(make_thread_comms(world),
               [](auto inner) { return make_checking_with(std::move(inner), {.exchange_always = true}); });
@@ -103,11 +103,11 @@ TEST_P(Checking, NamesBothSidesOnAllRanksWithinASecond) {
   expect_named_on_all_ranks(exchanging(3), GetParam(), ": ranks disagree: ");
 }
 
-TEST_P(Checking, LeavesItToABackendThatLooksForItself) {
+TEST_P(Checking, LeavesDetectionToABackendThatChecksCallsItself) {
   expect_named_on_all_ranks(checking_backend().make(3), GetParam(), ": ranks of group 'world' disagree: ");
 }
 
-TEST_P(Checking, ThreadsLookForThemselves) {
+TEST_P(Checking, TheThreadsBackendDetectsMismatchesWithoutTheDecorator) {
   expect_named_on_all_ranks(make_thread_comms(3), GetParam(), ": ranks of group 'world' disagree: ");
 }
 
@@ -125,14 +125,14 @@ TEST(CheckingMessages, NamesSenderAndReceiver) {
   }
 }
 
-TEST(CheckingMessages, LooksAtNamesBeyondWhatTheMessageShows) {
+TEST(CheckingMessages, ComparesNamesBeyondTheirTruncatedText) {
   const std::string long_name(100, 'x');
   const auto errors =
       errors_of(exchanging(2), [&](Comm& comm) { reduce(comm, 4, long_name + (comm.rank() == 0 ? "0" : "1")); });
   for (const std::string& error : errors) EXPECT_TRUE(contains(error, "name and counts"));
 }
 
-TEST(CheckingGroups, WatchesPartsToo) {
+TEST(CheckingGroups, ChecksSubgroupsToo) {
   const auto errors = errors_of(exchanging(4), [](Comm& comm) {
     const auto part = comm.split(comm.rank() / 2, 0);
     reduce(*part, comm.rank() == 3 ? 7 : 8, "part");
@@ -141,8 +141,8 @@ TEST(CheckingGroups, WatchesPartsToo) {
   EXPECT_TRUE(contains(errors[3], "rank 0 calls all_reduce(sum) f32 x 8 'part'"));
 }
 
-// Waits that cannot end are named long before their deadline, over a backend that looks for itself and one that is
-// looked after.
+// Waits that cannot end are named long before their deadline, with a backend that detects them and one that relies on
+// the decorator.
 class Watching : public ::testing::TestWithParam<bool> {
  protected:
   static Comms make(int world) { return GetParam() ? exchanging(world) : checking_backend().make(world); }
@@ -201,7 +201,7 @@ TEST_P(Watching, GivesARankTimeToCompute) {
     for (int step = 0; step < 2; ++step) {
       if (comm.rank() == step) std::this_thread::sleep_for(std::chrono::milliseconds(400));
       comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum).wait();
-      // A chain of messages in which everyone but the first waits, for one that waits, and the first comes late.
+      // A chain of messages in which every rank but the first waits for a waiting one, and the first comes late.
       if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));
       if (comm.rank() > 0) comm.recv(&x, 1, DType::f32, comm.rank() - 1).wait();
       if (comm.rank() < 2) comm.send(&x, 1, DType::f32, comm.rank() + 1).wait();
@@ -209,7 +209,7 @@ TEST_P(Watching, GivesARankTimeToCompute) {
   });
 }
 
-TEST_P(Watching, DoesNotCountAWaitThatMayBeGivenUp) {
+TEST_P(Watching, IgnoresAWaitWithATimeout) {
   run_ranks(make(2), [](Comm& comm) {
     float token = 1;
     if (comm.rank() == 0) {
@@ -224,7 +224,7 @@ TEST_P(Watching, DoesNotCountAWaitThatMayBeGivenUp) {
   });
 }
 
-TEST_P(Watching, DoesNotJudgeARankOfWhichSeveralThreadsMakeCalls) {
+TEST_P(Watching, DoesNotBlameARankWithCallsFromSeveralThreads) {
   run_ranks(make(2), [](Comm& comm) {
     float token = 1;
     comm.barrier().wait();

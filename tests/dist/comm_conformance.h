@@ -1,6 +1,6 @@
-// What every backend of Comm must do, as one rank sees it, against a serial oracle written with plain loops. Each check
-// is run by all ranks of a group at once, be they threads or processes: comm_conformance_test.cpp runs them over the
-// backends of one process, programs with one Comm per process call run_conformance.
+// Conformance checks of Comm backends, run by each rank, against a serial oracle of plain loops. All ranks of a group
+// run each check at once, as threads or processes: comm_conformance_test.cpp runs them over in-process backends;
+// programs with one Comm per process call run_conformance.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ inline std::vector<std::int64_t> uneven(int world) {
   return counts;
 }
 
-// The pieces of all ranks, one after another.
+// Pieces of all ranks, concatenated.
 template <class T>
 Buffer<T> joined(const std::vector<std::int64_t>& counts) {
   Buffer<T> all;
@@ -208,7 +208,7 @@ inline void many_outstanding(Comm& comm) {
   EXPECT_EQ(values, std::vector<std::int64_t>(kOperations, comm.size() * (comm.size() + 1) / 2));
 }
 
-// Different operations under way at once, waited for in different orders on different ranks.
+// Several operations in flight at once, waited for in different orders on different ranks.
 inline void mixed_outstanding(Comm& comm) {
   const auto world = static_cast<std::size_t>(comm.size());
   auto sum = input<double>(comm.rank(), 3000), root = input<double>(comm.rank(), 500);
@@ -230,7 +230,7 @@ inline void polling(Comm& comm) {
   EXPECT_TRUE(is_reduced<float>(comm, data.data(), 40'000, CommReduce::sum));
 }
 
-// The clock is one for all threads and processes of a host.
+// The steady clock is shared by all threads and processes of a host.
 inline void barrier(Comm& comm) {
   std::vector<std::int64_t> arrived(static_cast<std::size_t>(comm.size()));
   for (int round = 0; round < 10; ++round) {
@@ -256,7 +256,7 @@ inline void split(Comm& comm) {
     if (r % 2 == color) expected.push_back(r);
   }
   EXPECT_EQ(ranks, expected);
-  // Operations of a group and of its parts may be under way at once.
+  // Operations of a group and its subgroups may be in flight at once.
   std::int64_t here = 1, there = 1;
   const Work inner = part->all_reduce(&here, &here, 1, DType::i64, CommReduce::sum);
   comm.all_reduce(&there, &there, 1, DType::i64, CommReduce::sum).wait();
@@ -286,10 +286,10 @@ inline void refuses(Comm& comm) {
   EXPECT_THROW((void)comm.send(p, 10, DType::f32, own), Error);
   EXPECT_THROW((void)comm.all_reduce(p, p, -1, DType::f32, CommReduce::sum), Error);
   EXPECT_THROW((void)comm.all_gather(p, p + 50, std::vector<std::int64_t>(12, 1), DType::f32), Error);
-  comm.barrier().wait();  // a refused call has not been made: the ranks are still in step
+  comm.barrier().wait();  // a refused call does not count: the ranks are still in step
 }
 
-// Shards summed one by one in global order have the same bits on every backend.
+// Sums of shards in global order have the same bits on every backend.
 inline void ordered(Comm& comm) {
   constexpr std::int64_t kCount = 5000;
   constexpr int kShards = 12;
@@ -305,7 +305,7 @@ inline void ordered(Comm& comm) {
   EXPECT_TRUE(same_bits(sum, expected));
 }
 
-// Few kinds, so that it stays quick: ranks share the looking.
+// Few dtypes and ops, to be quick; ranks divide the comparison.
 inline void a_million(Comm& comm) {
   constexpr std::int64_t kCount = 1'000'000;
   auto data = input<float>(comm.rank(), kCount);
@@ -359,7 +359,7 @@ inline std::vector<Check> checks() {
   };
 }
 
-// All checks, one after another, in step with the other ranks. Returns whether all held here; failures are printed.
+// Runs all checks in step with the other ranks. True if all held here; failures are printed.
 inline bool run_conformance(Comm& comm) {
   for (const Check& check : checks()) {
     SCOPED_TRACE(check.name + " on rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size()));

@@ -1,4 +1,4 @@
-// The laws of the direct exchange. Between threads "sent" means: bytes of this rank's memory that other ranks read.
+// Byte counts of the direct exchange. Between threads "sent" counts bytes of this rank's memory that other ranks read.
 #include <gtest/gtest.h>
 
 #include "dist/comm_worlds.h"
@@ -11,7 +11,7 @@ class Laws : public ::testing::TestWithParam<std::tuple<Backend, int>> {
  protected:
   static std::uint64_t world() { return static_cast<std::uint64_t>(std::get<1>(GetParam())); }
 
-  // Runs the body on all ranks and gives what each has counted for the op.
+  // Runs the body on all ranks and returns each rank's counters of the op.
   static std::vector<OpCounters> count(CommOp op, const std::function<void(Comm&)>& body) {
     const Comms comms = std::get<0>(GetParam()).make(std::get<1>(GetParam()));
     run_ranks(comms, body);
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Shared, Laws,
                          [](const auto& info) { return "shared_P" + std::to_string(std::get<1>(info.param)); });
 
 TEST_P(Laws, AllReduceSendsTwicePMinusOneOverPOfTheBuffer) {
-  constexpr std::int64_t kCount = 8 * 9 * 5 * 7 * 10;  // divides by every world tried
+  constexpr std::int64_t kCount = 8 * 9 * 5 * 7 * 10;  // divisible by every tested world size
   const auto counters = count(CommOp::all_reduce, [](Comm& comm) {
     std::vector<float> data(kCount, 1.0f);
     for (int i = 0; i < 3; ++i) comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::sum).wait();
@@ -58,7 +58,7 @@ TEST_P(Laws, AllReduceOfCountsThatDoNotDivideSendsTheSameInTotal) {
   EXPECT_EQ(total, 2 * (world() - 1) * kCount * 8);
 }
 
-TEST_P(Laws, ScatterGatherAndExchangeSendHalfOfThat) {
+TEST_P(Laws, ReduceScatterAllGatherAndAllToAllSendHalfOfAnAllReduce) {
   for (CommOp op : {CommOp::reduce_scatter, CommOp::all_gather, CommOp::all_to_all}) {
     const auto counters = count(op, [&](Comm& comm) {
       std::vector<std::int32_t> large(static_cast<std::size_t>(100 * comm.size())), small(100), other(large.size());

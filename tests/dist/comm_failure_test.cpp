@@ -1,4 +1,4 @@
-// Nothing hangs: whatever goes wrong on one rank is an error on all of them, in time, that says where.
+// No hangs: a failure on one rank is an error on all ranks, in time, that names the cause.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -110,7 +110,7 @@ TEST_P(Failure, AReceiveWithoutASenderEndsAtItsDeadline) {
   EXPECT_TRUE(contains(errors[0], "not arrived: rank 1"));
 }
 
-TEST_P(Failure, WaitingForAWhileDoesNoHarm) {
+TEST_P(Failure, ATimedWaitMayBeRepeated) {
   run_ranks(GetParam().make(2), [](Comm& comm) {
     if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(60));
     const Work work = comm.barrier();
@@ -189,7 +189,7 @@ TEST(Faults, CorruptionFlipsOneBitOfWhatOneOperationBringsToOneRank) {
       std::vector<std::uint8_t> sum(30);
       const Work work = comm.all_reduce(data.data(), sum.data(), 30, DType::u8, CommReduce::sum);
       work.wait();
-      work.wait();  // the damage is done once
+      work.wait();  // fails only once
       if (step == 1) {
         results[static_cast<std::size_t>(comm.rank())] = sum;
       } else {
@@ -205,13 +205,13 @@ TEST(Faults, CorruptionFlipsOneBitOfWhatOneOperationBringsToOneRank) {
   EXPECT_EQ(bits, 1);
 }
 
-TEST(Faults, ASlowRankTakesItsTimeInProportionToItsWork) {
+TEST(Faults, ASlowRanksDelayIsProportionalToItsWork) {
   const Comms comms = with_faults(2, 1, {.slow_factor = 3});
   const CommTime start = CommClock::now();
   run_ranks(comms, [](Comm& comm) {
     comm.barrier().wait();
     for (int step = 0; step < 4; ++step) {
-      std::this_thread::sleep_for(milliseconds(20));  // its work
+      std::this_thread::sleep_for(milliseconds(20));  // stands for computation
       comm.barrier().wait();
     }
   });
@@ -219,7 +219,7 @@ TEST(Faults, ASlowRankTakesItsTimeInProportionToItsWork) {
   EXPECT_GT(comms[0]->journal().counters(CommOp::barrier).wait_ns, 4u * 30'000'000u);
 }
 
-TEST(FaultsDeathTest, ARankReallyEndsItsProcessOnOrder) {
+TEST(FaultsDeathTest, AnInjectedDeathEndsTheProcess) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto run = [](FaultPlan::Death death) {
     const Comms comms = with_faults(1, 0, {.die_at = 3, .death = death});
@@ -230,7 +230,7 @@ TEST(FaultsDeathTest, ARankReallyEndsItsProcessOnOrder) {
 }
 
 TEST(Threads, BuffersAreFreeOnceAnErrorIsThrown) {
-  // Ranks break the group while others are in the middle of large reductions: the sanitizers see any late access.
+  // Ranks abort the group during large reductions of others: sanitizers detect any late access.
   for (int round = 0; round < 20; ++round) {
     errors_of(make_thread_comms(4), [&](Comm& comm) {
       std::vector<float> data(300'000, 1.0f);
@@ -253,7 +253,7 @@ TEST(Threads, ALaneThatWaitsBlocksOnlyItself) {
       reduced = true;
     });
     if (comm.rank() == 0) {
-      while (!reduced) std::this_thread::yield();  // this thread goes on while its lane waits for the slow rank
+      while (!reduced) std::this_thread::yield();  // this thread continues while its lane waits for the slow rank
     } else {
       std::this_thread::sleep_for(milliseconds(20));
     }

@@ -1,5 +1,5 @@
-// The serial oracle of the conformance suite: inputs whose sums round, what a reduction of them must give, and whether
-// all ranks hold the same.
+// Serial oracle of the conformance suite: inputs whose sums round, the expected reductions, and agreement between
+// ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline constexpr CommReduce kReductions[] = {CommReduce::sum, CommReduce::mean, 
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// Values whose sums round, so that another order of adding shows.
+// Values whose sums round, so that a different order of summation shows.
 template <class T>
 T value_at(int rank, std::int64_t i) {
   const std::int64_t mixed = (i * 7919 + rank * 104729 + 17) % 1009;
@@ -54,7 +54,7 @@ Buffer<T> input(int rank, std::int64_t count) {
   return data;
 }
 
-// The reduction of element i over all ranks in rank order, and how far another order may be from it.
+// Reduction of element i over all ranks in rank order, and the tolerance for other orders.
 template <class T>
 struct Expected {
   T value;
@@ -65,7 +65,7 @@ template <class T>
 Expected<T> reduced_at(CommReduce reduce, int world, std::int64_t i) {
   using Wide = std::conditional_t<kIsHalf<T>, float, T>;
   Wide acc = static_cast<Wide>(value_at<T>(0, i));
-  double sum = std::abs(static_cast<double>(acc)), product = sum;  // of magnitudes
+  double sum = std::abs(static_cast<double>(acc)), product = sum;  // sums of magnitudes
   for (int r = 1; r < world; ++r) {
     const Wide v = static_cast<Wide>(value_at<T>(r, i));
     sum += std::abs(static_cast<double>(v));
@@ -108,8 +108,8 @@ double number(T value) {
   }
 }
 
-// A result of the reduction from element `offset` on: the same bits where the backend combines in rank order, else
-// equal to rounding. Only every stride-th element is looked at.
+// Checks a reduction result from element `offset` on: bit-equal if the backend combines in rank order, else equal up to
+// rounding. Only every stride-th element is checked.
 template <class T>
 ::testing::AssertionResult is_reduced(const Comm& comm, const Stored<T>* result, std::int64_t count, CommReduce reduce,
                                       std::int64_t offset = 0, std::int64_t first = 0, std::int64_t stride = 1) {
@@ -131,7 +131,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-// Collects what all ranks must hold alike and compares it once.
+// Collects values that all ranks must agree on and compares them once.
 class Agreement {
  public:
   template <class T>

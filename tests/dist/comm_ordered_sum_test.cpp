@@ -15,7 +15,7 @@ namespace {
 constexpr int kShards = 12;
 constexpr std::int64_t kCount = 70'003;
 
-// Hides the native sum, so that the one made of gathers is run.
+// Hides the native sum_shards, so that the fallback by gathers runs.
 class WithoutSumShards final : public Comm {
  public:
   explicit WithoutSumShards(std::unique_ptr<Comm> inner) : Comm(inner.get()), inner_(std::move(inner)) {}
@@ -39,7 +39,7 @@ T shard_value(int shard, std::int64_t i) {
                     (shard % 5 == 0 ? 100.0f : 1.0f));
 }
 
-// Shards [first, last) of the twelve, and what ordered_sum makes of all of them.
+// Shards [first, last) of twelve, and the ordered_sum of all of them.
 template <class T>
 std::vector<T> shards_between(int first, int last) {
   std::vector<T> data;

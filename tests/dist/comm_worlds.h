@@ -17,7 +17,7 @@ namespace starling {
 
 using Comms = std::vector<std::unique_ptr<Comm>>;
 
-// Puts a decorator around every rank at once, as the collective ones need.
+// Wraps every rank's Comm at once, since making some decorators is collective.
 inline Comms wrap(Comms comms, const std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm>)>& decorate) {
   Comms wrapped(comms.size());
   run_ranks(comms, [&](Comm& comm) {
@@ -27,7 +27,7 @@ inline Comms wrap(Comms comms, const std::function<std::unique_ptr<Comm>(std::un
   return wrapped;
 }
 
-// To T through float, rounding; a cast would fill the bits of a 16-bit type.
+// Converts to T through float with rounding; a cast would set the raw bits of a 16-bit type.
 template <class T>
 T rounded(float value) {
   if constexpr (requires { T::from_float(value); }) {
@@ -37,7 +37,7 @@ T rounded(float value) {
   }
 }
 
-// A backend as the conformance suite sees it; a new one is one more line in kBackends of the suite.
+// A backend under test; a new one is one more line in the suite's kBackends.
 struct Backend {
   std::string name;
   std::function<Comms(int world)> make;
@@ -57,7 +57,7 @@ inline Backend faulty_backend() {
           }};
 }
 
-// What each rank's body threw; empty where it ended well.
+// Error of each rank's body; empty if it returned.
 inline std::vector<std::string> errors_of(const Comms& comms, const std::function<void(Comm&)>& body) {
   std::vector<std::string> errors(comms.size());
   run_ranks(comms, [&](Comm& comm) {

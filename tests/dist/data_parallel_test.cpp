@@ -14,7 +14,7 @@ using testing::relative_l2;
 
 class DataParallelNet : public ::testing::TestWithParam<const char*> {};
 
-// Two ranks with b rows each against one with 2b.
+// Compares ranks of b rows each with one of all rows.
 void expect_same_gradients(const char* name, DType dtype, double tolerance, int workers, std::int64_t batch) {
   Bench one(name, batch, dtype), many(name, batch, dtype);
   auto single = compile([&](const Tensor& x, const Tensor& y) { return one.gradients_of(x, y); });

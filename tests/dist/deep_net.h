@@ -20,14 +20,14 @@ struct DeepRecipe {
   int steps = 20;
   int layers = 4;
   bool clip = false;
-  bool gradients = false;  // are results too
+  bool gradients = false;  // also return the gradients
   bool bias = true;
-  bool accumulate = false;                 // gradients of two batches an update, which is another program
-  double forward_ms = 0, backward_ms = 0;  // that every layer sleeps
+  bool accumulate = false;                 // two batches per update, the update a separate program
+  double forward_ms = 0, backward_ms = 0;  // sleep per layer
 };
 
-// A network of several layers as one rank trains it, the learning rate another in every step. Every layer's weights are
-// an exchange of their own.
+// A multi-layer network trained by one rank, with another learning rate in every step. Each layer's weights are
+// exchanged separately.
 class DeepNet {
  public:
   static constexpr std::int64_t kRows = 6, kWidth = 24;
@@ -65,7 +65,7 @@ class DeepNet {
     return loss;
   }
 
-  // A program of its own that reads the weights.
+  // Reads the weights by a separate program.
   double weight_sum() {
     if (!reader_)
       reader_ = compiled([this](const Tensor& x) {
@@ -77,7 +77,7 @@ class DeepNet {
     return reader_->call({&own, 1}, GlobalRows{kRows})[0].item();
   }
 
-  // Of weights and of the optimizer's state.
+  // Hash of weights and optimizer state.
   std::string hash() const {
     std::vector<NamedTensor> all;
     for (const auto& tensor : parameters_) all.push_back({std::string(tensor.name()), tensor});
@@ -136,7 +136,7 @@ class DeepNet {
   std::unique_ptr<CompiledFunction> step_, reader_;
 };
 
-// A net on every rank of a world.
+// Runs a net on every rank of a world.
 inline void on_ranks(const Comms& comms, const DeepRecipe& recipe, const AllReduceOptions& options,
                      const std::function<void(DeepNet&, AllReduce&)>& body) {
   run_ranks(comms, [&](Comm& comm) {

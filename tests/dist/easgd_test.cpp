@@ -12,10 +12,10 @@ using testing::counter;
 using testing::random_batch;
 using testing::SmallTrainer;
 
-// Each rank's weights and, from ranks that hold it, the centre, after steps that do not learn.
+// Sums over ranks' weights and the centre, before and after steps without learning.
 struct Sums {
-  double before = 0, after = 0;                // of all weights and one centre
-  double spread_before = 0, spread_after = 0;  // of the ranks around their mean
+  double before = 0, after = 0;                // sum of all weights and the centre
+  double spread_before = 0, spread_after = 0;  // spread of the ranks around their mean
   double pulls = 0;
 };
 
@@ -43,7 +43,7 @@ Sums meetings_without_learning(const Comms& comms, const EasgdOptions& options, 
     const auto strategy = std::make_shared<Easgd>(borrowed(comm), options);
     SmallTrainer trainer(strategy, {.lr = 0});
     const auto own = static_cast<std::size_t>(comm.rank());
-    // Ranks apart from each other and from the centre, as training would drive them.
+    // Moves ranks apart from each other and from the centre, as training would.
     for (std::int64_t i = 0; i < 10; ++i) trainer.w.data<double>()[i] += 1.5 * static_cast<double>(comm.rank() + 1);
     {
       const std::scoped_lock lock(mutex);
@@ -73,7 +73,7 @@ TEST(Easgd, WithoutLearningTheSumOfAllWeightsAndTheCentreStays) {
     const Sums sums = meetings_without_learning(wrap(make_thread_comms(3), make_checking),
                                                 {.every = 2, .alpha = 0.3, .asynchronous = asynchronous}, 10);
     EXPECT_NEAR(sums.after, sums.before, 1e-10) << asynchronous;
-    // They are drawn together; how far, one by one, depends on who comes when.
+    // Ranks are drawn together; how far depends on their order.
     EXPECT_LT(sums.spread_after, (asynchronous ? 1.0 : 0.5) * sums.spread_before);
     if (asynchronous) {
       EXPECT_EQ(sums.pulls, 3 * 5);
@@ -81,19 +81,19 @@ TEST(Easgd, WithoutLearningTheSumOfAllWeightsAndTheCentreStays) {
   }
 }
 
-TEST(Easgd, ControlWithoutMeetingsDrawsNobodyTogether) {
+TEST(Easgd, ControlWithoutSyncsRanksStayApart) {
   const Sums sums = meetings_without_learning(make_thread_comms(3), {.every = 100, .alpha = 0.3}, 10);
   EXPECT_EQ(sums.spread_after, sums.spread_before);
 }
 
-// The law is one about both sides: it notices when one of them moves alone.
+// The conserved sum needs both sides to move: the check notices if only one does.
 TEST(Easgd, ControlAChangeOnOneSideBreaksTheLaw) {
   const Sums sums = meetings_without_learning(make_thread_comms(3), {.every = 2, .alpha = 0.3}, 10, true);
   EXPECT_GT(std::abs(sums.after - sums.before), 0.5);
 }
 
 // Two ranks, one number: x0 = 1, x1 = 3, centre 0.
-TEST(Easgd, OnePullIsTheFormula) {
+TEST(Easgd, OneSyncFollowsTheFormula) {
   run_ranks(make_thread_comms(2), [&](Comm& comm) {
     Tensor w = zeros({1}, DType::f64);
     w.set_name("w").set_requires_grad();
@@ -128,7 +128,7 @@ TEST(Easgd, LearnsAndEndsWithOneModel) {
   }
 }
 
-// One worker sleeps before each of its steps: the others do not wait for it, unless all meet at once.
+// One worker sleeps before each step: the others do not wait for it, unless all meet at once.
 double fast_ranks_take(bool asynchronous) {
   double seconds = 0;
   run_ranks(make_thread_comms(3), [&](Comm& comm) {
@@ -137,7 +137,7 @@ double fast_ranks_take(bool asynchronous) {
         {.lr = 0.1});
     if (comm.rank() == 2)
       trainer.slow = [](std::int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(60)); };
-    trainer.step(random_batch(6, 0));  // compiles
+    trainer.step(random_batch(6, 0));  // first step compiles
     comm.barrier().wait();
     const CommTime start = CommClock::now();
     for (int s = 0; s < 10; ++s) trainer.step(random_batch(6, s));
@@ -162,7 +162,7 @@ TEST(Easgd, CheckpointsHoldTheCentreWhereItLives) {
   });
 }
 
-TEST(Easgd, RefusesAnAlphaThatMakesTheCentreSwing) {
+TEST(Easgd, RefusesAnAlphaThatMakesTheCentreOscillate) {
   run_ranks(make_thread_comms(3), [&](Comm& comm) { EXPECT_THROW(Easgd(borrowed(comm), {.alpha = 0.5}), Error); });
 }
 

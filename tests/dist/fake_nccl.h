@@ -1,5 +1,5 @@
-// NCCL and a GPU per rank, simulated: streams run in order but late, collectives end when all ranks have come to them,
-// and whatever a real device would punish with wrong results, a hang or a crash is written down as a violation.
+// Simulated NCCL with a GPU per rank: streams run in order but late, collectives end when all ranks have joined, and
+// whatever would cause wrong results, a hang or a crash on a real device is recorded as a violation.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,12 +23,12 @@ namespace starling {
 class FakeNccl {
  public:
   struct Options {
-    bool own_memory = true;                        // buffers must come from allocate(); false: any memory of the test
-    int launch_polls = 2;                          // async_error says in_progress this often after a launch
-    int kernel_rounds = 3;                         // looks at the device before a kernel at the head of its stream ends
-    int nccl_rounds = 40;                          // and before an operation that all ranks have come to does
+    bool own_memory = true;                        // buffers must come from allocate(); false: any memory is accepted
+    int launch_polls = 2;                          // times that async_error returns in_progress after a launch
+    int kernel_rounds = 3;                         // polls before a kernel at the head of its stream ends
+    int nccl_rounds = 40;                          // polls before an operation that all ranks have joined ends
     bool hangs = false;                            // operations never end
-    NcclResult async_fault = NcclResult::success;  // what async_error says of every communicator
+    NcclResult async_fault = NcclResult::success;  // result of async_error for every communicator
   };
 
   FakeNccl(int world, Options options) : world_(world), options_(options), depth_(at(world)), grouped_(at(world)) {}
@@ -36,9 +36,9 @@ class FakeNccl {
 
   NcclApi api(int rank);
 
-  // The rank's own work on its device: runs body later, in order with the stream, and writes these bytes.
+  // A kernel on the rank's device: runs body later, in stream order, and writes these bytes.
   void kernel(int rank, DeviceStream stream, void* data, std::size_t bytes, std::function<void()> body);
-  // The rank's host touches device memory (as a copy would): nothing may be under way there.
+  // Access of device memory by the rank's host (as a copy): nothing may be in flight there.
   void touch(int rank, const void* data, std::size_t bytes, const char* how);
 
   void set_fault(NcclResult fault) {
@@ -50,7 +50,7 @@ class FakeNccl {
     return stream_of(rank, nullptr);
   }
 
-  // What went wrong, and, when all ranks have ended, what was left behind.
+  // Violations so far, and leaks once all ranks have ended.
   std::vector<std::string> violations() const {
     std::scoped_lock lock(mutex_);
     return violations_;
@@ -65,15 +65,15 @@ class FakeNccl {
     int rank = 0;
     std::shared_ptr<Group> group;
     bool dead = false, finalized = false;
-    int polls = 0;            // that still say in_progress
-    bool joined_all = false;  // of init and split
+    int polls = 0;            // remaining in_progress results
+    bool joined_all = false;  // init or split has completed on all ranks
     std::uint64_t collectives = 0, splits = 0;
     std::map<int, std::uint64_t> sent, received;
   };
   struct Group {
     int world = 0;
     std::map<int, Communicator*> members;
-    std::map<std::uint64_t, std::map<int, std::array<int, 2>>> splits;  // by number: color and key, by rank
+    std::map<std::uint64_t, std::map<int, std::array<int, 2>>> splits;  // by split number: color and key per rank
     std::map<std::pair<std::uint64_t, int>, std::shared_ptr<Group>> parts;
   };
 
@@ -85,22 +85,22 @@ class FakeNccl {
     std::size_t count = 0;
     NcclType type = NcclType::u8;
     NcclReduction reduction = NcclReduction::sum;
-    int root = -1;  // or peer
+    int root = -1;  // root or peer
     Communicator* comm = nullptr;
     std::uint64_t sequence = 0;
     bool done = false;
-    bool wild = false;  // beyond its buffer: not to be run
+    bool wild = false;  // out of bounds: not executed
     int rounds = 0;
   };
 
   struct Stream;
   struct Task {
-    std::vector<Part> parts;     // of a group of NCCL calls
-    std::function<void()> body;  // of a kernel
+    std::vector<Part> parts;     // calls of an NCCL group
+    std::function<void()> body;  // body of a kernel
     int rounds = 0;
-    std::byte* data = nullptr;  // that a kernel writes
+    std::byte* data = nullptr;  // memory that a kernel writes
     std::size_t bytes = 0;
-    Stream* awaited = nullptr;  // of a wait for an event
+    Stream* awaited = nullptr;  // stream of the awaited event
     std::uint64_t position = 0;
   };
   struct Stream {
@@ -231,8 +231,8 @@ class FakeNccl {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Event>> events_;
   std::map<void*, std::pair<int, std::unique_ptr<std::vector<std::byte>>>> memory_;
-  std::vector<std::unique_ptr<std::vector<std::byte>>> freed_;  // kept, so that late use is seen and harmless
-  std::vector<int> depth_;                                      // of groups, by rank
+  std::vector<std::unique_ptr<std::vector<std::byte>>> freed_;  // kept, so that use after free is detected and harmless
+  std::vector<int> depth_;                                      // group nesting depth, by rank
   std::vector<std::vector<std::pair<Stream*, Part>>> grouped_;
 };
 

@@ -1,4 +1,4 @@
-// The part of FakeNccl that is NCCL: communicators, groups, operations. Included by fake_nccl.h.
+// NCCL part of FakeNccl: communicators, groups, operations. Included by fake_nccl.h.
 #pragma once
 
 namespace starling {
@@ -34,7 +34,7 @@ inline NcclResult FakeNccl::split(int rank, NcclHandle handle, int color, int ke
   if (color != kNcclNoColor) {
     auto& group = comm->group->parts[{number, color}];
     if (!group) group = std::make_shared<Group>();
-    // Ranks are numbered when all have called; until then the part is known by the rank here.
+    // Ranks are numbered once all have called; until then the parent's rank is used.
     part = add_comm(rank, comm->rank, group);
   }
   if (calls.size() < at(comm->group->world)) return NcclResult::in_progress;

@@ -1,5 +1,4 @@
-// The part of FakeNccl that is a device: streams, events, memory, and the running of what was given to it. Included by
-// fake_nccl.h.
+// Device part of FakeNccl: streams, events, memory, and the execution of queued tasks. Included by fake_nccl.h.
 #pragma once
 
 namespace starling {
@@ -93,7 +92,7 @@ inline bool FakeNccl::advance(Stream& stream) {
 
 inline bool FakeNccl::advance_part(Part& part) { return collective(part) ? run_collective(part) : run_message(part); }
 
-// The part of another rank that is at the head of a stream of it.
+// Matching operation of another rank at the head of one of its streams.
 inline FakeNccl::Part* FakeNccl::active_part(const Group& group, int rank, const std::function<bool(const Part&)>& is) {
   const auto member = group.members.find(rank);
   if (member == group.members.end()) return nullptr;
@@ -131,11 +130,11 @@ inline bool FakeNccl::run_collective(Part& part) {
       violate(other->comm->rank, "another root than rank 0's");
     else
       continue;
-    for (Part* p : parts) p->done = true;  // wrong data; going on shows what the backend does
+    for (Part* p : parts) p->done = true;  // wrong data; continue, to see how the backend reacts
     return true;
   }
   if (part.rounds == 0) {
-    for (const Part* p : parts) expect_produced(*p);  // it starts
+    for (const Part* p : parts) expect_produced(*p);  // the operation starts
   }
   if (++part.rounds < options_.nccl_rounds) return false;
   if (std::none_of(parts.begin(), parts.end(), [](const Part* p) { return p->wild; })) perform(parts);

@@ -34,7 +34,7 @@ struct Branches {
 
   std::vector<Tensor> parameters() const { return {shared, left, right, never, shared}; }
 
-  // The sum of the losses of rows, those whose number is even going left in even steps.
+  // Sum of the rows' losses; rows of even number take the left branch in even steps.
   Tensor loss(const Tensor& rows, std::int64_t first, int step) const {
     Tensor total;
     for (std::int64_t r = 0; r < rows.shape()[0]; ++r) {
@@ -65,7 +65,7 @@ std::vector<std::vector<double>> gradients_of(const Branches& net) {
   return all;
 }
 
-// What every rank has after `steps` steps, of which the last counts.
+// Results of every rank after `steps` steps.
 std::vector<Outcome> run(int ranks, std::int64_t samples, DType dtype, int steps,
                          const GradientReducerOptions& options) {
   const Comms comms = checking_backend().make(ranks);
@@ -108,15 +108,15 @@ void expect_close(const std::vector<std::vector<double>>& got, const std::vector
 
 TEST(GradientReducer, GivesBranchingRanksTheGradientsOfOneProcess) {
   for (const int ranks : {2, 3}) {
-    for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20}) {  // every gradient alone, all together
+    for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20}) {  // every gradient alone, or all together
       for (const auto& outcome : run(ranks, kSamples, DType::f64, 3, {bucket, bucket}))
         expect_close(outcome.gradients, alone(kSamples, DType::f64, 2), 1e-12);
     }
   }
 }
 
-TEST(GradientReducer, LeavesASlotEmptyThatNobodyUsedAndFillsOneThatOthersDid) {
-  // One row: rank 0 goes left, rank 1 has no rows at all.
+TEST(GradientReducer, LeavesUnusedGradientsUndefinedAndFillsThoseUsedOnAnyRank) {
+  // One row: rank 0 takes the left branch, rank 1 has no rows.
   const auto outcomes = run(2, 1, DType::f64, 1, {});
   for (const auto& outcome : outcomes) {
     EXPECT_FALSE(outcome.gradients[1].empty()) << "left is used on rank 0";
@@ -126,7 +126,7 @@ TEST(GradientReducer, LeavesASlotEmptyThatNobodyUsedAndFillsOneThatOthersDid) {
   }
 }
 
-TEST(GradientReducer, WeighsByRowsAndTakesEmptyRanks) {
+TEST(GradientReducer, WeighsByRowsAndAcceptsRanksWithoutRows) {
   for (const auto& outcome : run(4, 3, DType::f64, 2, {}))
     expect_close(outcome.gradients, alone(3, DType::f64, 1), 1e-12);
 }
@@ -139,7 +139,7 @@ TEST(GradientReducer, SumsHalvesInF32) {
 TEST(GradientReducer, SendsBucketsWhileBackwardRunsUnlessSwitchedOff) {
   const auto early = run(2, 6, DType::f32, 1, {.bucket_bytes = 1, .first_bucket_bytes = 1});
   const auto late = run(2, 6, DType::f32, 1, {.bucket_bytes = 1, .first_bucket_bytes = 1, .overlap = false});
-  EXPECT_EQ(early[0].buckets, 4u);  // shared is one parameter, however often it is given
+  EXPECT_EQ(early[0].buckets, 4u);  // shared counts once, however often it is passed
   EXPECT_EQ(early[0].early, 0u) << "the first bucket is of a parameter that nobody uses: it leaves with finish()";
   EXPECT_EQ(late[0].early, 0u);
   expect_close(early[0].gradients, late[0].gradients, 0);
@@ -158,7 +158,7 @@ TEST(GradientReducer, SendsUsedBucketsEarly) {
   for (const auto& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(GradientReducer, AddsUpPassesBeforeTheLast) {
+TEST(GradientReducer, AccumulatesBackwardPassesBeforeTheLast) {
   const auto errors = errors_of(checking_backend().make(2), [](Comm& comm) {
     const Branches net(DType::f64);
     const Tensor used[] = {net.shared, net.left};
@@ -198,8 +198,8 @@ TEST(GradientReducer, RefusesRanksWithDifferentParameters) {
   EXPECT_TRUE(contains(errors[1], "at place 1; here, on rank 1, it is 'right' f32[5, 5]"));
 }
 
-// The control: reductions in the order in which each rank's own graph gives them.
-TEST(GradientReducer, WithoutItABranchThatChangesTheOrderIsNamedAndDoesNotHang) {
+// Control: reductions in each rank's own graph order.
+TEST(GradientReducer, ControlWithoutItABranchThatReordersReductionsIsAnErrorAndNoHang) {
   const Comms comms = wrap(make_thread_comms(2, {.deadline = std::chrono::milliseconds(20'000)}), make_checking);
   const CommTime start = CommClock::now();
   const auto errors = errors_of(comms, [](Comm& comm) {

@@ -1,4 +1,4 @@
-// What ranks tell each other about their health: replicas that drifted, values that are no numbers, last operations.
+// Health checks between ranks: diverged replicas, non-finite values, last operations.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ TEST(ReplicaHash, IsTheSameWhereReplicasAreAndDependsOnEveryBit) {
   std::vector<std::string> hashes(4), changed(4);
   run_ranks(checking_backend().make(4), [&](Comm& comm) {
     auto tensors = weights();
-    if (comm.rank() == 1) std::swap(tensors[0], tensors[2]);  // the order they are given in does not matter
+    if (comm.rank() == 1) std::swap(tensors[0], tensors[2]);  // their order does not matter
     const auto rank = static_cast<std::size_t>(comm.rank());
     hashes[rank] = check_replicas(comm, tensors, 0);
     flip_last_bit(tensors[1].tensor, 5);
@@ -137,8 +137,8 @@ TEST(Verdict, OfAVoteIsTheSameOnAllRanksAndNamesRankAndTensor) {
   for (const std::string& text : after) EXPECT_EQ(text, "no rank");
 }
 
-// The vote rides on the reduction of the gradient: one collective, whatever the gradient itself holds.
-TEST(Verdict, RidesOnAReductionWithoutAMessageOfItsOwn) {
+// The vote is part of the gradient's reduction: one collective, whatever the gradient holds.
+TEST(Verdict, NeedsNoMessageBesideTheGradientReduction) {
   constexpr std::int64_t kCount = 10;
   for (CommReduce reduce : {CommReduce::sum, CommReduce::mean, CommReduce::max}) {
     for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
@@ -158,7 +158,7 @@ TEST(Verdict, RidesOnAReductionWithoutAMessageOfItsOwn) {
 }
 
 TEST(Verdict, WithoutTheVoteARankThatSawNothingGoesOn) {
-  // The control: what a rank sees in its own tensors is no verdict.
+  // Control: a rank's own tensors alone give no verdict.
   std::vector<int> finite(2);
   run_ranks(threads_backend().make(2), [&](Comm& comm) {
     const auto rank = static_cast<std::size_t>(comm.rank());

@@ -17,9 +17,8 @@ using testing::counter;
 using testing::random_batch;
 using testing::SmallTrainer;
 
-// Two threads add 1 to the same weight, many times. The probe holds each
-// between its load and its store until the other has loaded too, or has gone
-// on: a moment that a scheduler would only give now and then.
+// Two threads add 1 to the same weight many times. The probe holds each between its load and its store until the other
+// has loaded too, or has finished: an interleaving that a scheduler would give only rarely.
 struct Meeting {
   std::atomic<int> loaded{0};
   static void between(void* context) {
@@ -54,8 +53,8 @@ TEST(RacyUpdate, ControlTheAtomicModeLosesNone) {
   EXPECT_EQ(sum_of_two_writers(true, false), 100);
 }
 
-// Alone it is the update of the optimizer, in both modes.
-TEST(RacyUpdate, AloneItIsTheOptimizersUpdate) {
+// Without concurrency it is the optimizer's update, in both modes.
+TEST(RacyUpdate, WithoutConcurrencyEqualsTheOptimizersUpdate) {
   for (const bool atomic : {false, true}) {
     for (const bool nesterov : {false, true}) {
       const optim::SgdOptions sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = nesterov};
@@ -72,12 +71,12 @@ TEST(RacyUpdate, AloneItIsTheOptimizersUpdate) {
   }
 }
 
-TEST(RacyUpdate, RefusesWhatItCannotWriteWhole) {
+TEST(RacyUpdate, RefusesDtypesThatCannotBeStoredAtomically) {
   float x[1] = {0};
   EXPECT_THROW(racy_sgd({}, DType::bf16, 1, x, nullptr, x), Error);
 }
 
-TEST(Hogwild, AllRanksHaveOneMappingAndNothingIsSent) {
+TEST(Hogwild, AllRanksShareOneMemoryAndSendNothing) {
   std::set<const void*> addresses;
   std::set<std::string> hashes;
   std::mutex mutex;
@@ -98,8 +97,8 @@ TEST(Hogwild, AllRanksHaveOneMappingAndNothingIsSent) {
   EXPECT_EQ(hashes.size(), 1u);
 }
 
-// Rank 0 stands between load and store until rank 1 has made fifty updates of
-// the same weights: with a lock anywhere on the way, rank 1 would wait for it.
+// Rank 0 is held between load and store until rank 1 has made fifty updates of the same weights: with any lock, rank 1
+// would wait.
 TEST(Hogwild, ARankInTheMiddleOfAnUpdateKeepsNobodyWaiting) {
   struct Shared {
     std::atomic<int> updates{0};
@@ -129,8 +128,7 @@ TEST(Hogwild, ARankInTheMiddleOfAnUpdateKeepsNobodyWaiting) {
   }
 }
 
-// Each rank's rows touch weights of their own, as in sparse problems: nothing
-// is lost although nobody waits.
+// Each rank's rows touch different weights, as in sparse problems: nothing is lost although nobody waits.
 TEST(Hogwild, ASparseProblemMakesProgressWithAllThreads) {
   constexpr std::int64_t kWeights = 64;
   const auto comms = make_thread_comms(4);

@@ -1,4 +1,5 @@
-// Ranks on several hosts, emulated by threads: the conformance suite over many layouts, and what crosses between hosts.
+// Ranks on several hosts, emulated by threads: the conformance suite over many arrangements of ranks on hosts, and the
+// bytes sent between hosts.
 #include "dist/comm_conformance.h"
 #include "dist/hosts_worlds.h"
 
@@ -9,11 +10,11 @@ using Layout = std::vector<int>;
 
 const std::vector<Layout>& layouts() {
   static const std::vector<Layout> all{
-      {0},                          // alone
+      {0},                          // a single rank
       {0, 1},                       // one rank a host
       {0, 0, 1, 1},                 // even
       {0, 1, 0, 1},                 // even, ranks dealt in turns
-      {0, 1, 1, 0},                 // even, and host order is not rank order on every place
+      {0, 1, 1, 0},                 // even; host order differs from rank order
       {0, 0, 0},                    // one host
       {0, 0, 1},                    // uneven
       {0, 1, 1, 2, 2, 2},           // uneven
@@ -44,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, HostsConformance,
                                   layout_name(std::get<1>(info.param));
                          });
 
-// Bytes that ranks of different hosts have sent to each other in one all-reduce.
+// Bytes sent between ranks of different hosts in one all-reduce.
 std::uint64_t bytes_between_hosts(const Layout& layout, std::int64_t count, bool by_hosts) {
   const int size = static_cast<int>(layout.size());
   std::shared_ptr<MemoryNetwork> network;
@@ -76,12 +77,12 @@ std::uint64_t bytes_between_hosts(const Layout& layout, std::int64_t count, bool
 
 // Two hosts of two ranks: each of the two shares crosses once in each direction, 2 n bytes in all. A ring over the four
 // ranks dealt in turns crosses with every step, halving and doubling with every other: twice as much at least.
-TEST(Hosts, OnlySharesCrossBetweenHosts) {
+TEST(Hosts, AnAllReduceSendsOnlyOneShareOfEachRankBetweenHosts) {
   constexpr std::int64_t kCount = 100'000;
   constexpr std::uint64_t kBytes = kCount * 4;
   const std::uint64_t by_hosts = bytes_between_hosts({0, 1, 0, 1}, kCount, true);
   EXPECT_GE(by_hosts, 2 * kBytes);
-  EXPECT_LT(by_hosts, 2 * kBytes + 2000);  // and what ranks say to each other beside it
+  EXPECT_LT(by_hosts, 2 * kBytes + 2000);  // plus control messages
   EXPECT_GE(bytes_between_hosts({0, 1, 0, 1}, kCount, false), 4 * kBytes);
 }
 

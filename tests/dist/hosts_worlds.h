@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// Emulated hosts of thread ranks: what lies inside a host, and what between hosts.
+// Emulated hosts of thread ranks: the backends within a host and between hosts.
 struct HostsKind {
   std::string name;
   std::function<Comms(int size)> local;

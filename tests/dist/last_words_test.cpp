@@ -7,19 +7,19 @@
 namespace starling {
 namespace {
 
-// In a process of their own: what is prepared stays.
+// Run in a child process, since the preparation cannot be undone.
 TEST(LastWords, TellRankHostSignalAndStep) {
   EXPECT_EXIT(
       {
         prepare_last_words(2, "alpha");
-        prepare_last_words(2, "alpha");  // once more changes nothing
+        prepare_last_words(2, "alpha");  // a second call changes nothing
         note_last_step(37);
         ::raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM), "^starling: rank 2 on alpha is ended by SIGTERM after step 37\n$");
 }
 
-TEST(LastWords, LeaveTheHandlerThatWasThereItsWork) {
+TEST(LastWords, CallThePreviousSignalHandler) {
   EXPECT_EXIT(
       {
         ::signal(SIGTERM, [](int signal) { ::signal(signal, SIG_DFL); });
@@ -27,7 +27,7 @@ TEST(LastWords, LeaveTheHandlerThatWasThereItsWork) {
         note_last_step(37);
         ::raise(SIGTERM);
         (void)!::write(STDERR_FILENO, "saved\n", 6);
-        ::raise(SIGTERM);  // a second one kills, as the handler wished
+        ::raise(SIGTERM);  // a second signal kills, as the handler intends
       },
       ::testing::KilledBySignal(SIGTERM), "^starling: rank 2 on alpha is ended by SIGTERM after step 37\nsaved\n$");
 }

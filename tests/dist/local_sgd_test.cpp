@@ -17,7 +17,7 @@ testing::MakeStrategy local(const LocalSgdOptions& options) {
   return [options](auto comm) { return std::make_shared<LocalSgd>(std::move(comm), options); };
 }
 
-// The bodies take any world of communicators, so that other backends can run them too.
+// Test bodies take any world of communicators, so that other backends can run them too.
 void expect_synchronous_sgd(const Comms& comms, const LocalSgdOptions& options, bool equal) {
   const optim::SgdOptions plain{.lr = 0.2};
   const SmallTrainer one = testing::trained_alone(12, 7, plain);
@@ -30,15 +30,15 @@ void expect_synchronous_sgd(const Comms& comms, const LocalSgdOptions& options, 
   });
 }
 
-// Seven rows for three ranks: the mean is right only when it is weighted by samples.
+// Seven rows for three ranks: the mean is right only if weighted by samples.
 TEST(LocalSgd, AveragingEveryStepIsSynchronousSgd) {
   expect_synchronous_sgd(wrap(make_thread_comms(3), make_checking), {.every = 1}, true);
 }
 TEST(LocalSgd, RanksWithoutRowsDoNotCount) { expect_synchronous_sgd(make_thread_comms(8), {.every = 1}, true); }
-TEST(LocalSgd, ControlAveragingEveryFourStepsIsNot) {
+TEST(LocalSgd, ControlAveragingEveryFourStepsIsNotSynchronousSgd) {
   expect_synchronous_sgd(make_thread_comms(3), {.every = 4}, false);
 }
-TEST(LocalSgd, ControlOuterMomentumIsNot) {
+TEST(LocalSgd, ControlOuterMomentumIsNotSynchronousSgd) {
   expect_synchronous_sgd(make_thread_comms(3), {.every = 1, .outer_momentum = 0.5}, false);
 }
 
@@ -62,7 +62,7 @@ TEST(LocalSgd, SettlingMakesOneModelAndCountsAsASync) {
     SmallTrainer trainer(std::make_shared<LocalSgd>(borrowed(comm), LocalSgdOptions{.every = 100}), {.lr = 0.1});
     for (int s = 0; s < 5; ++s) trainer.step(random_batch(6, s));
     trainer.strategy->settle();
-    trainer.strategy->settle();  // nobody has moved since: nothing happens
+    trainer.strategy->settle();  // no rank has changed: a no-op
     EXPECT_EQ(counter(*trainer.strategy, "syncs"), 1);
     const std::scoped_lock lock(mutex);
     hashes.insert(trainer.hash());
@@ -70,7 +70,7 @@ TEST(LocalSgd, SettlingMakesOneModelAndCountsAsASync) {
   EXPECT_EQ(hashes.size(), 1u);
 }
 
-// What all-reduces have sent in 24 steps, beyond what begins a run.
+// Bytes sent by all-reduces in 24 steps, without those that begin a run.
 double bytes_sent(std::int64_t every) {
   double bytes = 0;
   testing::train_world(make_thread_comms(2), local({.every = every}), 24, 6, {.lr = 0.1}, [&](SmallTrainer& trainer) {
@@ -90,7 +90,7 @@ TEST(LocalSgd, BytesFallAsOneByTheStepsBetweenSyncs) {
   EXPECT_EQ(bytes_sent(24) * 24, every_step);
 }
 
-// The velocities of the optimizer: averaged by choice.
+// Hashes of the optimizer's velocities, which are averaged on request.
 std::set<std::string> velocities(bool average) {
   std::set<std::string> hashes;
   testing::train_world(make_thread_comms(2), local({.every = 4, .average_optimizer = average}), 8, 6,
@@ -109,7 +109,7 @@ TEST(LocalSgd, OptimizerStateIsAveragedByChoice) {
   EXPECT_EQ(velocities(false).size(), 2u);
 }
 
-// One parameter that a rank's data moves by a known amount per step: the outer descent in closed form.
+// One parameter that moves by a known amount per step: outer descent in closed form.
 TEST(LocalSgd, OuterMomentumIsNesterovOnTheDifference) {
   for (const bool nesterov : {true, false}) {
     const double lr = 0.7, momentum = 0.6;
@@ -135,7 +135,7 @@ TEST(LocalSgd, OuterMomentumIsNesterovOnTheDifference) {
   }
 }
 
-// A run that stops between two syncs and goes on from what a checkpoint holds ends where the undisturbed one ends.
+// A run that stops between two syncs and resumes from a checkpoint ends like the uninterrupted one.
 TEST(LocalSgd, GoesOnFromACheckpointBetweenSyncs) {
   const optim::SgdOptions sgd{.lr = 0.1, .momentum = 0.9};
   const LocalSgdOptions options{.every = 4, .outer_momentum = 0.5};

@@ -23,8 +23,8 @@ std::ostream& operator<<(std::ostream& out, const LossCase& c) { return out << c
 
 class LossOnRanks : public ::testing::TestWithParam<LossCase> {};
 
-// Value and gradient of w, with seven rows that two or three ranks cannot share evenly.
-TEST_P(LossOnRanks, IsTheLossOfOne) {
+// Loss and gradient of w, with seven rows that two or three ranks cannot split evenly.
+TEST_P(LossOnRanks, EqualsTheLossOfOneProcess) {
   manual_seed(3);
   Tensor w = cast(normal({4, 3}), DType::f64);
   w.set_name("w").set_requires_grad();

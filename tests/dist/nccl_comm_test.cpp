@@ -1,5 +1,5 @@
-// The nccl backend against a simulated NCCL: what it computes, what it does when things go wrong, and that the
-// simulation notices each way in which the backend's calls could be wrong.
+// The NCCL backend against a simulated NCCL: results, behaviour on failures, and that the simulation detects every
+// possible mistake in the backend's calls.
 #include "starling/dist/comm/nccl_comm.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using Mutate = std::function<void(NcclApi& api, int rank)>;
 
-// A world of simulated GPUs. Throws the first rank's error when the ranks do not come together.
+// A world of simulated GPUs. Throws the first rank's error if initialisation fails.
 Comms nccl_comms(FakeNccl& fake, int world, milliseconds deadline = milliseconds(20'000), const Mutate& mutate = {}) {
   Comms control = make_thread_comms(world, {.deadline = deadline}), comms(control.size());
   std::vector<std::exception_ptr> errors(control.size());
@@ -72,7 +72,7 @@ std::vector<float> repeated(float value, std::int64_t count) {
   return std::vector<float>(static_cast<std::size_t>(count), value);
 }
 
-// What a training step does, and more: every operation once. Returns whether all results are right.
+// Runs every operation once. True if all results are right.
 bool step(FakeNccl& fake, Comm& comm) {
   const int rank = comm.rank(), world = comm.size();
   const auto r = static_cast<float>(rank);
@@ -240,12 +240,12 @@ TEST(Nccl, RanksThatDisagreeAreNamedByTheGroupOfHosts) {
   }
 }
 
-// One way in which the backend's calls could be wrong.
+// One injected mistake in the backend's calls.
 struct Mutation {
   std::string name;
   Mutate mutate;
-  std::string caught;  // what the simulation says
-  bool hangs = false;  // until the deadline
+  std::string caught;  // expected violation
+  bool hangs = false;  // hangs until the deadline
 };
 
 void PrintTo(const Mutation& mutation, std::ostream* out) { *out << mutation.name; }
@@ -303,7 +303,7 @@ std::vector<Mutation> mutations() {
       {"another_order",
        [](NcclApi& api, int rank) {
          if (rank != 1) return;
-         // The first all_reduce is kept back until the all_gather has gone.
+         // The first all_reduce is delayed until after the all_gather.
          auto kept = std::make_shared<std::function<NcclResult()>>();
          api.all_reduce = [f = api.all_reduce, kept](const void* s, void* r, std::size_t n, NcclType t, NcclReduction o,
                                                      NcclHandle c, DeviceStream on) {
@@ -341,7 +341,7 @@ std::vector<Mutation> mutations() {
          api.all_reduce = [f = api.all_reduce, release = api.free](const void* s, void* r, std::size_t n, NcclType t,
                                                                    NcclReduction o, NcclHandle c, DeviceStream on) {
            const NcclResult result = f(s, r, n, t, o, c, on);
-           if (n == 1) release(r);  // the word of the barrier
+           if (n == 1) release(r);  // the barrier's buffer
            return result;
          };
        },
@@ -351,13 +351,13 @@ std::vector<Mutation> mutations() {
 
 class SeededNccl : public ::testing::TestWithParam<Mutation> {};
 
-TEST_P(SeededNccl, IsCaughtByTheSimulation) {
+TEST_P(SeededNccl, MistakesAreDetectedByTheSimulation) {
   FakeNccl fake(2);
   try {
     const milliseconds deadline(GetParam().hangs ? 2000 : 20'000);
     errors_of(nccl_comms(fake, 2, deadline, GetParam().mutate), [&](Comm& comm) { (void)step(fake, comm); });
   } catch (const Error&) {
-    // Some do not even come together.
+    // Some mutations already fail at initialisation.
   }
   const auto violations = fake.violations_at_end();
   const std::string text = fmt::format("{}", fmt::join(violations, "\n"));

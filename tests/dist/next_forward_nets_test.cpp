@@ -1,5 +1,5 @@
-// Late updates of whole networks, over thread ranks whose exchanges come at odd times and over shared memory, where
-// gradients lie in memory that others read.
+// Late updates of whole networks, over thread ranks with irregular exchange times and over shared memory, where other
+// ranks read the gradients in place.
 #include <gtest/gtest.h>
 
 #include <mutex>

@@ -1,5 +1,5 @@
-// Reductions and updates that end while the next step runs forward: the same bits as without, and nobody who asks sees
-// what is not finished.
+// Reductions and updates that end during the next step's forward pass: the same bits as without, and no reader sees
+// unfinished weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// What all ranks have in the end.
+// Final state of all ranks.
 Outcome train(const DeepRecipe& recipe, AllReduceOptions options, int world = 2) {
   std::mutex mutex;
   std::vector<Outcome> all;
@@ -51,11 +51,13 @@ void expect_same_bits(const DeepRecipe& recipe, int world = 2) {
 }
 
 TEST(NextForward, MomentumAndARateThatChangesEndWithTheSameBits) { expect_same_bits({.rule = Rule::sgd}); }
-TEST(NextForward, AdamToo) { expect_same_bits({.rule = Rule::adam}); }
-TEST(NextForward, ThreeRanksToo) { expect_same_bits({.rule = Rule::adam, .steps = 6, .layers = 9}, 3); }
-TEST(NextForward, SumsOfGradientsToo) { expect_same_bits({.rule = Rule::adam, .accumulate = true}); }
+TEST(NextForward, AdamEndsWithTheSameBits) { expect_same_bits({.rule = Rule::adam}); }
+TEST(NextForward, ThreeRanksEndWithTheSameBits) { expect_same_bits({.rule = Rule::adam, .steps = 6, .layers = 9}, 3); }
+TEST(NextForward, AccumulatedGradientsEndWithTheSameBits) {
+  expect_same_bits({.rule = Rule::adam, .accumulate = true});
+}
 
-TEST(NextForward, DeterministicShardsToo) {
+TEST(NextForward, DeterministicShardsEndWithTheSameBits) {
   AllReduceOptions usual = DeepNet::options(false), late = DeepNet::options(true);
   usual.deterministic = late.deterministic = true;
   usual.shards = late.shards = 3;
@@ -65,7 +67,7 @@ TEST(NextForward, DeterministicShardsToo) {
   EXPECT_EQ(got.hash, want.hash);
 }
 
-// The norm is a result, so the gradients that it is made of are waited for.
+// The norm is a result, so its gradients are waited for.
 TEST(NextForward, ClippingByTheNormOfAllGradientsEndsWithTheSameBits) {
   const DeepRecipe recipe{.rule = Rule::adam, .clip = true};
   const Outcome usual = train(recipe, DeepNet::options(false)), late = train(recipe, DeepNet::options(true));
@@ -73,8 +75,8 @@ TEST(NextForward, ClippingByTheNormOfAllGradientsEndsWithTheSameBits) {
   EXPECT_EQ(late.hash, usual.hash);
 }
 
-// Results that need every gradient leave nothing to be late.
-TEST(NextForward, StepsThatReturnTheirGradientsStayAsTheyWere) {
+// A step that returns every gradient leaves no update to be late.
+TEST(NextForward, StepsThatReturnTheirGradientsHaveNoLateUpdates) {
   const DeepRecipe recipe{.steps = 3, .gradients = true};
   const Outcome usual = train(recipe, DeepNet::options(false)), asked = train(recipe, DeepNet::options(true));
   EXPECT_FALSE(asked.turned);
@@ -86,7 +88,7 @@ TEST(NextForward, NeedsOverlap) {
   EXPECT_THROW(AllReduce(testing::borrowed(*comms[0]), {.overlap = false, .next_forward = true}), Error);
 }
 
-// Where each variable of the step is assigned and first read by the forward pass.
+// Positions where the step assigns each variable and where the forward pass first reads it.
 struct Places {
   std::map<std::string, NodeId> assigned, read;
 };
@@ -117,7 +119,7 @@ TEST(NextForward, PutsEveryUpdateRightBeforeTheFirstUse) {
   });
 }
 
-// The weights that follow from a value.
+// Name of the weights that are updated from a value.
 std::string updated_by(const Graph& graph, ValueId value) {
   const auto users = graph.users();
   std::vector<ValueId> open{value};
@@ -139,7 +141,7 @@ std::string updated_by(const Graph& graph, ValueId value) {
   return "loss";
 }
 
-// The bucket of the first layer is ready last and needed first: it does not stand behind all others.
+// The first layer's bucket is ready last and needed first: it overtakes the waiting ones.
 TEST(NextForward, SendsFirstLayersBeforeOthersThatWait) {
   const auto order = [](bool next_forward) {
     std::vector<std::string> names;
@@ -163,7 +165,7 @@ TEST(NextForward, SendsFirstLayersBeforeOthersThatWait) {
   EXPECT_EQ(place(late, "weight5"), 1) << "nothing else is ready";
 }
 
-// The control: without finish() the last update is missing.
+// Control: without finish() the last update is missing.
 TEST(NextForward, WithoutFinishingTheLastUpdateIsMissing) {
   const std::string want = train({.steps = 3}, DeepNet::options(false)).hash;
   on_ranks(make_thread_comms(2), {.steps = 3}, DeepNet::options(true), [&](DeepNet& net, AllReduce& strategy) {
@@ -176,7 +178,7 @@ TEST(NextForward, WithoutFinishingTheLastUpdateIsMissing) {
   });
 }
 
-TEST(NextForward, OtherProgramsOfTheStrategySeeWhatIsFinished) {
+TEST(NextForward, OtherProgramsOfTheStrategySeeCompletedUpdates) {
   const auto sums = [](bool next_forward) {
     std::vector<double> seen;
     on_ranks(make_thread_comms(2), {}, DeepNet::options(next_forward), [&](DeepNet& net, AllReduce& strategy) {
@@ -200,7 +202,7 @@ TEST(NextForward, AProgramThatEndsMakesItsUpdates) {
   });
 }
 
-// Every exchange takes a while, so that the last ones of a step fail when it has returned.
+// Exchanges are slow, so that the last ones of a step fail after it has returned.
 std::vector<std::string> errors_with(std::uint64_t fail_at, const std::function<void(DeepNet&, AllReduce&)>& body) {
   const auto comms = wrap(make_thread_comms(2), [&](std::unique_ptr<Comm> inner) {
     const bool faulty = inner->rank() == 1;
@@ -219,7 +221,7 @@ std::vector<std::string> errors_with(std::uint64_t fail_at, const std::function<
 }
 
 // A step makes five exchanges: the loss and four weights.
-TEST(NextForward, WhatFailsUnderWayIsToldByTheNextStepWithTheNumberOfItsOwn) {
+TEST(NextForward, AFailedLateExchangeIsThrownByTheNextStepNamingItsOwnStep) {
   const auto errors = errors_with(10, [](DeepNet& net, AllReduce&) {
     net.step(0);
     net.step(1);
@@ -231,7 +233,7 @@ TEST(NextForward, WhatFailsUnderWayIsToldByTheNextStepWithTheNumberOfItsOwn) {
   }
 }
 
-TEST(NextForward, OrByFinishing) {
+TEST(NextForward, AFailedLateExchangeIsThrownByFinish) {
   const auto errors = errors_with(10, [](DeepNet& net, AllReduce& strategy) {
     net.step(0);
     net.step(1);

@@ -1,5 +1,5 @@
-// Exchanges beside the next forward pass, over a link with latency, with kernels that sleep, so that two busy cores do
-// not disturb the clock.
+// Exchanges concurrent with the next forward pass, over a link with latency, with kernels that sleep, so that a busy
+// machine does not disturb the timing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,11 +21,11 @@ constexpr auto kExchange = std::chrono::milliseconds(20);
 constexpr int kSteps = 4;
 
 struct Measured {
-  double step_ms = 1e9;    // the mean of steps that follow each other
-  double beside_next = 0;  // ms of exchanges beside the forward pass of the step after theirs, in the last of them
+  double step_ms = 1e9;    // mean of consecutive steps
+  double beside_next = 0;  // ms of exchanges concurrent with the next step's forward pass, in the last step
 };
 
-// Exchanges of a step that run beside the sleep of the next one's forward pass: its own come after that.
+// Time of a step's exchanges during the next forward pass's sleeps: that step's own exchanges come later.
 double beside_forward(const std::vector<Profiler::Event>& events, std::int64_t begin) {
   std::vector<Profiler::Event> forward;
   for (const auto& event : events) {
@@ -71,8 +71,8 @@ Measured measure(bool next_forward) {
   return measured;
 }
 
-// Some 190 ms without: forward 60, then six exchanges and one layer back. Some 160 with it: the first layer's weights
-// are there after four exchanges, and the others come while the forward pass goes on.
+// About 190 ms without: forward 60, then six exchanges and one layer backward. About 160 with: the first layer's
+// weights arrive after four exchanges, the others during the forward pass.
 TEST(NextForward, StepsAreShorterWhereExchangesQueueUp) {
   Measured off, on;
   for (int round = 0; round < 3 && (round == 0 || on.step_ms > 0.95 * off.step_ms); ++round) {

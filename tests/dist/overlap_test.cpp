@@ -1,5 +1,5 @@
-// Reductions hidden behind the backward pass: over a link with latency, with kernels that sleep, so that two busy cores
-// do not disturb the clock.
+// Reductions overlapped with the backward pass, over a link with latency, with kernels that sleep, so that a busy
+// machine does not disturb the timing.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,9 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kLayers = 5;
-constexpr double kSleep = 20;  // ms that each layer takes to go back, and that each exchange takes
+constexpr double kSleep = 20;  // ms of each layer's backward pass and of each exchange
 
-// Layers whose gradients are large enough to go alone; going back through one sleeps.
+// Layers whose gradients are large enough for their own buckets; their backward passes sleep.
 class SleepingNet {
  public:
   explicit SleepingNet(CompileOptions options) {
@@ -50,7 +50,7 @@ class SleepingNet {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
-  // How long communication ran while this rank slept in its backward pass, over all ranks.
+  // Communication time during the ranks' backward sleeps, summed over all ranks.
   double hidden_ms() const {
     std::int64_t hidden = 0;
     const auto events = profiler_.events();
@@ -90,7 +90,7 @@ class SleepingNet {
 TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
   SleepingNet hidden({}), plain({.overlap = false});
   const double compute = kLayers * kSleep, exchanges = kLayers * kSleep;
-  // Some 130 of 220 ms: all but the last exchange are hidden. Others on the machine lengthen steps, so the best count.
+  // About 130 of 220 ms: all but the last exchange are hidden. Load lengthens steps, so the best one counts.
   double with = 1e9, without = 1e9;
   for (int round = 0; round < 12 && (round < 2 || with > without * 0.8); ++round) {
     with = std::min(with, hidden.step_ms());
@@ -104,12 +104,12 @@ TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
   SleepingNet hidden({}), plain({.overlap = false});
   hidden.best_ms();
   plain.best_ms();
-  // On both ranks all exchanges but the last run beside the sleep of the next layer.
+  // On both ranks all exchanges but the last overlap the next layer's sleep.
   EXPECT_GE(hidden.hidden_ms(), 2 * (kLayers - 2) * kSleep * 0.8);
   EXPECT_EQ(plain.hidden_ms(), 0);
 }
 
-// The control of the order: reduced in the order of the updates, first layers first, nothing could leave early.
+// Control: reduced in the order of the updates, first layers first, nothing could start early.
 TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
   SleepingNet hidden({}), disordered({.disable = {"buckets"}});
   double ordered = 1e9, other = 1e9;

@@ -1,4 +1,4 @@
-// P ranks with b rows each against one with P · b, and against one whose rows P cannot share evenly.
+// P ranks of b rows each against one of P · b rows, also with rows that P ranks cannot split evenly.
 #include <gtest/gtest.h>
 
 #include "dist/parallel_nets.h"
@@ -18,7 +18,7 @@ double gradients_apart(const Net& net, int ranks, std::int64_t rows, DType dtype
   return distance(parallel.call(many.fields()), single.call(one.fields()));
 }
 
-// The largest |difference| of the losses of twenty steps.
+// Largest |difference| of the losses over twenty steps.
 double losses_apart(const Net& net, int ranks, std::int64_t rows, Norm norm = Norm::global) {
   Step one(net, rows, DType::f32, Norm::local), many(net, rows, DType::f32, norm);
   CompiledFunction single([&](std::span<const Tensor> in) { return TensorList{one.step(in)}; }, {});
@@ -50,12 +50,12 @@ TEST_P(ParallelNet, FollowsOneRankOverTwentySteps) { EXPECT_LE(losses_apart(GetP
 INSTANTIATE_TEST_SUITE_P(Zoo, ParallelNet, ::testing::ValuesIn(kNets),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Ranks with networks of their own, as jobs run them; over Gloo and MPI by law_processes/rank.cpp.
-TEST_P(ParallelNet, OfRanksWithOneCommunicatorEachIsThatOfOne) {
+// Ranks with separate networks, as in jobs; over Gloo and MPI by law_processes/rank.cpp.
+TEST_P(ParallelNet, TrainedByRanksInSeparateTrainersEqualsOneRank) {
   run_ranks(checking_backend().make(2), [](Comm& comm) { expect_like_one(comm, GetParam()); });
 }
 
-// The control: what holds with statistics of the whole batch does not with those of each rank's rows.
+// Control: with per-rank batch statistics the equality does not hold.
 TEST(ParallelNet, WithLocalBatchNormIsAnotherNet) {
   EXPECT_GT(gradients_apart(kNets[2], 2, 8, DType::f64, Norm::local), 1e-3);
   EXPECT_GT(losses_apart(kNets[2], 2, 6, Norm::local), 1e-3);

@@ -1,4 +1,4 @@
-// Small settings of networks of the zoo, to hold P ranks with b rows each against one with P · b.
+// Small networks of the zoo, for comparing P ranks with b rows each with one rank of P · b rows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline const Net kNets[] = {
 
 enum class Norm { local, global };
 
-// The small setting of a network with its optimizer and one batch: two of the same dtype begin alike.
+// A small network with its optimizer and one batch; two of the same dtype start equal.
 struct Step {
   zoo::Recipe recipe;
   std::shared_ptr<nn::Module> net;
@@ -72,7 +72,7 @@ struct Step {
   }
 };
 
-// |a - b| / |b| over all gradients together, and the loss.
+// |a - b| / |b| over all gradients and the loss together.
 inline double distance(const TensorList& a, const TensorList& b) {
   double difference = 0, size = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
@@ -85,9 +85,9 @@ inline double distance(const TensorList& a, const TensorList& b) {
   return std::sqrt(difference / size);
 }
 
-// Of one rank: the gradients of the global program that it runs its part of, and the losses of twenty steps.
+// Results of one rank: gradients of the global program of which it runs its part, and losses of twenty steps.
 struct Found {
-  TensorList gradients;  // and the loss
+  TensorList gradients;  // gradients, then the loss
   std::vector<double> losses;
 };
 
@@ -101,7 +101,7 @@ inline Found alone(const Net& net, std::int64_t rows, DType dtype) {
   return found;
 }
 
-// This rank has the whole batch at hand and gives its rows of it.
+// Runs one rank, which holds the whole batch and passes its rows of it.
 inline Found on_rank(Comm& comm, const Net& net, std::int64_t rows, DType dtype, Norm norm) {
   Found found;
   Step many(net, rows, dtype, norm);
@@ -124,8 +124,8 @@ inline double losses_apart(const Found& a, const Found& b) {
   return worst;
 }
 
-// P ranks with 4 rows each against one with 4P; rank 0 judges. Where the network has batch norms, the control: with
-// statistics of each rank's rows the same questions are answered the other way.
+// Compares P ranks of 4 rows each with one rank of 4P rows; rank 0 judges. Control for networks with batch norm: with
+// per-rank statistics the comparison must fail.
 inline void expect_like_one(Comm& comm, const Net& net) {
   const std::int64_t rows = 4 * comm.size();
   for (const DType dtype : {DType::f64, DType::f32}) {

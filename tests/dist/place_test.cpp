@@ -59,7 +59,7 @@ const std::vector<Told> kTold = {
       {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
       {"SLURM_PROCID", "1"},
-      {"SLURM_STEP_NUM_TASKS", "2"}},  // the daemons of mpirun, not we
+      {"SLURM_STEP_NUM_TASKS", "2"}},  // of mpirun's daemons, not of our ranks
      {5, 8, 1, 4, "", "open_mpi"}},
     {"open_mpi_with_an_address",
      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"STARLING_ADDRESS", "head:99"}},

@@ -17,8 +17,8 @@
 
 namespace starling {
 
-// Ranks that are children of the test: forked, so that they can be killed at any moment. What a rank's body returns is
-// its report; what it throws is its error. Nobody outlives the test.
+// Ranks as forked children of the test, so that they can be killed at any moment. The return value of a rank's body is
+// its report; an exception is its error. No child outlives the test.
 class RankProcesses {
  public:
   explicit RankProcesses(int world) : ranks_(static_cast<std::size_t>(world)) {
@@ -49,7 +49,7 @@ class RankProcesses {
     const pid_t pid = fork();
     check(pid >= 0, "expected a child, got none");
     if (pid == 0) {
-      alarm(60);  // whatever happens to the test
+      alarm(60);  // ends the child even if the test dies
       close(ends[0]);
       run(ends[1], rank, body);
     }
@@ -63,7 +63,7 @@ class RankProcesses {
   pid_t pid(int rank) const { return ranks_[static_cast<std::size_t>(rank)].pid; }
   void kill(int rank, int signal = SIGKILL) const { ::kill(pid(rank), signal); }
 
-  // Waits for a rank to end; false: not in time.
+  // Waits for a rank to end; false on timeout.
   bool await(int rank, std::chrono::milliseconds time) {
     Rank& one = at(rank);
     const auto end = std::chrono::steady_clock::now() + time;
@@ -78,7 +78,7 @@ class RankProcesses {
     }
     return true;
   }
-  // Of a rank that has ended: what it reported ("error: …" when it threw); empty when it was killed.
+  // Report of a rank that has ended ("error: …" if it threw); empty if it was killed.
   const std::string& report(int rank) const { return ranks_[static_cast<std::size_t>(rank)].report; }
 
  private:
@@ -99,7 +99,7 @@ class RankProcesses {
     } catch (const std::exception& error) {
       report = std::string("error: ") + error.what();
     }
-    report.resize(std::min<std::size_t>(report.size(), 32 << 10));  // what a pipe takes without a reader
+    report.resize(std::min<std::size_t>(report.size(), 32 << 10));  // fits into a pipe without a reader
     const bool told = write(out, report.data(), report.size()) == static_cast<ssize_t>(report.size());
     _exit(told ? 0 : 1);
   }

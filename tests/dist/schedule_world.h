@@ -1,5 +1,5 @@
-// Runs the schedules of a whole world in a loop, round by round, and checks what all schedules promise: what a round
-// sends is received in the same round of the peer, in order and of the same size, and nothing is read and written at
+// Simulates the schedules of a whole world, round by round, and checks the invariants of all schedules: data sent in a
+// round is received in the same round of the peer, in order and of the same size, and nothing is read and written at
 // once.
 #pragma once
 
@@ -21,7 +21,7 @@ class ScheduleWorld {
     }
   }
 
-  // Elements are 64-bit sums. Buffers by rank; in place: recv is used for both.
+  // Elements are 64-bit sums; buffers by rank. In place: recv is used for both.
   void run(std::vector<std::vector<std::int64_t>>& send, std::vector<std::vector<std::int64_t>>& recv) {
     for (const Schedule& s : schedules) scratch_.emplace_back(static_cast<std::size_t>(s.scratch_bytes / 8), -777);
     send_ = &send, recv_ = &recv;
@@ -32,7 +32,7 @@ class ScheduleWorld {
     }
   }
 
-  // What passes from each rank to each other.
+  // Elements sent from each rank to each other.
   std::map<std::pair<int, int>, std::int64_t> flows() const {
     std::map<std::pair<int, int>, std::int64_t> bytes;
     for (int r = 0; r < request_.size; ++r)

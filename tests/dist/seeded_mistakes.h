@@ -1,5 +1,6 @@
-// 200 programs of collectives and messages, each with one mistake on one rank: every mistake is named, with both of its
-// sides, within a second of the moment when the last rank is in its call. Without the decorator they are not.
+// 200 programs of collectives and messages, each with one mistake on one rank. With the checking decorator every
+// mistake is reported, with both of its sides, within a second after the last rank has made its call; without it they
+// are not.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,7 +40,7 @@ inline constexpr const char* kKindNames[kKinds] = {
     "order", "count",         "dtype",           "op",        "reduction", "root", "name", "pieces", "missing",
     "extra", "message_count", "message_missing", "wrong_rank"};
 
-// One call as one rank makes it; op send stands for a message from rank `from` to rank `to`.
+// One call of one rank; op send is a message from rank `from` to rank `to`.
 struct Step {
   CommOp op = CommOp::barrier;
   DType dtype = DType::f32;
@@ -49,11 +50,11 @@ struct Step {
   std::vector<std::int64_t> counts{};
   std::string name{};
   int from = -1, to = -1;
-  bool later = false;  // waited for after the next call
+  bool later = false;  // wait for it only after the next call
 };
 using Program = std::vector<Step>;
 
-// As errors write it, without its number.
+// Text of a call in error messages, without its number.
 inline std::string text_of(const Step& step, bool receives = false) {
   if (step.op == CommOp::barrier) return fmt::format("barrier '{}'", step.name);
   std::string text(name(receives ? CommOp::recv : step.op));
@@ -68,10 +69,10 @@ inline std::string text_of(const Step& step, bool receives = false) {
 
 struct Case {
   int world = 0;
-  int odd = 0;                                    // who makes the mistake
+  int odd = 0;                                    // rank that makes the mistake
   std::vector<Program> programs{};                // by rank
-  std::vector<std::vector<std::string>> sides{};  // what an error must contain: one of each
-  bool at_end = false;                            // a call too many when the others have left, or are about to
+  std::vector<std::vector<std::string>> sides{};  // required in an error: one text of each list
+  bool at_end = false;                            // an extra call when the others have left, or are about to
 };
 
 class Generator {
@@ -98,7 +99,7 @@ class Generator {
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   DType other(DType dtype) const { return dtype == DType::f32 ? DType::i32 : DType::f32; }
 
-  // Every call of a program is like no other: its place is in its count, and mostly in its name.
+  // Every call of a program is unique: its count, and mostly its name, tell its position.
   Step collective(int i, int world) {
     constexpr CommOp ops[] = {CommOp::all_reduce, CommOp::broadcast,  CommOp::reduce_scatter,
                               CommOp::all_gather, CommOp::all_to_all, CommOp::barrier};
@@ -121,7 +122,7 @@ class Generator {
 
   Step any(int i, int world) { return pick(0, 3) == 0 ? message(i, world) : collective(i, world); }
 
-  // A call in which the mistake can be made.
+  // A call in which the mistake is possible.
   Step fitting(Case& c) {
     const int i = static_cast<int>(place_);
     if (kind_ == Kind::message_count || kind_ == Kind::message_missing || kind_ == Kind::wrong_rank) {
@@ -145,7 +146,7 @@ class Generator {
   void mistake(Case& c, Program& own, const Program& right) {
     Step& step = own[place_];
     const Step was = step;
-    // What the odd rank may be found doing: a message may pass or hold it up, a collective holds it up.
+    // Calls in which the odd rank may be found: a message may pass or block it, a collective blocks it.
     const auto next_of = [&](const Program& program, std::size_t from) {
       std::vector<std::string> texts;
       for (std::size_t i = from; i < program.size(); ++i) {
@@ -185,14 +186,14 @@ class Generator {
     switch (kind_) {
       case Kind::missing: c.sides = {{text_of(was)}, next_of(own, place_)}; break;
       case Kind::message_missing: c.sides = {{text_of(was, true)}, next_of(own, place_)}; break;
-      // Its receiver waits in vain; or the rank that it went to had left, and the sender does.
+      // The receiver waits in vain; or the addressed rank has left, and the sender waits.
       case Kind::wrong_rank:
         c.sides = {{text_of(was, true), text_of(was)}, next_of(own, place_)};
         c.sides[1].push_back(fmt::format("rank {} has left", step.to));
         break;
       case Kind::message_count: c.sides = {{text_of(was)}, {text_of(step, true)}}; break;
       case Kind::extra:
-        // Behind the last call of the others: they have left.
+        // After the last call of the others, which have left.
         c.sides = {{c.at_end ? "left" : text_of(was)}, {text_of(own[place_ + (c.at_end ? 1 : 0)])}};
         break;
       default: c.sides = {{text_of(right[place_])}, {text_of(own[place_])}};
@@ -204,7 +205,7 @@ class Generator {
   std::size_t place_ = 0;
 };
 
-// Runs a rank's program; the buffers live as long as the rank's Works.
+// Runs a rank's program; buffers live as long as the rank's Works.
 class Player {
  public:
   explicit Player(Comm& comm) : comm_(comm) {}
@@ -257,13 +258,13 @@ class Player {
   std::vector<std::unique_ptr<std::vector<std::byte>>> buffers_;
 };
 
-// What failed and why, without the last operations, which name everything.
+// Error message without the list of last operations, which names everything.
 inline std::string message_of(const std::string& error) { return error.substr(0, error.find("\nlast operations")); }
 
-// How one rank's program ended; times as the clock counts, which is one for all processes of a host.
+// Outcome of one rank's program; times are of the clock that all processes of a host share.
 struct Played {
-  std::string message{};     // empty where it ended well
-  std::int64_t entered = 0;  // when it made its last call, or had left
+  std::string message{};     // empty: success
+  std::int64_t entered = 0;  // time of its last call, or of leaving
   std::int64_t failed = 0;
 };
 
@@ -276,15 +277,15 @@ inline Played play_rank(const Program& program, std::unique_ptr<Comm> comm) {
     played.failed = CommClock::now().time_since_epoch().count();
     played.message = message_of(error.what());
   }
-  comm.reset();  // a rank that has come to the end of its program leaves
+  comm.reset();  // a rank leaves at the end of its program
   if (played.message.empty()) player.note();
   played.entered = player.entered();
   return played;
 }
 
 struct Outcome {
-  std::vector<std::string> messages{};  // by rank; empty where it ended well
-  double seconds = 0;                   // from when the last rank was in its call, or had left, to the last error
+  std::vector<std::string> messages{};  // by rank; empty: success
+  double seconds = 0;                   // from the last rank's last call, or its leaving, to the last error
 
   explicit Outcome(const std::vector<Played>& ranks) {
     std::int64_t entered = 0, failed = 0;
@@ -301,8 +302,8 @@ struct Outcome {
     return std::any_of(side.begin(), side.end(), found);
   }
 
-  // Every rank that failed says what the odd one did, and what it should have done; where that has left or has failed
-  // already, those who did not wait for it need not know what they missed.
+  // True if every failed rank names what the odd one did and should have done. Ranks that did not wait for a rank that
+  // has left or failed already need not name what they missed.
   bool named(const Case& c) const {
     const std::vector<std::string> gone{fmt::format("rank {} has left", c.odd), fmt::format("rank {} (left", c.odd)};
     const std::string failed = fmt::format(": rank {} in ", c.odd);
@@ -311,7 +312,7 @@ struct Outcome {
       if (message.empty()) continue;
       const bool right = tells(message, c.sides[0]), wrong = tells(message, c.sides[1]);
       both = both || (right && wrong);
-      if (c.at_end && right) continue;  // one that was about to leave
+      if (c.at_end && right) continue;  // it was about to leave
       const bool told_on = tells(message, {failed}) && tells(message, {"has left"});
       if (!wrong || (!right && !tells(message, gone) && !told_on)) return false;
     }
@@ -347,7 +348,7 @@ struct Tally {
   }
 };
 
-// All cases of a kind, a few at a time.
+// Plays all cases of a kind, a few at a time.
 inline Tally play_all(Kind kind, const Make& make) {
   Tally tally;
   std::mutex mutex;

@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, SeededMistakes,
                            return std::get<0>(info.param).name + "_" + kKindNames[std::get<1>(info.param)];
                          });
 
-// The programs themselves are sound: without the mistake they end well.
+// Without their mistake, the programs succeed.
 TEST(SeededMistakesControl, ProgramsWithoutAMistakeEndWell) {
   for (int i = 0; i < 40; ++i) {
     Case c = Generator(i, static_cast<Kind>(i % kKinds)).make();
@@ -56,7 +56,7 @@ TEST(SeededMistakesControl, ProgramsWithoutAMistakeEndWell) {
   }
 }
 
-// Over a transport, without the decorator: ranks that disagree end with other data, or hang until their deadline.
+// Over a transport without the decorator, mismatched ranks get wrong data or hang until their deadline.
 TEST(SeededMistakesControl, WithoutTheDecoratorMistakesAreNotNamed) {
   const auto unchecked = [](int world) { return memory_comms(world, milliseconds(120)); };
   int played = 0, named = 0;

@@ -1,4 +1,4 @@
-// A compiled program whose arena is memory that all ranks reach.
+// A compiled program whose arena is in memory shared by all ranks.
 #include <gtest/gtest.h>
 
 #include "dist/shared_worlds.h"
@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Notes whether the buffers of every all-reduce lay in the arena.
+// Records whether the buffers of every all-reduce are in the arena.
 class Spy final : public Comm {
  public:
   explicit Spy(Comm& inner) : Comm(&inner), inner_(inner) {}
@@ -62,7 +62,7 @@ TEST(SharedInstance, ReducesInItsArenaWhenThatIsShared) {
   run_ranks(shared_comms(2), [](Comm& comm) { run_program(comm, true, 3); });
 }
 
-TEST(SharedInstance, IsStagedWhenItIsNot) {
+TEST(SharedInstance, CopiesThroughStagingBuffersWhenTheArenaIsPrivate) {
   run_ranks(shared_comms(2), [](Comm& comm) { run_program(comm, false, 0); });
 }
 

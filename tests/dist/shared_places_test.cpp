@@ -1,4 +1,4 @@
-// Buffers in arenas, outside, or here on some ranks and there on others: the same bits as between threads.
+// Buffers in arenas, outside, or mixed over the ranks: the same bits as between threads.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -43,9 +43,9 @@ bool shares(Layout layout, int rank, bool sends) {
   return false;
 }
 
-using Results = std::vector<std::vector<float>>;  // of one rank, one of each operation
+using Results = std::vector<std::vector<float>>;  // of one rank, one result per operation
 
-// Every operation once, in place and not, on n elements a piece.
+// Runs every operation once, in place and not, on n elements per piece.
 Results all_operations(Comm& comm, Layout layout, std::int64_t n) {
   const int world = comm.size(), rank = comm.rank(), root = world - 1;
   const auto all = n * world;
@@ -132,8 +132,8 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Places,
                                             ::testing::Values(Layout::arena, Layout::outside, Layout::sends_outside,
                                                               Layout::receives_outside, Layout::odd_ranks_outside)));
 
-// Sizes that fit into a cache line, into a slot, into one chunk, and into none of them.
-TEST_P(Places, DoNotChangeABit) {
+// Sizes that fit into a cache line, a slot, a chunk, and none of them.
+TEST_P(Places, BufferLocationsDoNotChangeABit) {
   const auto& [world, layout] = GetParam();
   const Comms shared = shared_comms(world);
   for (const std::int64_t n : {0, 1, 9, 11, 700, 5000, world < 3 ? 300'000 : 30'001}) {
@@ -148,7 +148,7 @@ TEST_P(Places, DoNotChangeABit) {
   }
 }
 
-TEST(Arena, ReductionsInItNeedNoHelpFromARankThatComputesOn) {
+TEST(Arena, ReductionsInItProceedWhileARankComputes) {
   std::atomic<bool> seen{false};
   run_ranks(shared_comms(2), [&](Comm& comm) {
     constexpr std::int64_t kCount = 500'000;
@@ -214,9 +214,9 @@ TEST(Shared, PartsComeAndGoWithoutTakingMemoryForGood) {
   });
 }
 
-// What has ended is told to the others by the next call, or else as soon as the rank waits for anything at all: here a
-// message that its sender has before it the call that needs the room.
-TEST(Shared, ARankThatCallsNothingMoreMakesRoomWhileItWaits) {
+// Finished operations are announced by a rank's next call, or once it waits for anything: here for a message that its
+// sender sends only after a call that needs the room.
+TEST(Shared, AWaitingRankFreesSlotsWithoutFurtherCalls) {
   constexpr int kOutstanding = 64;
   run_ranks(shared_comms(2), [](Comm& comm) {
     float first = 1, word = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLong{20'000};  // where time is not the subject
+constexpr milliseconds kLong{20'000};  // deadline of tests that do not test deadlines
 
 std::unique_ptr<Comm> join(const RankProcesses& ranks, int rank, SharedWorldOptions options = {}) {
   if (options.arena_bytes == 0) options.arena_bytes = 64 << 20;
@@ -70,7 +70,7 @@ TEST(SharedProcess, ArenasOfOtherProcessesAreReducedInPlace) {
   }
 }
 
-// A bit of everything, for ever: small and staged sums, sums in arenas, messages, parts.
+// Endless mix of operations: small and staged sums, sums in arenas, messages, subgroups.
 [[noreturn]] void work_for_ever(Comm& comm) {
   constexpr std::int64_t kCount = 60'000;
   const ArenaBuffer shared(comm.arena(), kCount * sizeof(float));
@@ -126,11 +126,11 @@ TEST(SharedProcess, ARankKilledAtAnyMomentIsNamedByAllOthersWithinASecond) {
     close(joined[0]);
     close(joined[1]);
   }
-  EXPECT_LE(late, 1);  // on a machine with other things to do
+  EXPECT_LE(late, 1);  // tolerance for a busy machine
   EXPECT_TRUE(shared_files().empty());
 }
 
-// Whatever it was doing, also before all have met.
+// Also if a rank is killed before all ranks have met.
 TEST(SharedProcess, NobodyHangsWhenARankIsKilledWhileTheyMeet) {
   std::mt19937 random(11);
   for (int round = 0; round < 6; ++round) {

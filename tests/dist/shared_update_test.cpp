@@ -5,7 +5,7 @@
 #include "runtime/step_testing.h"
 #include "starling/dist/strategy/allreduce.h"
 
-// Updates that ranks share out by rows end where one process ends.
+// Updates that ranks divide by rows give the result of one process.
 namespace starling {
 namespace {
 
@@ -32,7 +32,7 @@ int count(const Graph& graph, const char* op) {
   return found;
 }
 
-// Parameters and optimizer state of every rank, and how many updates it shared out.
+// Parameters and optimizer state of every rank, and the number of its divided updates.
 struct Ended {
   std::vector<std::vector<Tensor>> ranks;
   int shared = 0;
@@ -72,25 +72,25 @@ void expect_end_of_one(const char* net, std::int64_t batch, const Ended& ended) 
   }
 }
 
-TEST(SharedUpdate, EndsWhereOneProcessEnds) {
+TEST(SharedUpdate, GivesTheWeightsOfOneProcess) {
   const Ended ended = trained("mlp", 6, make_thread_comms(2));
   EXPECT_EQ(ended.shared, 2) << "the two large layers";
   expect_end_of_one("mlp", 6, ended);
 }
 
-TEST(SharedUpdate, EndsThereInSharedMemoryWithUnevenRows) {
+TEST(SharedUpdate, GivesTheWeightsOfOneProcessInSharedMemoryWithUnevenRows) {
   const Ended ended = trained("mlp", 5, wrap(shared_comms(3, 256 << 20), make_checking));
   EXPECT_EQ(ended.shared, 2);
   expect_end_of_one("mlp", 5, ended);
 }
 
-TEST(SharedUpdate, EndsThereWithARankWithoutRows) {
+TEST(SharedUpdate, GivesTheWeightsOfOneProcessWithARankWithoutRows) {
   const Ended ended = trained("mlp", 2, make_thread_comms(3));
   EXPECT_EQ(ended.shared, 2);
   expect_end_of_one("mlp", 2, ended);
 }
 
-TEST(SharedUpdate, IsLeftOutWhereItIsSwitchedOff) {
+TEST(SharedUpdate, DoesNotHappenWhenSwitchedOff) {
   const Ended ended = trained("mlp", 6, make_thread_comms(2), {"shared_updates"});
   EXPECT_EQ(ended.shared, 0);
   expect_end_of_one("mlp", 6, ended);

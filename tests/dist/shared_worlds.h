@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// A world of thread ranks over shared memory; arenas no larger than tests need.
+// A world of thread ranks over shared memory, with small arenas.
 inline Comms shared_comms(int world, std::size_t arena_bytes = 64 << 20) {
   return make_shared_comms(world, {.arena_bytes = arena_bytes});
 }
@@ -15,7 +15,7 @@ inline Backend shared_backend() {
   return {"shared", [](int world) { return shared_comms(world); }};
 }
 
-// A buffer from an arena, given back at the end.
+// A buffer from an arena, freed at the end of its scope.
 class ArenaBuffer {
  public:
   ArenaBuffer(std::shared_ptr<Allocator> arena, std::size_t bytes)

@@ -1,4 +1,4 @@
-// Who waits in vain, judged by what ranks tell of themselves.
+// Detection of ranks that wait in vain, from the states that ranks report.
 #include "starling/dist/comm/standing.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using State = Standing::State;
 
-// A rank of three that has made that many collectives, and waits for what is given.
+// State of one of three ranks after `collectives` collectives.
 Standing at(State state, std::uint64_t collectives) {
   return {.state = state, .collectives = collectives, .sent = {0, 0, 0}, .received = {0, 0, 0}};
 }
@@ -23,24 +23,24 @@ Standing waits(CommOp op, std::uint64_t sequence, std::uint64_t collectives, int
   return s;
 }
 
-TEST(Standings, ALateRankIsNotHopelessAndNeitherAreThoseWhoWaitForIt) {
+TEST(Standings, WaitingForALateRankIsNoDeadlock) {
   const Standing a = waits(CommOp::barrier, 5, 5);
   EXPECT_TRUE(hopeless(std::vector{a, a, Standing{}}).empty());
   EXPECT_TRUE(hopeless(std::vector{a, a, waits(CommOp::barrier, 4, 4)}).empty()) << "what it told before it went on";
   EXPECT_TRUE(hopeless(std::vector{a, a, a}).empty()) << "all have arrived";
 }
 
-TEST(Standings, WhoNeedsARankThatHasLeftIsHopeless) {
+TEST(Standings, WaitingForARankThatLeftIsADeadlock) {
   const Standing a = waits(CommOp::barrier, 5, 5);
   EXPECT_EQ(hopeless(std::vector{a, Standing{}, at(State::left, 4)}), std::vector<int>{0});
   EXPECT_TRUE(hopeless(std::vector{a, Standing{}, at(State::left, 5)}).empty()) << "it took part before it left";
   EXPECT_EQ(hopeless(std::vector{waits(CommOp::recv, 1, 5, 2), Standing{}, at(State::left, 9)}), std::vector<int>{0});
 }
 
-TEST(Standings, ACircleIsHopelessAndSoIsWhoWaitsForIt) {
+TEST(Standings, ACycleOfWaitsIsADeadlockAndSoIsWaitingForIt) {
   std::vector<Standing> all{waits(CommOp::recv, 1, 4, 1), waits(CommOp::recv, 1, 4, 0), waits(CommOp::barrier, 5, 5)};
   EXPECT_EQ(hopeless(all), (std::vector<int>{0, 1, 2}));
-  all[1].sent[0] = 1;  // what rank 0 waits for is on its way, and everything behind it follows
+  all[1].sent[0] = 1;  // rank 0's message is in flight, and everything behind it follows
   EXPECT_TRUE(hopeless(all).empty());
 }
 

@@ -1,6 +1,6 @@
-// What each strategy promises, as one rank sees it: run by all ranks of a world at once, be they threads or processes.
-// Every law comes with its control, the same question with the technique switched off, answered the other way.
-// strategy_laws_test.cpp runs them over the backends of one process, processes/rank.cpp over Gloo and MPI.
+// Guarantees of each strategy, checked by each rank; all ranks of a world run them at once, as threads or processes.
+// Every law has a control: the same check with the technique switched off must fail. strategy_laws_test.cpp runs them
+// over in-process backends, processes/rank.cpp over Gloo and MPI.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,10 +28,10 @@ using testing::random_batch;
 using testing::SmallTrainer;
 
 constexpr int kSteps = 12;
-constexpr std::int64_t kRows = 7;  // no even share for 2, 3 or 4 ranks
+constexpr std::int64_t kRows = 7;  // not divisible by 2, 3 or 4 ranks
 constexpr double kExact = 1e-12, kApart = 1e-6;
 
-// Of all ranks.
+// Gathers the texts of all ranks.
 inline std::vector<std::string> gathered(Comm& comm, const std::string& own) {
   using Text = std::array<char, 128>;
   Text text{};
@@ -59,7 +59,7 @@ inline std::shared_ptr<RankStrategy> averaging(Comm& comm, LocalSgdOptions optio
   return std::make_shared<LocalSgd>(borrowed(comm), options);
 }
 
-// How far the weights of this rank are from those of one process, after the same batches.
+// Distance of this rank's weights from those of one process after the same batches.
 inline double apart_from_one(const std::shared_ptr<RankStrategy>& strategy, std::int64_t rows = kRows,
                              const optim::SgdOptions& sgd = {.lr = 0.2}) {
   SmallTrainer trainer(strategy, sgd, 3 + strategy->rank());
@@ -95,7 +95,7 @@ inline void deterministic_mode_has_one_hash(Comm& comm) {
       << "control: added per rank first";
 }
 
-// The last rank takes its time for every gradient.
+// The last rank is slow in every gradient.
 inline void backup_workers_take_the_first_m_of_p(Comm& comm) {
   const int last = comm.size() - 1;
   for (const std::int64_t backups : {1, 0}) {
@@ -161,7 +161,7 @@ inline double total(std::span<const Tensor> tensors) {
   return sum;
 }
 
-// Σ of all weights and the centre before and after meetings without learning, and how far ranks are apart.
+// Sum of all weights and the centre before and after synchronisations without learning, and the spread of the ranks.
 inline void easgd_moves_both_sides_alike(Comm& comm) {
   for (const bool asynchronous : {false, true}) {
     for (const std::int64_t every : {2, 100}) {
@@ -248,7 +248,7 @@ inline void a_replica_that_drifts_is_named(Comm& comm) {
   EXPECT_TRUE(contains(error, comm.size() == 2 ? "'b'" : "rank 1"));
 }
 
-// On one rank, in one element: all ranks have it after the reduction, and a vote names the rank.
+// One bad element on one rank: all ranks have it after the reduction, and a vote names the rank.
 inline void a_gradient_that_is_not_finite_is_everybodys(Comm& comm) {
   std::vector<float> gradient(1000, 1.0F);
   if (comm.rank() == comm.size() - 1) gradient[777] = std::numeric_limits<float>::quiet_NaN();
@@ -284,7 +284,7 @@ inline constexpr Law kLaws[] = {
     {"AGradientThatIsNotFiniteIsEverybodys", a_gradient_that_is_not_finite_is_everybodys},
 };
 
-// All of them, in step with the other ranks. Returns whether all held here; failures are printed.
+// Runs all laws in step with the other ranks. True if all held here; failures are printed.
 inline bool run_laws(Comm& comm) {
   for (const Law& law : kLaws) {
     SCOPED_TRACE(std::string(law.name) + " on rank " + std::to_string(comm.rank()) + " of " +

@@ -1,5 +1,5 @@
-// Strategies over ranks that are processes: this program starts itself once a rank, with the rank's part in its
-// environment. The bodies are those of thread ranks.
+// Strategies over process ranks: this program starts itself once per rank, with the rank's task in its environment. The
+// bodies are those of thread ranks.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -48,14 +48,14 @@ std::shared_ptr<RankStrategy> strategy_of(const std::string& text, std::shared_p
   return strategy_kinds().choose(job).make()(std::move(comm));
 }
 
-// What each technique promises, counted on this rank.
+// Checks each strategy's guarantees by this rank's counters.
 void expect_laws(const RankStrategy& strategy) {
   const std::string name = strategy.name();
   const auto is = [&](const char* kind) { return name.starts_with(kind); };
   if (is("allreduce")) {
     EXPECT_EQ(counter(strategy, "steps"), kSteps);
   } else if (is("local_sgd")) {
-    EXPECT_EQ(counter(strategy, "syncs"), kSteps / 5 + 1);  // and one to settle
+    EXPECT_EQ(counter(strategy, "syncs"), kSteps / 5 + 1);  // plus one to settle
     EXPECT_EQ(counter(strategy, "averaged_bytes"), (kSteps / 5 + 1) * (5 * 2 + 2) * 8);
   } else if (is("easgd")) {
     EXPECT_EQ(counter(strategy, "meetings"), kSteps / 3);
@@ -74,7 +74,7 @@ void expect_laws(const RankStrategy& strategy) {
   }
 }
 
-// A number that rank 0 writes is there on the others at once: it is one memory.
+// A number written by rank 0 is visible to the others at once: shared memory.
 void expect_one_memory(Comm& comm, SmallTrainer& trainer) {
   if (comm.rank() == 0) trainer.w.data<double>()[0] = 4711;
   comm.barrier().wait();
@@ -95,7 +95,7 @@ std::string train(const std::shared_ptr<Comm>& comm, const std::string& job) {
   return trainer.hash();
 }
 
-// One rank. What it ends with goes to a file that the test reads.
+// Body of one rank, which writes its result to a file for the test.
 TEST(StrategyProcess, Rank) {
   const std::string folder = variable("STRATEGY_TEST_FOLDER");
   if (folder.empty()) GTEST_SKIP() << "one rank of a world that the other tests start";
@@ -138,7 +138,7 @@ std::vector<Child> start_world(const std::string& backend, const std::string& jo
   return children;
 }
 
-// The weights that all ranks have ended with, by their hash.
+// Runs a world; `hash` is that of the final weights of all ranks.
 void run_world(const std::string& backend, const std::string& job, std::string& hash) {
   const testing::TemporaryFolder folder;
   std::vector<Child> children = start_world(backend, job, folder.path().string());
@@ -159,7 +159,7 @@ void run_world(const std::string& backend, const std::string& job, std::string& 
   EXPECT_FALSE(hash.empty());
 }
 
-// Open MPI's own memory is not ASan's business.
+// Leaks of Open MPI itself are ignored.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kSanitized = true;
 #else
@@ -173,7 +173,7 @@ bool there(const std::string& backend) {
   return has_mpi() && std::system("command -v mpirun > /dev/null 2>&1") == 0;
 }
 
-TEST_P(OverProcesses, KeepsItsLawsAndTrainsOneModel) {
+TEST_P(OverProcesses, KeepsTheStrategysGuaranteesAndTrainsOneModel) {
   const auto& [backend, job] = GetParam();
   if (!there(backend)) GTEST_SKIP() << "no " << backend << " here";
   std::string hash;

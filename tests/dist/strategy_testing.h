@@ -15,19 +15,19 @@
 
 namespace starling::testing {
 
-// The communicators belong to the world of the test.
+// Non-owning pointer: the communicators belong to the test's world.
 inline std::shared_ptr<Comm> borrowed(Comm& comm) { return {std::shared_ptr<void>(), &comm}; }
 
 using MakeStrategy = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr<Comm>)>;
 
-// Rows of a tensor, as views.
+// View of rows of a tensor.
 inline Tensor rows_of_tensor(const Tensor& tensor, const Piece& piece) {
   Shape shape = tensor.shape();
   shape[0] = piece.size;
   return view_of(tensor, shape, tensor.strides(), piece.begin * tensor.strides()[0]);
 }
 
-// Inputs [n, 5] and targets [n, 2] of a linear map that no weights fit exactly.
+// Inputs [n, 5] and targets [n, 2] of a regression that no linear weights fit exactly.
 struct Batch2 {
   Tensor x, y;
 };
@@ -36,14 +36,13 @@ inline Batch2 random_batch(std::int64_t rows, std::int64_t seed) {
   return {cast(normal({rows, 5}), DType::f64), cast(normal({rows, 2}), DType::f64)};
 }
 
-// What a trainer does with the strategy of one rank, for a linear model in f64: the order of calls is that of
-// rank_strategy.h.
+// Minimal trainer of one rank for a linear model in f64; calls the strategy in the order of rank_strategy.h.
 class SmallTrainer {
  public:
   Tensor w, b;
   optim::Sgd optimizer;
   std::shared_ptr<RankStrategy> strategy;
-  std::function<void(std::int64_t step)> slow{};  // called where a gradient is computed
+  std::function<void(std::int64_t step)> slow{};  // called when a gradient is computed
 
   SmallTrainer(std::shared_ptr<RankStrategy> of, const optim::SgdOptions& options, std::int64_t seed = 3)
       : w(make("w", {5, 2}, seed)), b(make("b", {2}, seed + 1)), optimizer({w, b}, options), strategy(std::move(of)) {
@@ -66,7 +65,7 @@ class SmallTrainer {
 
   Tensor loss(const Tensor& x, const Tensor& y) const { return mse(add(matmul(x, w), b), y); }
 
-  // One step with the whole batch given; returns the weight of the update.
+  // Makes one step, given the whole batch; returns the weight of the update.
   double step(const Batch2& batch) {
     const std::int64_t n = batch.x.size(0), at = step_++;
     const Piece own = strategy ? strategy->rows(n) : Piece{0, n};
@@ -159,7 +158,7 @@ inline void train_world(const Comms& comms, const MakeStrategy& make, int steps,
   });
 }
 
-// The same by one process without a strategy.
+// The same training by one process without a strategy.
 inline SmallTrainer trained_alone(int steps, std::int64_t rows, const optim::SgdOptions& options) {
   SmallTrainer trainer(nullptr, options, 3);
   for (int s = 0; s < steps; ++s) trainer.step(random_batch(rows, 100 + s));

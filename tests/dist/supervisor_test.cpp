@@ -26,7 +26,7 @@ struct Launched {
   double seconds = 0;
 };
 
-// A process that has ended but whose new parent has not asked for it counts as gone.
+// True if the process lives; an unreaped zombie counts as gone.
 bool lives(pid_t pid) {
   const std::string stat = testing::read_text(fmt::format("/proc/{}/stat", pid));
   return !stat.empty() && stat.find(") Z") == std::string::npos;
@@ -56,8 +56,8 @@ class Supervisor : public ::testing::Test {
   }
   Launched run(const std::string& script, int ranks) const { return run(options(script, ranks)); }
 
-  // Whether the processes that wrote their numbers into DIR/pid.* are gone, or will be in a moment: what a rank had
-  // started is nobody's child here, so that nobody can wait for it.
+  // True if the processes that wrote their pids into DIR/pid.* are gone, or soon will be: grandchildren cannot be
+  // waited for.
   bool all_gone() const {
     const auto end = CommClock::now() + milliseconds(5'000);
     while (any_lives() && CommClock::now() < end) std::this_thread::sleep_for(milliseconds(5));
@@ -66,7 +66,7 @@ class Supervisor : public ::testing::Test {
   bool any_lives() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
       if (!entry.path().filename().string().starts_with("pid.")) continue;
-      const std::string pid = testing::read_text(entry.path());  // empty: ended before it could write it
+      const std::string pid = testing::read_text(entry.path());  // empty: ended before writing it
       if (!pid.empty() && lives(std::stoi(pid))) return true;
     }
     return false;
@@ -97,7 +97,7 @@ TEST_F(Supervisor, EveryRankIsToldItsPlaceAndASecretOfItsOwn) {
   EXPECT_EQ(launched.out.find("t=\n"), std::string::npos);
 }
 
-TEST_F(Supervisor, ARankThatExitsWithACodeEndsTheOthersAndHasTheLastWord) {
+TEST_F(Supervisor, AFailingRankEndsTheOthersAndItsMessageComesLast) {
   const auto launched =
       run(kNotePid +
               "if [ $STARLING_RANK = 1 ]; then sleep 0.1; echo 'starling: the file is gone' >&2; exit 3; fi; "
@@ -128,7 +128,7 @@ TEST_F(Supervisor, ARankThatDiesOfASignalIsNamedWithIt) {
   }
 }
 
-// The victim is named even when another rank's exit, which it caused, is seen in the same look.
+// The killed rank is named even if another rank's exit, which it caused, is seen at the same time.
 TEST_F(Supervisor, TheSignalIsTheCauseAndTheExitCodesOfOthersAreNot) {
   const auto launched = run(kNotePid +
                                 "if [ $STARLING_RANK = 1 ]; then sleep 0.05; kill -KILL $$; fi\n"
@@ -151,7 +151,7 @@ TEST_F(Supervisor, ARankThatIgnoresSigtermIsKilledInTime) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST_F(Supervisor, WhatARankStartedGoesWithIt) {
+TEST_F(Supervisor, ChildProcessesOfARankDieWithIt) {
   const auto launched = run("sh -c 'trap \"\" TERM; echo $$ > " + (folder_ / "pid.grandchild").string() +
                                 "; sleep 60 & wait; sleep 60' & "
                                 "while [ ! -s $DIR/pid.grandchild ]; do sleep 0.01; done; exit 1",
@@ -161,7 +161,7 @@ TEST_F(Supervisor, WhatARankStartedGoesWithIt) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST_F(Supervisor, AWrongCallIsToldFromAFailureAndNotTriedAgain) {
+TEST_F(Supervisor, AUsageErrorIsNotRestarted) {
   auto wrong = options("echo x >> $DIR/starts; exit 2", 1);
   wrong.max_restarts = 3;
   EXPECT_EQ(run(wrong).end.code, 2);
@@ -222,7 +222,7 @@ TEST_F(Supervisor, AStopIsPassedOnAndRanksLeaveInTheirOwnTime) {
   EXPECT_TRUE(contains(launched.out, "[1] 1 saves"));
 }
 
-TEST_F(Supervisor, ProgramsThatKnowNothingOfStopsDieOfThemWithoutBlame) {
+TEST_F(Supervisor, ProgramsThatDieOfAForwardedStopSignalAreNotBlamed) {
   auto stopped = options("touch $DIR/up; sleep 60", 2);
   stopped.stop = [this] {
     return std::filesystem::exists(folder_ / "up") ? LaunchOptions::Stop{SIGTERM, 1} : LaunchOptions::Stop{};
@@ -281,7 +281,7 @@ TEST_F(Supervisor, MuchOutputComesThroughWholeAndInOrder) {
   EXPECT_EQ(lines, 6000);
 }
 
-// A launcher that is killed takes its ranks along.
+// Ranks of a killed launcher die too.
 TEST_F(Supervisor, RanksDieWithTheirLauncher) {
   const auto orphans = options(kNotePid + "sleep 60", 2);
   const pid_t launcher = ::fork();
@@ -301,7 +301,7 @@ TEST_F(Supervisor, RanksDieWithTheirLauncher) {
   EXPECT_TRUE(all_gone());
 }
 
-// Another host, played by a shell on this one: `ssh HOST COMMAND`.
+// A remote host, emulated by a local shell: `ssh HOST COMMAND`.
 class RemoteRanks : public Supervisor {
  protected:
   RemoteRanks() {
@@ -315,7 +315,7 @@ class RemoteRanks : public Supervisor {
     LaunchOptions made = options(script, ranks);
     made.seats = *seat_ranks(ranks, hosts);
     made.ssh = (folder_ / "ssh").string() + " -x";
-    made.address = "127.0.0.1";  // the other host is this one
+    made.address = "127.0.0.1";  // the "remote" host is this one
     return made;
   }
 };
@@ -360,7 +360,7 @@ TEST_F(RemoteRanks, ThatDieOfASignalAreNamedWithIt) {
   EXPECT_TRUE(all_gone());
 }
 
-// A rank here hears of it from that rank's closed connections, before its shell has told us.
+// A local rank learns of the death from closed connections, before the remote shell reports it.
 TEST_F(RemoteRanks, AreNamedThoughAnotherRankFailsOfTheirDeathBeforeItIsKnownHere) {
   testing::write_text(folder_ / "ssh", "#!/bin/sh\nshift 2\n/bin/sh -c \"$*\"\ncode=$?\nsleep 0.2\nexit $code\n");
   const auto launched =
@@ -374,7 +374,7 @@ TEST_F(RemoteRanks, AreNamedThoughAnotherRankFailsOfTheirDeathBeforeItIsKnownHer
   EXPECT_LT(unharmed.seconds, 5);
 }
 
-TEST_F(RemoteRanks, WhoseConnectionFailsAreToldApart) {
+TEST_F(RemoteRanks, AFailedConnectionIsToldFromAFailedRank) {
   const auto launched = run(remote("exit 255", {{"far.example", 1}}));
   EXPECT_TRUE(contains(launched.err, "rank 0 (on far.example) lost its connection"));
 }
@@ -410,7 +410,7 @@ TEST(Hosts, AreReadFromLines) {
   EXPECT_EQ((*hosts)[2].host, "user@gamma.example");
 }
 
-TEST(Hosts, ThatMakeNoSenseAreRefusedWithTheirLine) {
+TEST(Hosts, InvalidLinesAreRefusedNamingTheLine) {
   const auto error = [](const char* text) { return parse_hosts(text, "h").error(); };
   EXPECT_TRUE(contains(error("a\nb slots=0\n"), "h:2: expected slots=1"));
   EXPECT_TRUE(contains(error("a slots=4x"), "h:1: expected slots=1"));

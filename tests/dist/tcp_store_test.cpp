@@ -98,7 +98,7 @@ TEST(TcpStore, WhatIsTooLargeIsRefusedBeforeItIsSent) {
   store.set("key", "value");
 }
 
-TEST(TcpStore, OfNotesTheNewestCountsAndTheirOrderIsKept) {
+TEST(TcpStore, TheNewestNoteOfAKeyWinsAndNotesStayInOrder) {
   const StoreServer server(served());
   TcpStore first(joining(server, 0)), second(joining(server, 1));
   for (int step = 1; step <= 100; ++step) first.note("step/0", std::to_string(step));
@@ -112,7 +112,7 @@ TEST(TcpStore, OfNotesTheNewestCountsAndTheirOrderIsKept) {
   EXPECT_FALSE(server.note("step/2"));
 }
 
-TEST(TcpStore, ANoteThatWaitsIsThereBeforeAnythingThatFollowsFromIt) {
+TEST(TcpStore, ASynchronousNoteArrivesBeforeAnythingItCauses) {
   const StoreServer server(served());
   TcpStore first(joining(server, 0)), second(joining(server, 1));
   for (int round = 0; round < 200; ++round) {
@@ -174,7 +174,7 @@ TEST(TcpStore, ALostRendezvousIsAnErrorThatNamesIt) {
   EXPECT_TRUE(contains(error_of([&] { store.set("key", "value"); }), "lost " + address));
 }
 
-// What differs is named, at once and not at the deadline, whoever looks.
+// Differences are named at once, not at the deadline, on every rank.
 struct Other {
   std::string name;
   std::function<void(TcpStoreOptions&)> change;
@@ -182,7 +182,7 @@ struct Other {
 };
 class TcpStoreRefuses : public ::testing::TestWithParam<Other> {};
 
-TEST_P(TcpStoreRefuses, AndSaysWhatDiffers) {
+TEST_P(TcpStoreRefuses, AMismatchedRankAndSaysWhatDiffers) {
   const StoreServer server(served());
   TcpStoreOptions options = joining(server, 1);
   GetParam().change(options);
@@ -217,7 +217,7 @@ TEST(Memberships, OfMixedVersionsNameBoth) {
   EXPECT_EQ(difference({"0.1.0", 1, 2}, {"0.1.0", 1, 2}), "");
 }
 
-// A rank of another version, by hand, up to where it is refused; the next to wait in vain is told of it.
+// A hand-made rank of another version, up to its refusal; the next rank to wait in vain is told of it.
 TEST(TcpStore, ARankOfAnotherVersionIsAnsweredWithTheServersAndRemembered) {
   const StoreServer server(served());
   const auto deadline = CommClock::now() + milliseconds(20'000);
@@ -237,7 +237,7 @@ TEST(TcpStore, ARankOfAnotherVersionIsAnsweredWithTheServersAndRemembered) {
                        std::string("starling ") + kVersion + " here, 9.9.9 there"));
 }
 
-// The proof of one conversation is worth nothing in the next, nor is the server's own mirrored back.
+// A proof is invalid in another connection, and so is the server's own proof mirrored back.
 TEST(TcpStore, ProofsCannotBePlayedBackOrMirrored) {
   const StoreServer server(served());
   const auto deadline = CommClock::now() + milliseconds(20'000);
@@ -284,8 +284,8 @@ TEST(StoreServers, CloseAConnectionThatSaysNothing) {
   EXPECT_LT(CommClock::now(), deadline);
 }
 
-// Hostile bytes: random ones, a right hello and then random ones, true frames with a bit turned, lying lengths. Each
-// connection ends, and a rank is served all the while.
+// Hostile input: random bytes, a valid hello followed by random bytes, frames with flipped bits, false lengths. Each
+// connection ends, and a proper rank is served meanwhile.
 class Hostile : public ::testing::Test {
  protected:
   UniqueFd connect() {
@@ -299,7 +299,7 @@ class Hostile : public ::testing::Test {
     for (char& c : bytes) c = static_cast<char>(random_());
     return bytes;
   }
-  // What follows is sent; then the server must close the connection, or at least say nothing untoward.
+  // Expects the server to close the connection, or at least to send nothing wrong.
   void ends(const UniqueFd& socket) {
     ::shutdown(socket.get(), SHUT_WR);
     char bytes[4096];
@@ -315,7 +315,7 @@ class Hostile : public ::testing::Test {
     rank_.set(key, "yes");
     EXPECT_EQ(rank_.get(key, milliseconds(5'000)), "yes");
   }
-  // A connection that has been let in, and its key.
+  // An authenticated connection and its key.
   std::pair<UniqueFd, Seal> let_in() {
     UniqueFd socket = connect();
     const HelloBytes hello = encode(Hello{.membership = {kVersion, 0, 2}, .rank = 1, .process = 7});
@@ -401,7 +401,7 @@ TEST_F(Hostile, LyingLengthsAreRefusedWithoutWaitingForTheRest) {
   still_serves();
 }
 
-// Many at once that say nothing: a rank still gets in, since the oldest strangers go first.
+// Many silent connections at once: a rank still gets in, since the oldest strangers are dropped first.
 TEST_F(Hostile, ManyIdleStrangersKeepNobodyOut) {
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 150; ++i) strangers.push_back(connect());

@@ -41,7 +41,7 @@ std::string refusal(const Topology& topology, std::int64_t world) {
   return "";
 }
 
-TEST(Topology, SaysWhatDoesNotFit) {
+TEST(Topology, RefusesGroupsThatDoNotFitSayingWhy) {
   EXPECT_TRUE(contains(refusal({.worker_groups = 2, .workers_per_group = 2}, 5),
                        "expected 4 ranks for 2 groups of 2 workers, got 5"));
   EXPECT_TRUE(contains(refusal({.worker_groups = 0}, 0), "at least one group"));
@@ -69,7 +69,7 @@ std::vector<std::string> hashes_after(int steps, const StrategyMaker& between) {
   return hashes;
 }
 
-TEST(Grouped, AGroupIsAlwaysOfOneMindAndGroupsDifferUntilTheyMeet) {
+TEST(Grouped, WeightsAreEqualWithinAGroupAndDifferBetweenGroupsUntilASync) {
   const auto apart = hashes_after(3, averaging(4));
   EXPECT_EQ(apart[0], apart[1]);
   EXPECT_EQ(apart[2], apart[3]);
@@ -78,7 +78,7 @@ TEST(Grouped, AGroupIsAlwaysOfOneMindAndGroupsDifferUntilTheyMeet) {
   EXPECT_EQ(std::set<std::string>(met.begin(), met.end()).size(), 1u);
 }
 
-TEST(Grouped, ElasticGroupsStayApartButTied) {
+TEST(Grouped, ElasticGroupsKeepDifferentWeights) {
   const auto between = [](auto comm) { return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 2}); };
   const auto hashes = hashes_after(4, between);
   EXPECT_EQ(hashes[0], hashes[1]);
@@ -86,8 +86,8 @@ TEST(Grouped, ElasticGroupsStayApartButTied) {
   EXPECT_NE(hashes[0], hashes[2]);
 }
 
-// Plain descent, meeting at every step: both levels together are synchronous descent, also with rows that neither two
-// groups nor two members share evenly, and with none for some.
+// Plain SGD synchronised at every step: both levels together equal synchronous SGD, also with rows that groups or
+// members cannot split evenly, and with none for some ranks.
 TEST(Grouped, MeetingEveryStepIsSynchronousSgd) {
   for (const std::int64_t rows : {11, 3}) {
     const SmallTrainer one = testing::trained_alone(8, rows, {.lr = 0.2});

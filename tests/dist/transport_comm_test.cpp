@@ -1,4 +1,4 @@
-// Collectives over transports: every algorithm through the communicator, what is counted, and what goes wrong.
+// Collectives over transports: every algorithm through the communicator, byte counts, and failures.
 #include "starling/dist/comm/transport/transport_comm.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST_P(EveryAlgorithm, ConformsAndCountsWhatItsScheduleSays) {
       default: return conformance::barrier(comm);
     }
   });
-  // What the journals say is what the network has carried, but for the ranks' first meeting.
+  // The journals' byte counts equal the network's, except for the initial rendezvous.
   std::uint64_t counted = 0, carried = 0, meeting = 0;
   for (const auto& comm : comms) counted += comm->journal().total().bytes_sent;
   const auto apart = make_memory_network(world);
@@ -146,7 +146,7 @@ TEST(TransportComm, MeasuresItsLinksWhenNoneAreGiven) {
   links.usual = {.latency = milliseconds(2), .bytes_per_second = 50e6};
   const auto network = make_memory_network(3, links);
   const Comms comms = make_transport_comms(network, 3, {});
-  // A buffer of which the bytes cost little beside 2 ms: fewest steps win.
+  // A buffer whose transfer is short compared with 2 ms of latency: fewest steps win.
   EXPECT_TRUE(contains(explain(*comms[0], CommOp::all_reduce, 10, DType::f32), ": one_shot"));
   EXPECT_TRUE(contains(explain(*comms[0], CommOp::all_reduce, 10, DType::f32), "recursive_doubling"));
   EXPECT_EQ(explain(*comms[0], CommOp::all_reduce, 5'000'000, DType::f32),
@@ -155,8 +155,8 @@ TEST(TransportComm, MeasuresItsLinksWhenNoneAreGiven) {
   run_ranks(comms, [](Comm& comm) { conformance::many_outstanding(comm); });
 }
 
-// Two emulated hosts of two ranks: what was measured makes the choice.
-TEST(TransportComm, GoesByHostsWhereTheWayOutIsSlow) {
+// Two emulated hosts of two ranks: measured costs decide.
+TEST(TransportComm, TakesTheHierarchicalAlgorithmWhenLinksBetweenHostsAreSlow) {
   constexpr int kWorld = 4;
   constexpr std::int64_t kCount = 60'000;
   MemoryLinks links;
@@ -316,7 +316,7 @@ TEST(TransportComm, ARankMayLeaveWhileOthersThatDoNotNeedItWait) {
   });
 }
 
-TEST(TransportComm, ThoseWhoWaitMayListenToARankThatHasLeft) {
+TEST(TransportComm, WaitingRanksMayPollARankThatHasLeft) {
   Comms comms = wrap(make_memory_comms(3), make_checking);
   run_ranks(comms, [&](Comm& comm) {
     if (comm.rank() == 0) return comms[0].reset();
@@ -387,7 +387,7 @@ TEST(TransportComm, ADeadlineEndsThoughAnotherThreadGoesOnWaiting) {
   EXPECT_TRUE(contains(errors[0], "the deadline has passed; not arrived: rank 1 (silent)"));
 }
 
-TEST(TransportComm, PartsOfPartsAndTheirParentsDoNotMeet) {
+TEST(TransportComm, SubgroupsAndTheirParentsDoNotMixMessages) {
   run_ranks(make_memory_comms(6), [](Comm& comm) {
     const auto half = comm.split(comm.rank() / 3, 0);
     const auto pair = half->split(half->rank() == 0 ? 0 : 1, 0);

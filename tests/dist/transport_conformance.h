@@ -12,14 +12,14 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/transport.h"
 
-// What every Transport must do. Each check is run by all ranks at the same time, whether they are threads or processes,
-// and throws Error when something is wrong.
+// Conformance checks of Transports. All ranks run each check at the same time, as threads or processes; it throws Error
+// on failure.
 namespace starling::transport_checks {
 
 using std::chrono::milliseconds;
 using Bytes = std::vector<unsigned char>;
 
-inline constexpr milliseconds kLong{60'000};  // where time is not the subject
+inline constexpr milliseconds kLong{60'000};  // deadline of checks that do not test deadlines
 
 inline Bytes pattern(std::size_t bytes, int from, int to, unsigned which) {
   Bytes data(bytes);
@@ -28,7 +28,7 @@ inline Bytes pattern(std::size_t bytes, int from, int to, unsigned which) {
   return data;
 }
 
-// Until all have ended.
+// Waits until all transfers have ended.
 inline void finish(Transport& transport, std::vector<Transport::Transfer> transfers, milliseconds time = kLong) {
   const CommTime until = CommClock::now() + time;
   while (!transfers.empty()) {
@@ -51,7 +51,7 @@ inline std::vector<int> others(const Transport& transport) {
   return ranks;
 }
 
-// Every rank with every other, all sends started before the first receive: nothing may depend on the peer's receive.
+// All-to-all exchange; all sends start before the first receive, so that nothing may depend on the peer's receive.
 inline void exchange_all(Transport& transport, std::size_t bytes, std::uint32_t channel) {
   const int self = transport.rank();
   std::vector<Bytes> out, in;
@@ -74,7 +74,7 @@ inline void crossing_sends_of_any_size(Transport& transport) {
   for (const std::size_t bytes : {0ul, 1ul, 7ul, 4096ul, 65537ul, 300'000ul}) exchange_all(transport, bytes, ++channel);
 }
 
-// The receiver comes first, and comes late.
+// The receiver is late, then the sender is.
 inline void either_side_may_be_late(Transport& transport) {
   for (const bool late_receiver : {true, false}) {
     const bool sends = transport.rank() % 2 == 0;
@@ -90,7 +90,7 @@ inline void either_side_may_be_late(Transport& transport) {
   }
 }
 
-// Many of one pair and channel in flight: they arrive in the order of their start.
+// Many messages of one pair and channel in flight arrive in the order they were started.
 inline void order_within_a_channel(Transport& transport) {
   constexpr unsigned kMany = 200;
   const int self = transport.rank();
@@ -109,7 +109,7 @@ inline void order_within_a_channel(Transport& transport) {
   for (unsigned i = 0; i < kMany; ++i) expect_equal(in[i], pattern(in[i].size(), left, self, i), "order");
 }
 
-// Received in another order than sent, over channels of which some look alike.
+// Messages are received in another order than sent, over channels with similar numbers.
 inline void channels_never_meet(Transport& transport) {
   const std::vector<std::uint32_t> channels{0, 1, 2, 0x10000, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff};
   const int self = transport.rank();
@@ -128,7 +128,7 @@ inline void channels_never_meet(Transport& transport) {
   }
 }
 
-// A transfer that cannot end yet holds up no other, and asking does no harm.
+// A pending transfer does not block others, and polling it does no harm.
 inline void a_waiting_transfer_holds_up_no_other(Transport& transport) {
   if (transport.rank() > 1 || transport.size() < 2) return;
   const int peer = 1 - transport.rank();
@@ -142,7 +142,7 @@ inline void a_waiting_transfer_holds_up_no_other(Transport& transport) {
   transport.wait(before + milliseconds(5));
   check(CommClock::now() - before < std::chrono::seconds(5), "expected wait() to end by its time");
   const Bytes ready = pattern(1, 0, 0, 0);
-  Bytes go(1);  // both have looked
+  Bytes go(1);  // both have polled
   finish(transport, {transport.send(peer, 22, ready.data(), 1), transport.recv(peer, 22, go.data(), 1)});
   finish(transport, {transport.send(peer, 20, late.data(), late.size()), waiting});
   expect_equal(first, pattern(100, peer, transport.rank(), 20), "waiting");
@@ -167,7 +167,7 @@ struct Check {
   std::function<void(Transport&)> run;
 };
 
-// Those that leave the transport whole.
+// Checks that leave the transport usable.
 inline std::vector<Check> all_checks() {
   return {{"crossing_sends_of_any_size", crossing_sends_of_any_size},
           {"either_side_may_be_late", either_side_may_be_late},
@@ -177,7 +177,7 @@ inline std::vector<Check> all_checks() {
           {"numbers_are_free_again", numbers_are_free_again}};
 }
 
-// What every rank's body threw, run by a thread each; empty where it ended well.
+// Error of every rank's body, one thread per rank; empty if it returned.
 template <class Body>
 std::vector<std::string> errors_of_threads(int world, const Body& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(world));

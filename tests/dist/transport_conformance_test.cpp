@@ -1,5 +1,4 @@
-// What every transport must do, over the one within a process; tests/dist/gloo and tests/dist/processes have the
-// others.
+// Transport conformance of the in-process transport; tests/dist/gloo and tests/dist/processes test the others.
 #include "dist/transport_conformance.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ TEST_P(MemoryTransport, DoesWhatEveryTransportMust) {
   }
 }
 
-// The checks can fail: a network that takes two channels for one is found out.
+// Control: a network that confuses two channels is detected.
 class Confusing final : public Transport {
  public:
   explicit Confusing(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}

@@ -1,4 +1,4 @@
-// Ranks that are threads over a network in memory: what runs over transports, without a wire.
+// Thread ranks over an in-memory network, to test code above transports without a wire.
 #pragma once
 
 #include "dist/comm_worlds.h"
@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// Costs of an ordinary network, so that choices do not depend on what runs beside the test.
+// Fixed costs of an ordinary network, so that algorithm choices do not depend on the machine's load.
 inline LinkCosts test_costs() { return {.latency = 20e-6, .overhead = 2e-6, .per_byte = 1e-9, .reduce_byte = 1e-10}; }
 
 inline TransportCommOptions with_test_costs(TransportCommOptions options = {}) {
@@ -22,7 +22,7 @@ inline TransportCommOptions forcing(CommOp op, std::string algorithm) {
   return options;
 }
 
-// All ranks at once, as making one is collective.
+// Makes all ranks at once, since construction is collective.
 inline Comms make_transport_comms(const std::shared_ptr<MemoryNetwork>& network, int world,
                                   const TransportCommOptions& options, const CommGroup& like = {}) {
   Comms comms(static_cast<std::size_t>(world));
@@ -52,12 +52,12 @@ inline Comms make_memory_comms(int world, const TransportCommOptions& options = 
   return make_transport_comms(make_memory_network(world), world, options);
 }
 
-// As it comes: algorithms chosen by cost.
+// Default: algorithms chosen by cost.
 inline Backend memory_backend() {
   return {"memory", [](int world) { return make_memory_comms(world); }};
 }
 
-// Reducing in rank order only.
+// Reductions in rank order only.
 inline Backend ordered_memory_backend() {
   return {"memory_rank_ordered", [](int world) {
             TransportCommOptions options = with_test_costs();

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::error_of;
 
-// What a rank does in the tests below, which start this very program again as ranks.
+// Rank bodies of the tests below, which start this program again as ranks.
 class RankBody : public ::testing::Test {
  protected:
   static bool is_rank() { return std::getenv("STARLING_TEST_RANKS") != nullptr; }
@@ -45,7 +45,7 @@ TEST_F(RankBody, DISABLED_AddsUp) {
   std::fflush(stdout);
 }
 
-// Two ranks a host, though it is one machine.
+// Two ranks per emulated host, on one machine.
 TEST_F(RankBody, DISABLED_AddsUpOnTwoHosts) {
   if (!is_rank()) GTEST_SKIP();
   const int rank = std::atoi(std::getenv("STARLING_RANK"));
@@ -82,7 +82,7 @@ TEST_F(RankBody, DISABLED_FailsOnce) {
   if (world.place.rank == 1) {
     world.report_failure("no more data");
     world.comm->abort("no more data");
-    std::this_thread::sleep_for(milliseconds(200));  // the other is gone before this one
+    std::this_thread::sleep_for(milliseconds(200));  // the other leaves before this one
     fmt::print(stderr, "starling: no more data\n");
     std::_Exit(1);
   }
@@ -177,7 +177,7 @@ TEST_F(LaunchedWorlds, OnSeveralHostsCannotBeAllSharedMemory) {
 INSTANTIATE_TEST_SUITE_P(Over, Worlds, ::testing::Values("shared", "gloo"),
                          [](const auto& info) { return info.param; });
 
-TEST(World, OfAProcessThatNobodyToldOfOthersHasOneRank) {
+TEST(World, OfAProcessWithoutLauncherHasOneRank) {
   const World world = join_world();
   EXPECT_TRUE(world.alone());
   EXPECT_TRUE(world.leads());
@@ -218,7 +218,7 @@ TEST(HostMaps, AreExchangedThroughTheStore) {
   }
 }
 
-TEST(HostIdentity, IsStableAndCanBePlayed) {
+TEST(HostIdentity, IsStableAndCanBeSetByTheEnvironment) {
   EXPECT_EQ(host_identity(), host_identity());
   EXPECT_EQ(host_identity([](const std::string& name) {
               return name == "STARLING_HOST" ? std::optional<std::string>("beta") : std::nullopt;

@@ -1,4 +1,4 @@
-// What strangers can say to the rendezvous, and what users write into host files, addresses and variables.
+// Untrusted input: bytes sent to the rendezvous, host files, addresses and environment variables.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +20,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::copy_n(text.begin(), std::min(text.size(), answer.size()), answer.begin());
   if (const auto heard = decode_answer(answer)) Handshake(hello, answer, "secret");
 
-  // As a frame with a right code, so that what it holds is looked at, too.
+  // Sealed as a valid frame, so that its contents are parsed, too.
   Seal sender(sha256("key"), 'r'), receiver(sha256("key"), 'r');
   if (const auto whole = Seal::size_of(text); whole && *whole && **whole <= size) {
     const auto opened = receiver.open(std::string_view(text).substr(0, **whole));
-    if (opened) __builtin_trap();  // nobody can make one
+    if (opened) __builtin_trap();  // cannot be forged
   }
   const Frame frame{.kind = Frame::Kind::set, .key = text.substr(0, 16), .value = text};
   const auto opened = receiver.open(sender.close(frame));

@@ -1,5 +1,5 @@
-// What the room tensor asks of the rooms above it. Readers of outside bytes apply no operations: coming here is a bug
-// that the fuzzer shall report.
+// Stubs of functions that the tensor library needs from layers above it. Readers of external data apply no operations:
+// a call is a bug for the fuzzer to report.
 #include <cstdlib>
 
 #include "starling/tensor/interpreter.h"

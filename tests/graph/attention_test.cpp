@@ -16,7 +16,7 @@ const std::string kHead = R"(
     %none = full
 )";
 
-// What is left after the inputs.
+// Graph text after the pass, without the inputs.
 std::string attended(const std::string& body) {
   const std::string text = print_short(after(passes::attention, graph_of(kHead + body)));
   return "\n" + text.substr(text.find("%5 = input 5\n") + 13);
@@ -141,7 +141,8 @@ TEST(Attention, KeepsScoresThatAreWanted) {
 }
 
 TEST(Attention, KeepsWhatIsNotQuiteAttention) {
-  // Scaled after the mask is added, hidden by a small number, rows of one number for a mask that need not be causal.
+  // Not attention: scaled after adding the mask; a finite mask value; a mask of one number per row, which need not be
+  // causal.
   expect_kept(R"(
     %s = matmul(%q, %k) {trans_b=true}
     %a = add(%s, %b)
@@ -161,7 +162,7 @@ TEST(Attention, KeepsWhatIsNotQuiteAttention) {
     %p = softmax(%w)
     %y = matmul(%p, %v)
     return %y)");
-  // The gradient of a mask is one more reader of the scores' gradient.
+  // A mask's gradient also reads the scores' gradient.
   expect_kept(R"(
     %s = matmul(%q, %k) {trans_b=true}
     %a = add(%s, %b)
@@ -172,7 +173,7 @@ TEST(Attention, KeepsWhatIsNotQuiteAttention) {
     %db = sum(%da) {axes=[1], keepdim=true}
     %dq = matmul(%da, %k)
     return %y, %dq, %db)");
-  // Another scale on the way back.
+  // Another scale in the backward pass.
   expect_kept(R"(
     %s = matmul(%q, %k) {trans_b=true}
     %p = softmax(%s)

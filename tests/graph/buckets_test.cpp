@@ -12,8 +12,8 @@ std::string after_buckets(const std::string& body, PassContext context = {}) {
   return "\n" + print_short(made);
 }
 
-// Gradients as a traced step has them: made from the last layer to the first, reduced where the updates are, from the
-// first to the last.
+// Gradients of a traced step: computed from the last layer to the first, reduced at the updates, from the first to the
+// last.
 constexpr const char* kStep = R"(
 %x = input {index=0, shape=[8, 4]}
 %g3 = sum(%x) {axes=[0]}
@@ -46,7 +46,7 @@ return %9, %10, %11
 )");
 }
 
-TEST(Buckets, LeaveCollectivesAloneThatNoCutPutIn) { expect_unchanged_by(passes::buckets, kStep); }
+TEST(Buckets, LeaveTheUsersCollectivesAlone) { expect_unchanged_by(passes::buckets, kStep); }
 
 TEST(Buckets, LeaveWhenTheyAreFullRightBehindTheirLastGradient) {
   EXPECT_EQ(after_buckets(kStep, {.inputs = {}, .bucket_bytes = 16, .first_bucket_bytes = 32}), R"(
@@ -98,7 +98,7 @@ return %ra, %rb, %rc, %rd, %re
   EXPECT_NE(made.find("all_reduce(%8) {reduce=\"max\"}"), std::string::npos) << made;
 }
 
-// Statistics of a batch norm: the rest of the step waits for them, and the second needs the first.
+// Batch norm statistics: the rest of the step waits for them, and the second needs the first.
 TEST(Buckets, KeepNothingBackThatAnotherCollectiveWaitsFor) {
   const std::string made = after_buckets(R"(
 %x = input {index=0, shape=[8, 4]}
@@ -147,7 +147,7 @@ return %r, %s
       << made;
 }
 
-// What reads a variable before it is updated still does so when the update moves.
+// Reads of a variable before its update stay before it when the update moves.
 TEST(Buckets, KeepReadersOfAVariableBeforeItsUpdate) {
   const std::string made = after_buckets(R"(
 variable 0 "w" f32[4]

@@ -141,7 +141,7 @@ TEST(GraphBuilder, MakesFirstValuesIndependentOfOtherState) {
   const Graph graph = parse_graph(print(b.finish()));
   for (const auto& variable : graph.variables) {
     if (variable.init < 0) continue;
-    // Walking back from the first value meets no variable and no placeholder.
+    // The initial value depends on no variable and no placeholder.
     std::vector<ValueId> open{variable.init};
     while (!open.empty()) {
       const Node& node = graph.maker(open.back());

@@ -130,7 +130,7 @@ TEST(ControlText, RefusesWhatDoesNotFit) {
   EXPECT_NE(message_of([&] { parse_graph(deep); }).find("expected bodies at most 32 deep"), std::string::npos);
 }
 
-// Each level names the one below in both branches: 30 levels would be a thousand million nodes.
+// Each level uses the one below in both branches: 30 levels would be a billion nodes.
 TEST(ControlText, RefusesBodiesThatGrowWithoutBound) {
   const auto nested = [](int depth) {
     std::string text = "%0 = input {index=0, dtype=bool}\nreturn %0\n";
@@ -231,7 +231,7 @@ TEST(ControlPasses, GoIntoBodiesAtEveryDepth) {
   EXPECT_EQ(innermost(run_passes(graph, {}, {"all"}).graph), innermost(graph));
 }
 
-TEST(ControlPasses, BodiesGoAlongWhereFloatsBecomeDoubles) {
+TEST(ControlPasses, ConversionToDoubleReachesBodies) {
   const auto f = [](std::span<const Tensor> in) { return TensorList{doubled_until(in[0], 9)}; };
   const Graph wide = in_double(traced(f, {zeros({3})}));
   verify(wide, "in_double");
@@ -265,7 +265,7 @@ TEST(ControlTrace, NamesTheOpAndTheLineWhoseShapeDependsOnValues) {
   const std::string distinct = said([](std::span<const Tensor> x) { return TensorList{unique(x[0]).values}; });
   EXPECT_NE(distinct.find("[unique]"), std::string::npos);
   EXPECT_NE(distinct.find("control_text_test.cpp:"), std::string::npos);
-  // In a body too, and host reads as ever.
+  // In a body too; host reads are refused as always.
   const std::string inside = said([](std::span<const Tensor> x) {
     return while_loop([](const TensorList& s) { return sum(s[0]) < 3; },
                       [](const TensorList& s) { return TensorList{s[0] * nonzero(s[0]).item()}; }, {x[0]});

@@ -110,7 +110,7 @@ Cost cost_of_control(std::string_view op, const TraceFn& f) {
   return {};
 }
 
-constexpr double kProduct = 2.0 * 8 * 4 * 4;              // of x [8, 4] with w [4, 4]
+constexpr double kProduct = 2.0 * 8 * 4 * 4;              // flops of x [8, 4] times w [4, 4]
 constexpr double kMoved = 4.0 * (8 * 4 + 4 * 4 + 8 * 4);  // bytes of its operands and of its result
 
 TEST(Cost, ABranchCostsAsMuchAsTheDearerOne) {

@@ -117,10 +117,10 @@ TEST(CrossEntropy, KeepsLogProbabilitiesThatAreReadOtherwise) {
       "%other = input {index=3, shape=[4], dtype=i64}\n%p = label_pick(%l, %labels)\n%q = label_pick(%l, "
       "%other)\nreturn %p, %q");
   expect_kept("%p = label_pick(%l, %labels)\n%q = label_pick(%l, %labels) {ignore_index=1}\nreturn %p, %q");
-  // Soft labels are no labels, and a sum over rows leaves the classes.
+  // Not cross entropy: soft labels, or a sum over rows, which leaves the classes.
   expect_kept("%soft = input {index=3, shape=[4, 3]}\n%p = mul(%l, %soft)\n%s = sum(%p)\nreturn %s");
   expect_kept("%h = one_hot(%labels) {classes=3, dtype=f32}\n%p = mul(%l, %h)\n%s = sum(%p) {axes=[0]}\nreturn %s");
-  // What comes back for each class is not what comes back at the label.
+  // A gradient per class differs from a gradient at the label.
   expect_kept("%p = label_pick(%l, %labels)\n%dx = log_softmax_backward(%x, %l)\nreturn %p, %dx");
 }
 

@@ -49,7 +49,7 @@ TEST(Names, GradientsAndUpdatesHaveScopesOfTheirOwnAndPathsAreUnique) {
   auto unique = unique_paths(twice);
   EXPECT_EQ(unique[1], "a/neg");
   EXPECT_EQ(unique[2], "a/neg_1");
-  EXPECT_EQ(unique[3], "neg_1");  // "neg" is a box
+  EXPECT_EQ(unique[3], "neg_1");  // "neg" is a scope
   std::sort(unique.begin(), unique.end());
   EXPECT_EQ(std::unique(unique.begin(), unique.end()), unique.end());
 }

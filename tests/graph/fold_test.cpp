@@ -37,7 +37,7 @@ TEST(Fold, MakesDenseConstantsOfViews) {
   EXPECT_EQ(value(1), (std::vector<double>{1, 1, 2, 2}));
 }
 
-TEST(Fold, LetsGoOfConstantsThatNobodyReadsAnyMore) {
+TEST(Fold, DropsUnusedConstants) {
   const Graph graph = after(passes::fold, graph_of(R"(
     constant 0 f32[3] {1, 2, 3}
     constant 1 f32[2] {5, 6}
@@ -50,7 +50,7 @@ TEST(Fold, LetsGoOfConstantsThatNobodyReadsAnyMore) {
   EXPECT_EQ(graph.constants[0].to_vector(), (std::vector<double>{5, 6}));
 }
 
-TEST(Fold, OneNumberEverywhereIsAFullWhateverItsSize) {
+TEST(Fold, AConstantOfOneRepeatedNumberBecomesFull) {
   EXPECT_EQ(shown_after(passes::fold, R"(
     %x = input {shape=[4000, 4000]}
     %ones = full {shape=[4000, 4000], value=1}

@@ -20,7 +20,7 @@ return %2
 }
 
 TEST(FuseReductions, GivesAValueAndItsSumOverTheBatch) {
-  // What a bias and the layer before it need of one gradient.
+  // One gradient read by a bias and by the layer before it.
   EXPECT_EQ(shown_after(passes::fuse, R"(
     %dy = input {shape=[300, 40]}
     %x = input {index=1, shape=[300, 40]}
@@ -67,7 +67,7 @@ return %1
 }
 
 TEST(FuseReductions, FollowsReshapesAndBroadcastsOfReducedValues) {
-  // As the gradient of a mean along the rows is written.
+  // Form of the gradient of a mean along rows.
   EXPECT_EQ(shown_after(passes::fuse, R"(
     %x = input {shape=[30, 40]}
     %e = exp(%x)
@@ -85,7 +85,7 @@ return %1, %2
 }
 
 TEST(FuseReductions, ComputesOnReducedValuesOfAnyForm) {
-  // [30] beside the rows of [30, 40]: the operand is read as a column.
+  // [30] with rows of [30, 40]: the operand is read as a column.
   EXPECT_EQ(shown_after(passes::fuse, R"(
     %x = input {shape=[30, 40]}
     %c = input {index=1, shape=[30]}
@@ -119,7 +119,7 @@ return %2, %1, %3
 )~");
 }
 
-// As the norm of all gradients does: both sums are over all axes, but not of one whole.
+// As in the norm of all gradients: both sums are over all axes, but of different tensors.
 TEST(FuseReductions, KeepsReductionsOfDifferentShapesApart) {
   const std::string shown = shown_after(passes::fuse, R"(
     %x = input {shape=[30, 40]}
@@ -135,8 +135,8 @@ TEST(FuseReductions, KeepsReductionsOfDifferentShapesApart) {
   EXPECT_EQ(shown.find("t3=sum"), std::string::npos) << shown;
 }
 
-TEST(FuseReductions, LeavesWhatNoRowHolds) {
-  // Over the first axis, or over too long a row, the result is known only when all has been read.
+TEST(FuseReductions, LeavesReductionsThatAreNotWithinARow) {
+  // A reduction over the first axis, or over a long row, is known only when all is read.
   expect_unchanged_by(passes::fuse, R"(
     %x = input {shape=[300, 40]}
     %m = mean(%x) {axes=[0], keepdim=true}
@@ -166,7 +166,7 @@ TEST(FuseReductions, LeavesReductionsOfIntegersAndOnOtherDevicesAlone) {
 }
 
 TEST(FuseReductions, LeavesOperandsThatBreakARowOutside) {
-  // Rows of [4, 5] with an operand for each of the 4: the row is not one stretch of memory to it.
+  // Rows of [4, 5] with one operand value per row: not contiguous along the row.
   const Graph graph = after(passes::fuse, graph_of(R"(
     %x = input {shape=[30, 4, 5]}
     %c = input {index=1, shape=[4, 1]}

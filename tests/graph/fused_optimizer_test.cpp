@@ -45,7 +45,7 @@ return %8
 )");
 }
 
-// Large gradients would all have to wait for the last one.
+// Large gradients stay separate: fused, all would wait for the last one.
 TEST(FusedOptimizer, LargeUpdatesStayApart) {
   expect_unchanged_by(passes::fused_optimizer, R"(
     variable 0 "w" f32[1024, 512]

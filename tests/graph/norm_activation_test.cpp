@@ -26,7 +26,7 @@ return %4, %5, %6
 }
 
 TEST(NormActivation, TakesAResidualAlong) {
-  // What reads the statistics comes behind.
+  // Readers of the statistics come after the fused node.
   EXPECT_EQ(shown_after(passes::norm_activation, kOperands + R"(
     %y, %m, %v = batch_norm_train(%x, %w, %b)
     %n = neg(%m)

@@ -122,7 +122,7 @@ TEST(Parser, RefusesSizesThatWouldOverflow) {
 
 TEST(Parser, RefusesMoreThanItsLimits) {
   EXPECT_NE(error_of(std::string((64 << 20) + 1, ' ')).find("at most 67108864 bytes"), std::string::npos);
-  // Nodes of twenty thousand results each.
+  // Nodes with twenty thousand results each.
   std::string results = "o0=a0";
   for (int i = 1; i < 20'000; ++i) results += fmt::format("; o{}=a0", i);
   std::string many = "starling-graph 1\n%x = input\n";
@@ -133,7 +133,7 @@ TEST(Parser, RefusesMoreThanItsLimits) {
   EXPECT_NE(error_of(many + "return").find("line 52: expected at most 1000000 values"), std::string::npos);
 }
 
-// Bytes changed, lost, doubled or moved.
+// Mutates bytes: changed, removed, duplicated or moved.
 class Mutator {
  public:
   std::string operator()(std::string text) {
@@ -157,7 +157,7 @@ class Mutator {
   std::mt19937 random_{7};
 };
 
-// Whatever comes, a graph or an Error; returns whether it was a graph.
+// True if the text parses to a graph; anything but a graph or an Error is a failure.
 bool parses(const std::string& text) {
   try {
     parse_graph(text);

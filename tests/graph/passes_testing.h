@@ -11,10 +11,10 @@
 
 namespace starling {
 
-// The graph of a text without its first line, so that tests show only what matters.
+// Parses a graph text given without its first line, so that tests show only what matters.
 inline Graph graph_of(const std::string& body) { return parse_graph("starling-graph 1\n" + body); }
 
-// What a pass makes of a graph, verified.
+// Result of a pass on a graph, verified.
 inline Graph after(Graph (*pass)(const Graph&, const PassContext&), const Graph& graph) {
   Graph made = pass(graph, PassContext{});
   verify(made, "the pass under test");

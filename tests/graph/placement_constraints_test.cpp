@@ -67,7 +67,7 @@ TEST(PlacementConstraints, ColocatedNodesStayTogether) {
   const Graph graph = layers();
   auto options = cpus(3);
   options.measured = [](const Graph&, NodeId id, const PlacedDevice& device) {
-    return id % 3 == device.device.index ? 1e-3 : 9e-3;  // every node likes another device
+    return id % 3 == device.device.index ? 1e-3 : 9e-3;  // nodes prefer different devices
   };
   const auto apart = placed_on(graph, options);
   EXPECT_NE(device_of(graph, apart, 2), device_of(graph, apart, 3));

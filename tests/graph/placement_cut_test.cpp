@@ -92,7 +92,7 @@ return %3, %4, %5
   EXPECT_EQ(there.find("recv", there.find("recv") + 1), std::string::npos) << "the argument comes once\n" << parts;
 }
 
-// Device 1 has long work of its own before it needs a large value of device 0.
+// Device 1 has long independent work before it needs a large value of device 0.
 TaskGraph late_reader(double own_seconds, double copy_seconds) {
   TaskGraph graph;
   graph.devices = 2;
@@ -132,10 +132,10 @@ TEST(PlacementReceipts, MoveToTheirUseWhereThatSavesMemoryAtNoCost) {
   EXPECT_LE(late.makespan, 1.02 * early.makespan);
 }
 
-// The value is there while device 1 has nothing else to do: waiting with its copy would lengthen the program.
+// The value arrives while device 1 is idle: delaying its copy would lengthen the program.
 TEST(PlacementReceipts, StayEarlyWhereWaitingWouldCostTime) {
   TaskGraph graph = late_reader(1e-3, 5e-3);
-  // The own work of 1 now waits for something slow on 0 that runs after the value was made.
+  // Device 1's work now waits for a slow task on 0 that runs after the value is made.
   graph.tasks.insert(graph.tasks.begin() + 1, {4, 5, {}, {4}, {0}, false});
   graph.values.push_back({1, 0, 0, 0, {2}, 0});
   for (auto& value : graph.values) {

@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Random work: every task reads up to three earlier ones, the results are wanted on device 0.
+// Random tasks: each reads up to three earlier ones; results are needed on device 0.
 TaskGraph random_tasks(std::mt19937& random, int count, int devices) {
   const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   TaskGraph graph;
@@ -17,7 +17,7 @@ TaskGraph random_tasks(std::mt19937& random, int count, int devices) {
   graph.caps.assign(static_cast<std::size_t>(devices), 0);
   graph.link = {1e-3 * draw(0, 3), 1e6};
   const bool alike = draw(0, 1) == 0;
-  const int heavy = draw(0, 8000);  // bytes: up to 8 ms on the way
+  const int heavy = draw(0, 8000);  // bytes: up to 8 ms of transfer
   for (int t = 0; t <= count; ++t) {
     const bool end = t == count;
     Task task;
@@ -53,7 +53,7 @@ TaskGraph random_tasks(std::mt19937& random, int count, int devices) {
   return graph;
 }
 
-// The shortest of all placements that stay within the memory; infinite where none does.
+// Shortest makespan of all placements within the memory; infinite if there is none.
 double brute_force(const TaskGraph& graph, const Simulator& simulator) {
   std::vector<int> placed(graph.groups.size(), 0);
   double best = std::numeric_limits<double>::infinity();
@@ -88,8 +88,8 @@ TEST(PlacementSearch, IsWithin30PercentOfTheBestOfAllPlacementsOfSmallGraphs) {
   RecordProperty("worst", fmt::format("{}", worst));
 }
 
-// The shortest of all placements and all orders of the tasks: what no heuristic has a part in. Receipts come when the
-// task that needs them does.
+// Shortest makespan over all placements and all task orders, without heuristics. A copy is received when the task that
+// needs it runs.
 class EveryOrder {
  public:
   explicit EveryOrder(const TaskGraph& graph) : graph_(graph) {}
@@ -164,7 +164,7 @@ TEST(PlacementSearch, IsWithin30PercentOfTheBestOfAllPlacementsAndOrders) {
   RecordProperty("worst", fmt::format("{}", worst));
 }
 
-// Caps that half of the time leave no room for everything on one device.
+// Memory caps that, half of the time, do not fit everything on one device.
 TEST(PlacementSearch, FindsAPlacementWithinTheMemoryWhereThereIsOneAndItIsNearTheBest) {
   std::mt19937 random(23);
   int tight = 0;

@@ -22,7 +22,7 @@ inline DevicePlacement placed_on(const Graph& graph, const PlacementOptions& opt
   return place(graph, find_classes(graph, options), options, facts);
 }
 
-// The device of the node that makes a value.
+// Device of the node that produces a value.
 inline int device_of(const Graph& graph, const DevicePlacement& placement, ValueId value) {
   return placement.of_node[static_cast<std::size_t>(graph.value(value).node)];
 }

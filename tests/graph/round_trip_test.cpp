@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Everything a graph holds that is not a name of a value.
+// Compares everything in a graph except names of values.
 void expect_same(const Graph& a, const Graph& b) {
   ASSERT_EQ(a.size(), b.size());
   EXPECT_EQ(a.inputs, b.inputs);
@@ -106,7 +106,7 @@ class RandomGraph {
     }
   }
 
-  // Ops that happen to fit their operands; what does not is tried again.
+  // Adds a random op that fits its operands; others are retried.
   void grow() {
     static const auto ops = [] {
       std::vector<const OpDef*> all;
@@ -143,7 +143,7 @@ TEST(RoundTrip, RandomGraphsComeBackNodeByNode) {
     expect_round_trip(graph);
     if (::testing::Test::HasFailure()) FAIL() << "seed " << seed;
   }
-  EXPECT_GT(ops.size(), 100U);  // or the graphs would be no test
+  EXPECT_GT(ops.size(), 100U);  // the graphs cover enough ops
 }
 
 TEST(RoundTrip, TracedStepsOfTheZooComeBackBeforeAndAfterThePasses) {

@@ -68,7 +68,7 @@ TEST(SharedUpdates, GatherTheFactorsAndExchangeTheRowsThatEachRankHasMade) {
   }
 }
 
-// Time is the first dimension, the batch the second: merged, every rank keeps its rows of each time step.
+// Time is the first dimension, batch the second: after merging, every rank keeps its rows of each time step.
 constexpr const char* kSequence = R"(starling-graph 1
 %x = input {index=0, shape=[4, 5, 3]}
 %g = input {index=1, shape=[4, 5, 2]}

@@ -458,7 +458,7 @@ TEST(Simplify, KeepsWhatWouldRoundOtherwise) {
   expect_kept("%a = full {value=1e-30}\n%p = mul(%x, %a)\n%y = mul(%p, %a)\nreturn %y");
 }
 
-TEST(Simplify, KeepsWhatTheRunMustFollow) {
+TEST(Simplify, KeepsControlEdgesDevicesAndValuesReadElsewhere) {
   expect_kept("%z = full\n%y = add(%x, %z) after=(%row)\nreturn %y");
   expect_kept("%y = identity(%x) device=cuda:0\nreturn %y");
   expect_kept("%s = sum(%x) {axes=[1]}\n%y = sum(%s)\nreturn %y, %s");

@@ -21,7 +21,7 @@ struct alignas(64) Line {
   char bytes[64];
 };
 
-// Scratch full of NaN: what a kernel does not write itself must not matter.
+// Scratch memory full of NaN, so that reads of uninitialised scratch show.
 std::vector<Line> scratch_of(std::size_t bytes) {
   std::vector<Line> lines(bytes / 64 + 1);
   std::memset(lines.data(), 0xff, lines.size() * sizeof(Line));

@@ -44,7 +44,7 @@ struct Problem {
   Conv2dShape shape() const { return conv_plans::image_shape(geometry()); }
 };
 
-// Rounding grows with the number of terms for any kernel: how many times what plain sums in float lose tiles may lose.
+// Allowed error of Winograd tiles as a multiple of that of plain float sums.
 double allowance(WinogradScheme scheme) { return scheme == WinogradScheme::k2x3 ? 4 : 12; }
 
 std::vector<WinogradScheme> schemes(const Problem& p) {

@@ -56,7 +56,7 @@ struct alignas(64) Line {
   char bytes[64];
 };
 
-// Exactly what the plan asks for, so that a sanitizer sees every step beyond it.
+// Scratch of exactly the planned size, so that sanitizers see any access beyond it.
 std::vector<Line> scratch_for(const GemmPlan& plan) { return std::vector<Line>((gemm_scratch_bytes(plan) + 63) / 64); }
 
 std::int64_t lda_of(const GemmShape& s) { return s.lda ? s.lda : (s.trans_a ? s.m : s.k); }

@@ -34,7 +34,7 @@ double ulps(T got, double want) {
   return std::abs(static_cast<double>(got) - want) / unit;
 }
 
-// n values with the first element `offset` elements behind an aligned address, so that vectors straddle cache lines.
+// n values whose first element is `offset` elements past an aligned address, so that vectors straddle cache lines.
 template <class T>
 class Unaligned {
  public:
@@ -45,7 +45,7 @@ class Unaligned {
   std::int64_t size() const { return n_; }
   T& operator[](std::int64_t i) { return data_[i]; }
   const T& operator[](std::int64_t i) const { return data_[i]; }
-  // The elements just outside must still hold what the constructor put there.
+  // True if the guard elements around the data are unchanged.
   bool intact() const { return storage_.back() == T{77} && (data_ == storage_.data() || data_[-1] == T{77}); }
 
  private:

@@ -31,7 +31,7 @@ void expect_same_parameters(const nn::Module& a, const nn::Module& b) {
   }
 }
 
-// What a network makes of x, from a seed.
+// Output of a network for x, initialised from a seed.
 template <class F>
 auto seeded(F&& make) {
   const SiteCounts sites;

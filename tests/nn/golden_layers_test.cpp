@@ -40,7 +40,7 @@ struct Golden {
   nlohmann::json about;
 
   bool has(const std::string& what) const { return file.contains(name + "/" + what); }
-  // Floats as doubles, for whom PyTorch computed.
+  // Floats as doubles, in which PyTorch computed.
   Tensor get(const std::string& what) const {
     const Tensor x = file.tensor(name + "/" + what);
     return is_float(x.dtype()) ? cast(x, DType::f64) : x;
@@ -54,7 +54,7 @@ struct Golden {
     }
     return all;
   }
-  // Entries "param/…" and the like, under the names that follow.
+  // Entries under a prefix such as "param/", named without it.
   nn::NamedTensors named(const std::string& what) const {
     nn::NamedTensors all;
     const std::string prefix = name + "/" + what + "/";
@@ -123,14 +123,14 @@ TEST(GoldenLayers, ComputeWhatPyTorchComputes) {
   EXPECT_GT(cases, 120);
 }
 
-// Layers without a module of PyTorch's: tests of their own hold them.
+// Layers without a PyTorch counterpart have their own tests.
 TEST(GoldenLayers, CoverEveryKindOrSayWhyNot) {
   std::set<std::string> seen;
   for (const auto& path : files()) {
     const auto file = SafetensorsFile::open(path).value();
     for (const auto& [name, about] : file.metadata()) seen.insert(name.substr(0, name.find('/')));
   }
-  const std::set<std::string> elsewhere = {"local_contrast_norm",  // the op is held against its definition in tests/ops
+  const std::set<std::string> elsewhere = {"local_contrast_norm",  // the op is compared in tests/ops
                                            "gaussian_noise",       // noise of our own keys
                                            "residual",
                                            "parallel",

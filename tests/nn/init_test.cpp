@@ -81,7 +81,7 @@ TEST(Init, OrthogonalRowsOrColumnsAreOrthonormal) {
   }
 }
 
-TEST(Init, OrthogonalMatricesPointAnywhere) {
+TEST(Init, OrthogonalMatricesHaveNoPreferredDirection) {
   manual_seed(1);
   double trace = 0, first = 0;
   constexpr int kTimes = 400;
@@ -112,7 +112,7 @@ TEST(Init, SparseColumnsHaveExactlySoManyZeros) {
   EXPECT_NEAR(std::sqrt(squares / 300), 0.5, 0.08);
 }
 
-TEST(Init, IdentityAndDiracHandOnWhatTheyAreGiven) {
+TEST(Init, IdentityAndDiracPassTheirInputThrough) {
   manual_seed(1);
   const Tensor x = normal({2, 4, 5, 5});
   nn::Conv2d conv({.in = 4, .out = 4, .kernel = 3, .padding = 1, .bias = false, .init = Init::dirac()});

@@ -15,7 +15,7 @@ namespace {
 using testing::error_of;
 
 struct Need {
-  std::string options = "{}";                // what has no default
+  std::string options = "{}";                // options without defaults
   std::vector<Shape> samples = {{4, 6, 6}};  // without the batch
   std::int64_t ids = 0;                      // inputs are ids below this
 };
@@ -106,7 +106,7 @@ struct Tried {
   }
 };
 
-// Tries every kind; what one throws does not keep the others from their turn.
+// Tries every kind; an exception of one does not stop the others.
 template <class F>
 void for_each_kind(F&& f) {
   for (const auto& kind : nn::layer_kinds().names()) {
@@ -174,7 +174,7 @@ TEST(EveryLayer, ComputesTheSameEagerAndCompiledInBothModes) {
   });
 }
 
-// The derivative along a random direction of all parameters and inputs, which nothing of ours computes.
+// Derivative along a random direction of all parameters and inputs, by differences.
 TEST(EveryLayer, HasGradientsThatAgreeWithDifferences) {
   int tried_with_leaves = 0;
   for_each_kind([&](const Tried& tried) {

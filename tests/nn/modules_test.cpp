@@ -74,7 +74,7 @@ TEST(BatchNorm2d, RanksThatExchangeStatisticsLeaveTheBuffersOfOneProcess) {
   EXPECT_NE(one[2], 0) << "the mean has moved";
 }
 
-// One rank's rows have a variance of their own, and so a factor of their own.
+// Each rank's rows have their own variance and correction factor.
 TEST(BatchNorm2d, RanksWithStatisticsOfTheirOwnCorrectTheVarianceByTheirOwnCount) {
   nn::Sequential net;
   net.add("norm", nn::BatchNorm2d({.channels = 1, .momentum = 1}));

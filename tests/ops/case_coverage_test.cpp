@@ -3,7 +3,7 @@
 #include "ops/op_checks.h"
 #include "starling/ops/apply.h"
 
-// The generated checks are worth what the sample calls reach.
+// Generated checks are only as good as the coverage of the sample calls.
 namespace starling::testing {
 namespace {
 
@@ -14,7 +14,7 @@ bool has_zero_size(const OpCase& sample) {
   return false;
 }
 
-// Whether the op turns away its own samples once an operand has no elements.
+// True if the op refuses its own samples once an operand has no elements.
 bool refuses_zero_size(const OpDef& op) {
   for (const auto& sample : op.cases()) {
     for (std::size_t i = 0; i < sample.in.size(); ++i) {
@@ -38,7 +38,7 @@ TEST(Cases, OfDifferentiableOpsAreEightOrMore) {
   }
 }
 
-TEST(Cases, TakeEveryAttributeOffItsDefault) {
+TEST(Cases, UseANonDefaultValueOfEveryAttribute) {
   for (const auto* op : tested_ops()) {
     if (!op->cases) continue;
     const Attrs plain = Attrs::defaults(*op->attrs);
@@ -50,7 +50,7 @@ TEST(Cases, TakeEveryAttributeOffItsDefault) {
   }
 }
 
-TEST(Cases, HaveNoElementsSomewhereUnlessTheOpRefuses) {
+TEST(Cases, IncludeAnEmptyOperandUnlessTheOpRefusesIt) {
   for (const auto* op : tested_ops()) {
     if (!op->cases || op->inputs.empty()) continue;
     bool tried = false;

@@ -159,7 +159,7 @@ TEST(Elementwise, ActivationsVanishAtMinusInfinity) {
 TEST(Elementwise, LargeResultsAreStreamedAndRight) {
   const std::int64_t n = (std::int64_t{9} << 20) / 4 + 7;
   const Tensor x = full({n}, 0.5), y = empty({n});
-  // A place that is aligned to no vector.
+  // Offsets that are not aligned to vectors.
   const Tensor part = view_of(y, {n - 3}, {1}, 3), from = view_of(x, {n - 3}, {1}, 1);
   current_interpreter().apply_into(find_op("square"), {&from, 1}, {}, {&part, 1});
   EXPECT_EQ(sum(part).to_vector()[0], 0.25 * static_cast<double>(n - 3));

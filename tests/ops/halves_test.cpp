@@ -43,7 +43,7 @@ TEST_P(Halves, AreConvolvedInF32) {
   expect_wide_then_rounded(find_op("conv2d"), drawn.span(), Conv2dAttrs{});
 }
 
-// A node refuses a gradient of another dtype than its operand's, so that running every one is the check.
+// Nodes refuse gradients of a dtype other than the operand's, so running each one is the check.
 TEST_P(Halves, HaveGradientsOfTheirOwnDtype) {
   for (const auto* op : tested_ops()) {
     if (!op->gradient || !op->cases) continue;

@@ -100,7 +100,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
          std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.numel()) * size_of(a.dtype())) == 0;
 }
 
-// Sums in f32 depend on their order: it must be that of the elements, whichever way the work is cut.
+// f32 sums depend on their order, which must be that of the elements, however the work is split.
 TEST(ScatterAdd, IsTheSameToTheLastBitWithAnyNumberOfThreads) {
   std::mt19937 random(3);
   struct Sizes {

@@ -6,7 +6,7 @@
 #include "starling/autograd/transforms.h"
 #include "starling/ops/apply.h"
 
-// A gradient must be differentiable in the gradient it is given: jvp is made of that.
+// Gradients must be differentiable in their incoming gradient: jvp is computed that way.
 namespace starling::testing {
 namespace {
 

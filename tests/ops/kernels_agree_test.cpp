@@ -15,7 +15,7 @@ namespace {
 enum class Memory { dense, strided };
 
 double tolerance(const OpDef& op, DType floats) {
-  if (op.name == "normal") return 2e-6;  // its kernel works in float whatever the dtype
+  if (op.name == "normal") return 2e-6;  // the kernel computes in float for every dtype
   if (op.name == "uniform") return 5e-7;
   return floats == DType::f32 ? 2e-5 : 1e-11;
 }

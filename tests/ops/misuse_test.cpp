@@ -17,7 +17,7 @@
 namespace starling::testing {
 namespace {
 
-// Whether a call is refused; anything but an Error or a result is a failure of the test.
+// True if a call is refused; anything but an Error or a result fails the test.
 bool refuses(const OpDef& op, std::span<const Tensor> in, const Attrs& attrs, const std::string& what) {
   try {
     apply(op, in, attrs);

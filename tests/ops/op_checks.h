@@ -15,7 +15,7 @@ struct Drawn {
 };
 Drawn draw(const OpCase& sample, DType floats, unsigned seed = 7);
 
-// The same values in memory whose dimensions lie in reverse order: not contiguous where the shape allows it.
+// Copy with dimensions in reverse memory order: not contiguous if the shape allows it.
 Tensor strided_copy(const Tensor& tensor);
 
 // Attributes of a sample for operands drawn as `floats`: dtypes that say f64 follow.
@@ -34,14 +34,14 @@ double difference(const Tensor& a, const Tensor& b);
 
 std::string describe(const OpDef& op, const OpCase& sample);
 
-// All ops, or those that the environment variable STARLING_OPS names (with commas between them).
+// All ops, or those named in the environment variable STARLING_OPS, separated by commas.
 std::vector<const OpDef*> tested_ops();
-// Every kShards-th of them, from the given one on: long checks are cut so that several can run at once.
+// Every kShards-th op from the given one on: long checks are split so that parts run concurrently.
 inline constexpr int kShards = 4;
 std::vector<const OpDef*> tested_ops(int shard);
 
-// Ops of graphs and ops with effects (queues, files), which no sample call can be repeated for: they have tests of
-// their own and need no cases.
+// True for control flow ops and ops with effects (queues, files), whose sample calls cannot be repeated: they have
+// their own tests and need no cases.
 bool is_graph_only(const OpDef& op);
 
 }  // namespace starling::testing

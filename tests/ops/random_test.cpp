@@ -124,7 +124,7 @@ TEST(Random, MultinomialWithoutReplacementDrawsOneAfterAnother) {
   EXPECT_LT(chi_square(counted, expected), most(5));
 }
 
-// The times of categories of so small a weight overflow.
+// The arrival times of categories of such small weight overflow.
 TEST(Random, MultinomialWithoutReplacementNeverDrawsAWeightOfZero) {
   manual_seed(17);
   const double weights[] = {0, 5e-324, 0, 5e-324};
@@ -172,7 +172,7 @@ TEST(Random, ShuffleMovesSlicesAsThePermutationSays) {
   EXPECT_EQ(apply1(op, {y, key}, ShuffleAttrs{.axis = 1, .inverse = true, .site = 9}).to_vector(), values);
 }
 
-// What a piece holds is what the whole holds there, on any number of threads.
+// A piece has the same values as the whole at its position, on any number of threads.
 TEST(Random, PiecesAreThoseOfTheWhole) {
   const Tensor key = key_of(3, 4);
   const auto compare = [&](const char* name, auto whole, auto piece, std::span<const Tensor> more = {}) {

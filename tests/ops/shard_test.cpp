@@ -17,7 +17,7 @@ struct Piece {
 };
 Piece piece_of(std::int64_t size, int part) { return {size * part / kParts, size * (part + 1) / kParts}; }
 
-// The part of a tensor that a rank holds; of terms the first rank has all and the others zeros.
+// Part of a tensor on a rank; of a partial sum, the first rank has everything and the others zeros.
 Tensor part_of(const Tensor& whole, Placement placed, int part) {
   if (placed.is_partial()) return part == 0 ? whole : zeros(whole.shape(), whole.dtype());
   if (!placed.is_split()) return whole;
@@ -25,7 +25,7 @@ Tensor part_of(const Tensor& whole, Placement placed, int part) {
   return slice(whole, {.axis = placed.dim, .begin = piece.begin, .end = piece.end});
 }
 
-// As the partition pass does: attributes that describe the result follow its piece.
+// As in the partition pass: attributes that describe the result follow its piece.
 Attrs local_attrs(Attrs attrs, const Tensor& whole, Placement placed, int part) {
   if (!placed.is_split()) return attrs;
   const Piece piece = piece_of(whole.shape()[placed.dim], part);
@@ -42,7 +42,7 @@ Tensor joined(std::span<const Tensor> parts, Placement placed) {
   return placed.is_partial() ? add(parts[0], parts[1]) : parts[0];
 }
 
-// The outputs put together again, or nothing where the rule gives up: everything replicated.
+// Checks that the reassembled outputs equal the whole; false if the rule replicates everything.
 bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Placement placement) {
   const Drawn drawn = draw(sample, DType::f64);
   const TensorList whole = apply(op, drawn.span(), sample.attrs);

@@ -33,7 +33,7 @@ TEST(Sort, PutsNaNLastAndKeepsTheOrderOfEqualValues) {
   }
 }
 
-// Few different values, lines on both sides of where counting digits begins to pay.
+// Few different values, and lines on both sides of the threshold for counting sort.
 TEST(Sort, OfEveryDtypeIsThatOfTheReference) {
   std::mt19937 random(9);
   for (int d = 0; d < kDTypeCount; ++d) {

@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Golden,
                                            "lamb", "lars", "lion"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(Golden, EveryKindOfJobsIsAmongThem) {
+TEST(Golden, CoverEveryOptimizerOfJobs) {
   const SafetensorsFile file = golden();
   for (const auto& kind : optim::optimizer_kinds().names()) EXPECT_TRUE(file.contains(kind + "/0")) << kind;
 }

@@ -27,12 +27,12 @@ inline std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& kind,
   return optim::optimizer_kinds().choose_named(kind, map, map).make()(std::move(groups));
 }
 
-// The largest difference as a share of the largest value.
+// Largest difference relative to the largest value.
 inline double relative_difference(const std::vector<double>& got, const std::vector<double>& want) {
   EXPECT_EQ(got.size(), want.size());
   double most = 0, largest = 1e-300;
   for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
-    if (!(std::abs(got[i] - want[i]) <= most)) most = std::abs(got[i] - want[i]);  // NaN counts
+    if (!(std::abs(got[i] - want[i]) <= most)) most = std::abs(got[i] - want[i]);  // also true for NaN
     largest = std::max(largest, std::abs(want[i]));
   }
   return most / largest;

@@ -64,7 +64,7 @@ TEST(Schedules, CountEpochsWhereTheyAreTold) {
   EXPECT_EQ(at(19), 1);
   EXPECT_EQ(at(20), 0.5);
   EXPECT_EQ(at(40), 0.25);
-  EXPECT_THROW(step->factor({.step = 3, .steps = 100}), Error);  // nobody said how long an epoch is
+  EXPECT_THROW(step->factor({.step = 3, .steps = 100}), Error);  // the length of an epoch is unknown
 }
 
 TEST(Schedules, StayAtTheirEnd) {

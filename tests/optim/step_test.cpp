@@ -3,7 +3,7 @@
 #include "starling/data/safetensors.h"
 #include "testing/temporary_folder.h"
 
-// What goes on around the rules: compiled steps, skipping, clipping, scaling, accumulating, averaging, checkpoints.
+// Optimizers in use: compiled steps, skipping, clipping, scaling, accumulating, averaging, checkpoints.
 namespace starling::testing {
 namespace {
 
@@ -178,7 +178,7 @@ TEST(Optimizers, ClipByValue) {
   EXPECT_EQ(w.grad().to_vector(), (std::vector<double>{-2, 0.5, 2}));
 }
 
-// A step by hand: overflows are skipped and halve the scale, good ones double it after a while.
+// A hand-made step: overflows are skipped and halve the scale; enough good steps double it.
 TEST(LossScaler, FindsItsScaleInsideTheCompiledStep) {
   for (const bool is_compiled : {false, true}) {
     Tensor w = parameter("w", {1, -2}, {2}, DType::f32);
@@ -283,7 +283,7 @@ TEST(Averages, AreSwappedInAndOut) {
   EXPECT_EQ(swa.averages()[0].to_vector(), (std::vector<double>{2, 4}));
 }
 
-// Behind the optimizer's updates, and joined like them.
+// After the optimizer's updates, and fused like them.
 TEST(Averages, ArePartOfACompiledStep) {
   Net eager("adamw", "lenet", DType::f64), compiled("adamw", "lenet", DType::f64);
   optim::Ema by_hand(eager.bench.net.parameters(), 0.5), ema(compiled.bench.net.parameters(), 0.5);

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// Breaks programs that were right.
+// Corrupts correct programs.
 class ExecutableEditor {
  public:
   static std::vector<Instruction>& instructions(Executable& exe) { return exe.instructions_; }
@@ -53,7 +53,7 @@ std::string problem(const Executable& exe) {
   return "";
 }
 
-// How many of all small changes to a program pass unnoticed.
+// Counts small changes to a program that go unnoticed.
 struct Tally {
   int tried = 0;
   std::string missed;

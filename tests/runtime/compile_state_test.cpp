@@ -1,4 +1,4 @@
-// What a compiled function owes to the state around it: variables, gradient slots, modes, memory that is shared.
+// Compiled functions and the state around them: variables, gradients, modes, shared memory.
 #include <gtest/gtest.h>
 
 #include "runtime/step_testing.h"
@@ -167,7 +167,7 @@ TEST(CompiledState, TwoOptimizersShareAStep) {
   EXPECT_LT(step(bench.x, bench.y).item(), before);
 }
 
-TEST(CompiledState, NumbersAreForEveryRank) {
+TEST(CompiledState, ScalarArgumentsAreReplicatedToEveryRank) {
   auto f = compile([](const Tensor& x, const Tensor& scale) { return sum(mul(x, scale)); },
                    {.strategy = data_parallel({.workers = 2})});
   EXPECT_EQ(f(row({1, 2, 3}), from_doubles(std::vector<double>{2}, {}, DType::f64)).item(), 12);

@@ -45,7 +45,7 @@ TEST(CompiledViews, OfDiagonalsAndPieces) {
   });
 }
 
-TEST(CompiledViews, AndIndicesMadeInside) {
+TEST(CompiledViews, WorkWithIndicesMadeInside) {
   expect_as_eager([](const Tensor& x) {
     const Tensor order = argsort(x, {.axis = 1, .descending = true});
     const Tensor rows = index_select(gather(x, order, 1), arange(3, -1, -1));

@@ -29,7 +29,7 @@ inline TensorList interpreted(const TraceFn& f, const std::vector<Tensor>& in) {
   return interpret(traced.graph, Container::of(traced.graph), inputs);
 }
 
-// What f gives, the same whether it runs at once, is interpreted, or is compiled without and with passes.
+// Result of f, checked to be the same eagerly, interpreted, and compiled without and with passes.
 inline TensorList everywhere(const TraceFn& f, const std::vector<Tensor>& in, double tolerance = 1e-12) {
   TensorList expected = f(in);
   for (auto& tensor : expected) tensor = densify(tensor.detach());
@@ -45,7 +45,7 @@ inline TensorList everywhere(const TraceFn& f, const std::vector<Tensor>& in, do
 
 using Loss = std::function<Tensor(std::span<const Tensor>)>;
 
-// The gradient of a scalar function of f64 tensors, everywhere, against central differences.
+// Checks the gradient of a scalar function of f64 tensors, in all modes, against central differences.
 inline void check_gradient(const Loss& f, const std::vector<Tensor>& in, double tolerance = 1e-6) {
   const auto gradient = grad_all(f);
   const TensorList found = everywhere([&](std::span<const Tensor> x) { return gradient(x); }, in, 1e-11);
@@ -72,7 +72,7 @@ inline Tensor numbers(std::initializer_list<double> values, const Shape& shape, 
 }
 inline Tensor number(double value, DType dtype = DType::f64) { return numbers({value}, {}, dtype); }
 
-// What an error says; empty when there is none.
+// Message of the Error that f throws; empty if none.
 template <class F>
 std::string message_of(F&& f) {
   try {

@@ -128,7 +128,7 @@ TEST(GraphsDoc, TextIsThisCode) {
       name.clear();
       ++pieces;
     } else if (!name.empty()) {
-      const bool inside = name == "run" || name == "pipeline";  // of a test's body
+      const bool inside = name == "run" || name == "pipeline";  // indented, as part of a test's body
       piece += (inside && line.size() >= 2 ? line.substr(2) : line) + "\n";
     }
   }

@@ -50,7 +50,7 @@ class Overlap {
   std::unique_ptr<CompiledFunction> step_;
 };
 
-// How long compute and communication of a rank ran at the same time.
+// Time during which a rank's compute and communication overlap.
 std::int64_t hidden_ns(const std::vector<Profiler::Event>& events) {
   std::int64_t hidden = 0;
   for (const auto& comm : events) {

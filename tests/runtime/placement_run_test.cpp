@@ -98,7 +98,7 @@ TEST(Placed, PredictedMakespanIsWithin20PercentOfTheMeasured) {
     const Tensor x = normal({8});
     PlacedFunction placed(f, {&x, 1}, logical_cpus(2 + trial % 2));
     const double predicted = placed.program->placement().makespan;
-    double best = 1e9;  // of a few runs: late wake-ups of a busy machine are not the program's
+    double best = 1e9;  // best of a few runs: excludes late wake-ups of a busy machine
     for (int run = 0; run < 25 && (run < 2 || best > 1.1 * predicted); ++run) {
       const auto start = std::chrono::steady_clock::now();
       placed({&x, 1});
@@ -153,7 +153,7 @@ struct RandomProgram {
   }
 };
 
-// The values and variables after three calls, by a strategy.
+// Values and variables after three calls under a strategy.
 std::vector<Tensor> three_calls(unsigned seed, std::shared_ptr<Strategy> strategy,
                                 const std::set<std::string>& disable) {
   RandomProgram program(seed);
@@ -264,7 +264,7 @@ TEST(Placed, AFailureOnOneDeviceWakesTheOthersAndIsNamed) {
   EXPECT_NO_THROW(placed(in)) << "it can be run again";
 }
 
-TEST(Placed, AFailureAtHomeWakesTheOthersToo) {
+TEST(Placed, AFailureOnTheHomeDeviceWakesTheOthers) {
   auto f = [](std::span<const Tensor> in) {
     const Tensor quotient = cast(div(in[0], in[0]), DType::f32);
     const DeviceScope there(cpu(1));

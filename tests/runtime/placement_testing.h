@@ -14,14 +14,14 @@ namespace starling::testing {
 
 inline Device cpu(int index) { return {DeviceKind::cpu, static_cast<std::uint8_t>(index)}; }
 
-// So many logical CPUs of one thread each.
+// `count` logical CPUs of one thread each.
 inline PlacementOptions logical_cpus(int count) {
   PlacementOptions options;
   for (int i = 0; i < count; ++i) options.devices.push_back({.device = cpu(i), .threads = 1});
   return options;
 }
 
-// A function placed over devices, with its parts open to view.
+// A function placed over devices, with its parts accessible.
 struct PlacedFunction {
   Trace traced;
   std::unique_ptr<PlacedProgram> program;

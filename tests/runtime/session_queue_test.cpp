@@ -84,7 +84,7 @@ TEST(SessionQueues, KeepTheOrderOfTheirOpsInOneRun) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].item(), 5.0 - static_cast<double>(i));
 }
 
-// What is only assigned is scheduled as early as it can be: not before the effects that stand before it.
+// Pure assigns are scheduled as early as possible, but not before preceding effects.
 TEST(SessionQueues, KeepTheOrderAlsoWhereAnAssignWaitsForOne) {
   auto queue = make_queue("q", 10);
   GraphBuilder b;

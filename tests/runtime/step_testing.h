@@ -9,7 +9,7 @@
 
 namespace starling::testing {
 
-// One network with its optimizer and one batch, made from a seed: two of the same seed begin alike.
+// A network with its optimizer and one batch, made from a seed; two of the same seed start equal.
 struct Bench {
   std::shared_ptr<nn::Module> made;
   nn::Module& net;

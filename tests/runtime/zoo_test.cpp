@@ -11,7 +11,7 @@ using testing::relative_l2;
 
 constexpr std::int64_t kSeed = 7;
 
-// The small setting of a network with its optimizer and one batch: two of the same dtype begin alike.
+// A small network with its optimizer and one batch; two of the same dtype start equal.
 struct ZooStep {
   zoo::Sized sized;
   zoo::Recipe recipe;

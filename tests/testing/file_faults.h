@@ -11,23 +11,23 @@
 #include <cstdarg>
 #include <cstddef>
 
-// Calls of the system that change files, with a fault at the n-th of them: included by one file of a test program,
-// whose definitions then stand before those of the C library, for our code and for the C++ library alike.
+// Fault injection into system calls that change files: the n-th call fails. Include in one file of a test program; its
+// definitions override those of the C library, for our code and the C++ library.
 namespace starling::testing {
 
 enum class Fault {
   none,
-  kill,       // the process is gone before the call does anything
-  kill_half,  // a write has reached the file by half; other calls as kill
+  kill,       // the process ends before the call does anything
+  kill_half,  // half of a write reaches the file; other calls as kill
   io_error,   // EIO, once
-  full_disk,  // a write that does not fit is cut short, and ENOSPC from then on
+  full_disk,  // a write that does not fit is cut short; ENOSPC from then on
 };
 
 inline Fault armed_fault = Fault::none;
 inline std::atomic<long> calls_to_go = 0;
 inline std::atomic<bool> fault_happened = false;
-inline bool syncs = true;           // false: a sync counts and may fail, but does not wait for the disk
-inline constexpr int kKilled = 77;  // the exit code of a process that a fault ends
+inline bool syncs = true;           // false: syncs count and may fail, but do not wait for the disk
+inline constexpr int kKilled = 77;  // exit code of a process ended by a fault
 
 inline void arm(Fault fault, long nth) {
   armed_fault = fault;
@@ -36,7 +36,7 @@ inline void arm(Fault fault, long nth) {
 }
 inline void disarm() { armed_fault = Fault::none; }
 
-// True when this call is to fail now; errno says how. Ends the process where the fault says so.
+// True if this call fails, with errno set. Ends the process if the fault says so.
 inline bool fails(bool allocates) {
   if (armed_fault == Fault::none) return false;
   if (armed_fault == Fault::full_disk && fault_happened) {

@@ -10,7 +10,7 @@
 
 namespace starling::testing {
 
-// A fresh folder of a test's own, removed with all that is in it.
+// A fresh temporary folder, removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -43,7 +43,7 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// What f throws, or "" when it does not.
+// Message of the exception that f throws, or "".
 template <class F>
 std::string error_of(F&& f) {
   try {

@@ -1,4 +1,4 @@
-// What is kept as the best of a run, and what ends one that gets no better.
+// Best checkpoints of a run, and early stopping.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,22 +51,22 @@ class Best : public ::testing::Test {
 
 TEST_F(Best, IsTheOneWithTheBestValueNotTheNewest) {
   keep(30, "accuracy", 0.9, false);
-  keep(40, "accuracy", 0.8, false);  // of a time line that was rolled back
+  keep(40, "accuracy", 0.8, false);  // of a history that was rolled back
   EXPECT_EQ(best_step(), 30);
-  keep(50, "loss", 0.4, true);  // the run was told to keep another metric's
+  keep(50, "loss", 0.4, true);  // kept for another metric
   EXPECT_EQ(best_step(), 50);
   keep(45, "loss", 0.3, true);
   EXPECT_EQ(best_step(), 45);
 }
 
-TEST_F(Best, WaitsForAMetricThatAnAverageWillTell) {
+TEST_F(Best, WaitsForAMetricOfTheAveragedWeights) {
   const auto result = fit(3, {.best = "ema_accuracy"},
                           {average_weights({.decay = 0.5, .from_step = 6}), early_stop({.metric = "ema_loss"})});
   EXPECT_TRUE(result.summary.metrics.contains("ema_accuracy"));
   EXPECT_GE(best_step(), 6);
 }
 
-TEST_F(Best, TellsWhenNothingEverToldTheMetric) {
+TEST_F(Best, WarnsIfTheMetricWasNeverReported) {
   std::ostringstream told;
   fit(1, {.best = "ema_accuracy"}, {early_stop({.metric = "ema_loss"})}, &told);
   EXPECT_NE(told.str().find("no evaluation told 'ema_loss'"), std::string::npos) << told.str();
@@ -94,7 +94,7 @@ TEST_F(Best, IsWrittenBesideTheTrainingToo) {
   }
 }
 
-// Which direction a run tells its schedule.
+// Records the metric direction that a run passes to its schedule.
 class Asked final : public optim::Schedule {
  public:
   double factor(const optim::ScheduleMoment&) const override { return 1; }

@@ -20,7 +20,7 @@ using testing::points;
 using testing::quiet;
 using testing::small_net;
 
-// Writes down what happens.
+// Records the order of events.
 class Diary final : public Callback {
  public:
   std::string name() const override { return "diary"; }
@@ -104,7 +104,7 @@ TEST(Callback, GetsGradientsActivationsAndPredictionsOfTheStepsItAsksFor) {
     ASSERT_EQ(asks->values.gradients.size(), 4U);
     EXPECT_EQ(asks->values.gradients[0].name, "fc1.weight");
     const auto gradient = asks->values.gradients[0].tensor.to_vector();
-    // Plain SGD: the update says what the gradient was.
+    // Plain SGD: the update reveals the gradient.
     for (std::size_t i = 0; i < gradient.size(); ++i)
       EXPECT_NEAR(asks->after[i], asks->weights[i] - 0.1 * gradient[i], 1e-6) << accumulate;
     std::vector<std::string> names;
@@ -138,11 +138,11 @@ TEST(Callback, AskingChangesNoBits) {
 
 TEST(EarlyStop, EndsWhenAMetricGetsNoBetter) {
   Parts s;
-  s.optimizer.set_lr(0);  // nothing gets better
+  s.optimizer.set_lr(0);  // the metric cannot improve
   Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 50, .batch = 16}));
   trainer.add(early_stop({.patience = 3}));
   const FitResult result = trainer.fit(points(32), points(10));
-  EXPECT_EQ(result.summary.steps, 5 * 2);  // the first is the best, three are put up with
+  EXPECT_EQ(result.summary.steps, 5 * 2);  // the first is the best; patience is three more
   EXPECT_NE(result.ended_by.find("accuracy"), std::string::npos) << result.ended_by;
 }
 

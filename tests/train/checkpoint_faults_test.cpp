@@ -43,7 +43,7 @@ void expect_step(const Checkpoint& checkpoint, std::int64_t step, const std::str
 
 constexpr int kSaved = 0, kFailed = 1, kSavedWithoutFault = 10;
 
-// How a process ended that saves `step` with a fault at its n-th call.
+// Exit status of a child that saves `step` with a fault at its n-th call.
 int save_in_child(const CheckpointFolder& folder, std::int64_t step, Fault fault, long nth) {
   const Checkpoint checkpoint = at_step(step);
   const pid_t child = ::fork();
@@ -64,7 +64,7 @@ struct Case {
   std::uint64_t shard_bytes;
 };
 
-// Every call of a save in turn: what is there afterwards loads, is whole, and is the newest that was promised.
+// Fails every call of a save in turn: afterwards the newest completed checkpoint loads.
 void fail_everywhere(Fault fault, const Case& test) {
   std::set<int> endings;
   long calls = 0;
@@ -84,7 +84,7 @@ void fail_everywhere(Fault fault, const Case& test) {
     EXPECT_TRUE(step == 2 || step == test.step) << step << when;
     EXPECT_TRUE(ending != kSaved || step == test.step) << step << when;
     expect_step(loaded->checkpoint, step, when);
-    // And the run goes on from there.
+    // The run can continue from there.
     ASSERT_TRUE(checkpoints.save(at_step(5))) << when;
     expect_step(checkpoints.load_latest().value().checkpoint, 5, when);
     for (const auto& entry : fs::directory_iterator(folder.path()))

@@ -97,7 +97,7 @@ TEST(Checkpoint, KeepsATensorReadableAfterItsFileIsPruned) {
   expect_step(first, 1);
 }
 
-// Every way a save can be cut short leaves a folder without a name, or one that is found out.
+// An interrupted save leaves a temporary folder, or a checkpoint whose damage is detected.
 TEST(Checkpoint, FallsBackToTheNewestSoundOne) {
   struct Damage {
     const char* what;

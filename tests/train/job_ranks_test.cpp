@@ -101,7 +101,7 @@ TEST_F(JobRanks, NormaliseTheWholeBatchWhereTheJobSaysSo) {
   EXPECT_THROW(run("bn-apart", {net, "distribute={workers: 2, batch_norm: global, strategy: local_sgd}"}), Error);
 }
 
-// Whatever strategies there are, with what they are by default.
+// Every registered strategy with default options.
 TEST_F(JobRanks, TrainByEveryStrategy) {
   ASSERT_FALSE(strategy_kinds().all().empty());
   for (const auto& [name, kind] : strategy_kinds().all()) {
@@ -144,8 +144,8 @@ TEST_F(JobRanks, TellWhatEachOfThemDid) {
   EXPECT_TRUE(read_run_log(runs_.path() / "told")) << "programs can still read it";
 }
 
-// One worker's computing takes thirty times as long: it is the one that is named, by waits where the others wait for
-// it, by what it leaves out where they do not.
+// One worker computes thirty times slower and is named: by the others' waits, or by the rows it leaves out if they do
+// not wait.
 TEST_F(JobRanks, NameTheSlowOne) {
   int number = 0;
   for (const char* strategy : {"allreduce", "backup_workers", "hogwild"}) {
@@ -156,7 +156,7 @@ TEST_F(JobRanks, NameTheSlowOne) {
   }
 }
 
-TEST_F(JobRanks, LeaveOutRowsWhereNobodyIsToWaitForThem) {
+TEST_F(JobRanks, SlowRanksLeaveOutRowsIfTheOthersDoNotWait) {
   int number = 0;
   for (const char* strategy : {"strategy: hogwild", "strategy: easgd, asynchronous: true, every: 4"}) {
     for (const int lag : {0, 2}) {
@@ -176,7 +176,7 @@ TEST_F(JobRanks, LeaveOutRowsWhereNobodyIsToWaitForThem) {
   }
 }
 
-// What one rank sends another receives, in whatever group they do.
+// Bytes sent equal bytes received, over all groups.
 TEST_F(JobRanks, CountEveryByteOnBothSides) {
   int number = 0;
   const Summary dense = run("dense", {"distribute={workers: 3, strategy: allreduce}"}).summary;
@@ -191,7 +191,7 @@ TEST_F(JobRanks, CountEveryByteOnBothSides) {
       sent += rank.stats.sent;
       received += rank.stats.received;
     }
-    // Rank 0 has asked for the next note of everyone already, and counts it as asked for.
+    // Rank 0 has already requested everyone's next note, and counts it as received.
     EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(received), 0.01 * static_cast<double>(sent)) << strategy;
     // To rank 0 and back is 2 (P - 1) times the weights a step, as in an all-reduce. Evaluations show the centre.
     std::uint64_t reduced = 0;
@@ -201,7 +201,7 @@ TEST_F(JobRanks, CountEveryByteOnBothSides) {
 }
 
 // The accuracy that a run ends with is that of the centre, which is the model it leaves.
-TEST_F(JobRanks, TellTheAccuracyOfTheModelThatTheyLeave) {
+TEST_F(JobRanks, ReportTheAccuracyOfTheFinalModel) {
   const TrainResult result =
       run("centre", {"distribute={workers: 2, strategy: easgd, every: 3, alpha: 0.05}", "train.epochs=3"});
   EXPECT_EQ(result.summary.steps, 12);

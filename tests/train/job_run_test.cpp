@@ -45,7 +45,7 @@ class JobRunTest : public ::testing::Test {
     return options;
   }
 
-  // Quiet, and asked to stop after so many steps.
+  // Runs a job quietly, stopping after `stop_after` steps.
   static TrainResult run(const Job& job, std::int64_t stop_after = -1) {
     std::int64_t asked = 0;
     TrainOptions options = quiet();
@@ -55,7 +55,7 @@ class JobRunTest : public ::testing::Test {
 
   std::string hash_after(Job job) const { return run(job).summary.weights_hash; }
 
-  // Stops after so many steps, then runs again to the end.
+  // Hash after stopping at `steps` steps and resuming to the end.
   std::string hash_with_a_break(const Job& job, std::int64_t steps) const {
     EXPECT_TRUE(run(job, steps).stopped);
     const TrainResult rest = run(job);
@@ -180,7 +180,7 @@ TEST_F(JobRunTest, StoppedWhilePretrainingItSavesNothingAndBeginsAnew) {
   EXPECT_EQ(run(job).summary.steps, 14);
 }
 
-TEST_F(JobRunTest, MetricsOfAveragesNeedOne) {
+TEST_F(JobRunTest, MetricsOfAveragedWeightsNeedAveraging) {
   for (const char* set : {"train.average=null", "train.average={decay: 0}"}) {
     const Job job = this->job("averaged", {"train.best=ema_accuracy", set});
     EXPECT_THROW(run(job), Error) << set;

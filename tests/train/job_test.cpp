@@ -28,7 +28,7 @@ std::string error_of(const std::string& text) {
 
 const std::string kSmall = "model: {name: mlp}\ntrain: {folder: x}\n";
 
-// Something chosen in every section.
+// A job with a choice in every section.
 const std::string kRich =
     "model: {name: mlp, classes: 12, hidden: [20, 30]}\n"
     "data: {name: fashion_mnist, folder: 'a \"b', batch: 96, test_limit: 8, workers: 2, evaluate: test,\n"
@@ -168,7 +168,7 @@ TEST(Job, TellsWhereEachValueCameFrom) {
   EXPECT_NE(where("model.classes").find("from the data"), std::string::npos);
 }
 
-// A key of a section must mean one thing, whatever is chosen in it.
+// A section's key must have one meaning, whatever kind is chosen.
 TEST(Job, KindsHaveNoOptionsThatTheirSectionHasToo) {
   const auto check_kinds = [](const auto& kinds, const JobSection& section) {
     std::set<std::string> own(section.lists.begin(), section.lists.end());

@@ -1,4 +1,4 @@
-// How runs end: once more, in the middle of an evaluation, beside another process, with what they leave.
+// Ends of runs: a second fit, during an evaluation, beside another process, and what they leave.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,9 +41,9 @@ TEST(Leaving, ASecondFitBeginsWithTheRateThatTheFirstBeganWith) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(rates[i + 8], rates[i], 1e-7) << i;
 }
 
-TEST(Leaving, AScheduleThatRemembersBeginsAnewToo) {
+TEST(Leaving, AStatefulScheduleRestartsInASecondFit) {
   Parts s;
-  s.optimizer.set_lr(0);  // nothing gets better
+  s.optimizer.set_lr(0);  // the metric cannot improve
   TrainerOptions options = quiet({.epochs = 4, .batch = 16});
   options.schedule = optim::make_schedule(optim::PlateauOptions{.patience = 0});
   Trainer trainer(s.net, s.optimizer, classify(), options);
@@ -71,10 +71,10 @@ class LeavingFolder : public ::testing::Test {
     std::map<std::string, double> metrics;
     std::string ended_by;
     bool interrupted = false;
-    int owed = 0;  // in the newest checkpoint
+    int owed = 0;  // pending work in the newest checkpoint
   };
 
-  // Asked to stop at the n-th question; -1: never. Metrics, rates and the end depend on every evaluation.
+  // Runs with a stop at the n-th poll; -1: never. Metrics, rates and the end depend on every evaluation.
   Left run(const std::string& folder, std::int64_t stop_at, const TrainerOptions& how) const {
     auto net = small_net(0.2);
     optim::Sgd optimizer(net.parameters(), {.lr = 0.3});
@@ -121,7 +121,7 @@ TEST_F(LeavingFolder, WithinAnEvaluationBetweenStepsChangesNothingInTheEnd) {
   expect_same({.epochs = 4, .steps = 5, .batch = 16, .evaluate_every = 2}, 29);
 }
 
-TEST_F(LeavingFolder, HoldsItAgainstOtherRuns) {
+TEST_F(LeavingFolder, LocksTheFolderAgainstOtherRuns) {
   const auto folder = folder_.path() / "held";
   {
     const RunLock first(folder);
@@ -141,7 +141,7 @@ TEST_F(LeavingFolder, HoldsItAgainstOtherRuns) {
   }
 }
 
-TEST_F(LeavingFolder, ACheckpointWithAStrangeStateIsRefusedInOurWords) {
+TEST_F(LeavingFolder, ACheckpointWithAMalformedStateIsRefusedWithAClearError) {
   const auto folder = folder_.path() / "strange";
   const auto fit = [&](bool broken) {
     Parts s;
@@ -183,7 +183,7 @@ TEST_F(LeavingFolder, ARunThatACallbackEndsIsLoggedAsDone) {
   }
 }
 
-// The losses that the progress line shows, and those of the steps.
+// Losses shown in the progress line, and those of the steps.
 TEST(Leaving, TheShownLossIsAMeanFromItsFirstStepOn) {
   Parts s;
   std::ostringstream told;

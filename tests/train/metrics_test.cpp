@@ -49,7 +49,7 @@ std::unique_ptr<Metric> metric(const std::string& yaml) {
   return metric_kinds().choose(ConfigNode::parse(yaml, "test")).make();
 }
 
-// The value over all, which must be that of pieces in another order.
+// Value over all samples, checked to be the same for pieces in another order.
 double value_of(const std::string& yaml, const std::vector<Sample>& all) {
   const auto whole = metric(yaml), pieces = metric(yaml);
   EXPECT_TRUE(std::isnan(whole->value())) << yaml;
@@ -65,7 +65,7 @@ double value_of(const std::string& yaml, const std::vector<Sample>& all) {
   return first;
 }
 
-// Sorted with the first of equal ones first.
+// Class indices by logit, stable for ties.
 std::vector<int> ranked(const std::vector<float>& logits) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -92,7 +92,7 @@ TEST(Metrics, AccuracyAndTopKCountLabelsAmongTheLargest) {
   }
 }
 
-TEST(Metrics, NothingThatIsNoNumberIsAHit) {
+TEST(Metrics, NanLogitsAreNeverHits) {
   const float nan = std::nanf("");
   const auto share = [&](const std::string& yaml, const std::vector<float>& logits, std::int64_t label) {
     const std::vector<Sample> one{{logits, label}};
@@ -250,7 +250,7 @@ TEST(Metrics, ErrorsOfNumbers) {
   EXPECT_NEAR(value("r2"), 1 - squares / spread, 1e-9);
 }
 
-TEST(Metrics, WordsAreRightInEveryPlaceThatCounts) {
+TEST(Metrics, WordAccuracyNeedsEveryCountedPosition) {
   // Three words of two letters out of {0, 1}; the second letter of the last one is padding.
   const float logits[] = {1, 0, 0, 1, /**/ 1, 0, 1, 0, /**/ 0, 1, 1, 0};
   const std::int64_t labels[] = {0, 1, 0, 1, 1, -1};
@@ -261,7 +261,7 @@ TEST(Metrics, WordsAreRightInEveryPlaceThatCounts) {
   EXPECT_NEAR(words->value(), 2.0 / 3, 1e-12);
 }
 
-TEST(Metrics, LabelsThatMayAllHold) {
+TEST(Metrics, MultiLabelAccuracyCountsEveryLabel) {
   const float logits[] = {1, -1, 2, -0.5F};
   const float labels[] = {1, 0, 0, 1};
   const auto right = metric("{name: label_accuracy}");

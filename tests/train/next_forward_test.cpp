@@ -1,4 +1,4 @@
-// Runs whose updates are made while the next step runs forward: whoever looks sees what he would see without.
+// Runs with updates during the next forward pass: readers see the same as without.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ using testing::hash_of;
 using testing::points;
 using testing::splits;
 
-// Looks at the weights through the run, now and then.
+// Reads the weights through the run from time to time.
 class Looks final : public Callback, public ReadsThroughRun {
  public:
   std::string name() const override { return "looks"; }
@@ -31,7 +31,7 @@ class Looks final : public Callback, public ReadsThroughRun {
   std::vector<std::string> seen;
 };
 
-// Holds the weights themselves and tells nobody.
+// Holds the weight tensors directly, bypassing the run.
 class Holds final : public Callback {
  public:
   std::string name() const override { return "holds"; }
@@ -70,7 +70,7 @@ class Counts final : public Callback, public ReadsThroughRun {
   std::uint64_t late = 0;
 };
 
-// Two ranks; what rank 0 came to.
+// Trains two ranks; returns rank 0's result.
 Outcome train(const Recipe& recipe) {
   auto comms = make_thread_comms(2, {.deadline = std::chrono::milliseconds(60'000)});
   for (auto& comm : comms) comm = make_faulty(std::move(comm), recipe.faults);
@@ -126,8 +126,8 @@ TEST(TrainNextForward, AccumulatingAndClippingEndWithTheSameBits) {
   }
 }
 
-// Steps make five exchanges: among five that follow each other some fail when their step has returned.
-TEST(TrainNextForward, WhatFailsUnderWayNamesItsStep) {
+// A step makes five exchanges: among five consecutive ones some fail after their step has returned.
+TEST(TrainNextForward, AFailedLateExchangeNamesItsStep) {
   int late = 0;
   for (std::uint64_t at = 20; at < 25; ++at) {
     Recipe recipe{.next_forward = true, .faults = {.latency = std::chrono::milliseconds(2), .fail_at = at}};

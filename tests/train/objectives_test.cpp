@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-// Gives what it is given, as [n, …] of a shape.
+// Returns its input as [n, …] of a fixed shape.
 class Fixed final : public nn::Module {
  public:
   explicit Fixed(Shape shape = {}) : shape_(shape) {}

@@ -18,11 +18,11 @@ using testing::points;
 using testing::RankRun;
 using testing::splits;
 
-constexpr double kClose = 0.02;  // of losses around 1, after rounding to 8 bits
+constexpr double kClose = 0.02;  // for losses around 1, rounded to 8 bits
 
 TrainerOptions twenty_steps(Precision precision) { return {.epochs = 5, .batch = 32, .precision = precision}; }
 
-// What one process does; `strategy`: with its workers inside.
+// Losses of one process; `strategy` with workers inside it.
 std::vector<double> losses_of_one(Precision precision, std::shared_ptr<Strategy> strategy = nullptr) {
   auto net = testing::small_net();
   optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -43,7 +43,7 @@ void expect_close(const std::vector<double>& got, const std::vector<double>& wan
 
 class HalfPrecision : public ::testing::TestWithParam<Precision> {};
 
-TEST_P(HalfPrecision, OfWorkersInOneProcessLosesWhatOneDoes) {
+TEST_P(HalfPrecision, WorkersInOneProcessHaveTheLossesOfOne) {
   const auto half = losses_of_one(GetParam(), data_parallel({.workers = 2, .threads_per_worker = 1}));
   const auto exact = losses_of_one(Precision::f32, data_parallel({.workers = 2, .threads_per_worker = 1}));
   expect_close(half, losses_of_one(GetParam()));
@@ -51,7 +51,7 @@ TEST_P(HalfPrecision, OfWorkersInOneProcessLosesWhatOneDoes) {
   EXPECT_NE(half, exact) << "control: f32 is something else";
 }
 
-TEST_P(HalfPrecision, OfRanksLosesWhatOneDoes) {
+TEST_P(HalfPrecision, RanksHaveTheLossesOfOne) {
   const auto alone = losses_of_one(GetParam());
   for (const int ranks : {2, 3}) {
     RankRun run{.ranks = ranks, .options = twenty_steps(GetParam()), .data = splits(points(128))};
@@ -74,7 +74,7 @@ TEST_P(HalfPrecision, HasOneHashForAnyNumberOfRanksInDeterministicMode) {
   EXPECT_EQ(hashes.size(), 1U);
 }
 
-TEST_P(HalfPrecision, OfRanksThatAverageTheirWeightsLearns) {
+TEST_P(HalfPrecision, LocalSgdRanksLearn) {
   RankRun run{.ranks = 2, .options = twenty_steps(GetParam()), .data = splits(points(128))};
   run.strategy = [](auto comm) { return std::make_shared<LocalSgd>(std::move(comm), LocalSgdOptions{.every = 4}); };
   const auto all = run.run();

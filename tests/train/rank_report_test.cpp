@@ -1,4 +1,4 @@
-// Who is named when one rank is slower than the others.
+// Straggler detection.
 #include <gtest/gtest.h>
 
 #include "starling/train/ranks/report.h"
@@ -32,7 +32,7 @@ TEST(RankReport, TellsOnlyOfWaitsThatMatter) {
   EXPECT_TRUE(describe_straggler(ranks).empty());
 }
 
-// Nobody waits for it, so waits tell nothing: the others are even a little ahead in waiting for the disk's sake.
+// Nobody waits for the slow rank, so waits say nothing; the others even wait a little more, for the disk.
 TEST(RankReport, NamesTheRankThatLeavesOutItsRows) {
   const std::vector<RankStats> ranks = {rank_of(0), rank_of(0.9), rank_of(0.8, 40, 60), rank_of(0.9, 97, 3)};
   EXPECT_EQ(straggler(ranks), 2);

@@ -1,4 +1,4 @@
-// Several ranks, each with a trainer of its own, come to what one trainer does.
+// Several ranks with a trainer each give the results of one trainer.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ using testing::RankOutcome;
 using testing::RankRun;
 using testing::splits;
 
-// What one trainer without any strategy does with the same recipe.
+// Result of one trainer without a strategy for the same recipe.
 RankOutcome alone(const RankRun& recipe) {
   RankOutcome own;
   auto net = testing::small_net(recipe.dropout);
@@ -71,14 +71,14 @@ void expect_like_alone(const RankRun& recipe, double tolerance) {
   }
 }
 
-TEST(Ranks, TwoAndThreeLoseWhatOneDoesOverTwentySteps) {
+TEST(Ranks, TwoAndThreeRanksHaveTheLossesOfOneOverTwentySteps) {
   for (const int ranks : {2, 3}) {
     RankRun recipe{.ranks = ranks, .options = {.epochs = 5, .batch = 32}, .dropout = 0.2, .data = splits(points(128))};
     expect_like_alone(recipe, 1e-3);
   }
 }
 
-TEST(Ranks, ThatDoNotExchangeLoseSomethingElse) {
+TEST(Ranks, ControlWithoutExchangesLossesDiffer) {
   RankRun recipe{.ranks = 2, .options = {.epochs = 5, .batch = 32}, .data = splits(points(128))};
   recipe.strategy = local(1000);
   const RankOutcome want = alone(recipe);
@@ -149,7 +149,7 @@ TEST(Ranks, EvaluateTogetherToTheBitsOfOne) {
   EXPECT_EQ(told[0].tables, one.tables);
 }
 
-// One that wants to see every batch itself.
+// A metric that must see every batch itself.
 class Counted final : public Metric {
  public:
   void add(const Judged&) override { ++batches_; }
@@ -160,7 +160,7 @@ class Counted final : public Metric {
   double batches_ = 0;
 };
 
-TEST(Ranks, LetRankZeroJudgeWhatCannotBeSharedOut) {
+TEST(Ranks, RankZeroEvaluatesMetricsThatCannotBeDivided) {
   RankRun recipe{.ranks = 2, .options = {.epochs = 1, .batch = 32, .evaluate_batch = 16}};
   recipe.data = splits(points(64), points(107, 7));
   recipe.each = [](TrainerOptions& options) { options.metrics = {{"batches", std::make_shared<Counted>()}}; };
@@ -260,7 +260,7 @@ class RankCheckpoints : public ::testing::Test {
   testing::TestFolder runs_{"rank-runs"};
 };
 
-TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
+TEST_F(RankCheckpoints, CanBeResumedByAnotherNumberOfRanks) {
   const std::string straight = recipe("straight", 2).run()[0].hash;
   for (const int after : {2, 4}) {
     const std::string folder = "broken-" + std::to_string(after);
@@ -275,7 +275,7 @@ TEST_F(RankCheckpoints, AreGoneOnWithByAnotherNumberOfRanks) {
   }
 }
 
-// Before the first step that a run makes.
+// Calls a function before a run's first step.
 class FirstLook final : public Callback {
  public:
   explicit FirstLook(std::function<void(starling::Run&)> look) : look_(std::move(look)) {}
@@ -289,8 +289,8 @@ class FirstLook final : public Callback {
   std::function<void(starling::Run&)> look_;
 };
 
-// New workers start from the centre, as old ones do then.
-TEST_F(RankCheckpoints, OfElasticRanksAreGoneOnWithByAnotherNumberFromTheCentre) {
+// New workers start from the centre, and then so do old ones.
+TEST_F(RankCheckpoints, OfElasticRanksCanBeResumedByAnotherNumberFromTheCentre) {
   for (const bool asynchronous : {false, true}) {
     const auto make = [&](int ranks) {
       RankRun made = recipe(asynchronous ? "elastic-asynchronous" : "elastic", ranks);
@@ -321,7 +321,7 @@ TEST_F(RankCheckpoints, OfElasticRanksAreGoneOnWithByAnotherNumberFromTheCentre)
   }
 }
 
-TEST_F(RankCheckpoints, OfRanksThatHoldDifferentThingsHoldThemAll) {
+TEST_F(RankCheckpoints, HoldTheStateOfEveryRankIfRanksDiffer) {
   // Under local SGD weights differ between meetings, and the momentum of each rank is its own.
   const auto make = [&](const std::string& folder) {
     RankRun made = recipe(folder, 2);
@@ -356,8 +356,7 @@ double accuracy_of(nn::Module& net, const Dataset& data) {
   return static_cast<double>(right) / static_cast<double>(data.size());
 }
 
-// Evaluations judge the centre, in whose place the ranks' own weights come back; the last one is of what the run ends
-// with.
+// Evaluations use the centre, after which the ranks' own weights return; the last one is of the final model.
 TEST(ElasticRanks, EvaluateTheCentreAndGoOnFromTheirOwnWeights) {
   for (const bool asynchronous : {false, true}) {
     const auto test = points(60, 7);

@@ -15,20 +15,20 @@ namespace starling::testing {
 
 using MakeStrategy = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr<Comm>)>;
 
-// What one rank of a run came to.
+// Result of one rank of a run.
 struct RankOutcome {
   FitResult result{};
   std::string hash{};
-  std::vector<double> losses{};         // as callbacks see them
-  std::vector<std::int64_t> samples{};  // of all ranks, in every step
+  std::vector<double> losses{};         // per step, as callbacks see them
+  std::vector<std::int64_t> samples{};  // per step, over all ranks
 };
 
-// One run by several ranks, which are threads. Everything is made anew, by the same recipe.
+// One run by several ranks as threads; each creates everything by the same recipe.
 struct RankRun {
   int ranks = 2;
   MakeStrategy strategy = [](std::shared_ptr<Comm> comm) { return allreduce(std::move(comm)); };
   TrainerOptions options{};
-  std::function<void(TrainerOptions&)> each{};  // what every rank needs for itself
+  std::function<void(TrainerOptions&)> each{};  // per-rank changes of the options
   double dropout = 0;
   double rate = 0.1;
   DataSplits data{};

@@ -1,5 +1,5 @@
-// A run that is stopped after any number of steps and goes on ends in the bits of the undisturbed one, whatever it is
-// made of.
+// A run stopped after any number of steps and resumed ends bit-identical to the uninterrupted one, for all kinds of
+// runs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ using testing::points;
 using testing::quiet;
 using testing::small_net;
 
-// A rate that falls when the metric has not got better: it has a memory.
+// A stateful schedule: the rate falls if the metric has not improved.
 class Falls final : public optim::Schedule {
  public:
   double factor(const optim::ScheduleMoment& moment) const override { return factor_ * (moment.step < 3 ? 0.3 : 1); }
@@ -54,7 +54,7 @@ class Resume : public ::testing::Test {
     double lr = 0.05;
   };
 
-  // Everything made anew, as another process would.
+  // Creates everything anew, as another process would.
   Outcome run(const Recipe& recipe, const std::string& folder, std::int64_t stop_after) {
     auto net = small_net(0.2);
     optim::Adam optimizer(net.parameters(), {.lr = recipe.lr});

@@ -28,7 +28,7 @@ using testing::TestFolder;
 std::string read_text(const fs::path& file) { return read_file(file, 1 << 28).value(); }
 void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
-// A model of LeNet in a folder of its own.
+// A saved LeNet in its own folder.
 class SavedModelTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -55,7 +55,7 @@ class SavedModelTest : public ::testing::Test {
     return loaded ? "" : loaded.error();
   }
   ModelManifest manifest() const { return parse_model_manifest(read_text(folder() / "model.json"), "model.json"); }
-  // As somebody would who wants the checksums to be right.
+  // Writes a manifest with valid checksums, as an attacker would.
   void forge(const ModelManifest& manifest) const {
     write_text(folder() / "model.json", format_model_manifest(manifest));
   }

@@ -26,7 +26,7 @@ double seconds_of(const std::function<void()>& what) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-TEST(SlowDown, SleepsForWhatIsMissingToTheFactor) {
+TEST(SlowDown, SleepsUntilComputingTookTheFactorTimesAsLong) {
   SlowDown slow(4);
   slow.before();
   compute(0.02);

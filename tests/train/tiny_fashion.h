@@ -9,7 +9,7 @@
 
 namespace starling::testing {
 
-// A folder that goes with the test.
+// A temporary folder, removed at the end of the test.
 class TestFolder {
  public:
   explicit TestFolder(const std::string& name)
@@ -37,7 +37,7 @@ inline void put_big_endian(std::ofstream& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out.put(static_cast<char>(value >> shift));
 }
 
-// Images that tell their class by a bright band of rows over noise, in Fashion-MNIST's file format.
+// Images whose class is a bright band of rows over noise, in Fashion-MNIST's file format.
 inline void write_tiny_part(const std::filesystem::path& folder, const std::string& part, std::uint32_t count) {
   std::ofstream images(folder / (part + "-images-idx3-ubyte"), std::ios::binary);
   std::ofstream labels(folder / (part + "-labels-idx1-ubyte"), std::ios::binary);

@@ -16,7 +16,7 @@
 
 namespace starling::testing {
 
-// Points in [-1, 1]⁸ whose class says which of the first four coordinates is the largest.
+// Points in [-1, 1]⁸; the class is the index of the largest of the first four coordinates.
 inline std::shared_ptr<const Dataset> points(std::int64_t count, std::uint32_t noise = 99) {
   std::vector<float> x;
   std::vector<std::int64_t> y;

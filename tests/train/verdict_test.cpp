@@ -1,4 +1,4 @@
-// A gradient that is not finite on one rank: all ranks come to the same verdict, in the same step.
+// A non-finite gradient on one rank: all ranks reach the same verdict in the same step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ RankRun recipe(int ranks, NonFinite verdict, std::int64_t row = (kPoisonedStep *
   RankRun made{.ranks = ranks, .options = {.epochs = 1, .batch = kBatch}, .data = splits(poisoned(row))};
   made.options.loader.shuffle = false;
   made.options.non_finite = verdict;
-  made.options.hash_every = 1;  // whoever decided otherwise would be named
+  made.options.hash_every = 1;  // a rank that decided otherwise would be named
   made.objective = delicate();
   return made;
 }
@@ -68,13 +68,13 @@ RankRun recipe(int ranks, NonFinite verdict, std::int64_t row = (kPoisonedStep *
 struct Ended {
   std::string error{};
   std::vector<std::string> errors{};  // of all ranks
-  std::vector<std::int64_t> steps{};  // that each rank has finished
+  std::vector<std::int64_t> steps{};  // steps finished by each rank
   std::vector<std::set<std::int64_t>> skipped{};
   std::vector<RankOutcome> outcomes{};
   bool finite_weights = true;
 };
 
-// Runs it, and takes down what every rank saw.
+// Runs a recipe and records what every rank saw.
 Ended end_of(RankRun run) {
   Ended ended;
   ended.steps.resize(static_cast<std::size_t>(run.ranks));
@@ -116,7 +116,7 @@ const Way kShared[] = {
     {"deterministic", [](auto comm) { return allreduce(std::move(comm), {.deterministic = true, .shards = 4}); }},
     {"one_bucket_each", [](auto comm) { return allreduce(std::move(comm), {.overlap = false, .bucket_mb = 0}); }},
 };
-// Ranks whose programs are their own.
+// Ranks with separate updates.
 const Way kApart[] = {
     {"backup_workers",
      [](auto comm) { return std::make_shared<BackupWorkers>(std::move(comm), BackupWorkersOptions{.backups = 0}); }},
@@ -152,7 +152,7 @@ TEST_P(SharedVerdict, SkipsTheStepOnAllRanksAndGoesOn) {
   }
 }
 
-// By default nobody looks where all share the update: all ranks end by the same loss.
+// By default shared updates are not checked: all ranks end by the same loss.
 TEST_P(SharedVerdict, ByDefaultEndsAllRanksByTheNextLoss) {
   RankRun run = recipe(3, NonFinite::automatic);
   run.strategy = GetParam().make;
@@ -163,7 +163,7 @@ TEST_P(SharedVerdict, ByDefaultEndsAllRanksByTheNextLoss) {
   for (const auto steps : ended.steps) EXPECT_EQ(steps, kPoisonedStep);
 }
 
-// Looking costs no bit.
+// Checking changes no bit.
 TEST_P(SharedVerdict, ChangesNothingWhereAllIsFinite) {
   std::set<std::string> hashes;
   for (const NonFinite verdict : {NonFinite::automatic, NonFinite::stop, NonFinite::skip, NonFinite::ignore}) {
@@ -177,8 +177,8 @@ TEST_P(SharedVerdict, ChangesNothingWhereAllIsFinite) {
   EXPECT_EQ(hashes.size(), 1U);
 }
 
-// The control: nobody looks, the update is made, and a later loss tells of weights that are lost.
-TEST_P(SharedVerdict, ControlWithoutLookingTheWeightsAreLostAndTheNextStepFails) {
+// Control: without checking, the update is made, and a later loss shows the corrupted weights.
+TEST_P(SharedVerdict, ControlWithoutCheckingTheWeightsAreCorruptedAndTheNextStepFails) {
   RankRun run = recipe(2, NonFinite::ignore);
   run.strategy = GetParam().make;
   const Ended ended = end_of(run);
@@ -190,7 +190,7 @@ TEST_P(SharedVerdict, ControlWithoutLookingTheWeightsAreLostAndTheNextStepFails)
 INSTANTIATE_TEST_SUITE_P(Strategies, SharedVerdict, ::testing::ValuesIn(kShared),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(VerdictOverGloo, IsThatOfThreads) {
+TEST(VerdictOverGloo, EqualsTheVerdictOverThreads) {
   if (!has_gloo()) GTEST_SKIP() << "no gloo here";
   for (const NonFinite verdict : {NonFinite::stop, NonFinite::skip}) {
     RankRun run = recipe(3, verdict);
@@ -207,7 +207,7 @@ TEST(VerdictOverGloo, IsThatOfThreads) {
 
 class VerdictOfOneRank : public ::testing::TestWithParam<Way> {};
 
-TEST_P(VerdictOfOneRank, EndsAllRanksAndSpoilsNobodysWeights) {
+TEST_P(VerdictOfOneRank, EndsAllRanksWithoutSpoilingWeights) {
   RankRun run = recipe(2, NonFinite::automatic);
   run.strategy = GetParam().make;
   run.options.hash_every = 0;
@@ -228,7 +228,7 @@ TEST_P(VerdictOfOneRank, SkipsAndTrainsOneModel) {
   EXPECT_EQ(ended.outcomes[0].hash, ended.outcomes[1].hash);
 }
 
-TEST_P(VerdictOfOneRank, ControlWithoutLookingWeightsAreLost) {
+TEST_P(VerdictOfOneRank, ControlWithoutCheckingWeightsAreCorrupted) {
   RankRun run = recipe(2, NonFinite::ignore);
   run.strategy = GetParam().make;
   run.options.hash_every = 0;
@@ -240,7 +240,7 @@ TEST_P(VerdictOfOneRank, ControlWithoutLookingWeightsAreLost) {
 INSTANTIATE_TEST_SUITE_P(Strategies, VerdictOfOneRank, ::testing::ValuesIn(kApart),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(VerdictAlone, IsThatOfManyForOneRankAndForBatchesThatAreAddedUp) {
+TEST(VerdictAlone, OfOneRankAndOfAccumulatedBatchesEqualsThatOfManyRanks) {
   for (const std::int64_t accumulate : {1, 2}) {
     RankRun run = recipe(1, NonFinite::skip);
     run.options.accumulate = accumulate;

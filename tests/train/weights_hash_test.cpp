@@ -34,7 +34,7 @@ TEST(WeightsHash, SeesEveryBitNameDtypeAndShape) {
   EXPECT_NE(hash({{"a", tensor({0}, {1}, DType::i32)}}), hash({{"a", tensor({0}, {1})}}));
 }
 
-TEST(WeightsHash, IsOfTheValuesNotOfTheirLayout) {
+TEST(WeightsHash, DependsOnValuesNotOnTheirMemoryFormat) {
   const Tensor matrix = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
   const Tensor turned = view_of(matrix, {3, 2}, {1, 3}, 0);
   EXPECT_EQ(hash({{"a", turned}}), hash({{"a", tensor({1, 4, 2, 5, 3, 6}, {3, 2})}}));

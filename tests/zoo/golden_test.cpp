@@ -1,5 +1,5 @@
-// The small setting of every network against the same in PyTorch: tests/zoo/golden/nets.json, made by generate.py
-// there. Weights and inputs follow a formula that both sides know.
+// The small version of every network against PyTorch: tests/zoo/golden/nets.json, made by generate.py there. Weights
+// and inputs follow a formula known to both sides.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Numbers in [0, 1) by place and number of the tensor.
+// Numbers in [0, 1) from the tensor's number and the position in it.
 double hashed(std::uint64_t number, std::uint64_t place) {
   constexpr std::uint64_t kWrap = std::uint64_t{1} << 32;
   std::uint64_t h = (place * 2654435761U + (number + 1) * 40503 * 65537) % kWrap;
@@ -51,7 +51,7 @@ Tensor make_field(const zoo::Field& field, std::int64_t batch, std::uint64_t num
   return made;
 }
 
-// Noise has no place here.
+// Noise (dropout) is switched off.
 zoo::Sized quiet(const std::string& name) {
   zoo::Sized sized = zoo::nets().small(name);
   for (const char* key : {"dropout", "stochastic_depth", "amount"}) {

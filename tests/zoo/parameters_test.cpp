@@ -1,4 +1,4 @@
-// As many parameters as published: the figures of torchvision's models (its documentation lists them as "num_params"),
+// Parameter counts as published: the figures of torchvision's models (its documentation lists them as "num_params"),
 // sums written out for the others.
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(ZooParameters, SequenceModelsAddUp) {
   EXPECT_EQ(count("gpt"), 65 * w + 256 * w + 6 * block + 2 * w + 65 * w);
 }
 
-// The table in docs/zoo.md is true.
+// The table in docs/zoo.md matches the networks.
 TEST(ZooParameters, TheDocumentationNamesEveryNetworkAndItsNumber) {
   std::ifstream file(STARLING_SOURCE_FOLDER "/docs/zoo.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// Noisy copies of a few patterns: there is something to learn.
+// Noisy copies of a few patterns, so that there is something to learn.
 std::shared_ptr<const Dataset> patterns(std::int64_t n, std::int64_t inputs) {
   manual_seed(2);
   const Tensor kinds = bernoulli({4, inputs}, 0.5);

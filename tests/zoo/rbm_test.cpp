@@ -22,7 +22,7 @@ Matrix matrix_of(const Tensor& tensor) {
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The parameters of a machine in double precision, and what follows from them.
+// Parameters of a machine in double precision, and the quantities derived from them.
 struct Oracle {
   Matrix w;
   std::vector<double> b, a;
@@ -38,7 +38,7 @@ struct Oracle {
     for (std::size_t i = 0; i < v.size(); ++i) sum += w[j][i] * v[i];
     return sum;
   }
-  // Of one sample: d/dW, d/db, d/da of -log p by contrastive divergence, data minus chain negated.
+  // Adds one sample's d/dW, d/db, d/da of -log p by contrastive divergence, data minus chain negated.
   void add_gradient(const std::vector<double>& v, double sign, Matrix& dw, std::vector<double>& db,
                     std::vector<double>& da) const {
     for (std::size_t j = 0; j < b.size(); ++j) {
@@ -164,7 +164,7 @@ TEST(Rbm, TheExactLikelihoodOfTheDataRises) {
     return loss;
   });
   const double before = Oracle(rbm).log_likelihood(rows);
-  EXPECT_NEAR(before, -8 * std::log(2), 0.05);  // knows nothing yet
+  EXPECT_NEAR(before, -8 * std::log(2), 0.05);  // untrained: uniform
   for (int i = 0; i < 600; ++i) step(data);
   EXPECT_GT(Oracle(rbm).log_likelihood(rows), before + 1.5);
 }

@@ -1,4 +1,4 @@
-// Decoding: greedy, by beams, and by trying everything.
+// Decoding: greedy, by beam search, and by brute force.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr zoo::Seq2SeqOptions kTiny{
 Seq2Seq make(std::int64_t seed) {
   manual_seed(seed);
   Seq2Seq net(kTiny);
-  for (const auto& parameter : net.parameters()) {  // far from even, so that searches differ
+  for (const auto& parameter : net.parameters()) {  // far from uniform, so that searches differ
     const NoGrad no_grad;
     copy_into(parameter, normal(parameter.shape(), {.stddev = 0.9}));
   }
@@ -51,7 +51,7 @@ double log_probability(Seq2Seq& net, const Tensor& source, const std::vector<std
   return sum;
 }
 
-// Every target there can be, best first; ids below the end are never written.
+// Every possible target, best first; ids below the end are never written.
 std::vector<Hypothesis> brute_force(Seq2Seq& net, const Tensor& source, std::int64_t longest) {
   std::vector<Hypothesis> all;
   std::vector<std::vector<std::int64_t>> open{{}};
@@ -115,7 +115,7 @@ TEST(Seq2Seq, OneBeamIsGreedyDecoding) {
     const auto beams = zoo::beam_search(net, source, {.beams = 1});
     const auto greedy = net(source).to_vector();
     for (std::size_t i = 0; i < beams.size(); ++i) {
-      // Greedy decoding may write the two lowest ids, beams never do; such a row tells nothing.
+      // Greedy decoding may write the two lowest ids, beam search never does; such rows are skipped.
       std::vector<std::int64_t> written;
       for (std::size_t k = 0; k < 4; ++k) written.push_back(static_cast<std::int64_t>(greedy[i * 4 + k]));
       const auto end = std::find(written.begin(), written.end(), Seq2Seq::kEnd);

@@ -1,4 +1,4 @@
-// Networks by name: options checked and documented, what data says, the shapes of batches.
+// Networks by name: options checked and documented, options derived from the data, shapes of batches.
 #include <gtest/gtest.h>
 
 #include "starling/starling.h"

@@ -21,7 +21,7 @@ struct SmallVae {
   }
 };
 
-// -log p(x | z) + beta · KL in plain loops, of given codes.
+// -log p(x | z) + beta · KL for given codes, in plain loops.
 double negative_bound(const std::vector<double>& x, const std::vector<double>& logits, const std::vector<double>& mean,
                       const std::vector<double>& log_variance, double beta, double samples) {
   double sum = 0;
@@ -53,7 +53,7 @@ void expect_bound(double beta) {
 TEST(Vae, ItsLossIsTheNegativeEvidenceLowerBound) { expect_bound(1); }
 TEST(Vae, BetaWeighsTheDivergence) { expect_bound(4); }
 
-// For linear-Gaussian codes the bound lies below the likelihood; here the likelihood comes from importance sampling.
+// The bound lies below the likelihood, here estimated by sampling from the prior.
 TEST(Vae, TheBoundLiesBelowTheLogLikelihood) {
   SmallVae vae({.inputs = 6, .hidden = 5, .code = 2});
   const NoGrad no_grad;

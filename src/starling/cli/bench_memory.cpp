@@ -8,7 +8,7 @@
 namespace starling::cli {
 namespace {
 
-// A line such as "VmHWM:   12345 kB" of the process's own status; 0 where there is none.
+// Value of a line such as "VmHWM:   12345 kB" of /proc/self/status; 0 if there is none.
 std::int64_t status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -17,7 +17,7 @@ std::int64_t status_bytes(const std::string& key) {
   return 0;
 }
 
-// The kernel's high-water mark falls back to what is held now.
+// Resets the kernel's high-water mark to the current usage.
 void reset_high_water() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace

@@ -6,15 +6,15 @@
 
 namespace starling::cli {
 
-// What a measured step holds, in bytes.
+// Memory of a measured step, in bytes.
 struct BenchMemory {
-  std::int64_t peak = 0;       // most that the allocator handed out at once
+  std::int64_t peak = 0;       // peak of the allocator
   std::int64_t program = 0;    // arena and scratch of the compiled program; 0 for eager
   std::int64_t variables = 0;  // parameters, buffers and the optimizer's state
-  std::int64_t rss = 0;        // most physical memory of the process, above what it had before the network was made
+  std::int64_t rss = 0;        // peak resident memory above that before the network was created
 };
 
-// Watches memory from its creation on, which is before the network is made. On systems without /proc `rss` is 0.
+// Measures memory from its construction on; construct it before the network. `rss` is 0 on systems without /proc.
 class MemoryWatch {
  public:
   MemoryWatch();

@@ -34,9 +34,9 @@ std::shared_ptr<nn::Module> make_net(const zoo::Recipe& recipe, const BenchOptio
 
 TensorList make_batch(const zoo::Recipe& recipe, const BenchOptions& options) {
   const std::int64_t size = options.batch > 0 ? options.batch : zoo::nets().bench(options.net).batch;
-  if (options.strategy) manual_seed(kSeed + options.strategy->rank());  // rows of its own
+  if (options.strategy) manual_seed(kSeed + options.strategy->rank());  // different rows per rank
   TensorList batch = zoo::random_batch(recipe, size, *parse_dtype(options.dtype));
-  if (options.strategy) manual_seed(kSeed);  // noise is of the whole batch, the same generator on all ranks
+  if (options.strategy) manual_seed(kSeed);  // noise spans the whole batch: same generator on all ranks
   for (Tensor& field : batch) field = to(field, *parse_device(options.device));
   return batch;
 }
@@ -47,7 +47,7 @@ std::vector<NamedTensor> named(const std::vector<std::pair<std::string, Tensor>>
   return tensors;
 }
 
-// In files: x, y, then numbered.
+// Names in files: x, y, then numbered.
 std::string input_name(std::size_t i) {
   return "input." + (i == 0 ? std::string("x") : i == 1 ? std::string("y") : "y" + std::to_string(i));
 }
@@ -67,7 +67,7 @@ BenchNet::BenchNet(const BenchOptions& options)
                              .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
                              .branches = options.branches,
                              .strategy = options.strategy}) {
-  default_generator().to(device());  // steps advance it where they run
+  default_generator().to(device());  // steps advance it on their device
   if (strategy_)
     strategy_->begin({.weights = named(net_->named_parameters()),
                       .buffers = named(net_->named_buffers()),

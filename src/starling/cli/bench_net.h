@@ -17,23 +17,23 @@ namespace starling::cli {
 
 struct BenchOptions {
   std::string net;
-  std::int64_t batch = 0;  // 0: of the benchmarks
-  int threads = 0;         // 0: all
+  std::int64_t batch = 0;  // 0: the benchmark's default
+  int threads = 0;         // 0: all cores
   std::string device = "cpu";
   std::string dtype = "f32";
   std::string phase = "train";
   std::string mode = "compiled";
   double seconds = 2;
   std::vector<std::string> disable;
-  double budget_mb = 0;  // of memory for values; 0: no bound
+  double budget_mb = 0;  // memory budget of values; 0: none
   int branches = 1;
-  // Of this rank, where the step is one of several ranks, each with a batch of its own; null: alone.
+  // Strategy of this rank if several ranks share the step, each with its own batch; null: one rank.
   std::shared_ptr<RankStrategy> strategy = nullptr;
 };
 
-// A network, one batch, and the step that is measured: a forward pass to the logits in eval mode,
-// or a training step with SGD. The default random generator is seeded, so the numbers are the same every time; the
-// batches of several ranks differ. With a strategy, making it and step() are collective.
+// A network, one batch, and the measured step: a forward pass to the logits in eval mode, or a training step with SGD.
+// Seeds the default random generator, so the numbers are the same every time; ranks have different batches. With a
+// strategy, constructor and step() are collective.
 class BenchNet {
  public:
   explicit BenchNet(const BenchOptions& options);
@@ -44,18 +44,17 @@ class BenchNet {
   Device device() const { return batch_[0].device(); }
   std::int64_t batch() const { return batch_[0].size(0); }
   CompiledFunction& compiled() { return compiled_; }
-  std::int64_t program_bytes() const;   // of the compiled step's arena and scratch; 0 if it runs eagerly
-  std::int64_t variable_bytes() const;  // of parameters, buffers and, for training, the optimizer's state
+  std::int64_t program_bytes() const;   // arena and scratch of the compiled step; 0 if eager
+  std::int64_t variable_bytes() const;  // parameters, buffers and, for training, optimizer state
 
-  // The step as a function, what it is called with, and beside it one that gives loss and gradients and updates
-  // nothing.
+  // The step as a function, a variant that returns loss and gradients without updating, and the arguments of both.
   TraceFn function();
   TraceFn gradients();
   std::vector<Tensor> arguments() const;
-  std::vector<std::string> gradient_names() const;  // of its results: "loss", then "grad <parameter>"
+  std::vector<std::string> gradient_names() const;  // outputs of gradients(): "loss", then "grad <parameter>"
 
-  // The batch, the parameters and the buffers as a safetensors file; and back. The metadata "order" and "buffers" hold
-  // the names of the latter two in order of declaration.
+  // Writes or reads batch, parameters and buffers as a safetensors file. The metadata "order" and "buffers" list
+  // parameter and buffer names in declaration order.
   void export_to(const std::filesystem::path& file) const;
   void import_from(const std::filesystem::path& file);
 

@@ -14,15 +14,15 @@ namespace starling::cli {
 
 struct BenchRankOptions {
   std::string backend = "auto";
-  std::string overlap = "on";  // off: nothing hides the reductions
+  std::string overlap = "on";  // off: reductions are not overlapped with the backward pass
   double bucket_mb = AllReduceOptions{}.bucket_mb;
 };
 
-// The processes that a measured step is shared by, as their starter (starling launch, mpirun, srun, …) tells; alone
-// where nobody does. Each has a batch of its own, and the gradients of all are averaged by the strategy that jobs use.
+// Processes that share a measured step, as told by their launcher (starling launch, mpirun, srun, …); a single rank
+// otherwise. Each has its own batch, and the gradients are averaged by the strategy that jobs use.
 class BenchRanks {
  public:
-  explicit BenchRanks(const BenchRankOptions& options);  // collective: joins the others
+  explicit BenchRanks(const BenchRankOptions& options);  // collective: joins the world
   ~BenchRanks();
   BenchRanks(const BenchRanks&) = delete;
   BenchRanks& operator=(const BenchRanks&) = delete;
@@ -31,14 +31,14 @@ class BenchRanks {
   bool leads() const { return rank() == 0; }
   int rank() const { return alone() ? 0 : strategy_->rank(); }
   int world() const { return alone() ? 1 : strategy_->world(); }
-  int here() const { return alone() ? 1 : processes_.here; }  // of them on this host
+  int here() const { return alone() ? 1 : processes_.here; }  // ranks on this host
   std::string backend() const;
-  const std::shared_ptr<RankStrategy>& strategy() const { return strategy_; }  // null: alone
+  const std::shared_ptr<RankStrategy>& strategy() const { return strategy_; }  // null: a single rank
 
-  std::int64_t agree(std::int64_t own);  // collective: rank 0's
+  std::int64_t agree(std::int64_t own);  // collective: returns rank 0's value
   // Collective: the trace of all ranks on rank 0.
   std::string trace(const Profiler& profiler, Profiler::Clock::time_point began);
-  // This rank has failed: the others are told before they can wait for it.
+  // Reports this rank's failure, so that the others do not wait for it.
   void give_up(const std::string& why) const;
 
  private:

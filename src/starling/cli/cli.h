@@ -4,19 +4,19 @@
 
 namespace starling::cli {
 
-// What the program ends with.
+// Exit codes.
 inline constexpr int kOk = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kUsage = 2;  // the command line or the job file is wrong
 inline constexpr int kInterrupted = 130;
 
-// Thrown when what the user wrote is at fault, not what happened.
+// Error in the command line or a file of the user, as opposed to a failure at run time.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-// Calls f; an Error it throws becomes a UsageError.
+// Calls f and rethrows its Errors as UsageErrors.
 template <class F>
 auto as_usage(F&& f) {
   try {

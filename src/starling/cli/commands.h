@@ -10,7 +10,7 @@
 
 namespace starling::cli {
 
-// A call of the program and what it does, shown at the end of --help.
+// An example call and its effect, shown at the end of --help.
 struct Example {
   std::string call;  // without the leading "starling"
   std::string does;
@@ -29,11 +29,11 @@ class Commands {
   template <class Options>
   struct Added {
     CLI::App& app;
-    Options& options;  // live as long as the program; parsing fills them
+    Options& options;  // filled by parsing; live as long as the program
   };
 
-  // "inspect graph" is the command `graph` in the group `inspect`. `run(const Options&)` returns what the program ends
-  // with; it is called after parsing when this command was chosen.
+  // Adds a command; "inspect graph" is the command `graph` in the group `inspect`. `run(const Options&)` returns the
+  // exit code; it is called after parsing if this command was chosen.
   template <class Options, class Run>
   Added<Options> add(const std::string& path, const std::string& doc, const std::vector<Example>& examples, Run run) {
     auto options = std::make_shared<Options>();
@@ -42,10 +42,10 @@ class Commands {
     return {app, *options};
   }
 
-  // Says what a group is for; may come before or after its commands.
+  // Sets the help text of a group; may come before or after its commands.
   void describe_group(const std::string& name, const std::string& doc);
 
-  int run() const { return chosen_(); }  // what parsing chose
+  int run() const { return chosen_(); }  // runs the chosen command
 
  private:
   CLI::App& add_app(const std::string& path, const std::string& doc, const std::vector<Example>& examples);

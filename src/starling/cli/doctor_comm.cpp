@@ -38,7 +38,7 @@ void print(const CommProbe& probe, const ProbeOptions& options, int ranks, const
   }
   text += fmt::format("\n  {:<12}{:>12}{:>16}", "all_reduce", "time", "bus bandwidth");
   for (const auto& [bytes, seconds] : probe.reduces) {
-    const double moved = 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes);  // what each rank must send
+    const double moved = 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes);  // bytes each rank must send
     text += fmt::format("\n  {:<12}{:>12}{:>16}", size_text(bytes), time_text(seconds), rate_text(moved, seconds));
   }
   fmt::print("{}\n", text);

@@ -7,11 +7,11 @@ namespace starling::cli {
 struct CommCheck {
   bool wanted = false;
   int ranks = 2;
-  std::string backend;  // threads, shared, gloo, mpi; empty: those that can be tried from here
+  std::string backend;  // threads, shared, gloo, mpi; empty: all that are available
 };
 
-// Latency and bandwidth between ranks, as tables. Inside ranks that someone else has started: of those, told by rank 0.
-// Else of ranks started here: threads of this process, and processes over each backend.
+// Prints latency and bandwidth between ranks. Inside a launched world, measures its ranks, and rank 0 prints; else
+// starts ranks itself: threads of this process, and processes over each backend.
 int check_comm(const CommCheck& wanted);
 
 }  // namespace starling::cli

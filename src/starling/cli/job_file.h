@@ -9,17 +9,17 @@
 
 namespace starling::cli {
 
-// A job file and what replaces its values.
+// A job file and the --set overrides of its values.
 struct JobFile {
   std::string job;
   std::vector<std::string> set;
 };
 
-// The positional argument `job` and --set.
+// Adds the positional argument `job` and --set.
 void add_job_options(CLI::App& app, JobFile& file);
 void add_set_option(CLI::App& app, std::vector<std::string>& set);
 
-// The folder of a run stands for the job.yaml in it. What is wrong with the file is the user's fault.
+// Path of the job file; for a run folder, its job.yaml. Errors in the file are UsageErrors.
 std::filesystem::path job_path(const std::string& job);
 ConfigNode load_config(const JobFile& file);
 Job load_job(const JobFile& file);

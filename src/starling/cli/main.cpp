@@ -20,8 +20,8 @@ void register_commands(cli::Commands& into);  // generated
 namespace starling::cli {
 namespace {
 
-// Whatever went wrong is one line, so that it can be found among others; the operations that an error of a communicator
-// goes on to list are in the run's folder.
+// Errors are one line, easy to find among others; the operations listed by a communicator's error are in the run
+// folder.
 int complain(std::string message, int code) {
   message.resize(std::min(message.size(), message.find("\nlast operations of rank ")));
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -29,14 +29,14 @@ int complain(std::string message, int code) {
   return code;
 }
 
-// What was printed may still be on its way, to a disk that is full.
+// Flushes standard output, which may fail on a full disk.
 bool wrote_everything() {
   errno = 0;
   std::cout.flush();
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
 }
 
-// A first word that is no command deserves a better answer than "a subcommand is required".
+// Suggests a command for an unknown first word, instead of "a subcommand is required".
 void check_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
   std::vector<std::string> known;

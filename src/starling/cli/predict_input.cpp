@@ -55,7 +55,7 @@ bool resizes(const nlohmann::json& transforms) {
   });
 }
 
-// The model's transforms, after a resize where the picture does not fit and they do not make it fit.
+// The model's transforms, after a resize if the image has another size and they do not resize.
 std::vector<TransformStep> steps_for(const TensorType& sample, const ModelSignature& signature) {
   nlohmann::json list = signature.transforms;
   const Shape& wanted = signature.inputs[0].sample;
@@ -68,7 +68,7 @@ std::vector<TransformStep> steps_for(const TensorType& sample, const ModelSignat
   return steps;
 }
 
-// Samples [n, …] through the transforms, shaped as the network eats them.
+// Applies the transforms to samples [n, …] and shapes them as the network's input.
 Tensor transformed(const Tensor& raw, const ModelSignature& signature, const std::string& name) {
   const ModelField& wanted = signature.inputs[0];
   const auto columns = std::make_shared<TensorDataset>(std::vector<Tensor>{raw});
@@ -85,7 +85,7 @@ Tensor transformed(const Tensor& raw, const ModelSignature& signature, const std
   return view_of(out, shape, contiguous_strides(shape), 0);
 }
 
-// Channels before rows, as networks have it.
+// Interleaved pixels to channels first.
 Tensor planes_of(const Image& image) {
   Tensor planes = empty({1, image.channels, image.height, image.width}, DType::u8);
   auto* to = planes.data<std::uint8_t>();
@@ -126,7 +126,7 @@ std::vector<std::string> numbered(const std::string& path, std::int64_t count) {
   return names;
 }
 
-// With the batch axis, or one sample without it; any shape with as many elements a sample.
+// Array with the batch axis, or one sample without it; any shape with the right number of elements per sample.
 Tensor shaped(const Tensor& array, const ModelField& wanted, const std::string& path) {
   const std::int64_t each = wanted.sample.numel();
   const bool one = array.shape() == wanted.sample;
@@ -144,7 +144,7 @@ PredictInput read_array(const std::string& path, const ModelSignature& signature
   if (array.dtype() == DType::u8 && wanted.dtype != DType::u8 && array.rank() >= 2) {
     Shape sample;
     for (int axis = 1; axis < array.rank(); ++axis) sample.push_back(array.size(axis));
-    if (sample.rank() == 2) sample.insert(0, 1);  // grey pictures without an axis for it
+    if (sample.rank() == 2) sample.insert(0, 1);  // grey images without a channel axis
     const Shape shape = batched(array.size(0), sample);
     input.batch = transformed(view_of(array, shape, contiguous_strides(shape), 0), signature, path);
   } else {

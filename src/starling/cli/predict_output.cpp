@@ -15,7 +15,7 @@
 namespace starling::cli {
 namespace {
 
-constexpr std::int64_t kMostShown = 16;  // values of a line
+constexpr std::int64_t kMostShown = 16;  // values per line
 
 std::span<const float> row_of(const Predictions& p, std::int64_t row) {
   const std::int64_t each = p.values.numel() / std::max<std::int64_t>(1, p.values.size(0));

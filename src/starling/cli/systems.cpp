@@ -3,7 +3,7 @@
 namespace starling::cli {
 namespace {
 
-// In the order of their names. A preset is examples/systems/<name>.yaml.
+// Sorted by name. A preset is examples/systems/<name>.yaml.
 constexpr System kSystems[] = {
     {.name = "caffe",
      .title = "Caffe",

@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// From a pixel of the result to the place it is read from, both from the middle.
+// Maps an output pixel to its source location, both relative to the centre.
 struct Inverse {
   double a, b, c, d;
   explicit Inverse(const Affine& affine) {

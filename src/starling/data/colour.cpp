@@ -46,8 +46,8 @@ void change_saturation(std::span<float> picture, std::int64_t channels, float fa
   }
 }
 
-// Through hue, saturation and value: the largest of the three stays the largest value, the smallest the smallest; the
-// hue says which and where the third lies between.
+// HSV rotation: the largest and the smallest value of a pixel stay; the hue decides which channels have them and the
+// value of the third.
 void turn_hue(std::span<float> picture, std::int64_t channels, float turns) {
   if (channels != 3) return;
   const Planes p(picture);
@@ -58,7 +58,7 @@ void turn_hue(std::span<float> picture, std::int64_t channels, float turns) {
     float sextant = high == r ? (g - b) / range : high == g ? 2 + (b - r) / range : 4 + (r - g) / range;
     sextant += 6 * turns;
     sextant -= 6 * std::floor(sextant / 6);
-    // Each colour is full within one sextant of its own, gone beyond two, and in between on the way.
+    // A channel is at its maximum within one sextant of its centre, at its minimum beyond two, linear in between.
     const auto at = [&](float centre) {
       float away = std::abs(sextant - centre);
       away = std::min(away, 6 - away);

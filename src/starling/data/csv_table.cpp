@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kMostWords = 100'000;  // of one category
+constexpr std::size_t kMostWords = 100'000;  // per category
 
 std::size_t column_of(const std::vector<std::string>& columns, const std::string& name, const std::string& file) {
   const auto found = std::find(columns.begin(), columns.end(), name);
@@ -153,7 +153,7 @@ bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void*
     const auto& words = schema.words[i];
     std::fill_n(features, words.size(), 0.0F);
     const std::size_t index = word_index(words, cell(categories_[i]));
-    if (index < words.size()) features[index] = 1;  // a word never seen before has no place
+    if (index < words.size()) features[index] = 1;  // unknown words are all zeros
     features += words.size();
   }
   if (schema.label_kind == CsvSchema::Label::none) return true;
@@ -237,7 +237,7 @@ class CsvDecoder final : public RecordDecoder {
   }
 
  private:
-  // The places of the columns, found once.
+  // Column indices, found at the first record.
   mutable std::once_flag once_;
   mutable std::vector<std::string> columns_;
   mutable std::optional<CsvRow> row_;

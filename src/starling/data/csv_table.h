@@ -13,39 +13,39 @@
 
 namespace starling {
 
-// What becomes of the columns of a CSV file: numbers and categories side by side in one vector, a label beside it.
+// How CSV columns become a sample: numbers and one-hot categories in one feature vector, and a label.
 struct CsvSchema {
   enum class Label { none, classes, number };
   enum class Missing { refuse, zero, nan, mean, drop };
 
-  std::vector<std::string> numbers{};     // columns
-  std::vector<std::string> categories{};  // columns, each with one place for every word of its own
-  std::string label{};                    // column; empty: none
+  std::vector<std::string> numbers{};     // names of the numeric columns
+  std::vector<std::string> categories{};  // names of the categorical columns, one-hot encoded
+  std::string label{};                    // name of the label column; empty: none
   Label label_kind = Label::none;
-  Missing missing = Missing::refuse;  // what an empty number, or one of missing_words, becomes
+  Missing missing = Missing::refuse;  // how to treat an empty number or one of missing_words
   std::vector<std::string> missing_words{"", "NA", "N/A", "nan", "NaN", "null", "?"};
 
-  // Filled by learn(): words in order, and means of the columns of numbers.
+  // Filled by learn(): the sorted words of each category, and the means of the numeric columns.
   std::vector<std::vector<std::string>> words{};
-  std::vector<std::string> class_names{};  // may be given before; labels are then among them, or their numbers
-  bool learned_classes = false;            // from the file: a label is then one of them, never the number of one
+  std::vector<std::string> class_names{};  // may be preset; labels are then these names or their indices
+  bool learned_classes = false;            // class names came from the file, so labels are names, never indices
   std::vector<double> means{};
 
-  std::int64_t width() const;              // of the vector
-  std::vector<TensorType> fields() const;  // of a sample: f32 [width], then i64 [] or f32 [] when there is a label
+  std::int64_t width() const;              // length of the feature vector
+  std::vector<TensorType> fields() const;  // f32 [width], then i64 [] or f32 [] if there is a label
   bool is_missing(std::string_view cell) const;
 
-  // Goes through a file once for what is not known yet: words of categories, names of classes, means where missing
-  // numbers become them. The columns must be there; throws naming the nearest.
+  // Reads a file once to fill in what is still unknown: words of categories, class names, means if they replace missing
+  // numbers. Throws if a column does not exist, naming the nearest.
   void learn(const std::filesystem::path& file, const CsvOptions& options);
 };
 
-// Turns rows into samples.
+// Decodes the rows of one CSV file into samples.
 class CsvRow {
  public:
   CsvRow(std::shared_ptr<const CsvSchema> schema, const std::vector<std::string>& columns, const std::string& file);
 
-  // Writes a row; false: it is to be left out. `where` is called for the place in messages.
+  // Writes one sample; false if the row is to be dropped. `where` returns the row's location for error messages.
   template <class Cell, class Where>
   bool decode(const Cell& cell, const Where& where, float* features, void* label) const;
 
@@ -55,11 +55,11 @@ class CsvRow {
   std::size_t label_ = 0;
 };
 
-// All rows in memory.
+// Reads all rows into memory; throws if the features need more than `most_bytes`.
 std::vector<Tensor> read_csv_table(const std::filesystem::path& file, std::shared_ptr<const CsvSchema> schema,
                                    const CsvOptions& options, std::uint64_t most_bytes);
 
-// Rows as they stream by.
+// Decoder for streamed rows.
 std::shared_ptr<const RecordDecoder> csv_decoder(std::shared_ptr<const CsvSchema> schema);
 
 }  // namespace starling

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kSamples = 8;
 
-// Mean and largest absolute value of what is finite.
+// Mean and largest absolute value of the finite elements.
 nlohmann::json marks_of(const Tensor& field) {
   double sum = 0, largest = 0;
   std::int64_t count = 0;
@@ -37,13 +37,13 @@ nlohmann::json marks_of_sample(const Dataset& data, std::int64_t row) {
   try {
     data.gather({&row, 1}, {out.data(), out.size()});
   } catch (const std::exception&) {
-    return nullptr;  // told when it is asked for
+    return nullptr;  // the error is reported when training asks for the sample
   }
   for (const auto& field : out) marks.push_back(marks_of(field));
   return marks;
 }
 
-// Decoders and fused arithmetic may differ from machine to machine where a value is made, never where it is copied.
+// Computed values (decoders, fused arithmetic) may differ between machines; copied ones never do.
 double tolerance_of(const TensorType& type) {
   const bool made = is_float(type.dtype) || type.dtype == DType::u8;
   return made && type.shape.numel() > 1 ? 1e-2 : 1e-6;

@@ -7,13 +7,13 @@
 
 namespace starling {
 
-// What a data set is told from others of the same size by: the types of its fields and, of a few samples spread over
-// it, mean and largest value of each field. Reads those samples; one that cannot be made has no marks.
+// Fingerprint that tells data sets of the same size apart: field types, and mean and largest value per field of a few
+// samples spread over the set. Reads those samples; a sample that cannot be made has null marks.
 nlohmann::json marks_of(const Dataset& data);
 
-// How the data set with the marks `now` differs from the one with the marks `saved`: "fields f32[2] instead of f32[3]",
-// "sample 7 …". Empty: in nothing that shows. Pictures and other floats may differ by a hundredth, since decoders on
-// other machines do. Throws nlohmann::json::exception on marks that are none.
+// Difference between two fingerprints as text: "fields f32[2] instead of f32[3]", "field 0 of sample 7 …". Empty if
+// none shows. Multi-element float and u8 fields may differ by 1 %, since decoders vary between machines. Throws
+// nlohmann::json::exception on malformed marks.
 std::string difference_of_marks(const nlohmann::json& saved, const nlohmann::json& now);
 
 }  // namespace starling

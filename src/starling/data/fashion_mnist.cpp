@@ -16,7 +16,7 @@ constexpr std::int64_t kSide = 28;
 constexpr int kClasses = 10;
 constexpr std::uint64_t kMostBytes = 60'000ULL * kSide * kSide;
 
-// Takes the file gzipped, as Debian has it, or plain.
+// Reads a file, gzipped as Debian ships it, or plain.
 Tensor read_part(const std::filesystem::path& folder, const std::string& name) {
   for (const auto& path : {folder / (name + ".gz"), folder / name}) {
     if (std::filesystem::exists(path)) return read_idx(path, {.most_bytes = kMostBytes});

@@ -9,7 +9,7 @@ namespace starling {
 enum class Split { train, test };
 
 struct FashionMnistOptions {
-  std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";  // where Debian's dataset-fashion-mnist puts it
+  std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";  // of Debian's package dataset-fashion-mnist
   float mean = 0.2860F;                                                // of the training images, scaled to [0, 1]
   float std = 0.3530F;
 };
@@ -19,8 +19,7 @@ struct LabelledImages {
   Tensor labels;  // i64 [n], 0 to 9
 };
 
-// 60 000 images to train with, 10 000 to test with. Throws when the files are not there, naming the package that has
-// them.
+// Fashion-MNIST: 60 000 training or 10 000 test images. Throws if the files are missing, naming the package to install.
 LabelledImages load_fashion_mnist(Split split, const FashionMnistOptions& options = {});
 
 }  // namespace starling

@@ -40,7 +40,7 @@ std::vector<std::string_view> alternatives(std::string_view names) {
   }
 }
 
-// Fields from bytes, whatever format they stood in. `where` names shard, offset and field.
+// Decodes fields from bytes, for all record formats. `where` names shard, offset and field.
 void decode_bytes(const RecordField& field, std::span<const std::byte> bytes, const std::string& where,
                   const Tensor& out) {
   if (field.kind == RecordField::Kind::image) {
@@ -53,7 +53,7 @@ void decode_bytes(const RecordField& field, std::span<const std::byte> bytes, co
   std::memcpy(out.raw(), bytes.data(), bytes.size());
 }
 
-// Numbers in text, between spaces or commas.
+// Parses numbers separated by spaces or commas.
 template <class T, class Number>
 void decode_text(std::span<const std::byte> bytes, const std::string& where, const Tensor& out) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -185,7 +185,7 @@ std::shared_ptr<const RecordDecoder> example_decoder(std::vector<RecordField> fi
 std::vector<std::filesystem::path> expand_files(const std::vector<std::string>& patterns) {
   std::vector<std::filesystem::path> files;
   for (const auto& pattern : patterns) {
-    if (std::filesystem::exists(pattern)) {  // also when its name has letters that mean something in a pattern
+    if (std::filesystem::exists(pattern)) {  // even if its name contains wildcard characters
       files.emplace_back(pattern);
       continue;
     }

@@ -10,14 +10,14 @@
 
 namespace starling {
 
-// How one field of a sample is made of a record.
+// How one field of a sample is decoded from a record.
 struct RecordField {
   enum class Kind { image, floats, integers, bytes, npy };
 
-  std::string name{};  // of the part or feature; "jpg|png": the first that is there
+  std::string name{};  // part or feature to decode; "jpg|png": the first that exists
   Kind kind = Kind::floats;
-  std::vector<std::int64_t> shape{};  // of the field; of a picture [channels, height, width]
-  Fit fit = Fit::crop;                // of a picture
+  std::vector<std::int64_t> shape{};  // shape of the field; for an image [channels, height, width]
+  Fit fit = Fit::crop;                // how an image is brought to that size
 
   static Settings settings() {
     return {required(setting("name", &RecordField::name, "of the part or feature; a|b: the first that is there")),
@@ -33,7 +33,7 @@ struct RecordField {
 std::shared_ptr<const RecordDecoder> webdataset_decoder(std::vector<RecordField> fields);
 std::shared_ptr<const RecordDecoder> example_decoder(std::vector<RecordField> fields);
 
-// The files that patterns like "data/train-*.tar" name, in order; throws when one names none.
+// Files matching patterns such as "data/train-*.tar", in order; throws if a pattern matches none.
 std::vector<std::filesystem::path> expand_files(const std::vector<std::string>& patterns);
 
 }  // namespace starling

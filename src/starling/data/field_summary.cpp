@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;  // values whose mean is taken at once: two passes over a block are exact and fast
+constexpr std::int64_t kBlock = 4096;  // values per block; two passes over a block are exact and fast
 constexpr std::int64_t kGrain = 1 << 15;
 
 template <class T>
@@ -81,7 +81,7 @@ void add_values(FieldSummary& field, const Tensor& batch, bool counting) {
   }
 }
 
-// The i-th of `count` samples at equal distances in a set of `size`.
+// Index of the i-th of `count` samples spread evenly over `size`.
 std::int64_t spread(std::int64_t i, std::int64_t count, std::int64_t size) {
   return size / count * i + size % count * i / count;
 }

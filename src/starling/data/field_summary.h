@@ -11,10 +11,10 @@
 
 namespace starling {
 
-// Mean and spread of a stream of numbers; merging the parts of a stream gives what the whole would. NaN and infinities
-// are counted and left out of the rest.
+// Running mean and variance; merging the moments of parts gives those of the whole. NaN and infinities are counted and
+// excluded from the rest.
 struct Moments {
-  std::int64_t count = 0;  // of finite values
+  std::int64_t count = 0;  // finite values
   std::int64_t nans = 0;
   std::int64_t infinities = 0;
   std::int64_t zeros = 0;
@@ -24,45 +24,44 @@ struct Moments {
   double max = -std::numeric_limits<double>::infinity();
 
   void merge(const Moments& other);
-  double std() const;  // of the population; NaN when there is nothing
+  double std() const;  // population standard deviation; NaN if there are no values
 };
 
-// What one field of the samples holds.
+// Statistics of one field over the samples.
 struct FieldSummary {
-  TensorType type{};  // of one sample
+  TensorType type{};  // type of the field in one sample
   std::int64_t samples = 0;
   Moments all{};
-  std::vector<Moments> channels{};  // of pictures [c, h, w] with 2 to 4 channels
-  // How many samples have each value, of single integers; empty where there are more than kMostValues.
+  std::vector<Moments> channels{};  // per channel, for images [c, h, w] with 2 to 4 channels
+  // Samples per value, for scalar integer fields; empty if there are more than kMostValues values.
   std::map<std::int64_t, std::int64_t> values{};
   static constexpr std::size_t kMostValues = 1000;
 };
 
-// Sums up batches as they come.
+// Accumulates field statistics batch by batch.
 class FieldSummaries {
  public:
-  explicit FieldSummaries(const std::vector<TensorType>& fields);  // of one sample
-  void add(std::span<const Tensor> batch);                         // a field each: [n, …], dense on a CPU
+  explicit FieldSummaries(const std::vector<TensorType>& fields);  // type of the field in one sample
+  void add(std::span<const Tensor> batch);  // one tensor per field: [n, …], contiguous on the CPU
   std::vector<FieldSummary> take();
 
  private:
   std::vector<FieldSummary> made_;
-  std::vector<bool> counting_;  // the values of a field
+  std::vector<bool> counting_;  // whether the values of each field are still counted
 };
 
 struct SummaryOptions {
-  std::int64_t limit = 0;                             // samples to look at, spread over the set; 0: all
-  std::int64_t chunk_bytes = std::int64_t{16} << 20;  // read at once, about
+  std::int64_t limit = 0;                             // samples to read, spread over the set; 0: all
+  std::int64_t chunk_bytes = std::int64_t{16} << 20;  // approximate bytes read at once
 };
 
 // Reads the samples once, in bounded memory.
 std::vector<FieldSummary> summarise(const Dataset& data, const SummaryOptions& options = {});
 
-// The same of one array, samples along its first axis; one number is one sample.
+// Statistics of one array, samples along its first axis.
 FieldSummary summarise(const Tensor& array, const SummaryOptions& options = {});
 
-// A table of fields with their names, and below it how often the values of single integers occur, with their names
-// where they have some.
+// Table of field statistics, followed by the value counts of scalar integer fields, with value names if given.
 struct NamedSummary {
   std::string name;
   FieldSummary field;

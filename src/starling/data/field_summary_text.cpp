@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kMostLines = 40;  // of values
+constexpr std::size_t kMostLines = 40;  // limit of listed values
 constexpr int kBar = 30;
 
 std::string number(double value) {
@@ -39,7 +39,7 @@ Row row_of(const std::string& name, const std::string& type, std::int64_t sample
           m.infinities > 0 ? fmt::format("{}", m.infinities) : ""};
 }
 
-// Columns that nobody has anything in are left out; names and types stand left, numbers right.
+// Empty columns are left out; names and types are left-aligned, numbers right-aligned.
 std::string table(std::vector<Row> rows) {
   std::string text;
   std::vector<std::size_t> widths(rows.front().size());

@@ -30,7 +30,7 @@ Size scaled_size(const Image& image, Fit fit, std::int64_t height, std::int64_t 
 void fit_image(const Image& image, Fit fit, std::int64_t height, std::int64_t width, std::uint8_t* planes) {
   const std::int64_t channels = image.channels;
   Size size = scaled_size(image, fit, height, width);
-  // A long thin picture would become huge when it fills the frame: cut what is never seen before enlarging.
+  // A very long, thin image would need huge memory to fill the frame: refuse it.
   check(size.height * size.width <= std::max<std::int64_t>(1 << 26, 4 * height * width),
         "[image] expected a picture of proportions nearer to {} × {}, got {} × {}", width, height, image.width,
         image.height);

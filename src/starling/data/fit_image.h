@@ -7,12 +7,12 @@
 namespace starling {
 
 enum class Fit {
-  crop,     // fills the frame and keeps proportions; what juts out is cut off evenly
-  pad,      // all of the picture inside the frame, black around it
-  stretch,  // proportions change
+  crop,     // scale to fill the frame, keeping the aspect ratio, and crop the rest evenly
+  pad,      // scale to fit inside the frame, keeping the aspect ratio, with black borders
+  stretch,  // scale each axis to the frame
 };
 
-// Brings a picture to a size without aliasing and writes it as planes [channels, height, width].
+// Resizes an image without aliasing and writes it as [channels, height, width].
 void fit_image(const Image& image, Fit fit, std::int64_t height, std::int64_t width, std::uint8_t* planes);
 
 }  // namespace starling

@@ -8,10 +8,10 @@
 
 namespace starling {
 
-// The tensor itself when it is dense on a CPU, else a dense copy of it there.
+// The tensor itself if contiguous on the CPU, else a contiguous CPU copy.
 Tensor on_host(const Tensor& tensor);
 
-// The bytes of a dense tensor on a CPU, row-major.
+// Bytes of a contiguous CPU tensor, row-major.
 std::span<const std::byte> host_bytes(const Tensor& tensor);
 
 }  // namespace starling

@@ -18,7 +18,7 @@ struct IdxOptions {
 // got …".
 Tensor read_idx(const std::filesystem::path& path, const IdxOptions& options = {});
 
-// The same from bytes in memory; `name` stands in messages.
+// Parses an idx file in memory; `name` stands for the file in error messages.
 Tensor parse_idx(std::span<const std::byte> file, const std::string& name, const IdxOptions& options = {});
 
 }  // namespace starling

@@ -8,8 +8,7 @@
 
 namespace starling {
 
-// A transform of the picture in one field of a sample, [channels, height, width] of u8 or f32; the other fields pass
-// through.
+// A transform of the image in a sample's first field, [channels, height, width] of u8 or f32; other fields are copied.
 class ImageTransform : public Transform {
  public:
   std::vector<TensorType> fields(std::vector<TensorType> in) const final {
@@ -33,7 +32,7 @@ class ImageTransform : public Transform {
   virtual void apply_image(const FieldView& in, const FieldView& out, const SampleKey& key) const = 0;
 };
 
-// Sizes of a picture in a field.
+// Dimensions of an image field.
 struct ImageSize {
   std::int64_t channels, height, width;
   explicit ImageSize(const FieldView& field)
@@ -41,7 +40,7 @@ struct ImageSize {
   std::int64_t numel() const { return channels * height * width; }
 };
 
-// Calls f with the pixels of both as their type: f(const T* from, T* to).
+// Calls f(const T* from, T* to) with the pixel type T of the two images: u8 or f32.
 template <class F>
 void with_pixels(const FieldView& in, const FieldView& out, F&& f) {
   if (in.type.dtype == DType::u8) {
@@ -51,7 +50,7 @@ void with_pixels(const FieldView& in, const FieldView& out, F&& f) {
   }
 }
 
-// A value of a picture from a number between 0 and 1: itself, or 0 to 255 in bytes.
+// A pixel value from a number between 0 and 1: unchanged for floats, scaled to 0…255 for u8.
 template <class T>
 T pixel_value(double share) {
   if constexpr (std::is_same_v<T, std::uint8_t>) {

@@ -43,7 +43,7 @@ std::int64_t IndexedBatches::largest_batch() const {
 
 namespace {
 
-// Where the part of member `member` of `members` begins in `total` rows.
+// First row of member `member` of `members` among `total` rows.
 std::int64_t first_of(std::int64_t total, std::int64_t member, std::int64_t members, std::int64_t shards) {
   if (shards == 0) return total * member / members;
   return total * (shards * member / members) / shards;
@@ -51,7 +51,7 @@ std::int64_t first_of(std::int64_t total, std::int64_t member, std::int64_t memb
 
 }  // namespace
 
-// The first row of this rank's part of a batch of `total`, and the rows of that part.
+// First row and number of rows of this rank's part of a batch of `total` rows.
 IndexedBatches::Part IndexedBatches::part_of(std::int64_t total) const {
   if (options_.deal) return {0, total};
   const std::int64_t members = options_.ranks / options_.groups;
@@ -143,7 +143,7 @@ DataPosition IndexedBatches::restore(const nlohmann::json& state) {
   const auto shuffle = state.at("shuffle").get<bool>();
   check(shuffle == options_.shuffle, "[loader] expected to go on with shuffle {} of the saved state, got {}", shuffle,
         options_.shuffle);
-  if (state.contains("data")) {  // states of earlier versions have none
+  if (state.contains("data")) {  // absent in states of earlier versions
     const std::string difference = difference_of_marks(state.at("data"), marks());
     check(difference.empty(), "[loader] expected to go on with the data of the saved state, got {}", difference);
   }

@@ -9,9 +9,8 @@
 
 namespace starling {
 
-// Batches of a data set that can be asked by number. All ranks cut the same global batches: rank r makes the r-th of
-// `ranks` slices of each, so that an epoch gives every sample to one rank, and any number of ranks goes on from any
-// position.
+// Batches of a map-style data set. All ranks cut the same global batches and rank r makes slice r of each: every sample
+// goes to one rank per epoch, and a run may resume at any position with any number of ranks.
 class IndexedBatches final : public BatchSource {
  public:
   struct Options {
@@ -21,9 +20,9 @@ class IndexedBatches final : public BatchSource {
     bool drop_last = false;
     int rank = 0;
     int ranks = 1;
-    int groups = 1;     // that share a batch before their members do
-    int shards = 0;     // > 0: members take whole ones of so many slices
-    bool deal = false;  // whole batches in turn instead: rank r makes those numbered r, r + ranks, …
+    int groups = 1;     // groups of ranks; a batch is split over groups first, then over their members
+    int shards = 0;     // > 0: a group's share is cut into this many slices, and members take whole slices
+    bool deal = false;  // true: rank r makes the whole batches numbered r, r + ranks, … instead of slices
   };
   IndexedBatches(std::shared_ptr<const Dataset> dataset, const Options& options);
 
@@ -58,7 +57,7 @@ class IndexedBatches final : public BatchSource {
   DataPosition position_;
   std::optional<EpochOrder> order_;
   std::int64_t order_epoch_ = -1;
-  mutable nlohmann::json marks_;  // of the data set, once they were asked for
+  mutable nlohmann::json marks_;  // fingerprint of the data set, computed on first use
 };
 
 }  // namespace starling

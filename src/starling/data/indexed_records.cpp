@@ -21,7 +21,7 @@ void expect_plain(const std::filesystem::path& shard) {
 
 }  // namespace
 
-// Readers that stand somewhere in their shard, for whoever comes next; the last used at the end.
+// Cache of open shard readers, least recently used first.
 class IndexedRecords::Readers {
  public:
   struct Reader {
@@ -32,7 +32,7 @@ class IndexedRecords::Readers {
     check(most >= 0, "[records] expected at least 0 shards held open, got {}", most);
   }
 
-  // One that stands exactly there, or one of that shard that can go there, else none.
+  // A reader at exactly `ref`, or one of that shard that can seek there; empty if there is none.
   Reader take(const RecordRef& ref) {
     Reader taken = one_of(ref);
     if (!taken.reader || taken.reader->offset() == ref.offset) return taken;

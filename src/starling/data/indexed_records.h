@@ -12,14 +12,13 @@
 namespace starling {
 
 struct IndexedRecordsOptions {
-  std::filesystem::path index_folder{};  // where the index files are kept; empty: beside the shards
-  int most_open = 64;                    // shards held open between reads
+  std::filesystem::path index_folder{};  // folder of the index files; empty: beside the shards
+  int most_open = 64;                    // shards kept open between reads
 };
 
-// Shards of records as a data set that can be asked by number, by means of an index of where each record begins. The
-// index of a shard is built the first time and again when the shard has changed; it stays on disk, so that memory does
-// not grow with the number of records. Gzipped shards are refused: a record of one would be
-// found by unpacking all before it. Throws naming the shard and the offset.
+// Shards of records as a map-style data set, by an index of record offsets. A shard's index is built on first use and
+// whenever the shard changes; it stays on disk, so memory does not grow with the number of records. Gzipped shards are
+// refused, since they allow no random access. Throws naming the shard and the offset.
 class IndexedRecords final : public Dataset {
  public:
   explicit IndexedRecords(RecordShards shards, const IndexedRecordsOptions& options = {});
@@ -29,8 +28,8 @@ class IndexedRecords final : public Dataset {
   std::vector<TensorType> fields() const override;
   void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override;
 
-  RecordRef place(std::int64_t row) const;  // where a sample lies
-  std::int64_t indexes_built() const;       // now, rather than found
+  RecordRef place(std::int64_t row) const;  // shard and offset of a sample
+  std::int64_t indexes_built() const;       // indexes built by the constructor; the others were found on disk
 
  private:
   class Readers;
@@ -40,7 +39,7 @@ class IndexedRecords final : public Dataset {
   std::shared_ptr<const ShardSet> shards_;
   std::unique_ptr<Readers> readers_;
   std::vector<RecordIndex> indexes_;
-  std::vector<std::int64_t> first_;  // number of the first record of each shard, and of all
+  std::vector<std::int64_t> first_;  // index of each shard's first record; last: the total
 };
 
 }  // namespace starling

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kLeastRows = 8;  // of a part: less is not worth another thread's while
+constexpr std::int64_t kLeastRows = 8;  // fewer rows per part are not worth another thread
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -100,7 +100,7 @@ void Loader::prepare() {
   check(fit >= 2, "[loader] expected prefetch_bytes of at least {} for two batches of {}, got {}", staging + 2 * batch,
         rows, options_.prefetch_bytes);
   source_->seek(options_.start);
-  const auto count = std::min<std::int64_t>(fit, options_.prefetch + 1);  // one more is in the user's hands
+  const auto count = std::min<std::int64_t>(fit, options_.prefetch + 1);  // one more for the batch in the user's hands
   for (std::int64_t i = 0; i < count; ++i) {
     slots_.push_back(std::make_unique<BatchSlot>(pipeline_.fields(), rows, source_->new_plan()));
   }
@@ -129,7 +129,7 @@ LoaderStats Loader::stats() const {
   return stats_;
 }
 
-// A batch that cannot be made counts once all its parts have ended: then the first of its errors is known.
+// True if next() can return. A failed batch is ready once all its parts have ended, so that its first error is known.
 bool Loader::ready() const {
   if (taken_ == planned_) return taken_ == failed_;
   const BatchSlot& slot = *slots_[taken_ % slots_.size()];
@@ -173,7 +173,7 @@ void Loader::seek(DataPosition position) {
 nlohmann::json Loader::state() {
   std::unique_lock lock(mutex_);
   ready_.wait(lock, [&] { return !planning_; });
-  planning_ = true;  // nobody plans meanwhile, making goes on
+  planning_ = true;  // blocks planning; workers go on making samples
   std::vector<const BatchPlan*> undone;
   for (std::uint64_t number = planned_ + (plan_failed_ ? 1 : 0); number > taken_; --number) {
     undone.push_back(&slot_of(number - 1).plan());
@@ -206,14 +206,14 @@ void Loader::restore(const nlohmann::json& state) {
   start();
 }
 
-// As it was before something was refused, so that whoever catches the error can go on.
+// Restores the state before a refused call, so that the caller may catch the error and continue.
 void Loader::go_back(const nlohmann::json& before) {
   try {
     source_->restore(before);
     start();
   } catch (...) {
     planned_ = parted_ = taken_ = returned_ = failed_ = 0;
-    plan_failed_ = false;  // what was planned is of a stream that is no more
+    plan_failed_ = false;  // the plans belong to a stream that could not be restored
     error_ = std::current_exception();
   }
 }
@@ -306,7 +306,7 @@ void Loader::plan_batch(std::unique_lock<std::mutex>& lock) {
   ready_.notify_one();
 }
 
-// A batch without samples for this rank has nothing to make.
+// Skips batches whose parts are all claimed, and those without samples for this rank.
 void Loader::skip_to_parts() {
   while (parted_ < planned_ && slot_of(parted_).claimed == slot_of(parted_).parts) ++parted_;
 }
@@ -365,7 +365,7 @@ void Loader::make_rows_or_tell(BatchSlot& slot, std::int64_t begin, std::int64_t
   }
 }
 
-// Finds the sample that cannot be made by making them one by one.
+// Throws naming the sample that cannot be made, found by making them one by one.
 void Loader::tell_sample(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker,
                          const std::string& message) const {
   for (std::int64_t i = begin; i < end; ++i) {

@@ -22,68 +22,68 @@
 namespace starling {
 
 struct LoaderOptions {
-  std::int64_t batch = 0;  // samples in a batch over all ranks together; of a stream: on each rank
+  std::int64_t batch = 0;  // samples per batch over all ranks; for a stream: per rank
   std::uint64_t seed = 0;
   bool shuffle = true;
-  bool drop_last = false;  // false: the last batch of an epoch is smaller
-  int workers = 1;         // threads that make batches; what comes out does not depend on it
+  bool drop_last = false;  // false: the last batch of an epoch may be smaller
+  int workers = 1;         // threads that make batches; the batches do not depend on their number
   int prefetch = 2;        // batches made ahead
-  std::int64_t prefetch_bytes = std::int64_t{2} << 30;  // memory of all batches, fewer are made ahead where they are
-                                                        // large; the records of a stream may hold as much again
+  std::int64_t prefetch_bytes = std::int64_t{2} << 30;  // memory limit of all batches; large batches reduce prefetch. A
+                                                        // stream's raw records may take as much again
   std::vector<TransformStep> transforms{};
-  int rank = 0;  // which part of every batch is made here
+  int rank = 0;  // selects the part of each batch that this loader makes
   int ranks = 1;
-  // How batches are cut; not of streams. Ranks lie in so many groups of equal size one after another: groups share a
-  // batch first, then their members what falls to them, shards > 0: in whole ones of so many slices of it.
+  // How batches are cut over ranks (map-style data only). Ranks form `groups` of equal size: a batch is split over
+  // groups, then over their members. shards > 0: a group's share is cut into this many slices, and members take whole
+  // slices.
   int groups = 1;
   int shards = 0;
-  bool deal = false;  // or ranks make whole batches in turn
+  bool deal = false;  // true: ranks make whole batches in turn instead
   DataPosition start{};
 };
 
-// What a loader did since it was made.
+// Counters of a loader since its construction.
 struct LoaderStats {
   std::int64_t batches = 0;
   std::int64_t samples = 0;
-  std::int64_t bytes = 0;  // of the batches handed out
-  double waited_s = 0;     // next() waited so long for a batch to be made
-  double made_s = 0;       // the workers were busy so long, all together
+  std::int64_t bytes = 0;  // bytes of the batches handed out
+  double waited_s = 0;     // time next() blocked
+  double made_s = 0;       // busy time summed over workers
 };
 
-// Makes batches ahead on threads of its own, into buffers that are used over and over: no allocation per batch once all
-// buffers have been round (data sets and decoders may make their own). Batches and their bits are a function of data,
-// seed and position: not of workers, prefetching or where a run was resumed. Use from one thread. Destroying it waits
-// for the samples that are being made, no longer.
+// Makes batches ahead of time on worker threads, into reused buffers: no allocation per batch in steady state (data
+// sets and decoders may allocate). Batches are bit for bit a function of data, seed and position, whatever the workers,
+// the prefetching and where a run was resumed. Not thread-safe. The destructor waits only for the samples being made.
 class Loader {
  public:
-  // Samples by number, in an order that is a function of (seed, epoch, position) alone.
+  // Map-style data, in an order that depends on (seed, epoch, position) alone.
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
-  // Samples of shards without an index; see RecordStream for their order. `options.shuffle` off: the order of the
-  // shards.
+  // Streamed shards; see RecordStream for their order. Without `options.shuffle`: the shards in their given order.
   Loader(RecordShards shards, const StreamOptions& stream, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, or null where an epoch ends (the call after that begins the next epoch). Blocks until it is made.
-  // The batch and the memory of its tensors are valid until the next call of next, seek or restore. When a sample
-  // cannot be made: hands out the batches before it, then throws an Error that names it, again at every call.
+  // The next batch, or null at the end of an epoch (the call after that begins the next one). Blocks until the batch is
+  // made. The batch and its tensors are valid until the next call of next, seek or restore. If a sample cannot be made:
+  // returns the batches before it, then throws an Error naming the sample, again on every call.
   const Batch* next();
 
-  // Where the next batch begins. On a data set that can be asked by number, starting a loader there, of whatever batch
-  // size, goes on with exactly the next sample. A stream does so too but has to read the epoch up to there.
+  // Position of the next batch. A loader started there, with any batch size, continues with exactly the next sample.
+  // Map-style data seeks at once; a stream has to read the epoch up to there.
   DataPosition position() const { return position_; }
   void seek(DataPosition position);
 
-  // The same with all that a stream needs to go on at once: what its shuffle buffer holds, where its shards are open.
-  // For checkpoints. Restoring throws when the state is of other data, another seed or other ranks, saying which.
+  // State for checkpoints: the position and, for a stream, its shuffle buffer and open shards, so that it resumes
+  // without reading the epoch again. restore() throws if the state has other data, another seed or other ranks, saying
+  // which.
   nlohmann::json state();
   void restore(const nlohmann::json& state);
 
-  const std::vector<TensorType>& fields() const { return pipeline_.fields(); }  // of one sample of a batch
-  bool streams() const { return streams_; }                                     // of shards without an index
-  std::int64_t batches_per_epoch() const;  // of a whole epoch; -1 of a stream whose length is not known yet
-  std::int64_t samples_per_epoch() const;  // less than the data set's size when the last batch is dropped; -1 likewise
+  const std::vector<TensorType>& fields() const { return pipeline_.fields(); }  // of a transformed sample
+  bool streams() const { return streams_; }                                     // shards, not map-style data
+  std::int64_t batches_per_epoch() const;                                       // -1: a stream of still unknown length
+  std::int64_t samples_per_epoch() const;  // without the dropped last batch; -1: a stream of still unknown length
   LoaderStats stats() const;
 
  private:
@@ -120,21 +120,21 @@ class Loader {
   std::vector<std::unique_ptr<BatchSlot>> slots_;
   std::vector<Worker> workers_;
 
-  // Batches by number since the start, number n in slot n % slots_.size(): planned, then made in parts, taken by the
-  // user and given back by the call after.
+  // Batches are numbered from the start; batch n uses slot n % slots_.size(). A batch is planned, made in parts, taken
+  // by the user, and returned by the user's next call.
   mutable std::mutex mutex_;
-  std::condition_variable work_;   // for workers: a part to make or a batch to plan
-  std::condition_variable ready_;  // for the user's thread: a batch is made or planning has paused
+  std::condition_variable work_;   // wakes workers: a part to make or a batch to plan
+  std::condition_variable ready_;  // wakes the user's thread: a batch is made or planning has paused
   std::uint64_t planned_ = 0;
-  std::uint64_t parted_ = 0;  // the first with a part that nobody makes yet
+  std::uint64_t parted_ = 0;  // first batch with an unclaimed part
   std::uint64_t taken_ = 0;
   std::uint64_t returned_ = 0;
-  bool planning_ = false;  // a worker plans, or the user asks for the state
+  bool planning_ = false;  // a worker is planning, or state() is reading the plans
   bool plan_failed_ = false;
   std::int64_t record_bytes_ = 0;
   std::int64_t last_record_bytes_ = 0;
   std::atomic<bool> stopping_ = false;
-  std::uint64_t failed_ = ~std::uint64_t{0};  // the first batch that cannot be made, and why
+  std::uint64_t failed_ = ~std::uint64_t{0};  // number of the first batch that cannot be made; error_ says why
   int failed_part_ = 0;
   std::exception_ptr error_;
   LoaderStats stats_;

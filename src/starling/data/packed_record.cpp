@@ -8,11 +8,11 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kAlign = 16;  // of the bytes of a part
+constexpr std::size_t kAlign = 16;  // alignment of a part's bytes
 constexpr std::size_t kLeast = 64;
 
 struct Header {
-  std::uint64_t key = 0;  // bytes of it
+  std::uint64_t key = 0;  // length of the key
   std::uint64_t parts = 0;
 };
 struct PartHeader {
@@ -29,7 +29,7 @@ std::size_t bytes_of(const Record& record) {
   return bytes;
 }
 
-// Four sizes between each power of two and the next.
+// Four size classes per power of two.
 std::size_t capacity_for(std::size_t bytes) {
   const std::size_t step = std::max(kLeast, std::bit_floor(bytes) / 4);
   return (bytes + step - 1) / step * step;
@@ -130,7 +130,7 @@ std::unique_ptr<std::byte[]> RecordPool::take(std::size_t capacity) {
     }
     held_bytes_ += static_cast<std::int64_t>(capacity);
   }
-  return std::unique_ptr<std::byte[]>(new std::byte[capacity]);  // make_unique would clear it
+  return std::unique_ptr<std::byte[]>(new std::byte[capacity]);  // make_unique would zero it
 }
 
 void RecordPool::give_back(std::unique_ptr<std::byte[]> memory, std::size_t capacity) {

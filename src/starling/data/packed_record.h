@@ -12,7 +12,7 @@ namespace starling {
 
 class RecordPool;
 
-// A record copied out of its reader into one piece of memory that goes back to its pool.
+// A record copied out of its reader into one block of memory, which returns to its pool.
 class PackedRecord {
  public:
   PackedRecord() = default;
@@ -21,8 +21,8 @@ class PackedRecord {
   ~PackedRecord() { release(); }
 
   void release();
-  std::int64_t held_bytes() const { return static_cast<std::int64_t>(capacity_); }  // 0 when it holds none
-  void unpack(Record& into) const;                                                  // the parts point into this record
+  std::int64_t held_bytes() const { return static_cast<std::int64_t>(capacity_); }  // 0 if empty
+  void unpack(Record& into) const;  // the parts of `into` point into this record
 
  private:
   friend class RecordPool;
@@ -32,14 +32,14 @@ class PackedRecord {
   std::size_t capacity_ = 0;
 };
 
-// Memory for packed records, used again and again: pieces have one of few sizes (at most a quarter larger than asked
-// for), and those that lie idle are freed before the pool holds more than it may. Safe on any thread.
+// Pool of memory blocks for packed records. Blocks come in few sizes (at most a quarter larger than requested); idle
+// ones are freed beyond the pool's limit. Thread-safe.
 class RecordPool : public std::enable_shared_from_this<RecordPool> {
  public:
   explicit RecordPool(std::int64_t most_idle_bytes);
 
   PackedRecord pack(const Record& record);
-  std::int64_t held_bytes() const;  // in records and idle
+  std::int64_t held_bytes() const;  // bytes in records and in idle blocks
 
  private:
   friend class PackedRecord;

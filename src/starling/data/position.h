@@ -4,8 +4,8 @@
 
 namespace starling {
 
-// Where a run stands in its data. With the seed it is all that resuming needs on a data set that can be asked by
-// number; a stream's state says more (Loader::state).
+// Position of a run in its data. For map-style data, position and seed are all that resuming needs; a stream's state
+// holds more (Loader::state).
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t sample = 0;  // samples of the epoch handed out so far

@@ -26,7 +26,7 @@ struct Footer {
   std::uint64_t shard_bytes = 0;
   std::int64_t shard_changed_ns = 0;
   std::uint64_t records = 0;
-  std::array<char, kDigest> digest{};  // of name, size, time, count and all offsets
+  std::array<char, kDigest> digest{};  // hash of name, size, time, count and all offsets
 };
 static_assert(sizeof(Footer) == 64);
 
@@ -50,7 +50,7 @@ void add_facts(Hash128& hash, const ShardFacts& facts) {
   hash.update(static_cast<std::uint64_t>(facts.changed_ns));
 }
 
-// All of `into` from `at`; false where the file ends before.
+// Reads `into` from offset `at`; false if the file ends before.
 bool read_at(int fd, std::uint64_t at, std::span<std::byte> into) {
   while (!into.empty()) {
     const ssize_t got = ::pread(fd, into.data(), into.size(), static_cast<off_t>(at));
@@ -62,7 +62,7 @@ bool read_at(int fd, std::uint64_t at, std::span<std::byte> into) {
   return true;
 }
 
-// The footer of an index that is whole and of this shard, else none.
+// The footer if the index is complete and matches this shard, else none.
 std::optional<Footer> check_index(int fd, const ShardFacts& facts) {
   Footer footer;
   struct stat info {};
@@ -87,7 +87,7 @@ std::optional<Footer> check_index(int fd, const ShardFacts& facts) {
   return footer;
 }
 
-// Hands the offsets of the shard's records to `take`, many at a time.
+// Passes the offsets of the shard's records to `take`, in chunks.
 template <class Take>
 std::uint64_t scan(const std::filesystem::path& shard, const RecordShards::Open& open, Take&& take) {
   const auto reader = open(shard, 0);

@@ -9,18 +9,18 @@
 
 namespace starling {
 
-// Where each record of one shard begins: a file of 8 bytes a record and a footer, read where needed (never mapped, so
-// that it does not count as memory). Safe on any thread.
+// Offsets of the records of one shard: a file of 8 bytes per record and a footer, read on demand (not mapped, so that
+// it does not count as memory). Thread-safe.
 class RecordIndex {
  public:
-  // Opens the index at `path` when it is of this shard as it is now (name, size, time of change, checksum); else reads
-  // the shard once and writes the index as a whole file.
+  // Opens the index at `path` if it matches the shard (name, size, modification time, checksum); else reads the shard
+  // once and writes the index atomically.
   static RecordIndex open_or_build(const std::filesystem::path& shard, const std::filesystem::path& path,
                                    const RecordShards::Open& open);
 
   std::int64_t records() const { return records_; }
   std::uint64_t offset(std::int64_t record) const;
-  bool built() const { return built_; }  // now, rather than found
+  bool built() const { return built_; }  // false: found on disk
 
  private:
   RecordIndex(UniqueFd file, std::filesystem::path path, std::int64_t records, bool built);

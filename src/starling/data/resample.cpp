@@ -34,7 +34,7 @@ Resampler::Axis::Axis(ResizeMode mode, std::int64_t in, std::int64_t out) {
     }
     double sum = 0;
     for (double value : values) sum += value;
-    const std::int64_t start = std::min(begin, in - taps);  // so that all taps lie inside
+    const std::int64_t start = std::min(begin, in - taps);  // keeps all taps inside
     first.push_back(start);
     for (auto p = begin; p < end; ++p) {
       weights[static_cast<std::size_t>(i * taps + p - start)] =
@@ -51,7 +51,7 @@ Resampler::Resampler(ResizeMode mode, std::int64_t in_height, std::int64_t in_wi
         in_height);
 }
 
-// Rows first, all of them kept as floats, then columns: the constructor bounds what that takes.
+// Horizontal pass into float rows, then the vertical pass. The constructor bounds the memory.
 template <class T>
 void Resampler::run(const T* from, const PixelLayout& in, T* to, const PixelLayout& out) const {
   const std::int64_t width = out.width;

@@ -6,12 +6,12 @@
 namespace starling {
 
 enum class ResizeMode {
-  bilinear,  // of the two nearest pixels along each axis, centres aligned; as PyTorch's interpolate
-  smooth,    // the same when enlarging; when shrinking, all pixels that fall into one (a triangle): no aliasing
-  area,      // the mean of the pixels that fall into one
+  bilinear,  // two nearest pixels per axis, centres aligned, as PyTorch's interpolate
+  smooth,    // bilinear for enlarging; antialiased (triangle filter) for shrinking
+  area,      // mean of the source pixels that each output pixel covers
 };
 
-// Where the pixels of a picture are: element (y, x, c) at y · row + x · pixel + c · channel from the first.
+// Strides of an image in memory: element (y, x, c) is at y · row + x · pixel + c · channel.
 struct PixelLayout {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -28,18 +28,19 @@ struct PixelLayout {
   }
 };
 
-// Resizing from one size to another, ready to be used for many pictures. Const and safe on any thread.
+// Resizing between two fixed sizes, with precomputed weights. Const and thread-safe.
 class Resampler {
  public:
   Resampler(ResizeMode mode, std::int64_t in_height, std::int64_t in_width, std::int64_t out_height,
             std::int64_t out_width);
 
-  // Bytes are rounded at the end. The layouts have the sizes the resampler was made for and equally many channels.
+  // Bytes are rounded once, at the end. `in` and `out` must have the constructor's sizes and the same number of
+  // channels.
   void apply(const float* from, const PixelLayout& in, float* to, const PixelLayout& out) const;
   void apply(const std::uint8_t* from, const PixelLayout& in, std::uint8_t* to, const PixelLayout& out) const;
 
  private:
-  // For each pixel of an axis the first pixel it is made of and the weights of those from there on.
+  // For each output pixel along an axis: its first source pixel and the weights of `taps` pixels from there on.
   struct Axis {
     Axis(ResizeMode mode, std::int64_t in, std::int64_t out);
     std::int64_t taps = 0;

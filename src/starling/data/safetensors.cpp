@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-constexpr std::size_t kMostSuggested = 1000;  // names looked through for the nearest one
+constexpr std::size_t kMostSuggested = 1000;  // names searched for the nearest one
 
 std::vector<std::size_t> data_order(std::span<const NamedTensor> tensors) {
   std::vector<std::size_t> order(tensors.size());
@@ -92,7 +92,7 @@ std::vector<NamedTensor> SafetensorsFile::tensors() const {
 
 Tensor SafetensorsFile::view(const SafetensorsEntry& entry) const {
   const auto bytes = file_->bytes().subspan(header_.data_begin + entry.begin, entry.end - entry.begin);
-  // Any other byte is no bool at all: reading it would be undefined.
+  // Reading any other byte as bool is undefined behaviour.
   check(entry.type.dtype != DType::boolean ||
             std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte{1}; }),
         "[safetensors] {}: expected 0 or 1 in '{}' of bool, got other bytes", name_, entry.name);

@@ -28,7 +28,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
   bool contains(std::string_view name) const;
-  // Throw when there is no such tensor (naming the nearest) and when a bool is neither 0 nor 1.
+  // Both throw on a bool that is neither 0 nor 1; tensor() also on an unknown name, naming the nearest.
   Tensor tensor(std::string_view name) const;
   std::vector<NamedTensor> tensors() const;
 
@@ -44,13 +44,13 @@ class SafetensorsFile {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// Writes tensors to the file, one at a time: a dense tensor on a CPU is written from where it is, any other through one
-// copy of it. They keep their order, except that wider dtypes come first, which keeps every tensor aligned. Any layout
-// of memory and any device may be given. Throws on misuse (a name given twice or not UTF-8, a traced tensor).
+// Writes tensors one at a time: a contiguous CPU tensor from where it lies, any other (any strides, any device) through
+// one copy. Tensors keep their order, except that wider dtypes come first, so that all are aligned. Throws on misuse (a
+// name given twice or not UTF-8, a traced tensor).
 Result<void> write_safetensors(FileWriter& file, std::span<const NamedTensor> tensors,
                                const SafetensorsMetadata& metadata = {});
 
-// The same as a whole file that appears at once, durable.
+// Writes a whole file atomically and durably.
 Result<void> write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                                const SafetensorsMetadata& metadata = {});
 

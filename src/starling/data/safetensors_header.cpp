@@ -27,7 +27,7 @@ std::optional<DType> parse_safetensors_dtype(std::string_view text) {
   return std::nullopt;
 }
 
-// Takes the JSON event by event: what does not belong is refused where it stands, before it is kept.
+// SAX parser: anything unexpected is refused at once, before it is stored.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
   HeaderReader(SafetensorsHeader& header, const std::string& file) : header_(header), file_(file) {}
@@ -164,7 +164,7 @@ std::uint64_t header_length(std::span<const std::byte> file, const std::string& 
   return length;
 }
 
-// The tensors lie one after another and fill the data exactly, so none can overlap and no byte is hidden.
+// Tensors must be adjacent and fill the data exactly: no overlap, no hidden bytes.
 void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, const std::string& name) {
   std::stable_sort(header.entries.begin(), header.entries.end(),
                    [](const auto& a, const auto& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });

@@ -8,9 +8,9 @@
 namespace starling {
 namespace {
 
-constexpr std::uint64_t kSite = 0x73616d706c657273;  // "samplers": a stream of its own below the run's seed
+constexpr std::uint64_t kSite = 0x73616d706c657273;  // "samplers": its own random stream of the run's seed
 
-// Spreads every bit of its input over all bits of its output.
+// Mixes every input bit into all output bits.
 std::uint32_t mix(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x7feb352dU;
   x = (x ^ (x >> 15)) * 0x846ca68bU;
@@ -47,15 +47,15 @@ void EpochOrder::samples_at(std::int64_t first, std::span<std::int64_t> out) con
   }
 }
 
-// A bijection of [0, 4^half_bits), walked until it lands below size: a bijection of [0, size), four steps on average at
-// most.
+// Cycle walking: applies a bijection of [0, 4^half_bits) until the result is below size, which gives a bijection of [0,
+// size); at most four steps on average.
 std::int64_t EpochOrder::walk(std::uint64_t position) const {
   auto value = encrypt(position);
   while (value >= size_) value = encrypt(value);
   return static_cast<std::int64_t>(value);
 }
 
-// A balanced Feistel network: whatever the round function, it can be undone, so no two positions meet.
+// A balanced Feistel network: invertible for any round function, so no two positions collide.
 std::uint64_t EpochOrder::encrypt(std::uint64_t value) const {
   const std::uint32_t mask = (std::uint32_t{1} << half_bits_) - 1;
   auto left = static_cast<std::uint32_t>(value >> half_bits_);

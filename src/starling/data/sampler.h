@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// The order of samples in one epoch: which sample stands at a position is a function of (seed, epoch, position) alone,
-// computed in constant time and memory. It does not depend on batch size, workers, or where a run was resumed.
+// Order of samples in one epoch: the sample at a position is a function of (seed, epoch, position) alone, computed in
+// constant time and memory. Batch size, workers and resuming do not change it.
 class EpochOrder {
  public:
   struct Options {
@@ -18,8 +18,8 @@ class EpochOrder {
   };
   explicit EpochOrder(const Options& options);
 
-  std::int64_t sample_at(std::int64_t position) const;  // position in [0, size); each sample stands at one position
-  void samples_at(std::int64_t first, std::span<std::int64_t> out) const;  // of positions first, first + 1, …
+  std::int64_t sample_at(std::int64_t position) const;                     // position in [0, size); a permutation
+  void samples_at(std::int64_t first, std::span<std::int64_t> out) const;  // samples at positions first, first + 1, …
 
  private:
   static constexpr int kRounds = 8;

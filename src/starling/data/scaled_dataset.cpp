@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// Plain enough for the compiler to make vectors of it.
+// Simple loop that the compiler vectorises.
 void scale(const std::uint8_t* __restrict from, float* __restrict to, std::int64_t count, float factor, float offset) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]) * factor + offset;
 }

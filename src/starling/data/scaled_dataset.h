@@ -6,15 +6,15 @@
 
 namespace starling {
 
-// How bytes become numbers: (x / 255 - mean) / std, with one mean and std for each channel (first axis of a sample) or
-// one for all.
+// Scale of u8 pixels: (x / 255 - mean) / std, with one mean and std per channel (first axis of a sample) or one for
+// all.
 struct ByteScale {
   std::vector<float> mean{0};
   std::vector<float> std{1};
 };
 
-// Samples held in memory like TensorDataset's, the first column as bytes and handed out as f32: a quarter of the
-// memory, and one pass over it on the way to a batch.
+// Like TensorDataset, but the first column is kept as u8 and scaled to f32 when gathered: a quarter of the memory, and
+// only one pass on the way to a batch.
 class ScaledDataset final : public Dataset {
  public:
   ScaledDataset(std::vector<Tensor> columns, const ByteScale& scale);  // columns[0] is u8, its samples of rank 1 to 7
@@ -28,7 +28,7 @@ class ScaledDataset final : public Dataset {
     float offset = 0;
   };
 
-  TensorDataset rest_;  // all columns as they are
+  TensorDataset rest_;  // all columns, unscaled
   Tensor bytes_;
   std::vector<Channel> channels_;
   std::int64_t channel_size_ = 0;

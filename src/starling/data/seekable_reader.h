@@ -4,11 +4,11 @@
 
 namespace starling {
 
-// What a RecordReader also is when it can go on elsewhere in its shard, without opening it again.
+// Interface of a RecordReader that can seek within its open shard.
 class SeekableReader {
  public:
   virtual ~SeekableReader() = default;
-  // To the record that begins there. False: it cannot (a gzipped shard, behind the end), and nothing has changed.
+  // Moves to the record at `offset`. False, with nothing changed, if it cannot (a gzipped shard, or past the end).
   virtual bool go_to(std::uint64_t offset) = 0;
 };
 

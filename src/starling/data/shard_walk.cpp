@@ -80,7 +80,7 @@ const Record* ShardSet::read(std::int64_t shard, RecordReader& reader) const {
   const std::uint64_t offset = reader.offset();
   try {
     const Record* record = reader.next();
-    // A file that was removed keeps its bytes while it is open; one that was cut short does not.
+    // A removed file keeps its bytes while open; a truncated one does not.
     if (record == nullptr && size_of_file(file(shard)).there) check_unchanged(shard);
     return record;
   } catch (const std::exception& error) {

@@ -9,28 +9,28 @@
 
 namespace starling {
 
-// Where a record begins: which shard of the set, and the offset in it.
+// Location of a record: index of its shard and offset in it.
 struct RecordRef {
   std::int64_t shard = 0;
   std::uint64_t offset = 0;
   friend bool operator==(const RecordRef&, const RecordRef&) = default;
 };
 
-// The shards of a data set and their sizes when it was opened. A shard that has another size later is refused: samples
-// would be lost or doubled without a word.
+// The shards of a data set and their sizes when it was opened. A shard whose size has changed since is refused: samples
+// would be lost or duplicated silently.
 class ShardSet {
  public:
-  explicit ShardSet(RecordShards shards);  // throws when there are none, or one cannot be looked at
+  explicit ShardSet(RecordShards shards);  // throws if there are none, or if one cannot be accessed
 
   std::int64_t size() const { return static_cast<std::int64_t>(shards_.files.size()); }
   const std::filesystem::path& file(std::int64_t shard) const { return shards_.files[static_cast<std::size_t>(shard)]; }
   const std::string& name(std::int64_t shard) const { return names_[static_cast<std::size_t>(shard)]; }
   const RecordDecoder& decoder() const { return *shards_.decoder; }
-  std::string fingerprint() const;  // of the names and sizes
+  std::string fingerprint() const;  // of file names and sizes
 
-  // Throw naming the shard and the offset when it cannot be read or is not as large as it was.
+  // Both throw, naming shard and offset, if the shard cannot be read or its size has changed.
   std::unique_ptr<RecordReader> open(std::int64_t shard, std::uint64_t offset) const;
-  const Record* read(std::int64_t shard, RecordReader& reader) const;  // the next of a reader that `open` gave
+  const Record* read(std::int64_t shard, RecordReader& reader) const;  // next record of a reader from open()
   std::string describe(const RecordRef& ref) const;                    // "shard <file> at offset <n>"
 
  private:
@@ -38,10 +38,10 @@ class ShardSet {
 
   RecordShards shards_;
   std::vector<std::uint64_t> sizes_;
-  std::vector<std::string> names_;  // with their folders, for messages
+  std::vector<std::string> names_;  // paths for error messages
 };
 
-// Goes through the shards of one epoch in the epoch's order, reading from several in turn.
+// Reads the shards of one epoch in the epoch's order, interleaving several.
 class ShardWalk {
  public:
   struct Options {
@@ -57,20 +57,20 @@ class ShardWalk {
   };
   struct Position {
     std::int64_t epoch = 0;
-    std::int64_t next_shard = 0;  // of this rank's shards in the epoch's order
-    std::int64_t turn = 0;        // which of the open ones is read next
-    std::int64_t passed = 0;      // records seen, where the ranks share shards
+    std::int64_t next_shard = 0;  // first unopened one of this rank's shards in the epoch's order
+    std::int64_t turn = 0;        // index into `open` of the shard to read next
+    std::int64_t passed = 0;      // records seen, if ranks share shards
     std::vector<Place> open{};
   };
 
   ShardWalk(std::shared_ptr<const ShardSet> shards, const Options& options);
 
   void begin_epoch(std::int64_t epoch);
-  // The next record, or null when all shards are through; valid until the next call.
+  // The next record, or null when all shards are read; valid until the next call.
   const Record* next(RecordRef& ref);
 
   std::int64_t epoch() const { return epoch_; }
-  void position(Position& into) const;  // of the next record
+  void position(Position& into) const;  // position of the next record
   void restore(const Position& position);
 
  private:

@@ -35,7 +35,7 @@ Subset::Subset(std::shared_ptr<const Dataset> base, std::vector<std::int64_t> ro
 }
 
 void Subset::gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const {
-  thread_local std::vector<std::int64_t> inner;  // a subset of a subset has its own: it copies before it calls
+  thread_local std::vector<std::int64_t> inner;  // reused; moved out first, since nested subsets recurse
   std::vector<std::int64_t> mapped = std::move(inner);
   mapped.clear();
   for (auto row : rows) {

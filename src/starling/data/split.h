@@ -11,7 +11,7 @@
 
 namespace starling {
 
-// Some samples of another data set.
+// A selection of another data set's samples.
 class Subset final : public Dataset {
  public:
   Subset(std::shared_ptr<const Dataset> base, std::vector<std::int64_t> rows);
@@ -24,10 +24,10 @@ class Subset final : public Dataset {
   std::vector<std::int64_t> rows_;
 };
 
-// The first samples of a data set; all of it where it has no more.
+// The first `count` samples of a data set; all if it has no more.
 std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> data, std::int64_t count);
 
-// What every source can do with its samples.
+// Options shared by all data sources.
 struct SplitOptions {
   std::int64_t train_limit = 0;
   std::int64_t test_limit = 0;
@@ -42,21 +42,21 @@ struct SplitOptions {
   }
 };
 
-// Options of a source before those of the splits.
+// Settings of a source followed by the shared split settings.
 inline Settings with_splits(Settings own) {
   for (auto& setting : SplitOptions::settings()) own.push_back(std::move(setting));
   return own;
 }
 
-// A number in [0, 1) that depends on the text or the number and the seed alone: what is below a share belongs to it,
-// however many other samples there are.
+// Hash to a number in [0, 1) that depends on the text (or number) and the seed alone. A sample is in a share if its
+// hash is below it, however many other samples there are.
 double share_of(std::string_view text, std::int64_t seed);
 double share_of(std::int64_t number, std::int64_t seed);
 
-// Takes the validation samples out of `train` (by their number) and cuts both to their limits.
+// Moves the validation samples (by index) from `train` to `valid` and applies the limits.
 void finish_splits(DataSplits& splits, const SplitOptions& options);
 
-// The same for a source that has no test samples of its own: a share is taken out, by another seed.
+// Moves a share of `train` to `test`, for sources without test data; by another seed than validation.
 void take_test_share(DataSplits& splits, double share, std::int64_t seed);
 
 }  // namespace starling

@@ -12,10 +12,10 @@
 namespace starling {
 namespace {
 
-constexpr std::uint64_t kSite = 0x7368756666666c65;            // a stream of its own below the run's seed
-constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 48;   // of one epoch
-constexpr std::uint64_t kReadRather = std::uint64_t{4} << 20;  // bytes to read over rather than to open again
-constexpr std::int64_t kMostShuffle = 1'000'000;               // a checkpoint lists them all
+constexpr std::uint64_t kSite = 0x7368756666666c65;            // its own random stream of the run's seed
+constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 48;   // per epoch
+constexpr std::uint64_t kReadRather = std::uint64_t{4} << 20;  // gaps up to this are read through
+constexpr std::int64_t kMostShuffle = 1'000'000;               // a checkpoint lists all of them
 
 ShardWalk::Options walk_options(const RecordStream::Options& options) {
   return {.seed = options.seed,
@@ -25,7 +25,7 @@ ShardWalk::Options walk_options(const RecordStream::Options& options) {
           .ranks = options.ranks};
 }
 
-// Takes back what the journal tells, on the list of what the buffer holds.
+// Undoes the journal's steps on the list of records in the buffer.
 void undo(const RecordStream::Journal& journal, std::vector<RecordRef>& held) {
   for (auto step = journal.steps.rbegin(); step != journal.steps.rend(); ++step) {
     const bool added = step->taken_from == RecordStream::kAdded;
@@ -118,7 +118,7 @@ bool RecordStream::next(PackedRecord& into, RecordRef& ref, Journal& journal, co
   return true;
 }
 
-// What a saved state must have in common with the stream that goes on from it.
+// Properties that must match between a saved state and the stream that resumes from it.
 nlohmann::json RecordStream::identity() const {
   return {{"shards", shards_->fingerprint()},
           {"seed", options_.seed},
@@ -137,7 +137,7 @@ nlohmann::json RecordStream::state(const std::vector<const Journal*>& undone) co
   walk_.position(at);
   std::int64_t emitted = emitted_;
   for (const auto* journal : undone) {
-    // An epoch that ended leaves an empty buffer to the next, so steps never reach over its end.
+    // An epoch ends with an empty buffer, so steps never reach across its end.
     undo(*journal, held);
     at = journal->walk;
     emitted = journal->emitted;
@@ -174,7 +174,7 @@ void RecordStream::restore(const nlohmann::json& state) {
   emitted_ = emitted;
 }
 
-// Front to back, shard by shard, whatever the order in the buffer.
+// Reads the buffer's records again, sorted by shard and offset, into their old places.
 void RecordStream::read_back(const std::vector<RecordRef>& refs) {
   std::vector<std::size_t> order(refs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -16,10 +16,10 @@
 namespace starling {
 
 struct StreamOptions {
-  std::int64_t shuffle_samples = 10'000;                // samples the shuffle buffer holds at most; 1: no shuffling
-  std::int64_t shuffle_bytes = std::int64_t{64} << 20;  // its memory at most; whichever is reached first
-  std::int64_t interleave = 4;                          // shards read from in turn
-  bool shuffle_shards = true;                           // false: shards in the order given
+  std::int64_t shuffle_samples = 10'000;                // capacity of the shuffle buffer; 1: no shuffling
+  std::int64_t shuffle_bytes = std::int64_t{64} << 20;  // its memory limit; the first one reached holds
+  std::int64_t interleave = 4;                          // shards read in turn
+  bool shuffle_shards = true;                           // false: shards in the given order
 
   static Settings settings() {
     return {
@@ -31,15 +31,15 @@ struct StreamOptions {
   }
 };
 
-// Samples of shards without an index, in an order that is a function of the seed, the epoch and the shards: shards in
-// the epoch's order, `interleave` of them in turn, through a buffer from which a random sample is taken each time. The
-// memory held is the buffer's and one record of each open shard. One thread at a time.
+// Streaming data set over shards, in an order determined by seed, epoch and shards: shards in the epoch's order,
+// `interleave` of them in turn, through a shuffle buffer from which random samples are drawn. Holds the buffer and one
+// record per open shard in memory. One thread at a time.
 class RecordStream {
  public:
   struct Options {
     StreamOptions stream{};
     std::uint64_t seed = 0;
-    int rank = 0;  // takes every ranks-th shard of the epoch's order, or every ranks-th record where shards are fewer
+    int rank = 0;  // takes every ranks-th shard of the epoch's order, or record if there are fewer shards than ranks
     int ranks = 1;
   };
   RecordStream(std::shared_ptr<const ShardSet> shards, const Options& options);
@@ -47,30 +47,30 @@ class RecordStream {
   // Begins an epoch: nothing is read yet.
   void begin_epoch(std::int64_t epoch);
 
-  // What was done since a mark, so that it can be taken back: the loader works ahead of whoever asks for a state.
+  // Log of the changes since a mark, so that state() can undo them: the loader works ahead of its user.
   struct Step {
     RecordRef ref{};
-    std::uint32_t taken_from = 0;  // place in the buffer, or kAdded when the record entered it
+    std::uint32_t taken_from = 0;  // index in the buffer, or kAdded if the record entered it
   };
   static constexpr std::uint32_t kAdded = ~std::uint32_t{0};
   struct Journal {
-    ShardWalk::Position walk{};  // before
+    ShardWalk::Position walk{};  // position at the mark
     std::int64_t emitted = 0;
     std::vector<Step> steps{};
   };
 
-  // The next sample, or none at the end of the epoch; the journal gets what was done, also when it throws. Throws
-  // naming the shard and the offset. Returns none early once `stop` is set.
+  // Takes the next sample; false at the end of the epoch, or once `stop` is set. Logs its changes to the journal, also
+  // when it throws. Throws naming the shard and the offset.
   bool next(PackedRecord& into, RecordRef& ref, Journal& journal, const std::atomic<bool>& stop);
-  void mark(Journal& journal) const;  // empties it and notes where the stream stands
+  void mark(Journal& journal) const;  // clears the journal and stores the current position
 
-  // Where the stream stands, or stood before the journals given, newest first; and back there. What is restored must
-  // come from the same shards, seed, ranks and options: throws naming what differs.
+  // State now, or before the given journals (newest first). restore() throws if shards, seed, ranks or options differ
+  // from the saved ones, naming what differs.
   nlohmann::json state(const std::vector<const Journal*>& undone) const;
   void restore(const nlohmann::json& state);
 
   std::int64_t epoch() const { return walk_.epoch(); }
-  std::int64_t emitted() const { return emitted_; }  // samples of the epoch so far
+  std::int64_t emitted() const { return emitted_; }  // samples returned in this epoch
   std::int64_t held_bytes() const { return pool_->held_bytes(); }
 
  private:

@@ -10,7 +10,7 @@ namespace starling {
 namespace {
 
 struct StreamPlan final : BatchPlan {
-  std::vector<PackedRecord> records;  // of this batch, emptied once all are made
+  std::vector<PackedRecord> records;  // released once all samples are made
   std::vector<RecordRef> refs;
   RecordStream::Journal journal;
 };
@@ -18,7 +18,7 @@ struct StreamPlan final : BatchPlan {
 StreamPlan& mine(BatchPlan& plan) { return static_cast<StreamPlan&>(plan); }
 const StreamPlan& mine(const BatchPlan& plan) { return static_cast<const StreamPlan&>(plan); }
 
-// Samples of a batch as the decoder takes them: without the batch axis.
+// One sample of a batch for the decoder, without the batch axis.
 TensorList sample_of(std::span<const Tensor> out, std::int64_t row) {
   TensorList sample;
   for (const auto& tensor : out) {
@@ -42,7 +42,7 @@ std::unique_ptr<BatchPlan> StreamBatches::new_plan() const {
   return plan;
 }
 
-// A position that came without a state: the epoch is read and thrown away up to there.
+// Seeks by reading and discarding the epoch up to start_.
 void StreamBatches::skip_to_start(RecordStream::Journal& journal, const std::atomic<bool>& stop) {
   if (position_ == start_) return;
   PackedRecord record;
@@ -81,7 +81,7 @@ void StreamBatches::plan(BatchPlan& plan, const std::atomic<bool>& stop) {
   if (to.size > 0) {
     to.after = {to.begin.epoch, to.begin.sample + to.size};
   } else if (!stop) {
-    if (to.begin.sample == 0 && options_.stream.ranks == 1) {  // one rank of many may have a shard without records
+    if (to.begin.sample == 0 && options_.stream.ranks == 1) {  // with several ranks, one may have empty shards
       fail("[loader] expected at least {} samples in the shards, got {}", options_.drop_last ? options_.batch : 1,
            stream_.emitted());
     }
@@ -145,7 +145,7 @@ DataPosition StreamBatches::restore(const nlohmann::json& state) {
         "[loader] expected a stream that stands at sample {} of epoch {} or before, got one at {} of {}",
         position.sample, position.epoch, stream_.emitted(), stream_.epoch());
   start_ = position;
-  position_ = {position.epoch, stream_.emitted()};  // behind when the state was taken while a start was being sought
+  position_ = {position.epoch, stream_.emitted()};  // behind start_ if saved during a seek
   return position;
 }
 

@@ -7,8 +7,7 @@
 
 namespace starling {
 
-// Batches of a stream: the plan takes records out of the shuffle buffer in order, the threads that make the batch
-// decode them.
+// Batches of a stream: planning takes records out of the shuffle buffer in order; worker threads decode them.
 class StreamBatches final : public BatchSource {
  public:
   struct Options {
@@ -41,8 +40,8 @@ class StreamBatches final : public BatchSource {
   std::shared_ptr<const ShardSet> shards_;
   Options options_;
   RecordStream stream_;
-  DataPosition start_{};     // to be reached by reading before the first plan
-  DataPosition position_{};  // of the next plan
+  DataPosition start_{};     // target of a seek, reached by reading when the next batch is planned
+  DataPosition position_{};  // position of the next plan
   std::atomic<std::int64_t> samples_per_epoch_ = -1;
 };
 

@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-constexpr std::uint64_t kSite = 0x7472616e73666f72;  // "transfor": a stream of its own below the run's seed
+constexpr std::uint64_t kSite = 0x7472616e73666f72;  // "transfor": its own random stream of the run's seed
 constexpr std::uint64_t kDrawsOfASample = std::uint64_t{1} << 20;
 
 }  // namespace
@@ -48,12 +48,12 @@ std::int64_t Draws::below(std::int64_t bound) {
   check(bound >= 1, "[transform] expected a bound of at least 1, got {}", bound);
   const std::uint64_t high = philox_bits(stream_, next_++);
   const std::uint64_t wide = high << 32 | philox_bits(stream_, next_++);
-  __extension__ using Wide = unsigned __int128;  // multiply and shift: off by less than 2^-40 for any size of image
+  __extension__ using Wide = unsigned __int128;  // multiply and shift: bias below 2^-40 for any image size
   return static_cast<std::int64_t>(static_cast<std::uint64_t>((Wide{wide} * static_cast<std::uint64_t>(bound)) >> 64));
 }
 
 double Draws::normal() {
-  next_ += next_ & 1;  // a pair of numbers makes two; take the first
+  next_ += next_ & 1;  // Box-Muller uses an aligned pair of numbers; only the first result is used
   const double value = philox_normal(stream_, next_);
   next_ += 2;
   return value;

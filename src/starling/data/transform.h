@@ -13,15 +13,15 @@
 
 namespace starling {
 
-// Decides all random draws for one sample: the same wherever and whenever the sample is made.
+// Key of all random draws for one sample: the same wherever and whenever the sample is made.
 struct SampleKey {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
-  std::int64_t sample = 0;  // its number in the data set, or its place in a stream
-  std::uint64_t stage = 0;  // which transform of the list draws; the pipeline sets it
+  std::int64_t sample = 0;  // index in the data set, or position in the stream
+  std::uint64_t stage = 0;  // index of the transform; set by the pipeline
 };
 
-// The random numbers of one sample at one transform, in order. Counter-based: they are a function of the key alone.
+// Random numbers of one sample in one transform. Counter-based: a function of the key alone.
 class Draws {
  public:
   explicit Draws(const SampleKey& key);
@@ -30,7 +30,7 @@ class Draws {
   std::int64_t below(std::int64_t bound);   // [0, bound), bound ≥ 1
   bool chance(double probability) { return uniform() < probability; }
   double normal();
-  double beta(double a, double b);  // of the Beta distribution, both above 0
+  double beta(double a, double b);  // Beta distribution; a, b > 0
 
  private:
   double gamma(double shape);
@@ -39,7 +39,7 @@ class Draws {
   std::uint64_t next_;
 };
 
-// One field of one sample: dense, on a CPU.
+// One field of one sample, contiguous on the CPU.
 struct FieldView {
   TensorType type{};
   std::byte* data = nullptr;
@@ -50,27 +50,27 @@ struct FieldView {
   }
 };
 
-// Changes samples on their way to a batch. Const and safe on any thread.
+// A transform of single samples. Const and thread-safe.
 class Transform {
  public:
   virtual ~Transform() = default;
-  // What becomes of the fields of a sample; throws when they are not what it can change.
+  // Field types after the transform; throws if it cannot handle the given ones.
   virtual std::vector<TensorType> fields(std::vector<TensorType> in) const = 0;
-  // Reads the fields of one sample and writes them to others of the types fields() gave; the two never overlap.
+  // Transforms one sample. `out` has the types that fields() returned; `in` and `out` never overlap.
   virtual void apply(std::span<const FieldView> in, std::span<const FieldView> out, const SampleKey& key) const = 0;
 };
 
-// Changes a whole batch, mixing its samples. Const and safe on any thread.
+// A transform of whole batches that mixes samples (mixup, cutmix). Const and thread-safe.
 class BatchTransform {
  public:
   virtual ~BatchTransform() = default;
-  virtual std::vector<TensorType> fields(std::vector<TensorType> in) const = 0;  // of one sample, as Transform::fields
-  // `in` and `out` hold `count` samples a field. `key` is that of the batch's first sample.
+  virtual std::vector<TensorType> fields(std::vector<TensorType> in) const = 0;  // as Transform::fields
+  // `in` and `out` hold `count` samples per field. `key` is that of the batch's first sample.
   virtual void apply(std::span<const FieldView> in, std::span<const FieldView> out, std::int64_t count,
                      const SampleKey& key) const = 0;
 };
 
-// One of the two.
+// A transform of samples or of batches; one of the two pointers is set.
 struct TransformStep {
   std::shared_ptr<const Transform> sample{};
   std::shared_ptr<const BatchTransform> batch{};
@@ -88,11 +88,11 @@ struct TransformStep {
 
 using TransformKinds = Kinds<TransformStep>;
 
-// By the names that jobs use; built from the files in data/transforms.
+// Transforms by their names in job files; built from the files in data/transforms.
 const TransformKinds& transform_kinds();
 
-// The steps of a list in a job: [{name: random_crop, padding: 4}, {name: mixup}], or a bare name for one without
-// options. Throws with the place of what is wrong.
+// Reads a list of transforms from a job: [{name: random_crop, padding: 4}, {name: mixup}], or a bare name for one
+// without options. Throws with the location of an error.
 std::vector<Chosen<TransformStep>> read_transforms(const ConfigNode& list);
 
 }  // namespace starling

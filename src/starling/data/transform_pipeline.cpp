@@ -14,7 +14,7 @@ std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
 
-// Fields of these types for `count` samples in one buffer, which grows when it has to.
+// Views of fields for `count` samples in one buffer, which grows if needed.
 void lay_out(const std::vector<TensorType>& types, std::size_t count, std::vector<std::byte>& buffer,
              std::vector<FieldView>& fields) {
   constexpr std::size_t kAlign = kFieldAlign;

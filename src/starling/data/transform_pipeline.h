@@ -9,32 +9,29 @@
 
 namespace starling {
 
-// Transforms one after another: those of a sample first, then those of a batch. Const and safe on any thread; each
-// thread that applies it brings a scratch of its own, which grows to what a batch needs and is then used over and over,
-// without allocating.
+// A sequence of transforms: those of samples first, then those of batches. Const and thread-safe; each thread has its
+// own Scratch, which grows to what a batch needs and is then reused without allocating.
 class TransformPipeline {
  public:
   struct Scratch {
     std::vector<std::byte> sample[2];
     std::vector<std::byte> batch[2];
-    std::vector<FieldView> in, out;      // of one step
-    std::vector<FieldView> from, to;     // of all samples
-    std::vector<FieldView> middle;       // between the steps of samples and those of a batch
-    std::vector<FieldView> first, last;  // of the sample being made
+    std::vector<FieldView> in, out;      // fields of one step
+    std::vector<FieldView> from, to;     // fields of all samples
+    std::vector<FieldView> middle;       // between sample transforms and batch transforms
+    std::vector<FieldView> first, last;  // fields of the sample being made
   };
 
   TransformPipeline() = default;
-  // `fields` are those of a sample of the data set. Throws when a transform cannot change what it would be given,
-  // naming the step.
+  // `fields` are the types of the data set's samples. Throws if a transform cannot handle its input, naming the step.
   TransformPipeline(std::vector<TransformStep> steps, std::vector<TensorType> fields);
 
   bool empty() const { return steps_.empty(); }
-  const std::vector<TensorType>& fields() const { return types_.back(); }  // of a sample when all is done
-  bool mixes() const { return first_batch_step_ < steps_.size(); }         // whether samples of a batch are mixed
+  const std::vector<TensorType>& fields() const { return types_.back(); }  // of a transformed sample
+  bool mixes() const { return first_batch_step_ < steps_.size(); }         // has a batch transform
 
-  // Reads `in` (the data set's fields with keys.size() samples before them), writes `out` (fields() likewise), both
-  // dense on a CPU and apart. Samples without a step that mixes may be given in any portions; else keys are a whole
-  // batch.
+  // Transforms keys.size() samples from `in` (the data set's fields) to `out` (fields()), both contiguous on the CPU
+  // and not overlapping. If mixes(), the samples must be a whole batch; otherwise any part of one.
   void apply(std::span<const Tensor> in, std::span<const Tensor> out, std::span<const SampleKey> keys,
              Scratch& scratch) const;
 
@@ -45,7 +42,7 @@ class TransformPipeline {
                       Scratch& scratch) const;
 
   std::vector<TransformStep> steps_;
-  std::vector<std::vector<TensorType>> types_;  // before step i; last: after all
+  std::vector<std::vector<TensorType>> types_;  // types before step i; last: after all steps
   std::size_t first_batch_step_ = 0;
 };
 

@@ -13,8 +13,8 @@ std::size_t bytes_of_fields(const std::vector<TensorType>& types, std::size_t co
   return total;
 }
 
-// Results of single samples take turns in two buffers, and so do those of whole batches; what comes last goes straight
-// into the batch, and what the first step of a batch reads stands in a buffer unless it is the data set's own.
+// Sample transforms alternate between two buffers, batch transforms between two others. The last step writes into the
+// batch; the first batch transform reads a buffer, or the data set's samples if no step precedes it.
 std::int64_t scratch_bytes(const std::vector<TransformStep>& steps, std::vector<TensorType> fields,
                            std::int64_t samples) {
   std::size_t sample[2] = {}, batch[2] = {};

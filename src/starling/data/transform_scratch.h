@@ -11,11 +11,11 @@ namespace starling {
 
 constexpr std::size_t kFieldAlign = 64;
 
-// Bytes of a buffer, wherever it begins, for fields of these types of `count` samples, each aligned.
+// Size of a buffer (of any alignment) that holds the fields of `count` samples, each field aligned to kFieldAlign.
 std::size_t bytes_of_fields(const std::vector<TensorType>& types, std::size_t count);
 
-// Memory that a thread's TransformPipeline::Scratch grows to when it applies these steps to `samples` at once; `fields`
-// are those of a sample of the data set.
+// Memory that one thread's TransformPipeline::Scratch needs to apply `steps` to `samples` samples at once; `fields` are
+// the types of the data set's samples.
 std::int64_t scratch_bytes(const std::vector<TransformStep>& steps, std::vector<TensorType> fields,
                            std::int64_t samples);
 

@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// A data set whose samples have gone through transforms of samples, drawing (if they draw at all) as in one epoch.
+// A data set seen through sample transforms. Random transforms draw the same for a sample every time, as in one epoch.
 class TransformedDataset final : public Dataset {
  public:
   // Throws on steps that mix the samples of a batch.

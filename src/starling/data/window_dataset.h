@@ -9,10 +9,10 @@
 
 namespace starling {
 
-// Windows of a sequence of token ids: field 0 is ids i64[window], field 1 the id after each of them.
+// Windows of a token sequence: field 0 is ids i64[window], field 1 the next id at each position.
 class WindowDataset final : public Dataset {
  public:
-  // Window w begins at begin + w · stride; `ids` are those in [begin, end).
+  // Window w begins at begin + w · stride; only ids in [begin, end) are used.
   WindowDataset(std::shared_ptr<const std::vector<std::int32_t>> ids, std::int64_t begin, std::int64_t end,
                 std::int64_t window, std::int64_t stride);
 

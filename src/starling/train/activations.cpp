@@ -30,7 +30,7 @@ class Activations::Watcher final : public Interpreter {
 
  private:
   void note(std::string scope, const Tensor& value) {
-    std::replace(scope.begin(), scope.end(), '/', '.');  // as parameters are called
+    std::replace(scope.begin(), scope.end(), '/', '.');  // separator of parameter names
     const auto found =
         std::find_if(values.begin(), values.end(), [&](const auto& entry) { return entry.first == scope; });
     if (found == values.end()) {

@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// Sees the ops of this thread while it lives and remembers the last float value made in each module.
+// Records the ops of this thread during its lifetime and keeps the last float value made in each module.
 class Activations {
  public:
   Activations();
@@ -16,7 +16,7 @@ class Activations {
   Activations(const Activations&) = delete;
   Activations& operator=(const Activations&) = delete;
 
-  // By the paths of the modules, in the order they first made something.
+  // Values by module path, in the order the modules first ran.
   std::vector<std::pair<std::string, Tensor>> take();
 
  private:

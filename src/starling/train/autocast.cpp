@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::set<std::string_view>;
 
-// Where half precision pays: operands of these are converted to it.
+// Ops that benefit from half precision: their operands are converted to it.
 const Names& products() {
   static const Names names = {"matmul",           "linear",           "dot",    "outer",
                               "conv1d",           "conv2d",           "conv3d", "conv_transpose1d",
@@ -21,7 +21,7 @@ const Names& products() {
   return names;
 }
 
-// Moves and picks: they give what they were given, in any precision. Elementwise ops and views do so too.
+// Ops that move or select values, in any precision. Elementwise ops and views are treated alike.
 const Names& movers() {
   static const Names names = {"cast",
                               "concat",
@@ -61,7 +61,7 @@ const Names& movers() {
   return names;
 }
 
-// Elementwise, but their results leave the range or the digits of half precision too easily.
+// Elementwise ops whose results easily exceed the range or precision of half.
 const Names& delicate() {
   static const Names names = {"exp",   "expm1",    "log",     "log1p",      "log2",         "pow",  "reciprocal",
                               "rsqrt", "square",   "cosh",    "sinh",       "tan",          "acos", "asin",
@@ -88,13 +88,13 @@ class Autocast::Converter final : public Interpreter {
   Converter(Interpreter& below, DType half) : below_(below), half_(half) {}
 
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
-    // Losses that widen their operands narrow their result again, which would cost it its digits.
+    // Losses that widen their operands would narrow their result again and lose precision: skip that cast.
     if (op.name == "cast" && inputs[0].dtype() == DType::f32 && is_half(attrs.as<CastAttrs>().dtype))
       return {inputs[0]};
     const DType wanted = wanted_by(op, inputs);
     const auto differs = [&](const Tensor& t) { return narrowable(t.dtype()) && t.dtype() != wanted; };
     if (std::none_of(inputs.begin(), inputs.end(), differs)) return below_.apply(op, inputs, attrs);
-    // Applied anew, with the conversions: the tape records these calls, not the one that came in.
+    // Re-applied with the conversions, so that the tape records these calls instead of the original one.
     const InterpreterScope scope(below_);
     TensorList converted;
     for (const auto& input : inputs) converted.push_back(differs(input) ? cast(input, wanted) : input);

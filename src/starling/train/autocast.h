@@ -7,10 +7,10 @@
 
 namespace starling {
 
-// While it lives, products and convolutions of this thread compute in a half precision: their f32 operands are
-// converted, and what they give stays half until an op that wants f32. Losses, norms, softmax and other reductions get
-// f32; elementwise, shape and pooling ops take what comes, f32 where operands differ. The conversions are recorded, so
-// that gradients reach the f32 parameters. Use it around the forward pass only. With Precision::f32 nothing happens.
+// Autocast scope for the forward pass: products and convolutions of this thread compute in half precision. Their f32
+// operands are converted, and results stay half until an op needs f32. Losses, norms, softmax and other reductions run
+// in f32; elementwise, shape and pooling ops keep the dtype of their operands, f32 if they differ. Conversions are
+// recorded for autograd, so gradients reach the f32 parameters. A no-op with Precision::f32.
 class Autocast {
  public:
   explicit Autocast(Precision precision);

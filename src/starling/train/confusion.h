@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// How often samples of one class were taken for another: counts by (label, largest logit).
+// Confusion matrix: counts by (label, argmax of the logits).
 class Confusion {
  public:
   void add(const Judged& batch, const char* who);
@@ -24,7 +24,7 @@ class Confusion {
   }
   std::int64_t total() const;
   std::int64_t of_label(std::int64_t label) const;           // samples of the class
-  std::int64_t of_prediction(std::int64_t predicted) const;  // samples taken for it
+  std::int64_t of_prediction(std::int64_t predicted) const;  // samples predicted as the class
   std::string table(const std::vector<std::string>& class_names) const;
 
  private:

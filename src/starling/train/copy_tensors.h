@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Copies the tensors of a checkpoint into those of the same names. Throws "[who] expected …" naming the first that it
-// lacks or has of another type, before anything is written.
+// Copies tensors of a checkpoint into those of the same names. Throws "[who] expected …", before anything is written,
+// naming the first tensor that is missing or has another type.
 void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, const char* who);
 
 }  // namespace starling

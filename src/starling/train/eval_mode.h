@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// A network in eval mode while this lives; then in the mode it was in.
+// Scope that puts a network into eval mode and restores its mode at the end.
 class EvalMode {
  public:
   explicit EvalMode(nn::Module& net) : net_(net), before_(net.training()) { net.eval(); }

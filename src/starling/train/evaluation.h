@@ -6,10 +6,10 @@
 
 namespace starling {
 
-// What an evaluation found, by the names of the metrics.
+// Results of an evaluation, by metric name.
 struct Evaluation {
   std::map<std::string, double> metrics{};
-  std::map<std::string, std::string> tables{};  // of metrics that have one
+  std::map<std::string, std::string> tables{};  // for metrics with a table, such as a confusion matrix
   std::int64_t samples = 0;
 };
 

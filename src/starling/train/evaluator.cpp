@@ -76,7 +76,7 @@ Judged Evaluator::judged(const Batch& batch) {
   return judged;
 }
 
-// At the first sample. Threads and buffers of a data set that was evaluated before are used again.
+// A loader at the first sample. Threads and buffers are reused if the data set was the last one evaluated.
 std::unique_ptr<Loader>& Evaluator::loader_of(const EvaluationData& data, const RankLink* shared) {
   if (!data.set) {
     check(data.shards.has_value(), "[evaluate] expected data, got none");
@@ -147,7 +147,8 @@ std::vector<double> numbers_in(const std::string& bytes) {
 
 }  // namespace
 
-// What each own batch came to: its samples, then for every metric how many numbers it has, and those.
+// Results of this rank's batches: for each, its sample count, then for every metric the number of its sums, and the
+// sums.
 std::vector<double> Evaluator::judge_share(const EvaluationData& data, const RankLink& link) {
   std::vector<double> all;
   Loader& loader = *loader_of(data, &link);
@@ -165,7 +166,7 @@ std::vector<double> Evaluator::judge_share(const EvaluationData& data, const Ran
   return all;
 }
 
-// Batch after batch, as one judge would have gone through them.
+// Joins the batches in their global order, as a single rank would have added them.
 std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
   std::vector<std::vector<double>> numbers;
   for (const auto& share : shares) numbers.push_back(numbers_in(share));

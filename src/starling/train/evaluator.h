@@ -17,7 +17,7 @@ namespace starling {
 
 class RankLink;
 
-// A data set, or shards that are read one after another.
+// Data to evaluate on: a data set, or shards that are read in order.
 struct EvaluationData {
   std::shared_ptr<const Dataset> set{};
   std::optional<RecordShards> shards{};
@@ -25,26 +25,26 @@ struct EvaluationData {
 };
 
 struct EvaluatorOptions {
-  std::vector<NamedMetric> metrics{};  // empty: those of the objective
-  LoaderOptions loader{.batch = 500};  // in the order of the data set, whatever it says
+  std::vector<NamedMetric> metrics{};  // empty: the objective's metrics
+  LoaderOptions loader{.batch = 500};  // shuffle and drop_last are ignored
   Precision precision = Precision::f32;
   int threads = 0;
 };
 
-// Runs a network in eval mode over data sets, with compiled forward passes, and judges what it predicts. The network is
-// in the mode it was in afterwards.
+// Runs a network in eval mode over data sets, with compiled forward passes, and computes metrics. Restores the
+// network's mode afterwards.
 class Evaluator {
  public:
-  // The network must live as long.
+  // `net` must outlive the evaluator.
   Evaluator(nn::Module& net, ObjectivePtr objective, EvaluatorOptions options);
 
   Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names = {});
-  // The same, asking between batches whether to leave; nothing then.
+  // As evaluate(), but asks `stop` between batches; nullopt if stopped.
   std::optional<Evaluation> evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
                                             const std::vector<std::string>& class_names);
-  // The same for all ranks of a run. Where their weights are `equal`, each judges some of the batches, and all come to
-  // the result of one; otherwise, and where data or metrics cannot be shared out, rank 0 judges for all. Tables are on
-  // rank 0.
+  // Collective evaluation over the ranks of a run. If all ranks have `equal` weights, each judges some of the batches,
+  // and all get the result; otherwise, and if data or metrics cannot be divided, rank 0 judges for all. Tables are on
+  // rank 0 only.
   Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
                       bool equal);
   Tensor predict(std::span<const Tensor> fields);  // f32, on the CPU
@@ -66,7 +66,7 @@ class Evaluator {
   nn::Module& net_;
   ObjectivePtr objective_;
   EvaluatorOptions options_;
-  // Which of its outputs the compiled function has; the target may be a field of the batch as it is.
+  // Outputs of the compiled function. The target may instead be a field of the batch itself.
   struct Layout {
     bool prediction = false;
     bool target = false;
@@ -76,9 +76,9 @@ class Evaluator {
   Layout layout_{};
   CompiledFunction judge_;
   CompiledFunction predict_;
-  std::shared_ptr<const Dataset> data_;  // of the loader, which is kept for the next time
+  std::shared_ptr<const Dataset> data_;  // data set of loader_, which is kept for the next evaluation
   std::unique_ptr<Loader> loader_;
-  bool loader_shares_ = false;  // it makes this rank's batches only
+  bool loader_shares_ = false;  // loader_ makes only this rank's batches
   std::unique_ptr<Loader> stream_;
 };
 

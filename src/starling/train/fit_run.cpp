@@ -19,11 +19,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLossMemory = 0.98;  // of the loss that the progress line shows
+constexpr double kLossMemory = 0.98;  // decay of the loss shown in the progress line
 
-constexpr int kMostSkipped = 50;  // steps in a row: it will not get better
+constexpr int kMostSkipped = 50;  // consecutive skipped steps before giving up
 
-constexpr double kLowestScale = 1.0 / 16384;  // of f16 losses: below, the network itself overflows
+constexpr double kLowestScale = 1.0 / 16384;  // smallest f16 loss scale; below, the network itself overflows
 
 double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
@@ -44,7 +44,7 @@ RunPlan make_plan(const TrainerOptions& options, const Loader& loader, const Ran
     plan.rank = link->rank();
     plan.ranks = link->size();
   }
-  const bool told = !loader.streams() || plan.ranks == 1;  // a rank knows no more than its own shards
+  const bool told = !loader.streams() || plan.ranks == 1;  // a streaming rank knows only its own shards
   if (told && loader.samples_per_epoch() > 0) {
     plan.samples_per_epoch = loader.samples_per_epoch();
     plan.steps_per_epoch = ceil_div(loader.batches_per_epoch(), options.accumulate);
@@ -69,7 +69,7 @@ FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vec
   });
 }
 
-// Others may hold tensors of their own.
+// Completes late updates unless all callbacks are ReadsThroughRun: others may hold tensors directly.
 void FitRun::before_callbacks() {
   if (!all_read_through_run_) parts_.programs.finish_updates();
 }
@@ -79,7 +79,7 @@ void FitRun::each(void (Callback::*event)(Run&)) {
   for (const auto& callback : parts_.callbacks) (callback.get()->*event)(*this);
 }
 
-// The steps count from 0, wherever the generator stood.
+// Seeds the generator, so that steps count from 0 whatever its state was.
 void FitRun::begin() {
   began_ = steady_seconds();
   if (!plan_.folder.empty() && plan_.rank == 0) lock_.emplace(plan_.folder);
@@ -109,14 +109,14 @@ bool FitRun::finished() const {
          (parts_.options.steps > 0 && state_.step >= parts_.options.steps) || !ended_by_.empty();
 }
 
-// The metric that schedules observe; empty: there is none.
+// Metric that schedules observe; empty: none.
 const std::string& FitRun::watched() const {
   static const std::string none;
   if (!parts_.options.watch.empty()) return parts_.options.watch;
   return plan_.metrics.empty() ? none : plan_.metrics.front().name;
 }
 
-// Another fit with the same optimizer begins where this one did, not with the last rate of its schedule.
+// Resets schedule and learning rate, so that another fit with the same optimizer starts from its base rate.
 void FitRun::rewind() {
   const auto& schedule = parts_.options.schedule;
   if (!schedule || fresh_schedule_.is_null()) return;
@@ -125,7 +125,7 @@ void FitRun::rewind() {
 }
 
 bool FitRun::stopping() {
-  // Ranks leave together: they ask when they tell each other.
+  // With several ranks, stop requests are exchanged in notes, so that all leave together.
   if (!parts_.link) interrupted_ = interrupted_ || (parts_.options.stop && parts_.options.stop());
   return interrupted_;
 }
@@ -146,7 +146,7 @@ FitResult FitRun::run() {
   }
 }
 
-// A rank that fails takes the others with it: they would wait for it in vain.
+// A failing rank aborts the others, which would wait for it in vain.
 FitResult FitRun::run_with_ranks() {
   if (!parts_.link) return run_all();
   const auto tell = [&](std::string_view why) {
@@ -185,7 +185,7 @@ FitResult FitRun::run_all() {
   return result;
 }
 
-// Until the epoch ends, the run does, or someone asks for a stop.
+// Runs until the epoch or the run ends, or a stop is requested.
 void FitRun::run_epoch() {
   epoch_over_ = false;
   while (!epoch_over_ && run_step()) {
@@ -204,8 +204,8 @@ const Batch* FitRun::next_batch() {
   return batch;
 }
 
-// One update out of one or more batches; false where the epoch has no more. Where it ends within a step, the update is
-// made of what there is.
+// Makes one update from one or more batches; false if the epoch has none left. If the epoch ends within a step, the
+// update uses the batches so far.
 bool FitRun::run_step() {
   const auto start = Clock::now();
   report_ = {};
@@ -215,7 +215,7 @@ bool FitRun::run_step() {
     if (!batch) {
       epoch_over_ = true;
       if (batches == 0) return false;
-      report_.fields = {};  // the loader may be writing there
+      report_.fields = {};  // the loader may be reusing the buffers
       break;
     }
     if (batches == 0) begin_step(*batch);
@@ -248,7 +248,7 @@ void FitRun::begin_step(const Batch& first) {
   parts_.programs.begin(wants, state_.step);
 }
 
-// Written only when it changes: compiled steps on several ranks hand every change round.
+// Sets the learning rate only if it changes, since compiled steps on several ranks broadcast every change.
 void FitRun::set_rate() {
   if (const auto& schedule = parts_.options.schedule) {
     const double factor =
@@ -268,7 +268,7 @@ void FitRun::take(StepPrograms::Result result) {
   report_.gradient_norm = result.gradient_norm;
   report_.skipped = result.skipped;
   report_.values = std::move(result.values);
-  // A loss that is not finite says more than the gradients that follow from it.
+  // A non-finite loss is reported rather than the gradients that follow from it.
   const bool loss_tells = parts_.options.non_finite != NonFinite::skip && !std::isfinite(result.loss);
   if (!result.non_finite.empty() && loss_tells) report_.skipped = false;
   if (!result.non_finite.empty() && !loss_tells) judge(result.non_finite);
@@ -283,18 +283,18 @@ void FitRun::take(StepPrograms::Result result) {
     add_loss(result.loss, result.weight);
   } else {
     const int sharing =
-        strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks tell of these rows
+        strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // number of ranks that report these rows
     note_.weight = result.weight / sharing;
     note_.loss = result.loss * note_.weight;
     note_.not_finite = std::isfinite(result.loss) ? 0 : StepNote::kLoss;
-    if (loss_shown_) report_.loss = last_loss_;  // of all ranks, as far as it is known
+    if (loss_shown_) report_.loss = last_loss_;  // latest known loss over all ranks
   }
   state_.samples += report_.samples;
   ++state_.step;
 }
 
-// Gradients that are not finite were not applied. Where all ranks share the update, all of them are here now; else the
-// others hear of it with the note of this step.
+// Handles non-finite gradients, which were not applied. If all ranks share the update, all of them get here; else the
+// others learn of it from this step's note.
 void FitRun::judge(const std::string& what) {
   if (parts_.options.non_finite == NonFinite::skip) {
     check(++skipped_in_a_row_ <= kMostSkipped,
@@ -331,12 +331,12 @@ void FitRun::after_step() {
   const std::int64_t every = parts_.options.evaluate_every;
   if (every > 0 && state_.step % every == 0 && !evaluate_now()) return;
   agree(false);
-  // Where the epoch is over, the state belongs to its end, which comes now.
+  // At the end of an epoch, end_epoch() calls settled instead.
   if (!epoch_over_) each(&Callback::settled);
 }
 
 void FitRun::end_epoch(DataPosition ended) {
-  agree(true);  // the losses that are still on their way are of this epoch
+  agree(true);  // losses not yet received belong to this epoch
   if (state_.evaluated_step != state_.step && !evaluate_now()) {
     state_.owed = Owed::epoch;
     return;
@@ -348,14 +348,14 @@ void FitRun::end_epoch(DataPosition ended) {
   each(&Callback::settled);
 }
 
-// What the run was left in the middle of.
+// Completes the work that an interrupted run left over.
 void FitRun::pay_owed() {
   if (state_.owed == Owed::nothing) return;
   if (state_.owed == Owed::epoch) return end_epoch({state_.position.epoch - 1, plan_.samples_per_epoch});
   if (evaluate_now()) each(&Callback::settled);
 }
 
-// False where someone asked for a stop meanwhile: it is owed then, and made when the run goes on.
+// False if a stop was requested meanwhile: the evaluation is then made when the run resumes.
 bool FitRun::evaluate_now() {
   if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
   const double since = progress_.now();
@@ -374,7 +374,7 @@ bool FitRun::evaluate_now() {
   return true;
 }
 
-// Ranks go through it together and are not asked.
+// With several ranks, an evaluation is not interrupted.
 std::optional<Evaluation> FitRun::evaluate_unless_stopped() {
   if (parts_.link || test_.empty()) return evaluate();
   parts_.programs.finish_updates();
@@ -387,8 +387,8 @@ Evaluation FitRun::evaluate() {
   if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
   const bool shows = strategy().shows_to_evaluate();
   if (shows) strategy().show();
-  const bool equal = shows || strategy().settled() || strategy().settles_to_evaluate();  // it has settled just now
-  // Statistics that each rank keeps of its own rows: rank 0's are the model's.
+  const bool equal = shows || strategy().settled() || strategy().settles_to_evaluate();  // has just settled
+  // Each rank has its own batch statistics; rank 0's are the model's.
   if (equal) parts_.link->broadcast(trained_state().buffers);
   Evaluation made = parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
   if (shows) strategy().unshow();
@@ -404,7 +404,7 @@ void FitRun::explain_once() {
   *parts_.options.explain << step.graph() << step.explain() << std::flush;
 }
 
-// By the steps of the run where they end it before the epochs do; -1: the epochs tell.
+// Samples left if `steps` ends the run before its epochs; -1: derive from the epochs.
 std::int64_t FitRun::samples_left(DataPosition position) const {
   if (parts_.options.steps == 0) return -1;
   const std::int64_t left =

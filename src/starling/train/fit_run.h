@@ -15,7 +15,7 @@
 
 namespace starling {
 
-// One fit of a trainer: the loop over batches, and the run that callbacks see.
+// One Trainer::fit: the loop over batches, and the Run that callbacks see.
 class FitRun final : public Run {
  public:
   struct Parts {
@@ -26,7 +26,7 @@ class FitRun final : public Run {
     const std::vector<CallbackPtr>& callbacks;
     StepPrograms& programs;
     Evaluator& evaluator;
-    RankLink* link = nullptr;  // to the other ranks; null: there are none
+    RankLink* link = nullptr;  // connection to the other ranks; null: none
   };
   FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names);
 
@@ -72,7 +72,7 @@ class FitRun final : public Run {
   void begin_ranks();
   void restore_rank();
   RankStrategy& strategy() const { return parts_.link->strategy(); }
-  // The program's loss is that of all rows.
+  // True if the program's loss covers the rows of all ranks.
   bool global_loss() const { return !parts_.link || (strategy().global_program() && strategy().groups() == 1); }
   TrainedState trained_state() const;
   StepNote note_of_step();
@@ -118,32 +118,32 @@ class FitRun final : public Run {
   Evaluation evaluation_;
   std::vector<ProgressMetric> shown_metrics_;
   std::int64_t first_step_ = 0;
-  double shown_loss_ = 0;  // a moving mean, of which so much weight has come together
+  double shown_loss_ = 0;  // moving average of the loss; shown_weight_ is the sum of its weights
   double shown_weight_ = 0;
   double last_loss_ = 0;
   bool loss_shown_ = false;
-  int skipped_in_a_row_ = 0;  // because of gradients that were not finite
-  double rate_ = 0;           // the learning rate now
-  bool epoch_over_ = false;   // the loader has said so
+  int skipped_in_a_row_ = 0;  // steps skipped for non-finite gradients
+  double rate_ = 0;           // current learning rate
+  bool epoch_over_ = false;   // set when the loader reports the end
   bool explained_ = false;
-  nlohmann::json fresh_schedule_{};  // its state before this run
-  std::optional<RunLock> lock_;      // of the run's folder, on the rank that writes
+  nlohmann::json fresh_schedule_{};  // state of the schedule before this run
+  std::optional<RunLock> lock_;      // lock of the run folder, on the rank that writes
   bool resuming_ = false;
-  bool all_read_through_run_ = false;  // the callbacks
+  bool all_read_through_run_ = false;  // every callback is a ReadsThroughRun
   bool interrupted_ = false;
   std::string ended_by_;
-  std::string end_wanted_;          // by a callback here, until all ranks have heard of it
-  double began_ = 0;                // by the clock of this rank
-  double clock_ = 0;                // of rank 0, as last told
-  std::int64_t compared_step_ = 0;  // when replicas were last compared
-  StepNote note_{};                 // what this rank will tell of the step that was made
-  RankStats before_{};              // what had been exchanged when training began
-  std::int64_t given_rows_ = 0;     // of this rank, in the step being made
-  double told_wait_ = 0;            // seconds that this rank waited to hear of the steps of others
+  std::string end_wanted_;          // reason of a callback's stop(), until all ranks know
+  double began_ = 0;                // start time on this rank's clock
+  double clock_ = 0;                // rank 0's clock as last received
+  std::int64_t compared_step_ = 0;  // step at which replicas were last compared
+  StepNote note_{};                 // this rank's next note to the others
+  RankStats before_{};              // communication counters when training began
+  std::int64_t given_rows_ = 0;     // rows given to this rank in the current step
+  double told_wait_ = 0;            // seconds spent waiting for the notes of other ranks
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;
-  int saved_by_ = 0;                // ranks that made the checkpoint
-  std::vector<NamedTensor> saved_;  // what a checkpoint holds of this rank alone, until its strategy has begun
+  int saved_by_ = 0;                // number of ranks that made the checkpoint
+  std::vector<NamedTensor> saved_;  // per-rank tensors of a checkpoint, kept until the strategy has begun
 };
 
 }  // namespace starling

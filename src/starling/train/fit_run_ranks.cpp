@@ -1,4 +1,4 @@
-// What a run does because there are other ranks: begin together, agree after steps, settle, save and go on.
+// Parts of FitRun for several ranks: starting together, agreeing after steps, settling, saving and resuming.
 
 #include <fmt/format.h>
 
@@ -13,15 +13,15 @@
 namespace starling {
 namespace {
 
-// How many steps the ranks of a strategy that does not keep them together may be apart before the faster ones wait to
-// hear of the others. Programs with collectives in them keep together anyway.
+// Steps that ranks of an asynchronous strategy may be apart before the faster ones wait for notes of the others.
+// Collectives inside programs keep ranks together anyway.
 constexpr std::size_t kApart = 16;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Noise of programs that know nothing of each other differs.
+// Gives independent programs different random noise.
 void vary_noise(int number) {
   if (number == 0) return;
   constexpr std::int64_t kStride = 1'000'003;
@@ -44,19 +44,19 @@ TrainedState FitRun::trained_state() const {
 
 void FitRun::begin_ranks() {
   if (!parts_.link) return;
-  parts_.link->meet();  // rank 0 may have pre-trained
+  parts_.link->meet();  // rank 0 may be pre-training
   stats_.assign(static_cast<std::size_t>(parts_.link->size()), {});
   strategy().begin(trained_state());
   const bool resumed = first_step_ > 0;
   if (resumed) restore_rank();
-  const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks of one program
+  const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks that share a program
   vary_noise(plan_.rank / alike);
   compare_replicas();
-  count_exchanges(before_);  // what it took to begin is not training
+  count_exchanges(before_);  // excludes the exchanges of the start
   agree(true);
 }
 
-// What the checkpoint had of this rank alone, now that its strategy has made the tensors.
+// Restores this rank's own part of the checkpoint, now that the strategy has created its tensors.
 void FitRun::restore_rank() {
   const bool regrouped = saved_by_ != plan_.ranks && !saved_.empty();
   if (regrouped)
@@ -70,7 +70,7 @@ void FitRun::restore_rank() {
   }
   for (const auto& [name, saved] : saved_) {
     const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == name; });
-    // What a strategy keeps on rank 0 alone is not for the others.
+    // Tensors that a strategy keeps on rank 0 only are not for the others.
     if (found == into.end() && regrouped && plan_.rank > 0 && name.starts_with("strategy.")) continue;
     check(found != into.end() && found->tensor.type() == saved.type(),
           "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), name,
@@ -82,7 +82,7 @@ void FitRun::restore_rank() {
   if (regrouped) strategy().regrouped();
 }
 
-// What the strategy's exchanges have cost since training began.
+// Cost of the strategy's exchanges so far.
 void FitRun::count_exchanges(RankStats& stats) const {
   stats.sent = stats.received = 0;
   for (int op = 0; op < kCommOpCount; ++op) {
@@ -101,14 +101,14 @@ StepNote FitRun::note_of_step() {
   count_exchanges(note_.stats);
   const RankStats since = between({&before_, 1}, {&note_.stats, 1})[0];
   note_.stats.wait = since.wait;
-  note_.stats.wait[static_cast<std::size_t>(CommOp::all_gather)] += told_wait_;  // of notes like this one
+  note_.stats.wait[static_cast<std::size_t>(CommOp::all_gather)] += told_wait_;  // waits for notes
   note_.stats.sent = since.sent;
   note_.stats.received = since.received;
   return note_;
 }
 
-// Tells the others of the step that was made, and hears of theirs: of this step where they keep together, else of one
-// some steps ago, so that nobody waits for the slowest. All ranks hear the same at the same step.
+// Sends a note of the last step and receives the others': of the same step if the ranks are in lockstep, else of some
+// steps ago, so that nobody waits for the slowest. All ranks receive the same notes at the same step.
 void FitRun::agree(bool all) {
   if (!parts_.link) return;
   parts_.link->post(note_of_step());
@@ -149,18 +149,18 @@ void FitRun::consume(const std::vector<StepNote>& notes) {
   if (weight > 0) add_loss(loss / weight, weight);
 }
 
-// Where they ought to be equal.
+// Verifies that replicas are equal, if the strategy says they should be.
 void FitRun::compare_replicas() {
   if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
 }
 
-// One model at the end; true where it is another than was evaluated last. A run that was interrupted goes on from where
-// every rank stands.
+// Brings all ranks to one model at the end; true if it differs from the one evaluated last. An interrupted run is not
+// settled: it resumes from each rank's own state.
 bool FitRun::settle() {
   parts_.programs.finish_updates();
   if (!parts_.link) return false;
   agree(true);
-  if (finished()) interrupted_ = false;  // it was asked to stop when there was nothing left to do
+  if (finished()) interrupted_ = false;  // stop was requested after the last step
   const bool moves = !interrupted_ && strategy().settling_changes();
   if (!interrupted_) strategy().settle();
   sum_up_ranks();
@@ -182,7 +182,7 @@ void FitRun::add_ranks(Checkpoint& checkpoint) {
   for (auto& tensor : parts_.link->collect(own)) checkpoint.tensors.push_back(std::move(tensor));
 }
 
-// With another number of ranks everyone begins with what rank 0 had.
+// Keeps this rank's part of a checkpoint; rank 0's if it was made by another number of ranks.
 void FitRun::keep_ranks(const Checkpoint& checkpoint) {
   saved_by_ = checkpoint.extra.value("ranks", nlohmann::json::object()).value("ranks", 0);
   const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);

@@ -5,7 +5,7 @@
 namespace starling {
 namespace {
 
-volatile std::sig_atomic_t stop_signal = 0;  // a signal handler can reach nothing else
+volatile std::sig_atomic_t stop_signal = 0;  // global, for the signal handler
 
 void on_stop(int signal) {
   stop_signal = signal;

@@ -6,14 +6,14 @@
 
 namespace starling {
 
-// Thrown where a run was asked to stop before there was anything to save.
+// Thrown if a run is asked to stop before there is anything to save.
 class Interrupted : public Error {
  public:
   using Error::Error;
 };
 
-// For TrainerOptions::stop: SIGINT (Ctrl-C) and SIGTERM ask a run to save and return; a second one kills as usual.
-// Installs the handlers of this process.
+// Stop function for TrainerOptions::stop: SIGINT (Ctrl-C) and SIGTERM ask a run to save and return; a second signal
+// kills as usual. Installs signal handlers in this process.
 std::function<bool()> stop_on_signals();
 
 }  // namespace starling

@@ -31,12 +31,12 @@ namespace starling {
 
 using Json = nlohmann::ordered_json;
 
-// The sections of a job. What a section has beside the options of a chosen kind is a struct with settings.
+// The sections of a job file. Keys of a section beside the options of its chosen kind are a struct with settings.
 
 struct ModelJob {
-  std::optional<zoo::Net> net{};       // of the zoo, with its options
-  std::vector<std::string> given{};    // options of it that somebody set; others may be taken from the data
-  std::optional<ConfigNode> layers{};  // or a list of layers (nn/declared.h)
+  std::optional<zoo::Net> net{};       // a network of the zoo, with its options
+  std::vector<std::string> given{};    // options set explicitly; others may be derived from the data
+  std::optional<ConfigNode> layers{};  // instead of net: a list of layers (nn/declared.h)
 };
 
 struct LoadJob {
@@ -55,8 +55,8 @@ struct LoadJob {
 struct DataJob {
   Chosen<std::function<DataSplits()>> source{};
   LoadJob load{};
-  std::vector<Chosen<TransformStep>> augment{};     // of training samples only, first
-  std::vector<Chosen<TransformStep>> transforms{};  // of all samples
+  std::vector<Chosen<TransformStep>> augment{};     // for training samples only, applied first
+  std::vector<Chosen<TransformStep>> transforms{};  // for all samples
 };
 
 struct OptimizerJob {
@@ -65,11 +65,11 @@ struct OptimizerJob {
 };
 
 struct ScheduleJob {
-  std::optional<Chosen<std::unique_ptr<optim::Schedule>>> kind{};  // none: the learning rate stays
+  std::optional<Chosen<std::unique_ptr<optim::Schedule>>> kind{};  // none: constant learning rate
 };
 
 struct PretrainJob {
-  std::optional<Chosen<zoo::Pretrainer>> kind{};  // none: training begins with random weights
+  std::optional<Chosen<zoo::Pretrainer>> kind{};  // none: random initial weights
 };
 
 struct EarlyStopJob {
@@ -109,8 +109,8 @@ struct TrainJob {
   bool export_model = true;
   static Settings settings();
 
-  std::optional<Chosen<ObjectivePtr>> objective{};         // none: what the network is for
-  std::vector<Chosen<std::unique_ptr<Metric>>> metrics{};  // none: those of the objective
+  std::optional<Chosen<ObjectivePtr>> objective{};         // none: the network's default objective
+  std::vector<Chosen<std::unique_ptr<Metric>>> metrics{};  // none: the objective's metrics
 };
 
 struct DistributeJob {
@@ -120,7 +120,7 @@ struct DistributeJob {
   AllReduce all_reduce = AllReduce::automatic;
   std::int64_t threads = 0;
   enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
-  std::optional<Topology> topology{};  // none: one group of all workers
+  std::optional<Topology> topology{};  // none: all workers form one group
   bool check = true;
   std::int64_t hash_every = 100;
   std::vector<double> slow{};
@@ -129,7 +129,7 @@ struct DistributeJob {
   Chosen<StrategyMaker> strategy = strategy_kinds().by_name("allreduce");
 };
 
-// What `starling train` is asked to do.
+// A training job, as `starling train` runs it.
 struct Job {
   ModelJob model{};
   DataJob data{};
@@ -141,16 +141,17 @@ struct Job {
   MonitorOptions monitor{};
 };
 
-// Reads a job. Throws on an unknown key (naming the nearest), a missing or wrong value, always with file, line, column.
+// Reads a job. Throws on an unknown key (naming the nearest) and on a missing or wrong value, with file, line and
+// column.
 Job read_job(const ConfigNode& top);
-// Everything that is wrong with it, one message each; empty: read_job() reads it.
+// All errors of a job file, one message each; empty if read_job() accepts it.
 std::vector<std::string> job_errors(const ConfigNode& top);
 
-// The job with every value, by sections; read_job() reads its text back to the same job.
+// The complete job with defaults filled in, by sections; read_job() reads its text back to the same job.
 Json job_json(const Job& job);
 std::string to_yaml(const Job& job);
 
-// A value of a job with its path and where it came from: "job.yaml:3:8", "--set optimizer.lr", "default".
+// A value of a job with its path and origin: "job.yaml:3:8", "--set optimizer.lr", "default".
 struct JobValue {
   std::string path;
   std::string value;  // YAML
@@ -158,14 +159,14 @@ struct JobValue {
 };
 std::vector<JobValue> job_values(const Job& job, const ConfigNode& top);
 
-// What decides the weights that a run ends with, given the steps, as (path, value): all but what only says where files
-// lie, how long to train and how to watch it.
+// Settings that determine the weights after a given number of steps, as (path, value): all except file locations, the
+// length of the run and monitoring.
 std::vector<std::pair<std::string, std::string>> job_identity(const Job& job);
 
-// Whether the rates that a schedule gives depend on how long the run is.
+// True if the schedule's rates depend on the length of the run.
 bool depends_on_length(const optim::Schedule& schedule);
 
-// JSON Schema (draft 2020-12) of job files, and the same as tables in Markdown; both follow from the settings.
+// JSON Schema (draft 2020-12) of job files, and Markdown tables of the same; both are generated from the settings.
 Json job_schema();
 std::string job_docs();
 

@@ -11,7 +11,7 @@
 namespace starling {
 namespace {
 
-// The same bytes under another shape.
+// A data set with the same bytes and another shape.
 class ShapeAs final : public Transform {
  public:
   explicit ShapeAs(const Shape& sample) : sample_(sample) {}
@@ -32,7 +32,7 @@ class ShapeAs final : public Transform {
   Shape sample_;
 };
 
-// Those of samples come first, then those that mix a batch.
+// Order: transforms of samples first, then those of batches.
 void add_steps(const std::vector<Chosen<TransformStep>>& chosen, std::vector<TransformStep>& steps) {
   for (const auto& kind : chosen) steps.push_back(kind.make());
   std::stable_partition(steps.begin(), steps.end(), [](const TransformStep& step) { return step.batch == nullptr; });
@@ -46,7 +46,7 @@ std::vector<TensorType> raw_fields(const DataSplits& splits) {
 bool has_valid(const DataSplits& splits) { return splits.valid || splits.valid_shards; }
 bool has_test(const DataSplits& splits) { return splits.test || splits.test_shards; }
 
-// Leaves the part that is to be evaluated and tells its name.
+// Keeps only the split to be evaluated and returns its name.
 std::string choose_evaluated(LoadJob::Evaluate wanted, DataSplits& splits) {
   using Evaluate = LoadJob::Evaluate;
   check(wanted != Evaluate::valid || has_valid(splits),

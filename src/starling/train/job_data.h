@@ -10,21 +10,21 @@
 
 namespace starling {
 
-// The data of a job: what its source read, and what is done to a sample on its way to a batch.
+// Data of a job: the splits its source read, and the transforms applied to samples.
 struct JobData {
-  DataSplits splits{};  // evaluations are of `valid` where there is one, else of `test`; as the job chose
-  std::shared_ptr<const Dataset> unlabelled{};  // all that pre-training may see, before the transforms; null: a stream
+  DataSplits splits{};                          // evaluated on `valid` if present, else `test`, unless the job chooses
+  std::shared_ptr<const Dataset> unlabelled{};  // samples for pre-training, before the transforms; null for a stream
   std::vector<TransformStep> train_steps{};
-  std::vector<TransformStep> eval_steps{};  // without what augments
-  std::vector<TensorType> fields{};         // of a sample in a batch of training
+  std::vector<TransformStep> eval_steps{};  // without augmentation
+  std::vector<TensorType> fields{};         // types of a training sample's fields
   zoo::DataFacts facts{};
-  std::string evaluated{};  // "test", "valid", or empty: nothing is evaluated
+  std::string evaluated{};  // "test", "valid", or empty: no evaluation
 };
 
-// Reads the files. Throws when they are not there, naming what to do, and when a transform cannot take the samples.
+// Reads the files. Throws if they are missing, saying what to do, and if a transform cannot handle the samples.
 JobData load_job_data(const DataJob& job);
 
-// Gives the first field of every sample this shape, which has as many elements; throws when it has not.
+// Reshapes the first field of every sample to `sample`; throws if the number of elements differs.
 void reshape_samples(JobData& data, const Shape& sample);
 
 }  // namespace starling

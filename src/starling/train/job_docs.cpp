@@ -9,7 +9,7 @@ using Plain = nlohmann::json;
 
 std::string number_text(const Plain& number) { return number.dump(); }
 
-// What may be given, in a few words.
+// Short description of the allowed values.
 std::string type_text(const Plain& schema) {
   if (schema.contains("enum")) {
     std::string names;

@@ -19,7 +19,7 @@ std::string output_name(const std::string& task) {
   return task == "reconstruct" ? "reconstruction" : "output";
 }
 
-// What happens to a sample before the network sees it: by the source where it scales bytes itself, then by the job.
+// Transforms of a sample before the network: scaling by the source, then the job's transforms.
 nlohmann::json transforms_json(const DataJob& job) {
   nlohmann::json list = nlohmann::json::array();
   const nlohmann::json source = job.source.json();

@@ -26,12 +26,13 @@ bool is_plain(const DistributeJob& job) {
   return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
 }
 
-// As the job names it.
+// Value of a setting as written in the job.
 std::string chosen(const DistributeJob& job, const char* key) {
   return settings_json(DistributeJob::settings(), &job).at(key);
 }
 
-// Ranks as threads share memory, unless the job names a way of messages: then they send some, through memory.
+// Communicators of ranks in threads: shared memory, or messages through memory if the job names an all-reduce
+// algorithm.
 class ThreadComms {
  public:
   explicit ThreadComms(const DistributeJob& job) : all_reduce_(chosen(job, "all_reduce")) {
@@ -42,7 +43,7 @@ class ThreadComms {
       network_ = make_memory_network(workers);
     }
   }
-  // Each rank once; collective.
+  // Communicator of a rank; call once per rank; collective.
   std::unique_ptr<Comm> of(int rank, int workers) {
     if (!network_) return std::move(comms_[static_cast<std::size_t>(rank)]);
     return make_transport_comm(network_->endpoint(rank), {.rank = rank, .size = workers}, reducing_by(all_reduce_));
@@ -54,14 +55,14 @@ class ThreadComms {
   std::shared_ptr<MemoryNetwork> network_;
 };
 
-// Inside groups workers keep together, whatever is between them.
+// With groups, workers of a group all-reduce, and the job's strategy runs between groups.
 std::shared_ptr<RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
   const StrategyMaker maker = job.strategy.make();
   if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
   return std::make_shared<Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
 }
 
-// The errors of ranks that failed because another one did repeat what it said: the one that others repeat came first.
+// The original error: errors of ranks that failed as a consequence quote it, so it is the shortest.
 std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr shortest;
   std::size_t length = 0;
@@ -82,7 +83,7 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
   return shortest;
 }
 
-// Whatever goes wrong here, the others hear of it, and what this rank did last is written down.
+// Runs a rank; on failure, aborts the other ranks and writes this rank's flight record.
 TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
                     const std::function<void(std::string_view why)>& failed = {}) {
   try {
@@ -94,7 +95,7 @@ TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std
   }
 }
 
-// Ranks as threads; rank 0 is the caller. They read the same data and have everything else to themselves.
+// Runs ranks as threads; rank 0 is the calling thread. They share the data and nothing else.
 TrainResult train_threads(const Job& job, const TrainOptions& options) {
   const auto workers = static_cast<int>(job.distribute.workers);
   const int threads = threads_of_each(job.distribute, workers);
@@ -111,7 +112,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
       if (job.distribute.check && workers > 1) made = make_checking(std::move(made));
       const std::shared_ptr<Comm> comm = std::move(made);
       TrainOptions of_rank = options;
-      if (rank != 0) of_rank.stop = nullptr;  // one asks for all
+      if (rank != 0) of_rank.stop = nullptr;  // rank 0 polls for all
       TrainResult ended = watched(job, comm, [&] {
         return train_rank(job, data, of_rank, {.strategy = make_strategy(job.distribute, comm), .threads = threads});
       });
@@ -128,7 +129,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   return result;
 }
 
-// This process as one rank of several.
+// Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
   const Processes others = join_processes(options.processes, chosen(job.distribute, "backend"), job.distribute.check,
                                           chosen(job.distribute, "all_reduce"));

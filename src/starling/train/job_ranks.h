@@ -10,16 +10,16 @@
 
 namespace starling {
 
-// Where a trainer of a job stands among others.
+// Place of one trainer among the ranks of a job.
 struct RankPlace {
-  std::shared_ptr<RankStrategy> strategy{};            // null: it is alone
-  int threads = 0;                                     // for it
-  std::function<void(std::int64_t step)> stepped{};    // told after every step; null: nobody asks
-  std::function<void(std::string_view why)> failed{};  // told before the others can fail because of this one
+  std::shared_ptr<RankStrategy> strategy{};            // null: a single rank
+  int threads = 0;                                     // threads of this rank
+  std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
+  std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks
   int rank() const { return strategy ? strategy->rank() : 0; }
 };
 
-// One rank of a job, from the data to the end of the training.
+// Runs one rank of a job, from the loaded data to the end of training.
 TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place);
 
 }  // namespace starling

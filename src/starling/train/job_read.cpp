@@ -15,13 +15,13 @@ Keys joined(Keys keys, const Keys& more) {
   return keys;
 }
 
-// A section that is not there reads as an empty one.
+// A missing section reads as an empty one.
 ConfigNode section(const ConfigNode& top, std::string_view key) {
   const auto found = top.find(key);
   return found ? *found : ConfigNode::parse("", top.where());
 }
 
-// The kind that a section names, and beside its options those of the section itself.
+// Reads the kind that a section names; the section's own keys may stand beside its options.
 template <class Product>
 Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node, const JobSection& own, void* options,
                             const std::string& fallback) {
@@ -34,7 +34,7 @@ Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node,
 
 ModelJob read_model(const ConfigNode& node) {
   ModelJob job;
-  // Networks of the zoo may have a number of layers.
+  // Only without a name is `layers` a list: networks of the zoo may have an option of that name.
   if (const auto layers = node.find("layers"); layers && !node.find("name")) {
     node.allow_keys({"layers"});
     nn::check_layers(*layers);
@@ -101,7 +101,7 @@ DistributeJob read_distribute(const ConfigNode& node) {
   return job;
 }
 
-// Workers may be told by their groups alone.
+// The number of workers may follow from the topology alone.
 void check_topology(DistributeJob& job, const ConfigNode& node) {
   if (!job.topology) return;
   const ConfigNode given = node.at("topology");
@@ -115,7 +115,7 @@ void check_topology(DistributeJob& job, const ConfigNode& node) {
     given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
 }
 
-// What two sections must agree on.
+// Checks that sections are consistent with each other.
 void check_pieces(const Job& job, const ConfigNode& node) {
   const DistributeJob& d = job.distribute;
   const nlohmann::json options = d.strategy.json();
@@ -131,7 +131,7 @@ void check_pieces(const Job& job, const ConfigNode& node) {
   }
 }
 
-// Each reads one section; what is wrong with one does not hide the others.
+// Readers of one section each, so that an error in one does not hide others.
 using Reader = std::function<void(const ConfigNode& top, Job& job)>;
 const std::vector<Reader>& readers() {
   static const std::vector<Reader> all = {

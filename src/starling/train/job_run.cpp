@@ -70,12 +70,12 @@ Result<void> write_job(const Job& job) {
   std::error_code error;
   fs::create_directories(job.train.folder, error);
   if (error) return failure("[train] expected to create {}, got: {}", job.train.folder.string(), error.message());
-  Job again = job;  // whoever trains the folder goes on with it, however this run began
+  Job again = job;  // training the folder again resumes, however this run began
   again.train.resume = Resume::automatic;
   return write_file_atomically(job.train.folder / "job.yaml", to_yaml(again));
 }
 
-// A disk that fills up later must not end a run; a folder that was never there must not let one begin.
+// Refuses to start without a run folder. Disk errors during the run do not end it.
 void expect_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -83,7 +83,7 @@ void expect_folder(const fs::path& folder) {
         error ? error.message() : "something else of that name");
 }
 
-// The job as it is run, once it is known that its checkpoints are its own.
+// Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.
 class JobFile final : public Callback, public ReadsThroughRun {
  public:
   explicit JobFile(const Job& job) : job_(job) {}
@@ -97,13 +97,13 @@ class JobFile final : public Callback, public ReadsThroughRun {
   const Job& job_;
 };
 
-// Trains the hidden layers before the first step; a run that goes on has that behind it.
+// Pre-trains the hidden layers before the first step; skipped in a resumed run.
 class Pretrain final : public Callback, public ReadsThroughRun {
  public:
   Pretrain(const PreparedJob& prepared, std::function<bool()> stop) : prepared_(prepared), stop_(std::move(stop)) {}
   std::string name() const override { return "pretrain"; }
   void begin(Run& run) override {
-    if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // the others get rank 0's weights
+    if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // other ranks receive rank 0's weights
     check(prepared_.data.unlabelled != nullptr,
           "[pretrain] expected data that can be asked by number, got shards without an index");
     const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
@@ -113,20 +113,20 @@ class Pretrain final : public Callback, public ReadsThroughRun {
             throw Interrupted("[train] interrupted while pre-training: there is nothing to save yet");
           run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
         });
-    manual_seed(run.plan().seed);  // the noise of training does not depend on how much pre-training drew
+    manual_seed(run.plan().seed);  // independent of the numbers drawn by pre-training
     done_ = true;
   }
-  // A run that was stopped before its first step is not pre-trained again.
+  // Saved, so that a run stopped before its first step is not pre-trained again.
   nlohmann::json state() const override { return {{"done", done_}}; }
   void restore(const nlohmann::json& state) override { done_ = state.at("done").get<bool>(); }
 
  private:
   const PreparedJob& prepared_;
-  std::function<bool()> stop_;  // asked after every epoch of a layer
+  std::function<bool()> stop_;  // polled after every epoch of a layer
   bool done_ = false;
 };
 
-// The values that decide the weights, as the page of hyper-parameters takes them: numbers, truths and texts.
+// Settings that determine the weights, as HParams values: numbers, booleans and strings.
 MonitorContext monitor_context(const Job& job) {
   MonitorContext context;
   for (const auto& [path, value] : job_identity(job)) {
@@ -162,7 +162,7 @@ nlohmann::json about(const Summary& summary) {
   return {{"step", summary.steps}, {"metrics", summary.metrics}, {"weights_hash", summary.weights_hash}};
 }
 
-// What the network must do, or the job leave, because there are other ranks.
+// Adapts the network to the strategy, and rejects combinations that the strategy does not support.
 void fit_strategy(const PreparedJob& prepared, const RankStrategy& strategy) {
   if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
     check(strategy.global_program(),
@@ -199,7 +199,7 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   result.saved = saver->saved_step() == result.summary.steps;
   if (leads && !result.stopped && job.train.export_model) {
     const fs::path folder = job.train.folder / "model";
-    // A network that cannot be saved as a graph has been trained all the same.
+    // A network that cannot be exported must not make the training fail.
     const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
     if (exported) {
       result.model = folder;

@@ -10,7 +10,7 @@ Json list_of(const Json& items, const char* doc) {
   return {{"type", "array"}, {"items", items}, {"description", doc}, {"default", Json::array()}};
 }
 
-// A map for each kind: its name, its options, and what the section has beside them.
+// Schema of a map per kind: its name, its options, and the section's own keys.
 template <class Product>
 Json one_of(const Kinds<Product>& kinds, const Json& beside, const std::string& fallback = "",
             const char* key_of_name = "name") {
@@ -33,7 +33,7 @@ Json one_of(const Kinds<Product>& kinds, const Json& beside, const std::string& 
   return {{"oneOf", alternatives}};
 }
 
-// The same, or a bare name of one that needs no options.
+// Schema of such a map, or of a bare name if no option is required.
 template <class Product>
 Json item_of(const Kinds<Product>& kinds) {
   Json names = Json::array();
@@ -46,7 +46,7 @@ Json item_of(const Kinds<Product>& kinds) {
   return schema;
 }
 
-// The same, or nothing: what a written job says of what nobody chose.
+// Schema of such a map, or null, which written jobs have if nothing was chosen.
 Json or_null(Json schema) {
   schema["oneOf"].push_back(Json{{"type", "null"}});
   return schema;

@@ -7,12 +7,12 @@
 
 namespace starling {
 
-// What the files of the job share: how a section is made of a chosen kind, a struct of settings and lists of kinds.
+// Shared by the job_*.cpp files: how a section combines a chosen kind, a struct of settings and lists of kinds.
 
-// Keys that a section has beside the options of what is chosen in it.
+// Keys of a section beside the options of its chosen kind.
 struct JobSection {
-  Settings settings{};               // of its own struct
-  std::vector<std::string> lists{};  // of kinds
+  Settings settings{};               // settings of the section's struct
+  std::vector<std::string> lists{};  // keys whose values are lists of kinds
 };
 JobSection data_section();
 JobSection optimizer_section();
@@ -21,7 +21,7 @@ JobSection distribute_section();
 inline constexpr const char* kDefaultSource = "fashion_mnist";
 inline constexpr const char* kDefaultOptimizer = "sgd";
 inline constexpr const char* kDefaultStrategy = "allreduce";
-inline constexpr const char* kStrategyKey = "strategy";  // names the kind there, beside its options
+inline constexpr const char* kStrategyKey = "strategy";  // key that names the kind in `distribute`
 
 std::vector<std::string> keys_of(const Settings& settings);
 
@@ -33,7 +33,7 @@ Json chosen_json(const Chosen<Product>& chosen, const char* key = "name") {
   return json;
 }
 
-// A bare name, or a map with a name and options.
+// Reads a bare name, or a map with a name and options.
 template <class Product>
 Chosen<Product> choose_item(const Kinds<Product>& kinds, const ConfigNode& item) {
   if (!item.is_scalar()) return kinds.choose(item);

@@ -24,7 +24,7 @@ Json list_json(const std::vector<Chosen<Product>>& list) {
   return json;
 }
 
-// A value of a file as it is: what looks like a number is one unless it was quoted.
+// A config value as JSON: what looks like a number is one unless it was quoted.
 Json node_json(const ConfigNode& node) {
   if (node.is_list()) {
     Json list = Json::array();
@@ -85,7 +85,7 @@ bool is_plain_key(const std::string& key) {
          std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
-// A value on one line. JSON is YAML, but readers of YAML 1.1 take 1e-08 for a text and 1.0e-08 for a number.
+// A value on one line. JSON is YAML, but YAML 1.1 reads 1e-08 as a string and 1.0e-08 as a number.
 std::string yaml_text(const Json& value) {
   std::string text;
   if (value.is_object()) {
@@ -117,7 +117,7 @@ void write_block(const Json& map, std::string& yaml) {
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// Lists and maps within a section stay whole: they are one value.
+// Flattens to "section.key"; lists and maps within a section are single values.
 Entries flat(const Json& job) {
   Entries all;
   for (const auto& [section, values] : job.items()) {
@@ -128,8 +128,7 @@ Entries flat(const Json& job) {
   return all;
 }
 
-// What says only where files lie, how long to train, how often to save and what to look at. Everything else decides the
-// weights.
+// True for settings that do not affect the weights: file locations, length of the run, saving and monitoring.
 bool is_free(const std::string& path, const Job& job) {
   static const std::set<std::string_view> always = {"data.folder",
                                                     "data.path",
@@ -164,7 +163,7 @@ bool is_free(const std::string& path, const Job& job) {
   return false;
 }
 
-// Whether an option of the network was left open, so that it may come from the data.
+// True if an option of the network was not given, so that it may come from the data.
 bool is_open(const Job& job, const std::string& path) {
   static const std::set<std::string_view> known = {"classes", "vocabulary",        "tokens",       "inputs", "channels",
                                                    "image",   "target_vocabulary", "target_tokens"};
@@ -174,7 +173,7 @@ bool is_open(const Job& job, const std::string& path) {
   return known.contains(key) && std::find(job.model.given.begin(), job.model.given.end(), key) == job.model.given.end();
 }
 
-// The deepest value on the path that somebody gave, if any.
+// Location of the deepest given value on the path, if any.
 std::optional<std::string> given_at(const ConfigNode& top, const std::string& path) {
   const auto dot = path.find('.');
   const auto section = top.find(path.substr(0, dot));

@@ -8,23 +8,23 @@
 
 namespace starling {
 
-// Calls f(logits of the row, label) for each row of a batch that counts. Throws unless the prediction is f32
-// [d…, classes] and the target i64 [d…].
+// Calls f(logits of the row, label) for each row with a label of at least 0. Throws unless the prediction is f32 [d…,
+// classes] and the target i64 [d…].
 template <class F>
 void for_each_label(const Judged& batch, const char* who, F f);
 
 void expect_labels(const Judged& batch, const char* who);
-// Throws unless both are f32 with as many numbers.
+// Throws unless prediction and target are f32 with equally many elements.
 void expect_numbers(const Judged& batch, const char* who);
-// The target as numbers, whatever its dtype.
+// Elements of a tensor of any dtype as doubles.
 std::vector<double> numbers_of(const Tensor& tensor);
 
-// Where the largest stands. A NaN is larger than any number: what cannot be told is not passed over.
+// Index of the largest logit. NaN counts as larger than any number, so that it is not silently ignored.
 inline std::int64_t largest(const float* logits, std::int64_t classes) {
   const auto less = [](float a, float b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
   return std::max_element(logits, logits + classes, less) - logits;
 }
-// Whether the largest is the label's, and a number.
+// True if the label has the largest logit, and it is not NaN.
 inline bool tells(const float* logits, std::int64_t classes, std::int64_t label) {
   return largest(logits, classes) == label && !std::isnan(logits[label]);
 }
@@ -40,10 +40,10 @@ void for_each_label(const Judged& batch, const char* who, F f) {
   }
 }
 
-// sum / count; NaN of nothing.
+// sum / count; NaN if count is 0.
 double ratio(double sum, double count);
 
-// Hits among so many: what most metrics of labels keep.
+// Hits out of a count: the state of most label metrics.
 struct Share {
   std::int64_t hits = 0;
   std::int64_t count = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Every objective that is there.
+// All objectives.
 
 #include "starling/train/objectives/classify.h"
 #include "starling/train/objectives/next_token.h"

@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// What products and convolutions compute in. Parameters, optimizer state, losses, norms and other reductions are f32 in
-// all of them.
+// Precision of products and convolutions. Parameters, optimizer state, losses, norms and other reductions are always
+// f32.
 enum class Precision { f32, bf16, f16 };
 
 Precision parse_precision(std::string_view text);  // f32, bf16, f16; throws on others

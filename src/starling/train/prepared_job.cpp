@@ -17,7 +17,7 @@ zoo::Field field_of(const TensorType& type, std::int64_t below) {
   return {.sample = type.shape, .below = is_float(type.dtype) ? 0 : below};
 }
 
-// A declared network is trained for what the data has: classes, tokens, or numbers.
+// Default objective of a declared network, by the data: classes, tokens, or numbers.
 zoo::Recipe declared_recipe(const ConfigNode& layers, const JobData& data) {
   zoo::Recipe recipe;
   const TensorType sample = data.fields.at(0);
@@ -37,7 +37,7 @@ void check_option(const zoo::Net& net, const char* key, std::int64_t least) {
   check(given >= least, "[train] expected model.{} of at least {} for this data, got {}", key, least, given);
 }
 
-// What a data set says of the sequences to be written.
+// Facts about the target sequences of a data set.
 void fit_targets(zoo::Net& net, const ModelJob& job, const JobData& data) {
   nlohmann::json open = nlohmann::json::object();
   const auto take = [&](const char* key, std::int64_t value) {

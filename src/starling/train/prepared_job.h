@@ -11,39 +11,39 @@
 
 namespace starling {
 
-// A job with everything that it names made: data read, the network with random weights of the job's seed.
+// A job with its objects created: data read, and the network initialised with the job's seed.
 struct PreparedJob {
-  Job job{};  // with the options of the network that were left open
+  Job job{};  // with the network's derived options filled in
   JobData data{};
   zoo::Recipe recipe{};
   std::shared_ptr<nn::Module> net{};
   std::string objective_name{};
   ObjectivePtr objective{};
-  std::vector<NamedMetric> metrics{};  // test_accuracy, …: named by the part that they are taken on
+  std::vector<NamedMetric> metrics{};  // named after the evaluated split: test_accuracy, …
 };
 
-// Throws when the files are not there, and when network, data and objective do not fit each other, saying what was
-// expected and what was given. Leaves the default generator as the seed makes it.
+// Throws if files are missing, and if network, data and objective do not fit together, saying what was expected and
+// given. Seeds the default generator with the job's seed.
 PreparedJob prepare_job(const Job& job);
-// The same with data that was read before, which ranks of one process share.
+// As above, with data read before, which ranks of one process share.
 PreparedJob prepare_job(const Job& job, JobData data);
 
-// Metrics by these names, told as test_<name> or valid_<name>.
+// The chosen metrics (none: the objective's), reported as test_<name> or valid_<name>.
 std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<Metric>>>& chosen,
                                       const Objective& objective, const std::string& evaluated);
-// The name that a metric is told under, given its own name or that one.
+// Reported name of a metric, given its plain or its reported name.
 std::string told_name(const PreparedJob& prepared, const std::string& metric);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Module& net);
 
-// Traces one step of training on shapes alone: errors tell which layer or loss does not fit.
+// Traces one training step on shapes alone; errors name the layer or loss that does not fit.
 struct StepShapes {
-  std::vector<TensorType> fields{};  // of a batch
-  TensorType prediction{};           // of the network for it; of rank 0 and empty when it gives none
+  std::vector<TensorType> fields{};  // types of a batch's fields
+  TensorType prediction{};           // type of the network's output; rank 0 and empty if none
 };
 StepShapes trace_shapes(const PreparedJob& prepared);
 
-// Writes the network as it is to a saved model. `about` says where it came from.
+// Writes the network as a saved model. `about` describes its origin.
 Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about);
 
 }  // namespace starling

@@ -46,14 +46,14 @@ std::string bar(double part) {
   return text + "]";
 }
 
-// NaN when not known.
+// NaN if unknown.
 double seconds_left(const ProgressState& state, double rate) {
   if (state.left >= 0 && rate > 0) return static_cast<double>(state.left) / rate;
   if (state.samples <= 0 || rate <= 0) return std::nan("");
   return static_cast<double>(state.epochs * state.samples - done_in_all(state)) / rate;
 }
 
-// Columns of UTF-8 text, counting one for each character: names of metrics may come from users.
+// Columns of UTF-8 text, one per character: users may name metrics.
 int columns_of(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -79,7 +79,7 @@ std::string progress_line(const ProgressState& state, double rate, const LinePar
     if (parts.bar) line += bar(done_part(state)) + " ";
     fmt::format_to(out, "{:3.0f}%", std::floor(100 * done_part(state)));
   } else {
-    fmt::format_to(out, "{} samples", state.sample);  // of a stream whose end nobody knows
+    fmt::format_to(out, "{} samples", state.sample);  // a stream of unknown length
   }
   fmt::format_to(out, "  {:.0f} samples/s  ETA {}  loss {:.4g}", rate, format_duration(seconds_left(state, rate)),
                  state.loss);
@@ -187,7 +187,7 @@ void Progress::draw(const ProgressState& state) {
 
 void Progress::finish(const ProgressState& state) {
   if (options_.mode == ProgressMode::off) return;
-  // The last line tells of the whole run, not of its last moments.
+  // The last line shows the average speed of the whole run.
   const double seconds = options_.now() - first_time_;
   if (started_ && seconds > 0) rate_ = static_cast<double>(done_in_all(state) - first_done_) / seconds;
   draw(state);

@@ -19,38 +19,37 @@ struct ProgressMetric {
 };
 
 struct ProgressState {
-  std::int64_t epoch = 0;  // the first is 0
+  std::int64_t epoch = 0;  // from 0
   std::int64_t epochs = 1;
-  std::int64_t sample = 0;   // of this epoch, done
-  std::int64_t samples = 0;  // in an epoch; 0: not known
-  std::int64_t step = 0;     // done
-  std::int64_t left = -1;    // samples to the end of the run; -1: as the epochs say
+  std::int64_t sample = 0;   // samples of this epoch done
+  std::int64_t samples = 0;  // samples per epoch; 0: unknown
+  std::int64_t step = 0;     // steps done
+  std::int64_t left = -1;    // samples to the end of the run; -1: follows from the epochs
   double loss = 0;
-  double lr = 0;                              // 0: not shown
-  std::span<const ProgressMetric> metrics{};  // read during the call only
+  double lr = 0;                              // learning rate; 0: not shown
+  std::span<const ProgressMetric> metrics{};  // used during the call only
 };
 
 struct ProgressOptions {
   ProgressMode mode = ProgressMode::automatic;  // bar on a terminal, plain elsewhere
   std::ostream* out = nullptr;                  // null: standard error
-  int columns = 0;                              // 0: of the terminal, whose changes are followed
-  double plain_every_s = 5;                     // between lines of plain and json
-  std::function<double()> now{};                // seconds; null: the steady clock
+  int columns = 0;                              // 0: the terminal's current width
+  double plain_every_s = 5;                     // seconds between lines in plain and json mode
+  std::function<double()> now{};                // clock in seconds; null: the steady clock
 };
 
-// One line that tells how a run is doing: redrawn in place up to ten times a second on a terminal, else whole lines
-// or objects of JSON every few seconds. update() is cheap and allocates nothing unless something is drawn. Use from one
-// thread.
+// Progress display: one line redrawn in place up to ten times a second on a terminal, else whole lines or JSON objects
+// every few seconds. update() is cheap and allocates nothing unless something is drawn. Use from one thread.
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
 
   void update(const ProgressState& state);
-  // So many seconds were not spent on training, such as those of an evaluation: speeds do not count them.
+  // Excludes `seconds` from the speed, such as those of an evaluation.
   void leave_out(double seconds);
   double now() const { return options_.now(); }
   void finish(const ProgressState& state);  // draws the last state and ends the line
-  void note(std::string_view text);  // a line of its own in every mode; {"note": …} in JSON; the bar goes on below it
+  void note(std::string_view text);         // prints a line above the bar; {"note": …} in JSON mode
 
   ProgressMode mode() const { return options_.mode; }  // never automatic
 
@@ -65,14 +64,14 @@ class Progress {
   double drawn_time_ = 0;
   std::int64_t first_done_ = 0;
   std::int64_t drawn_done_ = 0;
-  double rate_ = 0;  // samples a second, smoothed
+  double rate_ = 0;  // samples per second, smoothed
 };
 
-// The text of a line: with a bar and cut to `columns` when that is above 0. What matters least goes first when the line
-// is too long: the bar, the learning rate, then the end.
+// Text of a progress line. columns > 0: with a bar and cut to this width; a line too long loses the bar first, then the
+// learning rate, then its end.
 std::string format_progress(const ProgressState& state, double rate, int columns);
-// The same as a JSON object on one line; what is not known or not finite is null.
+// Progress as a JSON object on one line; unknown and non-finite values are null.
 std::string format_progress_json(const ProgressState& state, double rate);
-std::string format_duration(double seconds);  // 0:07, 12:34, 1:02:03; "-" when unknown
+std::string format_duration(double seconds);  // 0:07, 12:34, 1:02:03; "-" if unknown
 
 }  // namespace starling

@@ -2,10 +2,9 @@
 
 namespace starling {
 
-// A callback that also derives from this one promises to reach weights, buffers and the optimizer's state through the
-// functions of its Run only, anew each time (net(), optimizer(), evaluate(), checkpoint()), which bring them up to
-// date. Where updates are made late (dist/strategy/late_updates.h), a run makes them before it calls any other
-// callback.
+// Marker of callbacks that access weights, buffers and optimizer state only through the functions of Run, anew each
+// time (net(), optimizer(), evaluate(), checkpoint()), which first complete pending updates. With late updates
+// (dist/strategy/late_updates.h), a run completes them before it calls any other callback.
 class ReadsThroughRun {
  public:
   virtual ~ReadsThroughRun() = default;

@@ -8,26 +8,26 @@
 
 namespace starling {
 
-// What a checkpoint of a run holds beside the JSON that the run itself keeps.
+// Objects whose state goes into a run's checkpoint, beside the JSON that the run adds.
 struct RunParts {
   nn::Module& net;
   optim::Optimizer& optimizer;
-  std::vector<std::pair<std::string, Tensor>> scaler;  // of losses; empty: there is none
+  std::vector<std::pair<std::string, Tensor>> scaler;  // state of the loss scaler; empty: none
   const std::vector<CallbackPtr>& callbacks;
 };
 
-// Parameters, buffers, optimizer state, the key of the random generator, state and tensors of callbacks, and the facts
-// of the machine, added to `extra`. The tensors are those of the run.
+// Checkpoint of parameters, buffers, optimizer state, random generator key, callback states and tensors, and
+// environment facts, added to `extra`. The tensors are the run's own, not copies.
 Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::json extra);
 
-// Puts one back. Gives a sentence for each fact of the machine that differs and each callback that has no state in it.
-// Throws when it lacks a tensor of the run or has another type of it, before anything is written.
+// Restores a checkpoint. Returns a sentence for each environment fact that differs and each callback without saved
+// state. Throws, before anything is written, if a tensor is missing or has another type.
 std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunParts& parts);
 
-// Throws naming what differs between "identity" of a checkpoint and this run's.
+// Throws if the checkpoint's "identity" differs from this run's, naming the differences.
 void check_identity(const std::map<std::string, std::string>& identity, const nlohmann::json& extra);
 
-// Throws when two callbacks of one name have state.
+// Throws if two callbacks of the same name have state.
 void check_names(const std::vector<CallbackPtr>& callbacks);
 
 }  // namespace starling

@@ -17,12 +17,12 @@ namespace {
 constexpr int kTries = 10;
 constexpr std::chrono::milliseconds kBetween(100);
 
-// Whether somebody else holds it.
+// True if another holder has the lock.
 bool held(int folder) { return ::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
 
 }  // namespace
 
-// The folder itself is locked: a file would need room on a disk that may be full.
+// Locks the folder itself, since a lock file would need room on a disk that may be full.
 RunLock::RunLock(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -4,12 +4,12 @@
 
 namespace starling {
 
-// The folder of a run, held against other processes and other runs of this one; let go when the process ends, however
+// Lock on a run folder against other processes and other runs of this process; released when the process ends, however
 // it does.
 class RunLock {
  public:
-  // Makes the folder. Throws when it stays held by another for a second, which a process that was just killed may need
-  // to be gone. Where the folder cannot be made or its file system knows no locks, nothing is held.
+  // Creates and locks the folder. Throws if another holder keeps it for a second (a process just killed may need that
+  // long to exit). Holds nothing if the folder cannot be created or the file system has no locks.
   explicit RunLock(const std::filesystem::path& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

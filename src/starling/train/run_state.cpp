@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// JSON has no NaN: a metric that found nothing to judge is null.
+// JSON has no NaN: a metric without samples is null.
 nlohmann::json metrics_json(const std::map<std::string, double>& metrics) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, value] : metrics)

@@ -9,23 +9,23 @@
 
 namespace starling {
 
-// What a run still has to do before its next step, because it was left meanwhile: the evaluation after a step, or the
-// end of an epoch, which begins with one.
+// Work left over from an interrupted run, due before its next step: the evaluation after a step, or the end of an
+// epoch, which starts with an evaluation.
 enum class Owed { nothing, evaluation, epoch };
 
-// Where a run stands, beside its tensors; all of it is in every checkpoint.
+// Progress of a run, apart from its tensors; part of every checkpoint.
 struct RunState {
-  std::int64_t step = 0;     // done
+  std::int64_t step = 0;     // steps done
   DataPosition position{};   // of the next sample
-  std::int64_t samples = 0;  // trained on, and the seconds that took, over all sittings
+  std::int64_t samples = 0;  // samples trained on and seconds it took, including before resuming
   double seconds = 0;
-  double wait_seconds = 0;  // of these, for data
-  double epoch_loss = 0;    // sum of loss · weight over this epoch, or over the last one when it has just ended
+  double wait_seconds = 0;  // part of seconds spent waiting for data
+  double epoch_loss = 0;    // sum of loss · weight over this epoch, or the last one if it just ended
   double epoch_weight = 0;
-  std::int64_t skipped = 0;                 // updates, because gradients overflowed
-  double base_lr = 0;                       // what the schedule multiplies
+  std::int64_t skipped = 0;                 // updates skipped for non-finite gradients
+  double base_lr = 0;                       // learning rate before the schedule's factor
   std::map<std::string, double> metrics{};  // of the last evaluation
-  std::int64_t evaluated_step = -1;         // when that was
+  std::int64_t evaluated_step = -1;         // step of the last evaluation
   Owed owed = Owed::nothing;
 
   void begin_epoch() { epoch_loss = epoch_weight = 0; }
@@ -35,6 +35,6 @@ struct RunState {
 };
 
 nlohmann::json to_json(const RunState& state);
-RunState run_state(const nlohmann::json& json);  // throws nlohmann's exceptions on what it does not know
+RunState run_state(const nlohmann::json& json);  // throws nlohmann::json::exception on malformed input
 
 }  // namespace starling

@@ -15,11 +15,11 @@ Result<Checkpoint> newest(const std::filesystem::path& folder) {
   return std::move(loaded->checkpoint);
 }
 
-// Why a checkpoint was kept as the best, as the callback that did it says.
+// Metric and value for which a checkpoint was kept as the best, from the callback's state.
 struct Kept {
   std::string metric;
   double value = 0;
-  bool lowest = false;  // values are better
+  bool lowest = false;  // lower is better
 };
 
 std::optional<Kept> why_kept(const Checkpoint& checkpoint) {
@@ -35,8 +35,8 @@ bool better(const Kept& a, const Kept& b) {
   return a.metric == b.metric && (a.lowest ? a.value < b.value : a.value > b.value);
 }
 
-// A run that went back to an earlier checkpoint may have left a later one here that is not the best: the values decide,
-// of the metric that the newest was kept for.
+// Compares values of the metric that the newest was kept for: after a rollback, a later checkpoint need not be the
+// best.
 Result<Checkpoint> best(const std::filesystem::path& folder) {
   auto chosen = newest(folder);
   if (!chosen) return chosen;

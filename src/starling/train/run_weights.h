@@ -8,11 +8,11 @@
 
 namespace starling {
 
-// The checkpoint of a run: "latest" (the newest sound one), "best" (kept by train.best) or the number of a step.
+// Loads a checkpoint of a run: "latest" (the newest intact one), "best" (kept by train.best) or a step number.
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which = "latest");
 
-// Copies parameters and buffers from a checkpoint into a network. Throws naming the first that is missing or of another
-// type, before anything is written.
+// Copies parameters and buffers from a checkpoint into a network. Throws, before anything is written, naming the first
+// that is missing or has another type.
 void load_weights(nn::Module& net, const Checkpoint& checkpoint);
 
 }  // namespace starling

@@ -36,7 +36,7 @@ Device device_of(const nn::Module& net) {
   return parameters.empty() ? kCpu : parameters.front().device();
 }
 
-// Of several ranks none may go on while others do not. Devices but the CPU lack the ops.
+// True if gradients are checked: no rank may continue while others stop. Only the CPU has the ops.
 bool looks_at_gradients(const StepOptions& options, Device device) {
   if (options.non_finite == NonFinite::ignore || options.precision == Precision::f16 || device != kCpu) return false;
   const auto* ranks = dynamic_cast<const RankStrategy*>(options.strategy.get());
@@ -88,7 +88,7 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
         ranks_ ? ranks_->name() : "");
 }
 
-// What fails late is an error of the step it belongs to.
+// Attributes the error of a late update to the step it belongs to.
 template <class F>
 auto StepPrograms::naming_late_step(F&& work) {
   try {
@@ -107,15 +107,15 @@ std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
   return scaler_ ? scaler_->state() : std::vector<std::pair<std::string, Tensor>>{};
 }
 
-// The loss and whatever was asked for. The backward kind leaves gradients in their slots: sums over samples, whose
-// division by the weight of all batches comes with the update.
+// Traces a step: returns the loss and the requested outputs. Kind::backward leaves gradients in the parameters as sums
+// over samples, which the update divides by the weight of all batches.
 TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout) {
   layout = {};
   const auto [made, activations] = run_forward(*objective_, net_, in, options_.precision, wants.activations);
   Tensor loss = made.loss;
-  // Gradients to be exchanged are means over this rank's rows; those of several batches are summed first.
+  // Exchanged gradients are means over this rank's rows; those of several batches are summed first.
   if (kind == Kind::backward && !(exchanges_ && options_.accumulate == 1)) {
-    const double share = 1 / static_cast<double>(options_.batch);  // keeps gradients about as large as those of a mean
+    const double share = 1 / static_cast<double>(options_.batch);  // keeps gradients in the range of those of a mean
     const auto samples = static_cast<double>(in[0].size(0));
     loss = made.weight.defined() ? mul(loss, mul(made.weight.detach(), share)) : mul(loss, samples * share);
   }
@@ -137,15 +137,15 @@ TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& want
   return out;
 }
 
-// One flag for each gradient: whether it is finite. Those of several ranks have been added up when they get here, so
-// that what is wrong on one rank is seen by all of them, and nothing more need be sent.
+// One finiteness flag per gradient. Gradients of several ranks are already summed here, so that all ranks see a bad
+// value of one, without further communication.
 Tensor StepPrograms::judge(Layout& layout, const Tensor& loss) const {
   TensorList flags;
   const auto look = [&](const std::string& name, const Tensor& value) {
     layout.judged.push_back(name);
     flags.push_back(all(isfinite(value)));
   };
-  // A loss that is not finite ends a run that is to stop anyway.
+  // Only checked for `skip`: otherwise a non-finite loss ends the run anyway.
   if (options_.non_finite == NonFinite::skip && loss.defined()) look("the loss", loss);
   for (const auto& [name, parameter] : net_.named_parameters()) {
     const Tensor gradient = parameter.grad();
@@ -154,8 +154,7 @@ Tensor StepPrograms::judge(Layout& layout, const Tensor& loss) const {
   return flags.empty() ? Tensor() : stack(flags);
 }
 
-// From the gradients in the slots to the update, which is not made where they are not finite. `loss`: where it is
-// known.
+// From the parameters' gradients to the update, which is skipped if they are not finite. `loss` may be undefined.
 void StepPrograms::finish(TensorList& out, Layout& layout, const Tensor& loss) {
   const NoGrad no_grad;
   const auto parameters = net_.parameters();
@@ -228,7 +227,7 @@ void StepPrograms::add(const Batch& batch) {
   take(out, layout, next);
 }
 
-// What finish() has put after the rest.
+// Reads the outputs that finish() appended.
 void StepPrograms::take(const TensorList& out, const Layout& layout, std::size_t next) {
   for (const auto& name : layout.gradients) result_.values.gradients.push_back({name, out[next++]});
   if (layout.norm) result_.gradient_norm = out[next++].item();
@@ -267,13 +266,13 @@ void StepPrograms::drop_gradients() const {
   for (const auto& parameter : net_.parameters()) parameter.set_grad(Tensor());
 }
 
-// All ranks give as many gradients in the same order, whether they had rows or not. Returns the weight of the update
-// that was made, 0: none.
+// Exchanges gradients; all ranks pass the same number in the same order, with or without rows. Returns the weight of
+// the update that was made; 0: none.
 double StepPrograms::exchange() {
   const NoGrad no_grad;
   const double weight = result_.weight;
   const double factor =
-      options_.accumulate > 1 && weight > 0 ? static_cast<double>(options_.batch) / weight : 1;  // of sums to means
+      options_.accumulate > 1 && weight > 0 ? static_cast<double>(options_.batch) / weight : 1;  // sums to means
   gradients_.clear();
   for (const auto& [name, parameter] : net_.named_parameters()) {
     Tensor gradient = parameter.grad();
@@ -286,7 +285,7 @@ double StepPrograms::exchange() {
     gradients_.push_back({name, gradient});
   }
   GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
-  // A strategy that makes the updates itself is not given what would spoil the weights of all.
+  // A strategy that makes the updates itself must not get non-finite gradients, which would spoil all ranks' weights.
   if (ranks_->updates() && weight > 0 && judges_) {
     const std::string name = first_non_finite(gradients_);
     result_.skipped = !name.empty();
@@ -305,10 +304,10 @@ double StepPrograms::exchange() {
   return step.weight;
 }
 
-// The gradients that have been added, divided by their weight, make one update.
+// Makes one update from the accumulated gradients, divided by their weight.
 void StepPrograms::update() {
-  finish_updates();  // of the sums in the slots
-  // What was exchanged is a mean already.
+  finish_updates();  // late updates of the gradient sums
+  // Exchanged gradients are means already.
   const double summed = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
   const double factor = exchanges_ ? 1 : summed;
   copy_into(inverse_, to(from_doubles({&factor, 1}, {}), device_));
@@ -320,7 +319,7 @@ void StepPrograms::update() {
           const NoGrad no_grad;
           *layout = {};
           layout->wants_gradients = gradients;
-          // The tracer is to meet the parameters while their slots still hold what was summed.
+          // The tracer must see the parameters while they still hold the summed gradients.
           if (Tracer* tracer = current_interpreter().tracer()) {
             for (const auto& parameter : net_.parameters()) tracer->value_of(parameter);
           }

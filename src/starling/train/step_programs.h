@@ -18,7 +18,7 @@
 namespace starling {
 
 struct StepOptions {
-  std::int64_t batch = 1;  // samples that sums of losses are divided by while they are summed, whatever there are
+  std::int64_t batch = 1;  // nominal batch size, divides losses while accumulating
   std::int64_t accumulate = 1;
   double clip_norm = 0;
   double clip_value = 0;
@@ -26,48 +26,48 @@ struct StepOptions {
   Precision precision = Precision::f32;
   int threads = 0;
   std::shared_ptr<Strategy> strategy{};
-  double slow = 1;  // computing takes so many times as long
+  double slow = 1;  // artificial slow-down factor of the computation
 };
 
-// The compiled programs of one training step. Normally one program does everything: forward, backward, clipping,
-// update. With several batches a step one program adds the gradients of a batch and another makes the update. Whatever
-// callbacks ask for is done by further programs, compiled when they first ask. With a strategy of one rank a batch
-// holds the rows of this rank; strategies that exchange gradients do so between the two programs.
+// Compiled programs of a training step. Normally one program does everything: forward, backward, clipping, update. With
+// gradient accumulation one program adds up the gradients of a batch and another makes the update. Outputs requested by
+// callbacks come from further programs, compiled on first request. With a RankStrategy a batch holds this rank's rows;
+// strategies that exchange gradients do so between the two programs.
 class StepPrograms {
  public:
-  // The network and the optimizer must live as long.
+  // `net` and `optimizer` must outlive this object.
   StepPrograms(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, const StepOptions& options);
 
-  // A step is begin, add once or more, end. The report gets loss, weight, norm and values.
-  void begin(const StepWants& wants, std::int64_t step);  // number of the update, from 0
+  // A step is begin(), add() once or more, end().
+  void begin(const StepWants& wants, std::int64_t step);  // step: number of the update, from 0
   void add(const Batch& batch);
   struct Result {
     double loss = 0;
-    double weight = 0;  // of the rows that the loss is the mean of: all, or this rank's where programs are its own
+    double weight = 0;  // of the rows in the loss: all ranks' rows, or this rank's if each runs its own program
     double gradient_norm = 0;
-    std::int64_t rows = 0;     // of this rank that were computed; those of a step that it left out were not
-    bool skipped = false;      // nothing was updated
-    std::string non_finite{};  // the gradients that were not finite: "'fc1.weight' and 2 more"; empty: none
+    std::int64_t rows = 0;     // this rank's rows that were computed; 0 in a step that it left out
+    bool skipped = false;      // no update was made
+    std::string non_finite{};  // names of non-finite gradients: "'fc1.weight' and 2 more"; empty: none
     StepValues values{};
   };
   Result end();
 
-  // Steps may leave their updates to the next one (dist/strategy/late_updates.h). Whoever reads or writes parameters,
-  // optimizer or the state here between steps calls this before.
+  // Completes updates that a step left to the next one (dist/strategy/late_updates.h). Call before reading or writing
+  // parameters, optimizer or this object's state between steps.
   void finish_updates();
 
   CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
   double loss_scale() const { return scaler_ ? scaler_->value() : 1; }
-  std::vector<std::pair<std::string, Tensor>> state() const;  // of the loss scale, for checkpoints
+  std::vector<std::pair<std::string, Tensor>> state() const;  // loss scaler state for checkpoints
 
  private:
   enum class Kind { whole, backward };
-  // What a program returns after the loss, in this order; known once it was traced.
+  // Outputs of a program after the loss, in this order; known once it is traced.
   struct Layout {
     bool weight = false;
     bool norm = false;
     bool skip = false;
-    std::vector<std::string> judged{};  // of which there is a flag each: whether it is finite
+    std::vector<std::string> judged{};  // names of the values with a finiteness flag
     bool wants_gradients = false;
     bool prediction = false;
     std::vector<std::string> gradients{};
@@ -95,25 +95,25 @@ class StepPrograms {
   optim::Optimizer& optimizer_;
   ObjectivePtr objective_;
   StepOptions options_;
-  std::shared_ptr<RankStrategy> ranks_;  // the strategy, where it is one of a rank
-  LateUpdates* late_;                    // the strategy, where it may leave updates to the next step
-  std::int64_t late_step_ = 0;           // the last step whose program has run
-  bool global_;                          // its programs are traced with the rows of all ranks
-  bool exchanges_;                       // gradients, between backward and update
+  std::shared_ptr<RankStrategy> ranks_;  // the strategy, if it is a RankStrategy; else null
+  LateUpdates* late_;                    // the strategy, if it may leave updates to the next step; else null
+  std::int64_t late_step_ = 0;           // last step whose program has run
+  bool global_;                          // programs are traced with the rows of all ranks
+  bool exchanges_;                       // gradients are exchanged between backward and update
   bool split_;                           // backward and update are two programs
   Device device_;
-  bool judges_;     // whether gradients are finite
-  Tensor inverse_;  // a variable: what summed gradients are multiplied with before the update
+  bool judges_;     // checks whether gradients are finite
+  Tensor inverse_;  // variable: factor of the summed gradients before the update
   std::map<int, Program> programs_;
-  Program updates_[2];                       // without and with gradients
-  std::optional<optim::LossScaler> scaler_;  // of f16
+  Program updates_[2];                       // without and with returned gradients
+  std::optional<optim::LossScaler> scaler_;  // for f16
   SlowDown slow_;
   StepWants wants_{};
   Result result_{};
   double loss_sum_ = 0;
   std::int64_t step_ = 0;
-  std::vector<NamedTensor> gradients_;  // of the step being exchanged
-  std::vector<Tensor> moved_;           // fields on the device of the network
+  std::vector<NamedTensor> gradients_;  // gradients being exchanged
+  std::vector<Tensor> moved_;           // fields copied to the network's device
 };
 
 }  // namespace starling

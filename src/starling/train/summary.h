@@ -12,13 +12,13 @@
 
 namespace starling {
 
-// One of several ranks that trained together, and what its strategy counted.
+// Statistics of one rank and the counters of its strategy.
 struct RankSummary {
   RankStats stats{};
   nlohmann::json counters = nlohmann::json::object();
 };
 
-// What a run came to. A number that is not finite is written as null.
+// Summary of a run. Non-finite numbers are written as null.
 struct Summary {
   std::int64_t steps = 0;
   double samples_per_s = 0;
@@ -26,15 +26,15 @@ struct Summary {
   std::map<std::string, double> metrics{};
   std::int64_t peak_bytes = 0;
   std::string weights_hash{};
-  double wait_share = 0;     // of the training time that went by waiting for data
-  std::int64_t skipped = 0;  // updates, because gradients overflowed in f16
-  std::string strategy{};    // by which ranks trained together; empty: there was one worker
+  double wait_share = 0;     // share of the training time spent waiting for data
+  std::int64_t skipped = 0;  // updates skipped for non-finite gradients
+  std::string strategy{};    // name of the distribution strategy; empty: one worker
   std::vector<RankSummary> ranks{};
 };
 
 std::string to_json(const Summary& summary);
 
-// Writes summary.json into the folder, as a whole or not at all. Makes the folder when it is not there.
+// Writes summary.json into the folder atomically; creates the folder if needed.
 Result<void> write_summary(const std::filesystem::path& folder, const Summary& summary);
 
 }  // namespace starling

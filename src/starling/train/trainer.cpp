@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// What decides the weights of a run that was given no identity of its own.
+// Default identity: the options that determine the weights.
 std::map<std::string, std::string> default_identity(const TrainerOptions& o) {
   return {{"seed", fmt::to_string(o.seed)},
           {"batch", fmt::to_string(o.batch)},
@@ -37,11 +37,11 @@ std::shared_ptr<RankStrategy> rank_strategy(const TrainerOptions& o) {
   return std::dynamic_pointer_cast<RankStrategy>(o.strategy);
 }
 
-// Other ranks train with the same options, but one writes and tells.
+// All ranks train with the same options, but only rank 0 writes files and prints.
 TrainerOptions of_rank(TrainerOptions o) {
   const auto strategy = rank_strategy(o);
   if (!strategy) return o;
-  if (strategy->shards() > 0) o.threads = 1;  // the order of sums must not depend on the machine
+  if (strategy->shards() > 0) o.threads = 1;  // the order of summation must not depend on the machine
   if (strategy->rank() == 0) return o;
   o.progress.mode = ProgressMode::off;
   o.explain = nullptr;
@@ -99,7 +99,7 @@ struct Trainer::Parts {
   optim::Optimizer& optimizer;
   ObjectivePtr objective;
   TrainerOptions options;
-  std::unique_ptr<RankLink> link;  // to the other ranks; null: there are none
+  std::unique_ptr<RankLink> link;  // connection to the other ranks; null: none
   std::vector<CallbackPtr> callbacks;
   StepPrograms programs;
   Evaluator evaluator;

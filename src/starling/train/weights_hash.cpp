@@ -18,7 +18,7 @@ std::string weights_hash(std::span<const NamedTensor> tensors) {
     const auto& [name, tensor] = *sorted[i];
     check(i == 0 || sorted[i - 1]->name != name, "[weights_hash] expected each tensor once, got '{}' twice", name);
     const Tensor dense = on_host(tensor);
-    // Lengths before what varies in length, so that no two sets run together into the same bytes.
+    // Length prefixes, so that no two sets of tensors concatenate to the same bytes.
     hash.update(std::uint64_t{name.size()});
     hash.update(name);
     hash.update(starling::name(dense.dtype()));

@@ -64,7 +64,7 @@ TEST(Csv, StopsAtTheLimitOfARow) {
             std::string::npos);
 }
 
-// Rows longer than the buffer, rows across its edge, and a gzipped file read as the plain one does.
+// Rows longer than the buffer and rows across its edge, from a plain and a gzipped file.
 TEST(Csv, ReadsTheSameFromAFileOfAnySize) {
   const testing::TemporaryFolder folder;
   std::string text = "n,word\n";

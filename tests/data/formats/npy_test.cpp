@@ -139,7 +139,7 @@ TEST(Npz, RefusesEveryTruncationAndEveryFlippedByteOfItsData) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_NE(error_of([&] { parse_npz(bytes_of(whole.substr(0, size)), "f"); }), "") << size;
   }
-  // Damage may hide in dates and versions; whatever is read must still be what was written.
+  // Damage in dates and versions may go unnoticed; whatever is read must equal what was written.
   const auto expected = parse_npz(bytes_of(whole), "f");
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::string damaged = whole;
@@ -157,7 +157,7 @@ TEST(Npz, UnpacksTheArrayAskedForAndNoOther) {
   const testing::TemporaryFolder folder;
   const std::vector<NamedTensor> arrays = {{"large", zeros({1000}, DType::u8)}, {"small", zeros({3}, DType::u8)}};
   write_npz(folder / "a.npz", arrays).value();
-  // The first is over the limit, so that unpacking it on the way would show.
+  // The first array exceeds the limit, so decompressing it on the way would show.
   EXPECT_EQ(read_npz_array(folder / "a.npz", "small", {.most_bytes = 500}).numel(), 3);
   EXPECT_NE(error_of([&] { read_npz_array(folder / "a.npz", "large", {.most_bytes = 500}); }), "");
   EXPECT_NE(error_of([&] { read_npz_array(folder / "a.npz", "x"); }).find("an array 'x', got large, small"),

@@ -95,7 +95,7 @@ TEST(TfRecord, RefusesEveryTruncationInsideARecordAndEveryDamagedByte) {
 TEST(TfRecord, RefusesLargeRecordsBeforeTakingMemory) {
   const std::string whole = read_text(golden("five.tfrecord"));
   EXPECT_NE(read_all(whole, {.most_record = 10}).find("at most 10 bytes"), std::string::npos);
-  // A length with the right checksum and nothing behind it.
+  // A length with a valid checksum and no data after it.
   std::string lying("\0\0\0\x10\0\0\0\0", 8);
   const std::uint32_t crc = crc32c(bytes_of(lying));
   const std::uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
@@ -184,7 +184,7 @@ TEST(WebDataset, RefusesDamagedHeadersAndTooLargeSamples) {
   for (std::size_t at = 512; at < 1024; ++at) {  // the header of the first file
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 2);
-    if (at == 512 + 155) continue;  // what follows the end of the checksum itself
+    if (at == 512 + 155) continue;  // byte after the checksum, which is ignored
     EXPECT_NE(read_tar(damaged), "") << at;
   }
   EXPECT_NE(read_tar(whole, {.most_record = 1000}).find("a sample of at most 1000 bytes"), std::string::npos);

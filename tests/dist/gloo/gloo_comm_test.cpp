@@ -49,7 +49,7 @@ TEST(GlooCommFailures, ARankThatLeavesIsNamedByThoseThatNeedIt) {
   for (const std::size_t rank : {1u, 2u}) EXPECT_TRUE(contains(errors[rank], "rank 0 has left the group 'world'"));
 }
 
-// Long enough for those who wait to listen to everyone, also to the one that has gone.
+// Waits long enough for the others to poll every rank, including the one that left.
 TEST(GlooCommFailures, ARankMayLeaveWhileOthersThatDoNotNeedItWait) {
   Comms comms = wrap(make_gloo_comms(3), make_checking);
   run_ranks(comms, [&](Comm& comm) {

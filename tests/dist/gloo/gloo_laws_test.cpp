@@ -1,4 +1,4 @@
-// The laws of strategies and of gradients of collectives over TCP, with the ranks as threads of this process.
+// Strategy laws and collective gradients over TCP, with ranks as threads.
 #include "dist/collective_gradients.h"
 #include "dist/gloo/gloo_worlds.h"
 #include "dist/strategy_laws.h"

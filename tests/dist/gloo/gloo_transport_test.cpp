@@ -63,7 +63,7 @@ TEST(GlooTransportFailures, AnAbortGivesBuffersBackInTheMiddleOfALargeMessage) {
     } catch (const Error& error) {
       out.reset();
       in.reset();
-      std::this_thread::sleep_for(milliseconds(20));  // whoever still wrote there would be seen under ASan
+      std::this_thread::sleep_for(milliseconds(20));  // a late write would be seen by ASan
       throw;
     }
   });
@@ -105,8 +105,8 @@ TEST(GlooTransportFailures, NothingSentIsLostByLeaving) {
   }
 }
 
-// Two sides that disagree about a size wait for each other; neither is written to, and the rest goes on.
-TEST(GlooTransportFailures, SizesThatDisagreeNeverMeet) {
+// Two sides that disagree about a size wait for each other; neither buffer is written, and other messages continue.
+TEST(GlooTransportFailures, MessagesOfMismatchedSizesAreNeverDelivered) {
   expect_well(errors_of_ranks(2, [](Transport& transport) {
     Bytes data(100, 7), sentinel(100, 7);
     const bool sends = transport.rank() == 0;
@@ -115,7 +115,7 @@ TEST(GlooTransportFailures, SizesThatDisagreeNeverMeet) {
     transport.wait(CommClock::now() + milliseconds(50));
     check(!transport.test(odd), "expected the odd transfer not to end");
     expect_equal(data, sentinel, "sizes that disagree");
-    exchange_all(transport, 100, 3);  // both have looked
+    exchange_all(transport, 100, 3);  // both have polled
   }));
 }
 
@@ -149,7 +149,7 @@ TEST(GlooTransportJoining, AnInterfaceIsTakenByNameAndAnUnknownOneRefusedWithTho
   EXPECT_TRUE(says(errors[0], "got 'nonesuch'") && says(errors[0], "lo")) << errors[0];
 }
 
-TEST(GlooTransportJoining, AddressesMayBeOfTheNewerKind) {
+TEST(GlooTransportJoining, AcceptsIPv6Addresses) {
   const auto store = make_memory_store();
   const auto errors = errors_of_threads(2, [&](int rank) {
     exchange_all(*make_gloo_transport(store, {.rank = rank, .size = 2}, {.address = "::1"}), 10, 1);

@@ -1,5 +1,5 @@
-// One rank of a world of processes that proves laws over a backend that is named. Ends with 0 when all hold, 77 when
-// the build lacks the backend.
+// One rank of a world of processes that checks laws over a given backend. Exits with 0 if all hold, 77 if the build
+// lacks the backend.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -46,8 +46,8 @@ struct Seat {
   }
 };
 
-// Every all-reduce algorithm over the backend's own messages: what it computes, and that it sends what its formula
-// says: (P-1)/P of the buffer twice, or log2 P times the whole of it.
+// Every all-reduce algorithm over the backend's messages: its result, and the bytes of its formula: (P-1)/P of the
+// buffer twice, or log2 P times all of it.
 bool algorithms_hold(const Seat& seat) {
   constexpr std::int64_t kCount = 1200;  // divides by 2, 3 and 4
   constexpr auto kBytes = static_cast<std::uint64_t>(kCount) * sizeof(float);
@@ -100,7 +100,7 @@ int run(const Seat& seat) {
 }  // namespace starling
 
 int main(int count, char** words) {
-  ::testing::InitGoogleTest(&count, words);  // its expectations are used here, outside of tests of its own
+  ::testing::InitGoogleTest(&count, words);  // gtest expectations are used outside gtest tests
   try {
     return starling::run(starling::Seat(count, words));
   } catch (const std::exception& error) {

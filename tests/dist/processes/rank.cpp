@@ -1,5 +1,5 @@
-// One rank of a world of processes: runs what tests/dist has for transports and communicators, over a backend that is
-// named. Started by run.py, once a rank or through mpirun. Ends with 0 when all is well, 77 when the build lacks the
+// One rank of a world of processes: runs the checks of tests/dist for transports and communicators over a given
+// backend. Started by run.py, once per rank or through mpirun. Exits with 0 on success, 77 if the build lacks the
 // backend.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ void transports(World& world) {
   if (transport->size() == 2) large_messages_cross(*transport);
 }
 
-// Nearly every message is longer than MPI is given at once.
+// Nearly every message exceeds the longest single MPI call.
 void messages_in_parts(World&) { run_all(*make_mpi_transport({.longest = 1000})); }
 
 // 256 MB, both ways.
@@ -100,7 +100,7 @@ void communicators(World& world) {
   check(conformance::run_conformance(*make_checking(std::move(comm))), "the conformance suite fails when checked");
 }
 
-// The last rank is killed in the middle of a collective: every other one names it, soon.
+// The last rank is killed during a collective: every other rank names it soon.
 void lost_in_a_collective(World& world) {
   const auto comm = world.comm(0);
   const int victim = comm->size() - 1;
@@ -121,7 +121,7 @@ void lost_in_a_collective(World& world) {
   }
 }
 
-// The last rank is killed in the middle of its work; all others name it within a second, whomever they wait for.
+// The last rank is killed while computing; all others name it within a second, whomever they wait for.
 void lost_rank(World& world) {
   const auto transport = world.transport(0);
   const int victim = transport->size() - 1;
@@ -145,13 +145,13 @@ void lost_rank(World& world) {
   fail("expected an error that names rank {}, got none", victim);
 }
 
-// An abort is heard by ranks that wait for others, and the group that follows works.
+// An abort reaches ranks that wait for others, and the next group works.
 void abort_and_go_on(World& world) {
   {
     const auto transport = world.transport(0);
     Bytes data(1000), unwanted(std::size_t{1} << 20);
     const int next = (transport->rank() + 1) % transport->size();
-    transport->send(next, 2, unwanted.data(), unwanted.size());  // nobody will receive it
+    transport->send(next, 2, unwanted.data(), unwanted.size());  // never received
     if (transport->rank() == 0) {
       std::this_thread::sleep_for(milliseconds(20));
       transport->abort("rank 0 is out of paper");
@@ -170,7 +170,7 @@ void abort_and_go_on(World& world) {
   exchange_all(*again, 1000, 1);
 }
 
-// The first rank leaves in good order: who still waits for it is told so, and nobody else.
+// The first rank leaves properly: only ranks that still wait for it get an error.
 void one_leaves(World& world) {
   auto transport = world.transport(0);
   exchange_all(*transport, 1000, 1);
@@ -188,7 +188,7 @@ void one_leaves(World& world) {
   }
 }
 
-// What all ranks ended a case with, on all ranks.
+// Gathers every rank's outcome of a case on all ranks.
 std::vector<seeded::Played> gather(Comm& comm, const seeded::Played& own) {
   struct Line {
     std::int64_t entered, failed;
@@ -203,8 +203,8 @@ std::vector<seeded::Played> gather(Comm& comm, const seeded::Played& own) {
   return all;
 }
 
-// The seeded mistakes that fit this many ranks or fewer, each in a group of its own; `every`: that many are left out
-// between two. The ranks that a case does not need leave.
+// Runs every `every`-th seeded mistake that fits this number of ranks, each in its own group. Ranks that a case does
+// not need leave.
 void mistakes(World& world, int every) {
   const auto verdicts = world.comm(0);
   set_thread_rank(verdicts->rank());
@@ -215,7 +215,7 @@ void mistakes(World& world, int every) {
     const bool plays = verdicts->rank() < c.world;
     auto part = world.comm(static_cast<std::uint64_t>(i) + 1)->split(plays ? 0 : -1, verdicts->rank());
     if (plays) part = make_checking(std::move(part));
-    verdicts->barrier().wait();  // a mistake of the first would hit who is still in the split
+    verdicts->barrier().wait();  // a rank's mistake must not hit others still in the split
     seeded::Played own;
     if (plays) own = seeded::play_rank(c.programs[static_cast<std::size_t>(verdicts->rank())], std::move(part));
     auto played = gather(*verdicts, own);
@@ -257,7 +257,7 @@ int run(const Arguments& arguments) {
 }  // namespace starling
 
 int main(int count, char** words) {
-  ::testing::InitGoogleTest(&count, words);  // its expectations are used here, outside of tests of its own
+  ::testing::InitGoogleTest(&count, words);  // gtest expectations are used outside gtest tests
   try {
     return starling::run(starling::Arguments(count, words));
   } catch (const std::exception& error) {

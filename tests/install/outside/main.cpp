@@ -1,4 +1,4 @@
-// What a user's first program does, built against the installed package: one step eagerly, one compiled.
+// A user's first program, built against the installed package: one step eagerly, one compiled.
 #include <starling/starling.h>
 
 #include <cmath>

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-// No file of this process may grow beyond so many bytes: writes end short, then fail, as on a full disk.
+// Limits the file size of this process: writes are cut short, then fail, as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {

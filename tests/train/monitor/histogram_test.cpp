@@ -88,7 +88,7 @@ TEST(Histogram, KeepsSumsAndLeavesOutGaps) {
   EXPECT_EQ(h.sum, 2);
   EXPECT_EQ(h.sum_squares, 13.5);
   EXPECT_DOUBLE_EQ(h.norm(), std::sqrt(13.5));
-  // Three buckets with something in them, each with an empty one before it that ends where it begins.
+  // Three filled buckets, each after an empty one that ends at its lower limit.
   ASSERT_EQ(h.counts, (std::vector<std::int64_t>{0, 1, 0, 2, 0, 1}));
   EXPECT_LE(h.limits[0], -2);
   EXPECT_GT(h.limits[1], -2);

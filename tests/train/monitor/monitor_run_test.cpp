@@ -1,5 +1,5 @@
-// A run as TensorBoard is to see it, for tests/cli/tensorboard_run_test.py: cut short, robbed of its newest checkpoint
-// and of the tail of its event file, and resumed.
+// A run for tests/cli/tensorboard_run_test.py: stopped, its newest checkpoint and the tail of its event file removed,
+// and resumed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -46,7 +46,7 @@ void train(const fs::path& folder, std::int64_t steps) {
   trainer.fit(bands(300), bands(40));
 }
 
-TEST(MonitorRun, WritesARunWhereItIsTold) {
+TEST(MonitorRun, WritesARunForTheTensorBoardTest) {
   const char* where = std::getenv("STARLING_MONITOR_RUN");
   if (where == nullptr) GTEST_SKIP() << "STARLING_MONITOR_RUN names no folder";
   if (!has_event_writer()) GTEST_SKIP() << "built without protobuf";

@@ -23,7 +23,7 @@ namespace starling::cli {
 namespace {
 
 constexpr int kWarmUpSteps = 5;
-constexpr int kDeviceSlice = 50;  // steps between two waits for a device that runs on its own
+constexpr int kDeviceSlice = 50;  // steps between synchronisations with an asynchronous device
 
 struct BenchArguments : BenchOptions {
   std::string export_file;
@@ -53,7 +53,7 @@ double percentile(const std::vector<double>& sorted, double share) {
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
 }
 
-// Reading the result waits for a device; on a CPU the step has ended when it returns.
+// Synchronises by reading the result; on a CPU the step has ended when it returns.
 void run_steps(BenchNet& net, int steps) {
   Tensor result;
   for (int i = 0; i < steps; ++i) result = net.step();
@@ -93,15 +93,15 @@ Timing time_steps(BenchNet& net, std::int64_t steps) {
   return summary(times, 1);
 }
 
-// Ranks make the same number of steps: about as many as rank 0 makes in this time. Warms up, too.
+// Number of steps, equal on all ranks: about as many as rank 0 makes in this time. Also warms up.
 std::int64_t steps_in(double seconds, BenchNet& net, BenchRanks& ranks) {
   run_steps(net, kWarmUpSteps);
   const Timing timing = time_steps(net, std::int64_t{kWarmUpSteps});
   return ranks.agree(std::max<std::int64_t>(1, static_cast<std::int64_t>(1e3 * seconds / timing.step_ms)));
 }
 
-// Slices for a program that interleaves several: each line that arrives is a number of steps, each answer a line. Ranks
-// are asked for the same numbers; each answers for itself.
+// Serves a program that interleaves several benchmarks: each input line is a number of steps, each answer a line. Ranks
+// get the same numbers; each answers for itself.
 void answer_requests(BenchNet& net, const BenchRanks& ranks) {
   run_steps(net, kWarmUpSteps);
   fmt::print("{}\n", nlohmann::ordered_json{{"rank", ranks.rank()}, {"backend", ranks.backend()}}.dump());
@@ -193,8 +193,13 @@ void check_options(const BenchArguments& options) {
   }
 }
 
+<<<<<<< HEAD
 // What several ranks do together is the compiled training step.
 void check_ranks(const BenchArguments& options, const BenchRanks& ranks) {
+=======
+// With several ranks, only the compiled training step can be measured.
+void check_ranks(const Options& options, const BenchRanks& ranks) {
+>>>>>>> e8e66ba
   if (ranks.alone()) return;
   if (options.mode != "compiled" || options.phase != "train")
     throw UsageError(fmt::format("[bench] expected --mode compiled and --phase train with {} ranks, got {} and {}",

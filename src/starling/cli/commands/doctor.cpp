@@ -25,7 +25,7 @@
 namespace starling::cli {
 namespace {
 
-// The value of the first line `key : value` of a file of the kernel's; empty when there is none.
+// Value of the first line `key : value` of a kernel file; empty if none.
 std::string first_value(const char* file, std::string_view key) {
   std::ifstream in(file);
   std::string line;

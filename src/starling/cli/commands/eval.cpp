@@ -77,8 +77,13 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
   return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
 }
 
+<<<<<<< HEAD
 // Batch by batch: what a saved model gives is a program of its own and becomes no part of another.
 Evaluation evaluate_model(const EvalArguments& options, const PreparedJob& prepared) {
+=======
+// Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
+Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
+>>>>>>> e8e66ba
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
   SavedModule net(model);
   const auto metrics = chosen_metrics(options, prepared);
@@ -97,7 +102,7 @@ Evaluation evaluate_model(const EvalArguments& options, const PreparedJob& prepa
   }
   for (const auto& metric : metrics) {
     const double value = metric.metric->value();
-    if (!knows_loss && std::isnan(value)) continue;  // it is made of the loss
+    if (!knows_loss && std::isnan(value)) continue;  // derived from the loss
     found.metrics[metric.name] = value;
     if (auto table = metric.metric->table(prepared.data.splits.class_names); !table.empty())
       found.tables[metric.name] = std::move(table);
@@ -118,15 +123,20 @@ void print(const EvalArguments& options, const Evaluation& found, std::int64_t s
   for (const auto& [name, table] : found.tables) fmt::print("\n{}\n{}", name, table);
 }
 
+<<<<<<< HEAD
 // The job that a saved model came from, for its data.
 Job job_of_model(const EvalArguments& options) {
+=======
+// Job that a saved model came from, for its data.
+Job job_of_model(const Options& options) {
+>>>>>>> e8e66ba
   const SavedModel model = SavedModel::load(options.what).value();
   const auto& about = model.signature().about;
   if (!about.is_object() || !about.contains("job"))
     throw UsageError("[eval] expected --data JOB with a model that does not say which data it is for, got none");
   const std::string text = about.at("job").dump();
   Job job = as_usage([&] { return read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
-  // Whoever made the model chose these paths: the user is to see what is opened.
+  // The paths come from the model's author: show the user what is opened.
   fmt::print(stderr, "starling: data as {}/model.json says (--data JOB takes other): {} {}\n", options.what,
              job.data.source.name, job.data.source.json().dump());
   return job;

@@ -42,7 +42,7 @@ std::string shown(const std::vector<NamedSummary>& fields, const InspectDataArgu
   return text;
 }
 
-// Of a file.
+// Summary of a file.
 
 std::vector<NamedTensor> arrays_of(const fs::path& file) {
   const std::string name = file.filename().string();
@@ -71,12 +71,12 @@ int run_file(const InspectDataArguments& options) {
   return kOk;
 }
 
-// Of a job: what its source reads, before any transform, which is what a transform's numbers are chosen by.
+// Summary of a job's data as read by its source, before the transforms, whose options are chosen by it.
 
 DataSplits read_source(const InspectDataArguments& options) {
   const auto top = as_usage([&] { return ConfigNode::load(options.what, options.set); });
   return as_usage([&] {
-           read_job(top);  // says what is wrong with the whole of it
+           read_job(top);  // throws if any part of the job is wrong
            const auto data = top.find("data").value_or(ConfigNode::parse("{}", options.what));
            std::vector<std::string> keys;
            for (const auto& [key, value] : data.as_map()) keys.push_back(key);
@@ -111,7 +111,7 @@ std::vector<FieldSummary> look_at(const RecordShards& shards, const InspectDataA
     if (most > 0 && seen >= most) break;
   }
   auto fields = made ? made->take() : std::vector<FieldSummary>{};
-  for (auto& field : fields) field.samples = options.stats ? field.samples : -1;  // how many there are is not known
+  for (auto& field : fields) field.samples = options.stats ? field.samples : -1;  // unknown
   return fields;
 }
 

@@ -19,7 +19,7 @@ struct InspectRunArguments {
   std::string run;
 };
 
-// A line for each rank, its waits by operation and what its strategy counted.
+// One line per rank, its waits by operation and its strategy's counters.
 void print_ranks(const nlohmann::ordered_json& ranks) {
   for (const auto& rank : ranks) {
     std::string more;
@@ -54,7 +54,7 @@ void print_summary(const fs::path& run) {
   }
 }
 
-// Whether each is sound is looked at: that is what one wants to know before trusting a run.
+// Verifies every checkpoint, since that is what one wants to know before trusting a run.
 void print_checkpoints(const fs::path& folder, const char* title) {
   const CheckpointFolder checkpoints(folder);
   for (const std::int64_t step : checkpoints.steps()) {

@@ -28,7 +28,7 @@ struct LaunchArguments {
   const CLI::App* app = nullptr;
 };
 
-// A signal handler can reach nothing else.
+// Global, for the signal handler.
 volatile std::sig_atomic_t stop_signal = 0;
 volatile std::sig_atomic_t stops = 0;
 
@@ -37,11 +37,16 @@ void on_stop(int signal) {
   stops = stops + 1;
 }
 
+<<<<<<< HEAD
 bool is_program(const LaunchArguments& options) {
   return !options.app->remaining().empty();  // the mark "--" was there
+=======
+bool is_program(const Options& options) {
+  return !options.app->remaining().empty();  // a program was given after "--"
+>>>>>>> e8e66ba
 }
 
-// The values that --set replaces, so that a wrong job is told once, here, and not by every rank.
+// Job file and --set overrides of a command, so that an error is reported once, here, and not by every rank.
 JobFile job_file(const std::vector<std::string>& command) {
   JobFile file{.job = command[0], .set = {}};
   for (std::size_t i = 1; i < command.size(); ++i) {
@@ -53,7 +58,7 @@ JobFile job_file(const std::vector<std::string>& command) {
 
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-// A restart goes on from the newest checkpoint, whatever the first start was told.
+// A restart resumes from the newest checkpoint, whatever options the first start had.
 std::vector<std::string> resuming(const std::vector<std::string>& argv) {
   std::vector<std::string> again;
   for (std::size_t i = 0; i < argv.size(); ++i) {

@@ -41,7 +41,7 @@ std::vector<std::string> kernel_names(const OpDef& op, DeviceKind device) {
   return names;
 }
 
-// Whether a sample call with its floats as this dtype has a kernel on the CPU.
+// True if a sample call with this float dtype has a kernel on the CPU.
 bool takes(const OpDef& op, const OpCase& sample, DType dtype) {
   std::vector<TensorType> in;
   for (const auto& given : sample.in) in.push_back({given.dtype == DType::f64 ? dtype : given.dtype, given.shape});
@@ -60,7 +60,7 @@ bool takes(const OpDef& op, const OpCase& sample, DType dtype) {
   }
 }
 
-// Found by trying, so that the list is what the kernels do.
+// Found by trying, so that the list matches the kernels.
 std::vector<std::string> dtype_names(const OpDef& op) {
   std::vector<std::string> names;
   if (!op.cases || op.cases().empty()) return names;
@@ -118,7 +118,7 @@ std::string cell(std::string text) {
   return text;
 }
 
-// What does not depend on the build: kernels of optional devices are left out.
+// Columns that do not depend on the build: kernels of optional devices are left out.
 void print_markdown(const std::vector<const OpDef*>& ops) {
   fmt::print(
       "# Ops\n\nMade by `starling ops --markdown`; a test holds it against the program.\n`x?` may be missing, "

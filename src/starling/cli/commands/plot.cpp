@@ -32,7 +32,7 @@ struct PlotArguments {
   int rows = 14;
 };
 
-// Letters beyond ASCII are what the locale of the terminal says, as programs of the C library see it.
+// True if the terminal's locale supports UTF-8, as the C library determines it.
 bool terminal_speaks_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);

@@ -30,8 +30,13 @@ struct PredictArguments {
   bool csv_header = false;
 };
 
+<<<<<<< HEAD
 // The folder of a run stands for the model in it.
 SavedModel load_model(const PredictArguments& options) {
+=======
+// Path of the model; for a run folder, the model in it.
+SavedModel load_model(const Options& options) {
+>>>>>>> e8e66ba
   fs::path folder(options.model);
   if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
   if (!is_saved_model(folder))
@@ -39,8 +44,13 @@ SavedModel load_model(const PredictArguments& options) {
   return SavedModel::load(folder, {.threads = options.threads}).value();
 }
 
+<<<<<<< HEAD
 // To standard output, or whole into the file.
 void put_text(const PredictArguments& options, const std::string& text) {
+=======
+// Writes to standard output, or atomically to the file.
+void put_text(const Options& options, const std::string& text) {
+>>>>>>> e8e66ba
   if (options.out.empty()) {
     fmt::print("{}", text);
   } else {
@@ -58,7 +68,7 @@ int go_on_with_text(const PredictArguments& options, SavedModel& model) {
   const auto begin = as_usage([&] { return tokenizer->encode(options.prompt); });
   if (begin.empty()) throw UsageError("[predict] expected a prompt of at least one token, got none");
   const bool json = options.json || extension_of(options) == ".json";
-  const bool live = !json && options.out.empty();  // letter by letter, as they are drawn
+  const bool live = !json && options.out.empty();  // printed token by token
   if (live) fmt::print("{}", options.prompt);
   const auto all = generate(model, begin, options.generate, [&](std::int64_t token) {
     if (!live) return;

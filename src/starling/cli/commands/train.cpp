@@ -35,7 +35,7 @@ void print_summary(const Job& job, const TrainResult& result) {
              s.weights_hash.substr(0, 12), (job.train.folder / "summary.json").string());
 }
 
-// How an interrupted run goes on.
+// Command that resumes an interrupted run.
 std::string then(const Job& job, const TrainResult& result) {
   if (!result.saved) return "the state could not be saved";
   if (job.train.resume == Resume::automatic) return "the same command goes on from there";
@@ -51,7 +51,7 @@ int run_train(const TrainArguments& options) {
   if (options.explain) train_options.explain = &std::cout;
   train_options.processes = options.processes;
   const TrainResult result = train(job, train_options);
-  if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 tells
+  if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 reports
   if (result.stopped) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));
     return kInterrupted;

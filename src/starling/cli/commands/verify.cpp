@@ -28,7 +28,7 @@ struct VerifyArguments : BenchOptions {
   bool no_fp64 = false;
 };
 
-// A step to verify, and beside it the function that gives its loss and gradients.
+// A step to verify, and a function that returns its loss and gradients.
 struct Subject {
   TraceFn step;
   TraceFn gradients;
@@ -41,7 +41,7 @@ bool is_job(const std::string& what) {
   return extension == ".yaml" || extension == ".yml";
 }
 
-// The step that `starling train` would run first, on one rank.
+// The first step of `starling train`, on one rank.
 class JobStep {
  public:
   explicit JobStep(const Job& job) : prepared_(prepare_job(job)), optimizer_(make_optimizer(job, *prepared_.net)) {

@@ -128,7 +128,7 @@ std::size_t ByteSource::read(void* to, std::size_t bytes) {
   if (buffered > 0) std::memcpy(out, buffer_.data() + begin_, buffered);
   begin_ += buffered;
   std::size_t done = buffered;
-  if (bytes - done >= kBuffer || (!fd_ && !inflater_)) {  // straight to where it goes
+  if (bytes - done >= kBuffer || (!fd_ && !inflater_)) {  // bypass the buffer
     done += fill({out + done, bytes - done});
     offset_ += done;
     return done;
@@ -177,14 +177,14 @@ bool ByteSource::seek(std::uint64_t offset) {
   begin_ = end_ = 0;
   at_ = offset_ = offset;
   ahead_ = kFirst;
-  buffer_.resize(std::min(buffer_.size(), kFirst));  // which is read as a whole
+  buffer_.resize(std::min(buffer_.size(), kFirst));  // small again: the whole buffer is read at once
   return true;
 }
 
 std::uint64_t ByteSource::most_left() const {
   if (!inflater_) return size_ - std::min(size_, offset_);
   const std::uint64_t packed = packed_.size() + (size_ - at_);
-  // What zlib holds back inside itself is at most one window.
+  // zlib holds back at most one window internally.
   constexpr std::uint64_t kWindow = 64 << 10;
   return end_ - begin_ + packed * kDeflateMostRatio + kWindow;
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPixels = 3 * 32 * 32;
 
-// All records; the number is not in the file, so they are collected until it ends.
+// Reads records until the file ends, since their number is not stored.
 std::vector<std::byte> all_bytes(ByteSource& source) {
   if (source.most_left() == 0) return {};
   std::vector<std::byte> bytes;

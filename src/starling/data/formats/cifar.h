@@ -10,14 +10,14 @@
 
 namespace starling {
 
-// The binary version of CIFAR: records of one label (CIFAR-10) or a coarse and a fine one (CIFAR-100) and 3072 bytes,
-// the red, green and blue plane of 32 × 32 pixels. Plain or gzipped.
+// CIFAR, binary version: records of one label (CIFAR-10) or a coarse and a fine label (CIFAR-100) and 3072 bytes, the
+// red, green and blue planes of 32 × 32 pixels. Plain or gzipped.
 enum class CifarKind { cifar10, cifar100 };
 
 struct CifarPart {
   Tensor images;         // u8 [n, 3, 32, 32]
-  Tensor labels;         // i64 [n]; the fine ones of CIFAR-100
-  Tensor coarse_labels;  // i64 [n] of CIFAR-100, else undefined
+  Tensor labels;         // i64 [n]; the fine labels of CIFAR-100
+  Tensor coarse_labels;  // i64 [n] for CIFAR-100, else undefined
 };
 
 inline constexpr std::uint64_t kCifarMostBytes = std::uint64_t{1} << 30;

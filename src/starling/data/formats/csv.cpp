@@ -111,19 +111,19 @@ bool CsvReader::read_row() {
     } else {
       split_plain(row);
     }
-    // Cells that point into the source stay valid: nothing is consumed before the next row is asked for.
+    // Cells are views of the source and stay valid: nothing is consumed before the next row is read.
     return true;
   }
 }
 
-// Bytes of the row with its line end; 0 at the end of the file. A line end inside quotes belongs to a cell.
+// Size of the row including its line end; 0 at the end of the file. A line end inside quotes belongs to a cell.
 std::size_t CsvReader::find_row_end(std::size_t from, bool& quoted, std::int64_t& lines) {
   std::string_view seen = chars(source_.peek(1));
   bool inside = false, cell_begins = true, just_closed = false;
   std::size_t at = from;
   lines = 0;
   while (true) {
-    if (!inside && !quoted) {  // as long as there are no quotes the next line end is all that matters
+    if (!inside && !quoted) {  // fast path: without quotes, the row ends at the next line end
       const std::size_t stop = std::min(seen.find('\n', at), seen.size());
       const std::size_t quote = seen.substr(0, stop).find(options_.quote);
       if (quote == std::string_view::npos) {
@@ -142,7 +142,7 @@ std::size_t CsvReader::find_row_end(std::size_t from, bool& quoted, std::int64_t
       if (c == '\n') ++lines;
       if (inside) {
         inside = c != options_.quote;
-        just_closed = !inside;  // a doubled one opens again at once
+        just_closed = !inside;  // a doubled quote reopens the cell at once
         continue;
       }
       if (c == '\n') return at + 1;
@@ -182,7 +182,7 @@ void CsvReader::split_plain(std::string_view row) {
 void CsvReader::split_quoted(std::string_view row) {
   cells_.clear();
   text_.clear();
-  text_.reserve(row.size());  // cells are views of it: it must not move
+  text_.reserve(row.size());  // cells are views of text_: it must not reallocate
   const auto append = [this](std::string_view part) { text_.insert(text_.end(), part.begin(), part.end()); };
   std::size_t at = 0;
   while (true) {

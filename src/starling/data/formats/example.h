@@ -10,14 +10,14 @@
 
 namespace starling {
 
-// One feature of a tf.train.Example: texts, floats or integers, each a list.
+// One feature of a tf.train.Example: a list of byte strings, floats or integers.
 using ExampleFeature = std::variant<std::vector<std::string>, std::vector<float>, std::vector<std::int64_t>>;
 using Example = std::map<std::string, ExampleFeature>;
 
-bool has_example();  // whether this build has protobuf
+bool has_example();  // true if this build has protobuf
 
-// The features of a serialized tf.train.Example; `name` stands in messages. Throws when the bytes are none, and on a
-// build without protobuf. Memory is bounded by a small multiple of the bytes.
+// Parses a serialized tf.train.Example; `name` stands for it in error messages. Throws on malformed bytes and in builds
+// without protobuf. Memory use is at most a small multiple of the input.
 Example parse_example(std::span<const std::byte> bytes, const std::string& name);
 std::string format_example(const Example& example);
 

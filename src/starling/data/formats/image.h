@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// A decoded picture: rows from the top, pixels from the left, channels of a pixel beside each other.
+// A decoded image, row-major [height, width, channels].
 struct Image {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -17,30 +17,30 @@ struct Image {
 };
 
 struct ImageOptions {
-  std::int64_t channels = 3;                         // 1 or 3, whatever the file has; transparency is dropped
-  std::int64_t most_pixels = std::int64_t{1} << 26;  // refuse larger pictures before memory is taken
+  std::int64_t channels = 3;                         // 1 or 3; the file is converted, transparency dropped
+  std::int64_t most_pixels = std::int64_t{1} << 26;  // larger images are refused before memory is allocated
 };
 
-// Decodes a JPEG or a PNG, told by the first bytes. Throws "[image] <name>: expected …, got …" on other files, on
-// damage and on a build without the library.
+// Decodes a JPEG or PNG, detected by its first bytes. Throws "[image] <name>: expected …, got …" on other files, on
+// damage and in builds without the library.
 Image decode_image(std::span<const std::byte> file, const std::string& name, const ImageOptions& options = {});
 
 bool looks_like_jpeg(std::span<const std::byte> file);
 bool looks_like_png(std::span<const std::byte> file);
 
-// The parts behind it, each a folder that the build may lack.
+// Decoders per format; a build may lack either.
 bool has_jpeg();
 bool has_png();
 Image decode_jpeg(std::span<const std::byte> file, const std::string& name, const ImageOptions& options);
 Image decode_png(std::span<const std::byte> file, const std::string& name, const ImageOptions& options);
 std::string encode_png(const Image& image);
 
-// Grey as the eye sees it: 0.299 R + 0.587 G + 0.114 B, rounded.
+// Luma: 0.299 R + 0.587 G + 0.114 B, rounded.
 inline std::uint8_t grey(std::uint8_t r, std::uint8_t g, std::uint8_t b) {
   return static_cast<std::uint8_t>((r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16);
 }
 
-// Throws unless a picture of this size may be decoded.
+// Throws if an image of this size exceeds the limits.
 void check_image_size(std::uint64_t height, std::uint64_t width, const std::string& name, const ImageOptions& options);
 
 }  // namespace starling

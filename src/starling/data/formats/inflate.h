@@ -7,11 +7,11 @@
 
 namespace starling {
 
-inline constexpr std::uint64_t kDeflateMostRatio = 1032;  // no deflate stream expands further
+inline constexpr std::uint64_t kDeflateMostRatio = 1032;  // largest expansion of a deflate stream
 
 enum class Packing { gzip, raw_deflate };
 
-// Unpacks a deflate stream piece by piece.
+// Incremental decompressor of a deflate stream.
 class Inflater {
  public:
   explicit Inflater(Packing packing);
@@ -20,10 +20,10 @@ class Inflater {
   Inflater& operator=(Inflater&&) noexcept;
 
   enum class State { going, ended, damaged };
-  // Unpacks from the front of `in`, which loses what was used, into `out`; `written` is how much of `out` was filled.
-  // When neither moves, there was no input or no room.
+  // Decompresses from the front of `in`, which is advanced past the bytes used, into `out`; `written` is how much of
+  // `out` was filled. No progress on either means no input or no room.
   State unpack(std::span<const std::byte>& in, std::span<std::byte> out, std::size_t& written);
-  void restart();  // for a stream that follows one that has ended
+  void restart();  // for the next stream after one has ended
 
  private:
   struct Stream;

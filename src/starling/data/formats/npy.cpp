@@ -33,7 +33,7 @@ void swap_elements(std::byte* data, std::int64_t count, std::size_t size) {
   for (std::int64_t i = 0; i < count; ++i, data += size) std::reverse(data, data + size);
 }
 
-// From the order in which the first axis runs fastest to the one in which the last does.
+// Copies column-major data to row-major.
 void reorder(const std::byte* from, std::byte* to, const TensorType& type) {
   const std::size_t size = size_of(type.dtype);
   const int rank = type.shape.rank();

@@ -16,23 +16,22 @@
 namespace starling {
 
 struct NpyOptions {
-  std::uint64_t most_bytes = std::uint64_t{64} << 30;  // of one array after unpacking
+  std::uint64_t most_bytes = std::uint64_t{64} << 30;  // limit of one array after decompression
 };
 
-// NumPy's arrays. Row-major data in this machine's order of bytes is a read-only view of the mapped file, so that
-// arrays larger than memory can be used; other data is copied into a dense row-major tensor. bfloat16 is '|V2', as
-// ml_dtypes writes it. Throws "[npy] <file>: expected …, got …".
+// Reads a NumPy array. Row-major data in native byte order is a read-only view of the mapped file, so arrays may be
+// larger than memory; other data is copied into a contiguous tensor. bfloat16 is '|V2', as ml_dtypes writes it. Throws
+// "[npy] <file>: expected …, got …".
 Tensor read_npy(const std::filesystem::path& path, const NpyOptions& options = {});
 Tensor parse_npy(std::span<const std::byte> file, const std::string& name, const NpyOptions& options = {});  // a copy
 Result<void> write_npy(const std::filesystem::path& path, const Tensor& tensor);
-std::string format_npy(const Tensor& tensor);  // the whole file
+std::string format_npy(const Tensor& tensor);  // contents of an .npy file
 
-// Archives of arrays: zip files, entries stored or deflated, whose names end with ".npy" (left out here). Checksums are
-// checked.
+// Reads an .npz archive, stored or deflated. Names are without their ".npy". Checksums are verified.
 std::vector<NamedTensor> read_npz(const std::filesystem::path& path, const NpyOptions& options = {});
 std::vector<NamedTensor> parse_npz(std::span<const std::byte> file, const std::string& name,
                                    const NpyOptions& options = {});
-// One array of an archive: the others are not unpacked. Throws naming those there are where there is none of that name.
+// Reads one array of an archive without decompressing the others. Throws on an unknown name, listing the existing ones.
 Tensor read_npz_array(const std::filesystem::path& path, const std::string& array, const NpyOptions& options = {});
 struct NpzOptions {
   bool compress = false;

@@ -118,7 +118,7 @@ class DictReader {
   }
 
  public:
-  // bfloat16 has no letter of its own: those who save it (ml_dtypes) write two bytes of no type.
+  // bfloat16 has no type code in NumPy; ml_dtypes writes it as two untyped bytes.
   static constexpr std::pair<std::string_view, DType> kKinds[] = {
       {"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16},    {"V2", DType::bf16}, {"i8", DType::i64},
       {"i4", DType::i32}, {"i2", DType::i16}, {"i1", DType::i8},     {"u8", DType::u64},  {"u4", DType::u32},

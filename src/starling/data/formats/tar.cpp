@@ -11,7 +11,7 @@ namespace starling {
 namespace {
 
 constexpr std::size_t kBlock = 512;
-constexpr std::uint64_t kMostExtra = 1 << 20;  // of a long name or of pax records
+constexpr std::uint64_t kMostExtra = 1 << 20;  // limit of a long name or of pax records
 constexpr std::size_t kMostName = 64 << 10;
 
 using Block = std::array<unsigned char, kBlock>;
@@ -21,7 +21,7 @@ std::string_view text(const Block& block, std::size_t begin, std::size_t size) {
   return all.substr(0, std::min(all.find('\0'), size));
 }
 
-// Octal digits between spaces and NULs, or 63 bits in base 256 when the first bit is set; nothing when neither.
+// Parses octal digits between spaces and NULs, or 63 bits in base 256 if the first bit is set; none if invalid.
 std::optional<std::uint64_t> number(const Block& block, std::size_t begin, std::size_t size) {
   std::uint64_t value = 0;
   if ((block[begin] & 0x80) != 0) {
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> number(const Block& block, std::size_t begin, std::
   return value;
 }
 
-// The sum of all bytes with the checksum itself taken as spaces; old writers summed signed bytes.
+// Header checksum: the sum of all bytes, the checksum field counted as spaces. Old writers summed signed bytes.
 bool checksum_matches(const Block& block) {
   std::int64_t sum = 0, signed_sum = 0;
   for (std::size_t i = 0; i < kBlock; ++i) {
@@ -59,7 +59,7 @@ bool all_zero(const Block& block) {
 std::string full_name(const Block& block) {
   const std::string name(text(block, 0, 100));
   const auto prefix = text(block, 345, 155);
-  const bool ustar = text(block, 257, 6) == "ustar";  // GNU's "ustar  " has other things there
+  const bool ustar = text(block, 257, 6) == "ustar";  // GNU's "ustar  " has other fields there
   return ustar && !prefix.empty() ? std::string(prefix) + "/" + name : name;
 }
 
@@ -146,7 +146,7 @@ std::optional<TarEntry> TarReader::next() {
     }
     if (!sized) entry.size = *size;
     if (!named) entry.name = full_name(block);
-    const bool link = type == '1' || type == '2';  // their size is that of what they point to, or nothing
+    const bool link = type == '1' || type == '2';  // the size field of links does not announce data
     if (link || (type >= '3' && type <= '6')) entry.size = type == '5' || type == '6' || link ? 0 : entry.size;
     if (entry.size > source_.most_left()) {
       refuse(at, fmt::format("an entry of at most the {} bytes left", source_.most_left()),

@@ -11,18 +11,18 @@ namespace starling {
 
 struct TarEntry {
   std::string name{};
-  std::uint64_t size = 0;    // of its data
-  std::uint64_t offset = 0;  // where its headers begin, long names and pax records before them included
+  std::uint64_t size = 0;    // size of the data
+  std::uint64_t offset = 0;  // start of its headers, including long names and pax records
 };
 
-// Goes through the regular files of a tar (ustar, pax, GNU long names; sizes in octal or base 256), plain or gzipped.
-// Folders, links and devices are passed over. Names are only handed out, never opened.
+// Reads the regular files of a tar (ustar, pax, GNU long names; sizes in octal or base 256), plain or gzipped. Folders,
+// links and devices are skipped. Names are only reported, never opened.
 class TarReader {
  public:
   explicit TarReader(ByteSource source) : source_(std::move(source)) {}
 
-  std::optional<TarEntry> next();           // skips what was not read of the entry before
-  void read(std::vector<std::byte>& onto);  // appends the data of the entry; its size was checked against what is left
+  std::optional<TarEntry> next();           // skips unread data of the previous entry
+  void read(std::vector<std::byte>& onto);  // appends the entry's data; its size was checked against the bytes left
   std::uint64_t offset() const { return source_.offset(); }
   const ByteSource& source() const { return source_; }
 
@@ -33,8 +33,8 @@ class TarReader {
   void pass_data();
 
   ByteSource source_;
-  std::uint64_t left_ = 0;     // of the entry's data
-  std::uint64_t padding_ = 0;  // after it
+  std::uint64_t left_ = 0;     // unread bytes of the entry's data
+  std::uint64_t padding_ = 0;  // padding bytes after the data
 };
 
 }  // namespace starling

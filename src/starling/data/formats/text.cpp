@@ -45,7 +45,7 @@ class LineReader final : public RecordReader {
   ByteSource source_;
   RecordLimits limits_;
   Record record_;
-  std::size_t pending_ = 0;  // of the line handed out, still to be consumed
+  std::size_t pending_ = 0;  // bytes of the last line, consumed by the next call
 };
 
 }  // namespace

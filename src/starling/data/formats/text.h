@@ -10,10 +10,10 @@
 
 namespace starling {
 
-// A whole text file, plain or gzipped; throws when it holds more than `most` bytes.
+// Reads a whole text file, plain or gzipped; throws if it holds more than `most` bytes.
 std::string read_text_file(const std::filesystem::path& file, std::uint64_t most);
 
-// The lines of a text file as records, without their LF or CRLF; empty ones too.
+// Reader of a text file's lines as records, without LF or CRLF, including empty lines.
 std::unique_ptr<RecordReader> open_lines(const std::filesystem::path& file, std::uint64_t offset,
                                          const RecordLimits& limits = {});
 std::unique_ptr<RecordReader> read_lines(ByteSource source, const RecordLimits& limits = {});

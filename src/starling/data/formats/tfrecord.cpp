@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLength = 8, kCheck = 4;
 
-// Checksums of data that holds checksums are weak; the format turns and shifts them.
+// Masked CRC: a CRC over data that contains CRCs is weak, so the format rotates and offsets it.
 std::uint32_t masked_crc(std::span<const std::byte> bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8U; }
 
 template <class T>

@@ -11,12 +11,12 @@
 
 namespace starling {
 
-// TFRecord files, plain or gzipped: length and bytes, each followed by its masked CRC-32C, which are checked.
+// Reader of TFRecord files, plain or gzipped. The masked CRC-32C of each length and payload is verified.
 std::unique_ptr<RecordReader> open_tfrecord(const std::filesystem::path& file, std::uint64_t offset,
                                             const RecordLimits& limits = {});
 std::unique_ptr<RecordReader> read_tfrecord(ByteSource source, const RecordLimits& limits = {});
 
-// One record as it stands in such a file.
+// Appends one record in TFRecord format to `to`.
 void append_tfrecord(std::string& to, std::span<const std::byte> bytes);
 
 }  // namespace starling

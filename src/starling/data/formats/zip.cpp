@@ -16,7 +16,7 @@ constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x060
                         kLocator64 = 0x07064b50;
 constexpr std::size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocatorSize = 20;
 constexpr std::uint64_t kMostEntries = 100'000;
-constexpr std::uint32_t kIn64 = 0xFFFFFFFF;  // the real number stands in the ZIP64 field
+constexpr std::uint32_t kIn64 = 0xFFFFFFFF;  // marks a value stored in the ZIP64 field
 
 std::uint64_t number(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
   std::uint64_t value = 0;
@@ -32,7 +32,7 @@ std::uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// The ZIP64 field of an entry holds, in this order, those of the three that did not fit.
+// The ZIP64 field of an entry holds, in this order, those of the three values that did not fit 32 bits.
 void read_zip64(std::span<const std::byte> extra, ZipEntry& entry, const std::string& name) {
   constexpr std::size_t kHead = 4;
   while (extra.size() >= kHead) {
@@ -93,7 +93,7 @@ std::span<const std::byte> ZipArchive::slice(std::uint64_t begin, std::uint64_t 
 
 void ZipArchive::read_directory() {
   check(file_.size() >= kEndSize, "[zip] {}: expected a zip file, got {} bytes", name_, file_.size());
-  // The end record stands before a comment of at most 64 KiB, which has its length in the record.
+  // The end record precedes a comment of at most 64 KiB, whose length it holds.
   std::uint64_t end = file_.size() - kEndSize;
   const std::uint64_t lowest = end - std::min<std::uint64_t>(end, 0xFFFF);
   while (number(file_, end, 4) != kEnd || number(file_, end + 20, 2) != file_.size() - end - kEndSize) {
@@ -177,10 +177,10 @@ Result<void> ZipWriter::add(const std::string& name, std::span<const std::byte> 
   const ZipEntry entry{name, data.size(), bytes.size(), file_.size(), crc_of(bytes), deflate_};
   std::string head;
   put(head, kLocal, 4);
-  put(head, 45, 2);      // the version that knows ZIP64
+  put(head, 45, 2);      // version needed: ZIP64
   put(head, 0x0800, 2);  // names are UTF-8
   put(head, deflate_ ? 8 : 0, 2);
-  put(head, 0x00210000, 4);  // 1 January 1980: the same arrays give the same file
+  put(head, 0x00210000, 4);  // 1 January 1980, so that equal arrays give equal files
   put(head, entry.crc, 4);
   put(head, kIn64, 4);
   put(head, kIn64, 4);

@@ -13,22 +13,22 @@ namespace starling {
 
 struct ZipEntry {
   std::string name{};
-  std::uint64_t packed = 0;    // bytes in the file
-  std::uint64_t unpacked = 0;  // after unpacking
-  std::uint64_t header = 0;    // where its local header begins
+  std::uint64_t packed = 0;    // compressed size
+  std::uint64_t unpacked = 0;  // uncompressed size
+  std::uint64_t header = 0;    // offset of its local header
   std::uint32_t crc = 0;
   bool deflated = false;
 };
 
-// The entries of a zip file in memory (or mapped), with ZIP64. Encryption, several volumes and methods other than
-// stored and deflated are refused. The file's bytes must outlive it. Throws "[zip] <name>: expected …, got …".
+// Entries of a zip file in memory (or mapped), including ZIP64. Encryption, several volumes and methods other than
+// stored and deflated are refused. The bytes must outlive the archive. Throws "[zip] <name>: expected …, got …".
 class ZipArchive {
  public:
   ZipArchive(std::span<const std::byte> file, std::string name);
 
   const std::string& name() const { return name_; }
-  const std::vector<ZipEntry>& entries() const { return entries_; }  // in the order of the directory
-  // Unpacks one and checks its checksum; throws when it is larger than `most`.
+  const std::vector<ZipEntry>& entries() const { return entries_; }  // in directory order
+  // Decompresses an entry and verifies its checksum; throws if it is larger than `most`.
   std::vector<std::byte> read(const ZipEntry& entry, std::uint64_t most) const;
 
  private:
@@ -45,7 +45,7 @@ class ZipWriter {
  public:
   ZipWriter(FileWriter& file, bool deflate) : file_(file), deflate_(deflate) {}
   Result<void> add(const std::string& name, std::span<const std::byte> bytes);  // throws on a name given twice
-  Result<void> finish();                                                        // the directory; nothing after it
+  Result<void> finish();                                                        // writes the directory; call last
 
  private:
   FileWriter& file_;

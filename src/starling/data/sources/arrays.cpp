@@ -41,14 +41,14 @@ struct SafetensorsOptions : ArraysOptions {
   }
 };
 
-// "x.npy", or "archive.npz:name".
+// Reads "x.npy" or "archive.npz:name".
 Tensor read_array(const std::string& place) {
   const auto colon = place.rfind(".npz:");
   if (colon == std::string::npos) return read_npy(place);
   return read_npz_array(place.substr(0, colon + 4), place.substr(colon + 5));
 }
 
-// Labels of i64 count classes from 0; integers of other widths become i64, bytes only where they are labels.
+// Converts integers to i64; u8 only if they are labels.
 Tensor widened(const Tensor& tensor, bool labels) {
   if (!is_integer(tensor.dtype()) || tensor.dtype() == DType::i64) return tensor;
   if (tensor.dtype() == DType::u8 && !labels) return tensor;

@@ -66,7 +66,7 @@ std::shared_ptr<const Dataset> read(const CifarOptions& o, CifarKind kind, bool 
                   {{o.mean.begin(), o.mean.end()}, {o.std.begin(), o.std.end()}});
 }
 
-// Names stand one a line in a file beside the data; without it there are none.
+// Class names, one per line, from a file beside the data; none if it is missing.
 std::vector<std::string> names(const std::filesystem::path& file, std::size_t classes) {
   if (!std::filesystem::exists(file)) return {};
   const std::string text = read_file(file, 1 << 20).value();

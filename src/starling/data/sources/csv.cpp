@@ -69,7 +69,7 @@ std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std:
         schema->numbers.push_back(column);
     }
   }
-  // Several files: what the first shows must hold for all, except that classes may be given.
+  // With several files, the first one's words, classes and means hold for all.
   schema->learn(files.front(), csv_options(o));
   check(schema->width() > 0, "[csv] {}: expected columns to learn from, got none", files.front().string());
   return schema;

@@ -97,7 +97,7 @@ DataSplits make(const DictionaryOptions& o) {
     if (std::ssize(entry.word) > o.most_source || std::ssize(entry.sounds) + 1 > o.most_target) continue;
     for (const char c : entry.word) letters.emplace(1, c);
     sounds.insert(entry.sounds.begin(), entry.sounds.end());
-    // By the word: all pronunciations of one are in the same part.
+    // Split by word, so that all pronunciations of a word are in the same part.
     const bool tests = share_of(entry.word, o.split_seed + 1) < o.test_share;
     const bool validates = !tests && share_of(entry.word, o.split_seed) < o.valid_share;
     (tests ? test : validates ? valid : train).push_back(&entry);
@@ -114,7 +114,7 @@ DataSplits make(const DictionaryOptions& o) {
   splits.tokenizer = source;
   splits.target_tokenizer = target;
   SplitOptions limits = o;
-  limits.valid_share = 0;  // taken by the words above
+  limits.valid_share = 0;  // already taken above, by words
   finish_splits(splits, limits);
   return splits;
 }

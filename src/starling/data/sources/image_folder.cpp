@@ -63,7 +63,7 @@ std::vector<std::string> class_folders(const fs::path& folder) {
   return names;
 }
 
-// Decodes pictures as they are asked for.
+// Images of a folder, decoded on access.
 class FolderDataset final : public Dataset {
  public:
   FolderDataset(const fs::path& folder, const std::vector<std::string>& classes, const FolderOptions& options)

@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// Pictures u8 [n, channels, height, width] and their labels: as bytes, or as f32 by the scale.
+// Images u8 [n, channels, height, width] and labels as a data set: images as u8, or scaled to f32.
 inline std::shared_ptr<const Dataset> pictures(const Tensor& images, const Tensor& labels, bool bytes,
                                                const ByteScale& scale) {
   if (bytes) return std::make_shared<const TensorDataset>(std::vector<Tensor>{images, labels});

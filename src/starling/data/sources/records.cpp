@@ -37,7 +37,7 @@ struct RecordsOptions {
   }
 };
 
-// Shards become a data set by number.
+// Opens shards as map-style data sets by an index.
 void index(std::optional<RecordShards>& shards, std::shared_ptr<const Dataset>& data, const RecordsOptions& o) {
   if (!shards) return;
   if (!o.index_folder.empty()) std::filesystem::create_directories(o.index_folder);

@@ -23,7 +23,7 @@ struct SyntheticOptions : SplitOptions {
   }
 };
 
-// Normal numbers around a random mean for each class, made when asked for: sample i is a function of the seed and i.
+// Normal numbers around a random mean per class, generated on access: sample i is a function of the seed and i.
 class SyntheticDataset final : public Dataset {
  public:
   SyntheticDataset(const SyntheticOptions& options, std::int64_t size, std::uint64_t part)

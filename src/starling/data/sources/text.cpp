@@ -53,11 +53,11 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TextOptions& o, std::strin
   return std::make_shared<const BpeTokenizer>(train_bpe(train, size));
 }
 
-// The vocabulary of a file, refused when it is of other tokens than those asked for.
+// Loads the vocabulary file; throws if it has another kind of tokens than the job asks for.
 std::shared_ptr<const Tokenizer> kept_tokenizer(const TextOptions& o) {
   using Tokens = TextOptions::Tokens;
   auto kept = load_tokenizer(o.vocabulary_file);
-  const bool bytes = o.tokens == Tokens::bytes;  // a bpe without merges
+  const bool bytes = o.tokens == Tokens::bytes;  // stored as a BPE without merges
   const std::string asked = o.tokens == Tokens::characters ? "characters" : o.tokens == Tokens::words ? "words" : "bpe";
   check(kept->kind() == asked && (!bytes || kept->size() == 256),
         "[text] {}: expected a vocabulary of {}, got one of {} with {} tokens (remove the file to make another)",

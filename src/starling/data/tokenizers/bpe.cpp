@@ -11,7 +11,7 @@ namespace starling {
 namespace {
 
 constexpr std::size_t kBytes = 256;
-constexpr std::size_t kMostToken = 1 << 16;  // bytes that one token stands for
+constexpr std::size_t kMostToken = 1 << 16;  // limit of one token's bytes
 constexpr std::size_t kMostMerges = 10'000'000;
 constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
@@ -26,7 +26,7 @@ std::uint64_t spread(std::uint64_t key) {
 
 enum class Sign { letter, digit, space, other };
 
-// Bytes of characters beyond ASCII count as letters: words of any script stay together.
+// Non-ASCII bytes count as letters, so words of any script stay together.
 Sign sign_of(char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (byte >= 0x80 || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z')) return Sign::letter;
@@ -36,11 +36,11 @@ Sign sign_of(char c) {
 }
 
 std::size_t piece_size(std::string_view text) {
-  constexpr std::size_t kMostPiece = 1 << 12;  // a run without end must not make encoding slow
+  constexpr std::size_t kMostPiece = 1 << 12;  // bounds the time of encoding an endless run
   std::size_t at = text.front() == ' ' && text.size() > 1 && sign_of(text[1]) != Sign::space ? 1 : 0;
   const Sign sign = sign_of(text[at]);
   while (at < text.size() && at < kMostPiece && sign_of(text[at]) == sign) ++at;
-  // The last space of a run goes with the word after it.
+  // The last space of a run belongs to the word after it.
   if (sign == Sign::space && at > 1 && at < text.size() && at < kMostPiece && text[at - 1] == ' ') --at;
   return at;
 }
@@ -98,7 +98,7 @@ void BpeTokenizer::encode(std::string_view text, std::vector<std::int64_t>& onto
   }
 }
 
-// The earliest learned merge that applies anywhere goes first, of equals the leftmost, as when learning.
+// Applies the earliest learned merge first, leftmost among equals, as in training.
 void BpeTokenizer::encode_piece(std::string_view piece, std::vector<std::int64_t>& onto) const {
   thread_local std::vector<std::int32_t> ids;
   ids.clear();

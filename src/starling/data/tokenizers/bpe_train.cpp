@@ -20,8 +20,8 @@ struct Word {
   std::int64_t count = 0;
 };
 
-// Equal pieces of the text are one word with a count; for each pair, how often it occurs and in which words. A merge
-// touches only the words that hold it, and a queue with outdated entries finds the most frequent pair.
+// Equal pieces of text are one word with a count; each pair has its count and the words it occurs in. A merge touches
+// only the words that hold it, and a lazy priority queue finds the most frequent pair.
 class Trainer {
  public:
   explicit Trainer(std::string_view text) {
@@ -47,7 +47,7 @@ class Trainer {
       queue_.pop();
       const auto found = pairs_.find(pair);
       if (found == pairs_.end() || found->second.count != count)
-        continue;  // changed since: a newer entry stands for it
+        continue;  // the count has changed: a newer queue entry exists
       if (count < 2) return false;
       merge = {left_of(pair), right_of(pair)};
       apply(merge, id, std::move(found->second.words));
@@ -60,7 +60,7 @@ class Trainer {
  private:
   struct Entry {
     std::int64_t count = 0;
-    std::vector<std::size_t> words{};  // that hold it, or held it; in order, maybe with doubles beside each other
+    std::vector<std::size_t> words{};  // words that hold or held the pair; sorted, may have duplicates
   };
   struct Candidate {
     std::int64_t count;
@@ -87,7 +87,7 @@ class Trainer {
           ids[kept++] = ids[i++];
           continue;
         }
-        // The neighbours' pairs go, new ones with the merged token come. What stands before is already rewritten.
+        // Replaces the pairs with both neighbours by pairs with the merged token. The ids before are already rewritten.
         if (kept > 0) {
           take(pair_of(ids[kept - 1], merge.left), count);
           put(pair_of(ids[kept - 1], id), count, w);

@@ -5,8 +5,8 @@
 
 namespace starling {
 
-// Any bytes as text that JSON can hold, and back: UTF-8 stays as it is, except that a byte that is no part of any (and
-// U+FFFD itself) becomes U+FFFD and two hexadecimal digits a byte.
+// Encodes any bytes as valid UTF-8 for JSON, and back. Valid UTF-8 is kept; each invalid byte (and each byte of U+FFFD
+// itself) becomes U+FFFD and two hexadecimal digits.
 std::string text_of_bytes(std::string_view bytes);
 std::string bytes_of_text(std::string_view text);
 

@@ -9,9 +9,9 @@
 
 namespace starling {
 
-// Symbols of sequences that are read or written: letters (nothing between them) or names with a separator between. Id 0
-// fills up, 1 begins a sequence, 2 ends it; symbols follow in the order given. Decoding leaves those three out and
-// stops at the end.
+// Vocabulary of sequence-to-sequence data: single letters (empty separator), or names joined by a separator. Id 0 is
+// padding, 1 begins and 2 ends a sequence; symbols follow in the given order. Decoding omits these three and stops at
+// the end.
 class SequenceVocabulary final : public Tokenizer {
  public:
   static constexpr std::int64_t kPad = 0, kBegin = 1, kEnd = 2, kFirst = 3;
@@ -20,7 +20,7 @@ class SequenceVocabulary final : public Tokenizer {
 
   std::string kind() const override { return "sequence"; }
   std::int64_t size() const override { return kFirst + static_cast<std::int64_t>(symbols_.size()); }
-  std::int64_t id(std::string_view symbol) const;  // throws on one that is not there
+  std::int64_t id(std::string_view symbol) const;  // throws on an unknown symbol
   using Tokenizer::encode;
   void encode(std::string_view text, std::vector<std::int64_t>& onto) const override;
   std::string token(std::int64_t id) const override;

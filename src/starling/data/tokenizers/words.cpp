@@ -33,7 +33,7 @@ std::shared_ptr<const WordTokenizer> WordTokenizer::of_text(std::string_view tex
   for (const auto& [word, count] : counts) {
     if (count >= options.least_count) order.emplace_back(-count, word);
   }
-  std::sort(order.begin(), order.end());  // the most frequent first, equal ones in the order of their letters
+  std::sort(order.begin(), order.end());  // by frequency, then alphabetically
   std::vector<std::string> words = {"<unknown>"};
   for (const auto& [count, word] : order) {
     if (static_cast<std::int64_t>(words.size()) > options.most) break;

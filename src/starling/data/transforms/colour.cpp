@@ -22,7 +22,7 @@ struct JitterOptions {
   }
 };
 
-// All four in a random order, each by a random amount, on values of 0 to 1 (or bytes).
+// Colour jitter: the four changes in random order and by random amounts, on values of 0 to 1 (or bytes).
 class ColourJitter final : public ImageTransform {
  public:
   explicit ColourJitter(const JitterOptions& options) : options_(options) {}

@@ -12,7 +12,7 @@ void copy_field(const FieldView& in, const FieldView& out) {
   if (bytes > 0) std::memcpy(out.data, in.data, bytes);
 }
 
-// One field of a sample becomes another, the rest pass through.
+// Converts one field of a sample; the others are copied.
 class FieldTransform : public Transform {
  public:
   explicit FieldTransform(std::int64_t field) : field_(static_cast<std::size_t>(field)) {}

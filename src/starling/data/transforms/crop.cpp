@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// Copies the window of size out that begins at (top, left) of in; what lies outside becomes `fill`.
+// Copies the window of `in` that begins at (top, left) and has the size of `out`; pixels outside become `fill`.
 template <class T>
 void copy_window(const T* from, const ImageSize& in, T* to, const ImageSize& out, std::int64_t top, std::int64_t left,
                  T fill) {
@@ -77,7 +77,7 @@ class Crop final : public ImageTransform {
       Draws draws(key);
       top = draws.below(room_y + 1) - options_.padding;
       left = draws.below(room_x + 1) - options_.padding;
-    } else {  // the middle, rounded down also where the picture is smaller
+    } else {  // centre, rounded down even if the image is smaller
       top = room_y >= 0 ? room_y / 2 : -((1 - room_y) / 2);
       left = room_x >= 0 ? room_x / 2 : -((1 - room_x) / 2);
     }

@@ -28,8 +28,8 @@ struct CutmixOptions : MixOptions {
   static Settings settings() { return MixupOptions::settings(); }
 };
 
-// What both have in common: a partner for each sample of the batch, one weight for all, labels that become weighted
-// means of probabilities.
+// Base of mixup and cutmix: a partner for each sample of the batch, one weight for all, and labels as weighted means of
+// probabilities.
 class Mix : public BatchTransform {
  public:
   explicit Mix(const MixOptions& options) : options_(options) {}
@@ -62,7 +62,7 @@ class Mix : public BatchTransform {
   }
 
  protected:
-  // Mixes the samples and returns the share of each that is its own.
+  // Mixes the samples and returns the weight of the original in each.
   virtual double mix(const FieldView& in, const FieldView& out, const std::vector<std::int64_t>& partner, double weight,
                      Draws& draws) const = 0;
 
@@ -111,7 +111,7 @@ class Mixup final : public Mix {
   }
 };
 
-// Yun et al. 2019: a rectangle of the partner's picture over one's own.
+// Yun et al. 2019: a rectangle of the partner's image pasted over the sample's.
 class Cutmix final : public Mix {
  public:
   using Mix::Mix;

@@ -32,7 +32,7 @@ class Resize final : public ImageTransform {
 
   void apply_image(const FieldView& in, const FieldView& out, const SampleKey&) const override {
     const ImageSize from(in), to(out);
-    // A data set's pictures have one size: the weights of the last one made here fit the next.
+    // Images of a data set usually have one size, so the cached weights fit the next one.
     thread_local std::optional<Cached> cached;
     const Cached wanted{options_.mode, {from.height, from.width, to.height, to.width}, {}};
     if (!cached || cached->mode != wanted.mode || cached->sizes != wanted.sizes) {

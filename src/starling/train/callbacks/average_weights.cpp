@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-// Takes the weights of a network as they are after steps; the buffers stay the network's own.
+// Averages a network's weights after steps; buffers are not averaged.
 class AverageWeights final : public Callback, public ReadsThroughRun {
  public:
   explicit AverageWeights(const AverageOptions& options) : options_(options) {
@@ -36,7 +36,7 @@ class AverageWeights final : public Callback, public ReadsThroughRun {
   void step(Run& run) override {
     const std::int64_t step = run.state().step;
     if (step < options_.from_step || step % options_.every != 0) return;
-    run.net();  // brings the weights up to date
+    run.net();  // completes pending updates
     update_->call({});
     ++taken_;
   }
@@ -51,7 +51,7 @@ class AverageWeights final : public Callback, public ReadsThroughRun {
     for (const auto& [metric, value] : evaluation.metrics) run.report(name() + "_" + metric, value);
   }
 
-  // Other callbacks have had their end with the weights as they were trained: a run goes on with those.
+  // After end() of the other callbacks, so that checkpoints hold the trained weights, from which a run resumes.
   void finished(Run& run) override {
     if (options_.keep && taken_ > 0 && !run.interrupted()) average_->swap();
   }

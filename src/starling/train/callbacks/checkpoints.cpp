@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kPatience = 64;  // steps that a checkpoint waits for ranks to meet
+constexpr std::int64_t kPatience = 64;  // steps a due checkpoint waits for the ranks to meet
 
 fs::path beside(const fs::path& folder, const std::string& suffix) {
   return folder.parent_path() / (folder.filename().string() + suffix);
 }
 
-// It keeps two, so that one is whole while the next is written.
+// Keeps two checkpoints, so that one is complete while the next is written.
 CheckpointFolder best_folder(const fs::path& folder) { return CheckpointFolder(beside(folder, "-best"), 2); }
 
 }  // namespace
@@ -51,11 +51,11 @@ void Checkpoints::attach(Run& run) {
 
 bool Checkpoints::resume(Run& run) {
   std::optional<Checkpoint> found = writes_ ? newest(run) : std::nullopt;
-  if (run.link() != nullptr) found = run.link()->share(std::move(found));  // one reads, all get it
+  if (run.link() != nullptr) found = run.link()->share(std::move(found));  // rank 0 reads, all receive
   if (!found) return false;
   run.restore(*found);
   saved_step_ = run.state().step;
-  tried_step_ = run.state().owed == Owed::nothing ? saved_step_ : -1;  // what is owed will change the state
+  tried_step_ = run.state().owed == Owed::nothing ? saved_step_ : -1;  // pending work will change the state
   run.note(fmt::format("resuming {} at step {}", folder_.string(), run.state().step));
   return true;
 }
@@ -71,7 +71,7 @@ std::optional<Checkpoint> Checkpoints::newest(Run& run) {
   return std::move(loaded.value().checkpoint);
 }
 
-// A later resume must not find steps of the old run, and nothing of it is to be lost either.
+// Renames the old checkpoints: a later resume must not find them, and nothing may be lost.
 void Checkpoints::step_aside(Run& run) {
   for (int number = 1;; ++number) {
     const fs::path aside = beside(folder_, fmt::format("-before-{}", number));
@@ -80,14 +80,14 @@ void Checkpoints::step_aside(Run& run) {
     fs::rename(folder_, aside, error);
     check(!error, "[checkpoints] expected to move those of an earlier run to {}, got: {}", aside.string(),
           error.message());
-    fs::rename(beside(folder_, "-best"), aside.string() + "-best", error);  // if there is one
+    fs::rename(beside(folder_, "-best"), aside.string() + "-best", error);  // may not exist
     run.note(fmt::format("starting over; the checkpoints of an earlier run are now in {}", aside.string()));
     return;
   }
 }
 
 void Checkpoints::evaluated(Run& run) {
-  // What is evaluated anew at the step that was saved has changed since: ranks have settled on one model.
+  // A second evaluation at the saved step means that the ranks have since settled on one model: save again.
   if (run.state().step == tried_step_) due_step_ = tried_step_;
   if (options_.best.empty()) return;
   const auto value = watched_metric(run, options_.best, "checkpoints");
@@ -99,8 +99,8 @@ void Checkpoints::evaluated(Run& run) {
 
 void Checkpoints::epoch(Run&) { epoch_ended_ = true; }
 
-// The same on all ranks. Where a strategy lets them meet now and then, the next meeting is waited for, unless that
-// takes long; the end of an epoch is not waited with.
+// Equal on all ranks. A due checkpoint waits for the next step at which the ranks hold one model, at most kPatience
+// steps; the end of an epoch saves at once.
 bool Checkpoints::due(Run& run) {
   if (epoch_ended_) return true;
   const std::int64_t step = run.state().step;
@@ -129,7 +129,7 @@ void Checkpoints::end(Run& run) {
     run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
 }
 
-// All ranks take part in making it; one writes it.
+// All ranks take part in making the checkpoint; one writes it.
 void Checkpoints::save(Run& run) {
   tried_step_ = run.state().step;
   tried_at_ = run.clock();
@@ -174,7 +174,7 @@ nlohmann::json Checkpoints::state() const {
           {"best_step", best_step_}};
 }
 
-// What was best of another metric says nothing of this one.
+// Ignores the best value of another metric.
 void Checkpoints::restore(const nlohmann::json& state) {
   if (state.value("metric", options_.best) != options_.best) return;
   if (!state.at("best").is_null()) best_ = state.at("best").get<double>();

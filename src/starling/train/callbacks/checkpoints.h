@@ -16,17 +16,17 @@ namespace starling {
 
 struct CheckpointsOptions {
   std::filesystem::path folder{};     // empty: checkpoints/ in the folder of the run
-  std::int64_t every_steps = 0;       // 0: no such rhythm; every epoch and the end of a run save anyway
-  double every_seconds = 0;           // 0: likewise
-  int keep = 3;                       // newest ones that stay, at least 2
-  std::string best{};                 // a metric: the state with its best value stays in <folder>-best
-  std::optional<bool> lowest{};       // of the best one; not set: as the metric says
-  Resume resume = Resume::automatic;  // from the newest sound checkpoint, or from the beginning
-  bool background = true;             // written by a thread of its own, from a copy, while training goes on
+  std::int64_t every_steps = 0;       // 0: off; each epoch and the end of a run are always saved
+  double every_seconds = 0;           // 0: off
+  int keep = 3;                       // newest checkpoints to keep, at least 2
+  std::string best{};                 // metric whose best state is kept in <folder>-best
+  std::optional<bool> lowest{};       // lower is better; not set: decided by the metric
+  Resume resume = Resume::automatic;  // from the newest intact checkpoint, or from the beginning
+  bool background = true;             // write a copy on a background thread while training goes on
 };
 
-// Saves the run and goes on with the newest sound checkpoint. A save that fails is told and training goes on. Add it
-// last, so that it sees what other callbacks have done.
+// Saves checkpoints of a run and resumes from the newest intact one. A failed save is reported and training continues.
+// Add it last, so that it sees what other callbacks have done.
 class Checkpoints final : public Callback, public ReadsThroughRun {
  public:
   explicit Checkpoints(CheckpointsOptions options = {});
@@ -41,7 +41,7 @@ class Checkpoints final : public Callback, public ReadsThroughRun {
   nlohmann::json state() const override;
   void restore(const nlohmann::json& state) override;
 
-  std::int64_t saved_step() const { return saved_step_; }  // the newest that is in a checkpoint; -1: none
+  std::int64_t saved_step() const { return saved_step_; }  // newest step in a checkpoint; -1: none
 
  private:
   void save(Run& run);
@@ -59,10 +59,10 @@ class Checkpoints final : public Callback, public ReadsThroughRun {
   std::unique_ptr<BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
-  std::int64_t tried_step_ = -1;  // to save; it may have failed
-  double tried_at_ = 0;           // by the run's clock
-  bool writes_ = true;            // this rank does; the others only follow
-  std::int64_t due_step_ = -1;    // when one fell due that waits for the ranks to meet; -1: none does
+  std::int64_t tried_step_ = -1;  // step of the last save, which may have failed
+  double tried_at_ = 0;           // time of the last save, by the run's clock
+  bool writes_ = true;            // this rank writes the files
+  std::int64_t due_step_ = -1;    // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;
   std::optional<double> best_;

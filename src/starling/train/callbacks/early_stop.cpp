@@ -28,7 +28,7 @@ class EarlyStop final : public Callback, public ReadsThroughRun {
     best_step_ = -1;
     waited_ = 0;
   }
-  void begin(Run& run) override { decide(run); }  // resumed after the end: it stays the end
+  void begin(Run& run) override { decide(run); }  // a run resumed after its early stop stays stopped
 
   void evaluated(Run& run) override {
     const auto value = watched_metric(run, options_.metric, "early_stop");
@@ -54,7 +54,7 @@ class EarlyStop final : public Callback, public ReadsThroughRun {
             {"best_step", best_step_},
             {"waited", waited_}};
   }
-  // What was best of another metric says nothing of this one.
+  // Ignores the best value of another metric.
   void restore(const nlohmann::json& state) override {
     if (state.value("metric", options_.metric) != options_.metric) return;
     best_step_ = state.at("best_step").get<std::int64_t>();

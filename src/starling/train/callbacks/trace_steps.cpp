@@ -43,7 +43,7 @@ class TraceSteps final : public Callback, public ReadsThroughRun {
 
   TraceOptions options_;
   std::int64_t first_ = 0;
-  Profiler::Clock::time_point began_{};  // when the profiler was made
+  Profiler::Clock::time_point began_{};  // creation time of the profiler
   std::optional<Profiler> profiler_;
 };
 

@@ -20,7 +20,7 @@ BackgroundSaver::~BackgroundSaver() {
   thread_.join();
 }
 
-// Into the tensors of the copy before, where name and type are the same: a run saves the same set every time.
+// Reuses the previous copy's tensors if name and type match, since a run saves the same set every time.
 void BackgroundSaver::copy(const Checkpoint& checkpoint) {
   const NoGrad no_grad;
   copy_.step = checkpoint.step;

@@ -9,9 +9,9 @@
 
 namespace starling {
 
-// Saves checkpoints while training goes on. save() copies the tensors first, into memory that the next save uses again,
-// and returns; a thread writes the copies. So what is written is the state at the call, and "the newest checkpoint"
-// moves only when all of it is durable. One save is under way at a time. Use from one thread.
+// Saves checkpoints while training goes on. save() copies the tensors into reused memory and returns; a thread writes
+// the copies. The written state is that at the call, and the checkpoint appears only once all of it is durable. One
+// save at a time. Use from one thread.
 class BackgroundSaver {
  public:
   struct Outcome {
@@ -24,11 +24,11 @@ class BackgroundSaver {
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  // Waits for the save before, whose outcome it returns if nobody has asked for it yet.
+  // Waits for the previous save and returns its outcome if that was not reported yet.
   std::optional<Outcome> save(const Checkpoint& checkpoint);
 
-  std::optional<Outcome> poll();  // the outcome of a save that has ended, told once; does not block
-  std::optional<Outcome> wait();  // the same when none is under way any more
+  std::optional<Outcome> poll();  // outcome of a finished save, reported once; does not block
+  std::optional<Outcome> wait();  // as poll(), after waiting for the save under way
 
  private:
   void work();

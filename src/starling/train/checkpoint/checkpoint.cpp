@@ -44,7 +44,7 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   return names;
 }
 
-// A name, not a copy, of the first tensor with an infinity or NaN; empty when there is none.
+// Name of the first tensor with an infinity or NaN; empty if none.
 std::string first_not_finite(const std::vector<NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (is_float(tensor.dtype()) && !all_finite(on_host(tensor))) return name;
@@ -67,7 +67,7 @@ std::string shard_name(std::size_t index, std::size_t count) {
 
 bool is_shard(std::string_view name) { return name.starts_with(kTensors) && name.ends_with(kExtension); }
 
-// Runs of tensors that share a file, in their order.
+// Consecutive tensors grouped by file.
 std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor> tensors, std::uint64_t most) {
   std::vector<std::span<const NamedTensor>> shards;
   std::size_t begin = 0;
@@ -105,7 +105,7 @@ Result<void> add_tensors(std::shared_ptr<const MappedFile> file, const std::stri
   return {};
 }
 
-// The first name that stands in two shards; empty when there is none.
+// First name that occurs in two shards; empty if none.
 std::string repeated_name(const std::vector<NamedTensor>& tensors) {
   std::set<std::string_view> seen;
   for (const auto& [name, tensor] : tensors) {
@@ -148,7 +148,7 @@ std::vector<std::int64_t> CheckpointFolder::steps() const {
     if (!name.starts_with(kPrefix)) continue;
     std::int64_t step = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
-    if (path_of(step).filename() == name) steps.push_back(step);  // the one spelling of this step
+    if (path_of(step).filename() == name) steps.push_back(step);  // only the canonical spelling of the step
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -188,8 +188,8 @@ Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::pat
   return file->finish();
 }
 
-// Renames before removing, so that a half removed checkpoint is never taken for one. Later steps than the newest saved
-// belong to a time line that was rolled back: they neither count nor go.
+// Renames before removing, so that a half removed checkpoint is never read. Steps after the newest saved one belong to
+// a history that was rolled back: they are neither counted nor removed.
 void CheckpointFolder::prune(std::int64_t newest) const {
   auto old = steps();
   std::erase_if(old, [&](std::int64_t step) { return step > newest; });

@@ -10,8 +10,8 @@
 namespace starling {
 namespace {
 
-// Infinities and NaNs are the numbers whose exponent bits are all ones. Works on the bits, a block at a time, so that
-// the inner loop has no branch.
+// Infinities and NaNs have all exponent bits set. Tests the bits, a block at a time, without branches in the inner
+// loop.
 template <class Bits>
 bool no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
   constexpr std::size_t kBlock = 1024;

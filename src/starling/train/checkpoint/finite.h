@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// True when a dense tensor on a CPU holds no infinity and no NaN; always for integers.
+// True if a contiguous CPU tensor holds no infinity and no NaN; always true for integers.
 bool all_finite(const Tensor& tensor);
 
 }  // namespace starling

@@ -11,17 +11,17 @@ namespace starling {
 
 inline constexpr int kCheckpointVersion = 1;
 
-// What a checkpoint consists of; written last, so that a checkpoint with a manifest is whole.
+// Contents of a checkpoint; written last, so that a checkpoint with a manifest is complete.
 struct Manifest {
   std::int64_t step = 0;
   std::vector<ListedFile> files;
   nlohmann::json extra = nlohmann::json::object();
 };
 
-// JSON that carries a checksum of itself: a damaged manifest is found out like a damaged file.
+// JSON with a checksum of itself, so that damage to the manifest is detected.
 std::string format_manifest(const Manifest& manifest);
 
-// Throws "[checkpoint] <name>: expected …, got …" on anything but a sound manifest of a version known here.
+// Throws "[checkpoint] <name>: expected …, got …" on anything but an intact manifest of a known version.
 Manifest parse_manifest(const std::string& text, const std::string& name);
 
 }  // namespace starling

@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 constexpr int kMostDepth = 32;
 
-// Objects are kept sorted by key, so equal contents have equal text.
+// Objects are sorted by key, so equal contents have equal text.
 std::string checksum_of(const Json& json) {
   Hash128 hash;
   hash.update(json.dump());
@@ -23,7 +23,7 @@ std::string checksum_of(const Json& json) {
 std::string format_sealed(Json contents, const SealedFormat& format) {
   contents["format"] = format.name;
   contents["version"] = format.version;
-  // Read back first: a number that JSON cannot hold (NaN) must change before the checksum is taken, not after.
+  // Round trip first: a number that JSON cannot hold (NaN) must become null before the checksum is computed.
   contents = Json::parse(contents.dump());
   contents["checksum"] = checksum_of(contents);
   return contents.dump(1) + "\n";

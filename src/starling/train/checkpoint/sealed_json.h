@@ -12,8 +12,8 @@
 
 namespace starling {
 
-// What describes a folder of files: JSON that carries a checksum of itself and of the files it lists, so that damage to
-// either is found before anything is made of them.
+// Description of a folder of files: JSON with a checksum of itself and of the files it lists, so that damage to either
+// is detected before use.
 
 struct ListedFile {
   std::string name;
@@ -22,20 +22,21 @@ struct ListedFile {
 };
 
 struct SealedFormat {
-  const char* name;  // the value of "format"
+  const char* name;  // value of the key "format"
   std::int64_t version;
 };
 
-// Text of `contents` with format, version and checksum. Throws nlohmann::json::exception on text that is not UTF-8.
+// `contents` as text with format, version and checksum added. Throws nlohmann::json::exception on text that is not
+// UTF-8.
 std::string format_sealed(nlohmann::json contents, const SealedFormat& format);
-// Back to the contents; throws "expected …, got …" on other formats and versions, on damage and on nesting that no such
-// text has; nlohmann::json::exception on what is no JSON.
+// Parses and verifies such a text. Throws "expected …, got …" on another format or version, on damage and on too deep
+// nesting; nlohmann::json::exception on invalid JSON.
 nlohmann::json parse_sealed(const std::string& text, const SealedFormat& format);
 
 nlohmann::json listed_files(const std::vector<ListedFile>& files);
 std::vector<ListedFile> read_listed_files(const nlohmann::json& json, std::size_t most);
 
-// The file, if it lies beneath the folder and is what the list says; `who` begins the messages.
+// Maps a listed file if it lies beneath the folder and matches its entry; `who` begins error messages.
 Result<std::shared_ptr<const MappedFile>> map_listed(const std::filesystem::path& folder, const ListedFile& entry,
                                                      const char* who);
 

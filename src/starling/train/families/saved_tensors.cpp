@@ -7,7 +7,7 @@
 #include "starling/data/safetensors.h"
 #include "starling/kernels/kernel_table.h"
 
-// The kernels of `save` and `restore`, here since the file format lives above the room of kernels.
+// Kernels of `save` and `restore`, placed here because the file format belongs to a higher layer than the kernels.
 namespace starling {
 namespace {
 
@@ -23,7 +23,7 @@ std::string path_of(const std::string& file, bool with_step, const Launch& launc
   return with_step ? numbered(file, *static_cast<const std::int64_t*>(launch.in[0])) : file;
 }
 
-// An operand where it lies; nobody writes it through this.
+// A view of an operand, which is only read.
 Tensor view(void* data, const TensorType& type) {
   const std::size_t bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
   Ref<Storage> storage = new Storage(
@@ -58,7 +58,7 @@ std::unique_ptr<Plan> plan_saved_elsewhere(const PlanRequest& request) {
   return make_plan([bytes](const Launch& launch) { *static_cast<std::int64_t*>(launch.out[0]) = bytes; });
 }
 
-// Files of other programs have no checksums; those of ours are held against them.
+// Verifies checksums in files written by Starling; files of other programs have none.
 void check_undamaged(const SafetensorsFile& file, const std::string& path, const std::string& name,
                      const Tensor& tensor) {
   const auto it = file.metadata().find(checksum_key(name));

@@ -3,7 +3,7 @@
 namespace starling {
 namespace {
 
-// Of one class out of several: how often the largest logit is the label's; the first of equal ones counts.
+// Share of samples whose largest logit is the label's; the first of equal ones counts.
 class Accuracy final : public Metric {
  public:
   void add(const Judged& batch) override {
@@ -29,8 +29,8 @@ struct TopKOptions {
   }
 };
 
-// How often fewer than k logits are larger than the label's, or equal to it and before it. A NaN is larger than any
-// number, and no hit itself.
+// Share of samples where fewer than k logits are larger than the label's, or equal and before it. NaN is larger than
+// any number, and never a hit itself.
 class TopK final : public Metric {
  public:
   explicit TopK(const TopKOptions& options) : k_(options.k) {}
@@ -55,7 +55,7 @@ class TopK final : public Metric {
   Share share_;
 };
 
-// Of sequences: how many are right in every place that counts.
+// Share of sequences that are right at every position that counts.
 class SequenceAccuracy final : public Metric {
  public:
   void add(const Judged& batch) override {
@@ -85,7 +85,7 @@ class SequenceAccuracy final : public Metric {
   Share share_;
 };
 
-// Of labels that may all hold: how many are told right, at a logit of 0.
+// Multi-label accuracy: share of labels predicted right, with a threshold of 0 on the logit.
 class LabelAccuracy final : public Metric {
  public:
   void add(const Judged& batch) override {

@@ -101,7 +101,7 @@ class Auc final : public Metric {
   }
 
   void take(double score, bool positive) {
-    undefined_ = undefined_ || std::isnan(score);  // such a score stands nowhere in the order
+    undefined_ = undefined_ || std::isnan(score);  // NaN cannot be ordered
     if (undefined_) return;
     if (options_.bins == 0) {
       scores_.emplace_back(score, positive);
@@ -127,7 +127,7 @@ class Auc final : public Metric {
   AucOptions options_;
   std::vector<std::pair<double, bool>> scores_;
   std::vector<std::int64_t> counts_[2];
-  bool undefined_ = false;  // a score was not a number
+  bool undefined_ = false;  // a score was NaN
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ struct AverageSettings {
   }
 };
 
-// Its number is the accuracy; the table is what one looks at.
+// Confusion matrix; the metric's value is the accuracy.
 class ConfusionMatrix final : public Metric {
  public:
   void add(const Judged& batch) override { confusion_.add(batch, "confusion"); }
@@ -36,7 +36,7 @@ class ConfusionMatrix final : public Metric {
   Confusion confusion_;
 };
 
-// Classes that neither occur nor are predicted count nothing; a quotient of nothing is 0.
+// Classes that neither occur nor are predicted are ignored; 0 / 0 counts as 0.
 class PrecisionRecall final : public Metric {
  public:
   PrecisionRecall(Part part, Average average) : part_(part), average_(average) {}

@@ -25,7 +25,7 @@ class MeanLoss : public Metric {
   double weight_ = 0;
 };
 
-// e to the mean loss, where that is a cross-entropy.
+// Perplexity: exp of the mean loss, if that is a cross-entropy.
 class Perplexity final : public MeanLoss {
  public:
   double value() const override { return std::exp(MeanLoss::value()); }

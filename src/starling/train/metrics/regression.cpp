@@ -6,7 +6,7 @@
 namespace starling {
 namespace {
 
-// The mean of a function of the error.
+// Mean of a function of the error.
 template <double (*Cost)(double)>
 class MeanError final : public Metric {
  public:
@@ -14,7 +14,7 @@ class MeanError final : public Metric {
     expect_numbers(batch, "error");
     const auto targets = numbers_of(batch.target);
     const auto* predictions = batch.prediction.data<float>();
-    double sum = 0;  // of the batch first, as judges that share the batches do
+    double sum = 0;  // summed per batch first, as with several ranks
     for (std::size_t i = 0; i < targets.size(); ++i) sum += Cost(static_cast<double>(predictions[i]) - targets[i]);
     sum_ += sum;
     count_ += static_cast<double>(targets.size());
@@ -64,7 +64,7 @@ class R2 final : public Metric {
   void join(std::span<const double> sums) override {
     if (sums[1] == 0) return;
     if (count_ == 0) origin_ = sums[0];
-    const double shift = sums[0] - origin_;  // their deviations are from an origin of their own
+    const double shift = sums[0] - origin_;  // their deviations have another origin
     squares_ += sums[3] + 2 * shift * sums[2] + sums[1] * shift * shift;
     sum_ += sums[2] + sums[1] * shift;
     count_ += sums[1];

@@ -36,7 +36,7 @@ Result<void> AppendFile::append(std::string_view record) {
     if (written <= 0) {
       auto result = failure("[monitor] expected to write {}, got: {}", path_.string(),
                             written < 0 ? errno_text() : "nothing written");
-      // A part of a record would hide those that follow; where cutting fails, the next one overwrites it.
+      // Removes a partial record, which would hide those after it; if truncating fails, the next record overwrites it.
       [[maybe_unused]] const int cut = ::ftruncate(fd_.get(), static_cast<off_t>(size_));
       return result;
     }

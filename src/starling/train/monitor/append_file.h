@@ -8,12 +8,12 @@
 
 namespace starling {
 
-// A file that grows by whole records. A record that cannot be written as a whole leaves nothing behind, and the next
-// one is tried again: a disk that was full may have room later. What was appended is with the operating system, so that
-// a killed process loses none of it.
+// A file that grows by whole records. A record that cannot be written completely leaves nothing behind, and later
+// records are tried again, since a full disk may have room then. Appended records are with the operating system, so a
+// killed process loses none.
 class AppendFile {
  public:
-  // Makes the folder and the file when they are not there. `keep`: bytes of an existing file that stay.
+  // Creates folder and file if missing. `keep`: bytes of an existing file to keep.
   static Result<AppendFile> open(const std::filesystem::path& path, std::uint64_t keep = UINT64_MAX);
 
   Result<void> append(std::string_view record);

@@ -17,14 +17,14 @@
 
 namespace starling {
 
-// Whether this build can write TensorBoard's event files: it needs protobuf.
+// True if this build can write TensorBoard event files, which needs protobuf.
 bool has_event_writer();
 
 struct EventWriterOptions {
-  // Readers forget what earlier files of the folder have of steps after this one: a resumed run makes those again.
-  // Not set: the run begins, and all of it goes. A folder without such files needs neither.
+  // Step at which the run resumed: readers drop later steps of earlier files, since the run makes them again. Not set:
+  // a new run, and readers drop all of them. Irrelevant in a folder without event files.
   std::optional<std::int64_t> resumed_at{};
-  std::function<double()> now{};  // seconds since 1970; null: the clock
+  std::function<double()> now{};  // clock in seconds since 1970; null: the system clock
 };
 
 struct Scalar {
@@ -32,12 +32,12 @@ struct Scalar {
   double value = 0;
 };
 
-using HyperParameters = std::vector<std::pair<std::string, nlohmann::json>>;  // numbers, booleans and texts
+using HyperParameters = std::vector<std::pair<std::string, nlohmann::json>>;  // numbers, booleans and strings
 enum class SessionEnd { unknown, success, failure };
 
-// Writes a TensorBoard event file into a folder: a new file each time, named so that readers take it after those that
-// are there. Every call is one record, handed to the operating system as a whole: a killed run leaves a file that is
-// good up to its last record. A call that fails leaves nothing of its record, and later calls are tried again.
+// Writes a new TensorBoard event file into a folder, named so that readers order it after the existing ones. Every call
+// writes one record as a whole: a killed run leaves a file valid up to its last record. A failed call leaves nothing of
+// its record, and later calls are tried again.
 class EventWriter {
  public:
   // Throws in builds without protobuf.
@@ -46,14 +46,14 @@ class EventWriter {
   EventWriter& operator=(EventWriter&&) noexcept;
   ~EventWriter();
 
-  Result<void> scalars(std::int64_t step, std::span<const Scalar> values);  // values that are not finite as well
+  Result<void> scalars(std::int64_t step, std::span<const Scalar> values);  // non-finite values too
   Result<void> scalar(std::int64_t step, const std::string& tag, double value);
   Result<void> histogram(std::int64_t step, const std::string& tag, const Histogram& histogram);
   Result<void> image(std::int64_t step, const std::string& tag, const Picture& image);
   Result<void> text(std::int64_t step, const std::string& tag, const std::string& markdown);
   Result<void> graph(const Graph& graph);
 
-  // For the page of hyper-parameters: what a run began with, the tags of the scalars it is judged by, how it ended.
+  // For TensorBoard's HParams page: the run's hyper-parameters, the tags of its metrics, and how it ended.
   Result<void> begin_session(const HyperParameters& parameters, const std::vector<std::string>& metric_tags);
   Result<void> end_session(SessionEnd end);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kSmallest = 1e-12, kLargest = 1e20, kGrowth = 1.1;
 constexpr std::int64_t kGrain = 1 << 16;
-constexpr int kKeyShift = 16;  // a float's sign, exponent and 7 bits of fraction: cells of less than a percent
+constexpr int kKeyShift = 16;  // sign, exponent and 7 bits of fraction: cells below 1 %
 constexpr std::size_t kKeys = std::size_t{1} << (32 - kKeyShift);
 
 std::vector<double> make_limits() {
@@ -40,7 +40,7 @@ double as_double(T value) {
 
 std::size_t key_of(double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> kKeyShift; }
 
-// Where to begin looking for the bucket of a value, by the first bits of its float.
+// First guess of a value's bucket, by the leading bits of its float.
 class BucketGuess {
  public:
   explicit BucketGuess(const std::vector<double>& limits) : limits_(limits) {
@@ -51,7 +51,7 @@ class BucketGuess {
     }
   }
 
-  // Of a finite value; the guess is at most a bucket or two away.
+  // Bucket of a finite value; the guess is at most one or two buckets off.
   std::size_t operator()(double value) const {
     std::ptrdiff_t i = guess_[key_of(value)];
     while (i < last() && value >= limits_[static_cast<std::size_t>(i)]) ++i;
@@ -71,7 +71,7 @@ const BucketGuess& bucket_guess() {
   return guess;
 }
 
-// A histogram with all its buckets.
+// A histogram with all buckets, including empty ones.
 struct Full {
   double min = std::numeric_limits<double>::infinity();
   double max = -std::numeric_limits<double>::infinity();
@@ -107,7 +107,7 @@ struct Full {
   }
 };
 
-// Leaves out runs of empty buckets but for the last of each, which keeps the next one's lower limit.
+// Merges runs of empty buckets into the last of each, which keeps the next one's lower limit.
 Histogram compact(const Full& full, std::int64_t numel) {
   Histogram h;
   h.not_finite = full.not_finite;
@@ -154,7 +154,7 @@ Histogram histogram_of(const Tensor& tensor) {
 
 namespace {
 
-// The root of the sum of term(i) squared.
+// Square root of the sum of term(i)².
 template <class Term>
 double root_of_squares(std::int64_t count, Term term) {
   double sum = 0;

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kLongestLine = 1 << 20;
 
-// The lines of a file that end with a newline, up to the first that is too long.
+// Complete lines of a file, up to the first that is too long.
 class Lines {
  public:
   explicit Lines(const fs::path& file) : in_(file, std::ios::binary), buffer_(kLongestLine + 1) {}
@@ -45,8 +45,8 @@ std::optional<std::int64_t> step_of(const Json& event) {
   return step->template get<std::int64_t>();
 }
 
-// Bytes of the whole, sound lines up to a step, with or without the evaluation after it. Whatever follows a broken line
-// is of no known step.
+// Size of the valid lines up to a step, with or without the evaluation after it. Lines after a broken one are dropped,
+// since their step is unknown.
 std::uint64_t bytes_up_to(const fs::path& file, std::int64_t last, bool evaluated) {
   std::uint64_t bytes = 0;
   for (Lines lines(file); lines.next();) {

@@ -15,18 +15,18 @@ namespace starling {
 
 inline constexpr const char* kLogName = "log.jsonl";  // in the folder of a run
 
-// A log of a run for programs: a JSON object a line, whole lines only. Every event has
+// Machine-readable log of a run: one JSON object per line, complete lines only. Every event has
 //   event    begin, train, eval or end
 //   step     updates made so far; never less than in the line before
 //   epoch    epochs done so far, as 2.25
-//   seconds  spent on training, over all sittings
+//   seconds  spent on training, including before resuming
 //   time     seconds since 1970
-// and numbers by their names: loss, lr, samples_per_s, test_accuracy, …. A number that is not finite is null.
+// and numbers by name: loss, lr, samples_per_s, test_accuracy, …. Non-finite numbers are null.
 class JsonLog {
  public:
-  // A run that goes on after step `resumed_at` keeps the events up to it and loses the later ones, which it will make
-  // again, and a torn last line. Not set: the run begins; a log that is there steps aside as log-before-1.jsonl.
-  // `evaluated`: the evaluation after that step was before the resumption, and is not made again.
+  // A run resumed after step `resumed_at` keeps the events up to it and drops later ones, which it makes again, and a
+  // torn last line. Not set: a new run; an existing log is renamed to log-before-1.jsonl. `evaluated`: the evaluation
+  // after that step was made before resuming, and is not made again.
   static Result<JsonLog> open(const std::filesystem::path& file, std::optional<std::int64_t> resumed_at,
                               bool evaluated = true);
 
@@ -40,28 +40,28 @@ class JsonLog {
   AppendFile file_;
 };
 
-// A value of the log and when it was.
+// A logged value with its time.
 struct LogPoint {
   std::int64_t step = 0;
   double epoch = 0;
   double seconds = 0;
-  double value = 0;  // NaN where the log has null
+  double value = 0;  // NaN if the log has null
 };
 
 struct LogSeries {
   std::string name;
-  bool evaluated = false;  // it came with an evaluation
+  bool evaluated = false;  // from an evaluation
   std::vector<LogPoint> points{};
 };
 
 struct RunLog {
-  std::vector<LogSeries> series{};  // in the order in which they first appear
+  std::vector<LogSeries> series{};  // in order of first appearance
   const LogSeries* find(const std::string& name) const;
   std::vector<std::string> names() const;
 };
 
-// Reads the log of a run: its folder or the file itself. A torn last line (the run may be writing it) is left out.
-// Fails with file and line on anything else that is no event.
+// Reads the log of a run, given its folder or the file. A torn last line (the run may be writing it) is ignored. Fails
+// with file and line on any other invalid line.
 Result<RunLog> read_run_log(const std::filesystem::path& run);
 
 }  // namespace starling

@@ -25,7 +25,7 @@ double unix_seconds() {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
 }
 
-// Epochs done, with the part of the one that is under way.
+// Epochs done, including the fraction of the current one.
 double epochs_done(const Run& run) {
   const DataPosition& position = run.state().position;
   const std::int64_t samples = run.plan().samples_per_epoch;
@@ -33,7 +33,7 @@ double epochs_done(const Run& run) {
   return static_cast<double>(position.epoch) + part;
 }
 
-// test_accuracy, whatever the evaluation calls it: what is measured while training has plain names.
+// Adds "test_" to metrics without a split prefix: plain names are for training values.
 std::string log_name(const std::string& metric) {
   const bool told = metric.find("test_") != std::string::npos || metric.find("valid_") != std::string::npos;
   return told ? metric : "test_" + metric;
@@ -44,7 +44,7 @@ std::string tag_name(const std::string& metric) {
   return name.starts_with("valid_") ? "valid/" + name.substr(6) : "test/" + name;
 }
 
-// What the steps since the last record came to.
+// Accumulated values of the steps since the last record.
 struct Window {
   double loss = 0;  // sum of loss · samples
   std::int64_t weight = 0;
@@ -52,12 +52,12 @@ struct Window {
   double seconds = 0;
   double wait = 0;
   std::int64_t skipped = 0;
-  double lr = 0;             // of the last step
-  double gradient_norm = 0;  // likewise; 0: it was not clipped
+  double lr = 0;             // learning rate of the last step
+  double gradient_norm = 0;  // of the last step; 0: no clipping
 
   void add(const StepReport& step) {
     lr = step.lr;
-    if (std::isfinite(step.gradient_norm)) gradient_norm = step.gradient_norm;  // that of a skipped step is not
+    if (std::isfinite(step.gradient_norm)) gradient_norm = step.gradient_norm;  // not finite if the step was skipped
     samples += step.samples;
     seconds += step.seconds;
     wait += step.wait_seconds;
@@ -77,8 +77,8 @@ class Monitor final : public Callback, public ReadsThroughRun {
   ~Monitor() override {
     if (!running_) return;
     try {
-      end_files(nullptr, SessionEnd::failure);  // something was thrown
-    } catch (...) {                             // the files stay without an end
+      end_files(nullptr, SessionEnd::failure);  // ended by an exception
+    } catch (...) {                             // files are left without an end record
     }
   }
 
@@ -89,7 +89,7 @@ class Monitor final : public Callback, public ReadsThroughRun {
   void evaluated(Run& run) override;
   void end(Run& run) override;
 
-  // A resumed run's next record covers the same steps as that of an undisturbed one.
+  // Saved, so that a resumed run's next record covers the same steps as without interruption.
   nlohmann::json state() const override {
     return {{"loss", window_.loss},       {"weight", window_.weight},     {"samples", window_.samples},
             {"seconds", window_.seconds}, {"wait", window_.wait},         {"skipped", window_.skipped},
@@ -120,13 +120,13 @@ class Monitor final : public Callback, public ReadsThroughRun {
   std::optional<JsonLog> log_;
   std::optional<StepDetails> details_;
   Window window_;
-  ordered_json when_;             // of the last event: step, epoch, seconds
+  ordered_json when_;             // step, epoch and seconds of the last event
   bool running_ = false;          // files are open
-  bool asks_ = false;             // steps for details: on all ranks or on none, since they all run the same program
-  std::vector<RankStats> ranks_;  // when the last record was written
-  bool first_step_ = false;       // of a run that begins is still to come
+  bool asks_ = false;             // requests step details, equal on all ranks since they share a program
+  std::vector<RankStats> ranks_;  // statistics at the last record
+  bool first_step_ = false;       // the first step of a new run is still to come
   bool graph_shown_ = false;
-  bool told_ = false;  // that something cannot be written
+  bool told_ = false;  // a failed write was reported
 };
 
 void Monitor::begin(Run& run) {
@@ -171,7 +171,7 @@ void Monitor::open(Run& run, const std::filesystem::path& folder) {
   }
 }
 
-// What is known before the first step.
+// Writes what is known before the first step.
 void Monitor::introduce(Run& run) {
   if (!context_.parameters.empty()) {
     std::vector<std::string> tags = {"train/loss"};
@@ -206,7 +206,7 @@ void Monitor::step(Run& run) {
   first_step_ = false;
 }
 
-// The graph is known once a normal step was compiled, samples when there was a batch.
+// Writes the graph, known once a regular step was compiled, and samples of the first batch.
 void Monitor::show_first_step(Run& run) {
   if (options_.graph && !graph_shown_ && run.program().programs() > 0) {
     tell(&run, events_->graph(run.program().graph()));
@@ -243,7 +243,7 @@ void Monitor::write_window(Run& run) {
   window_ = {};
 }
 
-// What each rank did since the last record, and whom the others waited for.
+// Statistics of each rank since the last record, and the straggler.
 void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& scalars) {
   if (run.ranks().size() < 2) return;
   const auto since = between(ranks_, run.ranks());
@@ -299,7 +299,7 @@ void Monitor::write_event(Run* run, const char* kind, const ordered_json& values
 void Monitor::end(Run& run) {
   if (!running_) return;
   const bool whole = !run.interrupted();
-  if (whole && window_.samples > 0) write_window(run);  // otherwise the run may go on, and so may the window
+  if (whole && window_.samples > 0) write_window(run);  // otherwise the run may resume and continue the window
   end_files(&run, whole ? SessionEnd::success : SessionEnd::unknown);
 }
 

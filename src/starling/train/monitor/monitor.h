@@ -9,16 +9,16 @@
 
 namespace starling {
 
-// What is worth keeping of a run beside what it measures.
+// Context of a run to record beside its measurements.
 struct MonitorContext {
-  std::filesystem::path folder{};  // empty: that of the run
+  std::filesystem::path folder{};  // empty: the run folder
   HyperParameters parameters{};    // {"optimizer.lr", 0.05}, …
-  std::string job{};               // as text
+  std::string job{};               // job file as text
 };
 
-// Writes TensorBoard's event files and log.jsonl beside the training. Add it after callbacks that report metrics and
-// before those that save. A run that leaves no files is not monitored. What cannot be written is told once, and
-// training goes on. Steps that nothing is due at cost some additions.
+// Callback that writes TensorBoard event files and log.jsonl. Add it after callbacks that report metrics and before
+// those that save. A run without a folder is not monitored. A failed write is reported once, and training continues.
+// Steps without a due record cost a few additions.
 CallbackPtr monitor(const MonitorOptions& options = {}, MonitorContext context = {});
 
 }  // namespace starling

@@ -28,8 +28,7 @@ void append_chunk(std::string& out, const std::string& kind, const std::string& 
                          ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()))));
 }
 
-// Every row with the number of its filter before it. Filter 2, the difference to the row above, packs pictures better
-// than none.
+// Rows with their filter number. Filter 2, the difference to the row above, compresses images better than none.
 std::string filtered_rows(const Picture& image) {
   const auto row = static_cast<std::size_t>(image.width * image.channels);
   std::string rows;
@@ -63,7 +62,7 @@ Sides sides_of(const Tensor& batch) {
   return {planes ? batch.size(1) : 1, batch.size(-2), batch.size(-1)};
 }
 
-// One sample [channels, height, width] into the sheet with its corner at (left, top).
+// Draws one sample [channels, height, width] into the sheet at (left, top).
 template <class T>
 void place(Picture& sheet, const T* sample, const Sides& sides, std::int64_t left, std::int64_t top, double low,
            double scale) {
@@ -100,9 +99,9 @@ std::string to_png(const Picture& image) {
   std::string header;
   append_number(header, static_cast<std::uint32_t>(image.width));
   append_number(header, static_cast<std::uint32_t>(image.height));
-  header += '\x08';                             // bits
-  header += image.channels == 3 ? '\2' : '\0';  // colours or grey
-  header += std::string(3, '\0');               // deflate, the usual filters, not interlaced
+  header += '\x08';                             // bits per channel
+  header += image.channels == 3 ? '\2' : '\0';  // RGB or grey
+  header += std::string(3, '\0');               // deflate, adaptive filters, not interlaced
   std::string out = "\x89PNG\r\n\x1a\n";
   append_chunk(out, "IHDR", header);
   append_chunk(out, "IDAT", deflated(filtered_rows(image)));

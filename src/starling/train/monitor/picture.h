@@ -8,7 +8,7 @@
 
 namespace starling {
 
-// Pixels row by row, from the top left; 1 channel (grey) or 3 (red, green, blue).
+// Image, row-major from the top left; 1 channel (grey) or 3 (red, green, blue).
 struct Picture {
   std::int64_t width = 0;
   std::int64_t height = 0;
@@ -16,15 +16,15 @@ struct Picture {
   std::vector<std::uint8_t> pixels{};
 };
 
-// A PNG file of it, without loss.
+// Encodes the image as a PNG file.
 std::string to_png(const Picture& image);
 
-// Whether samples of a batch look like pictures: [n, h, w], [n, 1, h, w] or [n, 3, h, w] of a float or u8, of at least
-// 4 and at most 1024 pixels a side.
+// True if samples of a batch look like images: [n, h, w], [n, 1, h, w] or [n, 3, h, w] of a float or u8, with 4 to 1024
+// pixels a side.
 bool looks_like_images(const Tensor& batch);
 
-// The first samples of such a batch side by side, as near to a square as it gets. Each sample of floats is stretched to
-// the whole range from black to white; bytes are taken as they are.
+// The first samples of such a batch in a nearly square grid. Each float sample is stretched to the range from black to
+// white; bytes are used as they are.
 Picture contact_sheet(const Tensor& batch, std::int64_t most);
 
 }  // namespace starling

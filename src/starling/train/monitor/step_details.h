@@ -9,22 +9,22 @@
 
 namespace starling {
 
-// What one step did to a network, in histograms: made before the step, when it copies the weights, written after it.
+// Histograms of one step's effect on a network. Construct before the step, which copies the weights; write after it.
 class StepDetails {
  public:
-  explicit StepDetails(const nn::Module& net);  // the network must live as long
+  explicit StepDetails(const nn::Module& net);  // must outlive this object
 
-  // Tags: weights/NAME, gradients/NAME, activations/MODULE, the scalar update_ratio/NAME (how far the step moved a
-  // parameter, relative to its norm), and not_finite/TAG, a count, where there was a NaN or an infinity. `modules` are
-  // patterns (base/glob.h) of the activations to write. One result a record.
+  // Tags: weights/NAME, gradients/NAME, activations/MODULE, the scalar update_ratio/NAME (change of a parameter in the
+  // step relative to its norm), and the count not_finite/TAG if there were NaNs or infinities. `modules` are glob
+  // patterns (base/glob.h) of the activations to write. One result per record.
   std::vector<Result<void>> write(EventWriter& events, std::int64_t step, const StepValues& values,
                                   const std::vector<std::string>& modules) const;
 
  private:
   struct Before {
     std::string name;
-    Tensor now;   // shared with the network
-    Tensor then;  // a copy
+    Tensor now;   // the network's tensor
+    Tensor then;  // copy from before the step
   };
   std::vector<Before> parameters_;
 };

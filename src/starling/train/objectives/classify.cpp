@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-// Metrics read classes from the last axis.
+// Moves classes to the last axis, where metrics expect them.
 Tensor classes_last(const Tensor& logits) {
   if (logits.rank() <= 2) return logits;
   Shape order{0};
@@ -32,7 +32,7 @@ class Classify final : public Objective {
 
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
     expect_fields(fields, 2, "classify", "samples and labels");
-    if (auto own = own_outputs(net, fields)) return std::move(*own);  // heads that only training has
+    if (auto own = own_outputs(net, fields)) return std::move(*own);  // networks with auxiliary heads
     const Tensor logits = net(fields[0]);
     const Tensor& labels = fields[1];
     check(logits.rank() >= 2 && labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i64,

@@ -10,11 +10,11 @@ namespace starling {
 
 struct NextTokenOptions {
   double label_smoothing = 0;
-  std::optional<std::int64_t> ignore{};  // an id that is not to be predicted, such as padding
+  std::optional<std::int64_t> ignore{};  // target id to ignore, such as padding
   static Settings settings();
 };
-// The token after each place. Fields: ids i64 [n, t] and the ids that follow, [n, t]; or one field [n, t + 1] that is
-// both. The network gives logits [n, t, vocabulary]. Every token counts the same.
+// Language modelling: the next token at each position. Fields: ids i64 [n, t] and the following ids [n, t]; or one
+// field [n, t + 1] that holds both. The network returns logits [n, t, vocabulary]. Every token has the same weight.
 ObjectivePtr next_token(const NextTokenOptions& options = {});
 
 }  // namespace starling

@@ -29,8 +29,8 @@ class OwnLossObjective final : public Objective {
   std::vector<std::string> metrics_;
 };
 
-// Sequences of tokens from sequences: what is written can be held against the targets, whose padding is 0. Its loss is
-// the network's secret.
+// Sequence to sequence: the output tokens are compared with the targets, whose padding is 0. The loss is unknown, since
+// only the network can compute it.
 class Sequences final : public Objective {
  public:
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override { return trained_.apply(net, fields); }

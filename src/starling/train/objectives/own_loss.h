@@ -9,11 +9,11 @@
 
 namespace starling {
 
-// The loss that a network brings itself (nn::OwnLoss): variational autoencoders, sequence to sequence, Boltzmann
-// machines. Fields are what the network says.
+// Loss defined by the network itself (nn::OwnLoss): variational autoencoders, sequence to sequence, Boltzmann machines.
+// The network decides which fields it needs.
 ObjectivePtr own_loss(std::vector<std::string> metrics = {"loss"});
 
-// What such a network makes of a batch; none when it has no loss of its own.
+// Outputs of such a network for a batch; nullopt if it has no loss of its own.
 std::optional<Objective::Outputs> own_outputs(nn::Module& net, std::span<const Tensor> fields);
 
 }  // namespace starling

@@ -41,7 +41,7 @@ class Reconstruct final : public Objective {
   std::vector<std::string> metrics() const override { return {"mse", "loss"}; }
 
  private:
-  // What the network makes of the samples, and those in the same shape.
+  // The network's output for the samples, and the samples in the same shape.
   std::pair<Tensor, Tensor> made_of(nn::Module& net, std::span<const Tensor> fields) const {
     expect_fields(fields, 1, "reconstruct", "samples");
     const Tensor& x = fields[0];

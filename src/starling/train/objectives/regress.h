@@ -8,10 +8,10 @@ namespace starling {
 struct RegressOptions {
   enum class Loss { mse, l1, huber, smooth_l1 };
   Loss loss = Loss::mse;
-  double delta = 1;  // where huber and smooth_l1 become straight
+  double delta = 1;  // error at which huber and smooth_l1 become linear
   static Settings settings();
 };
-// Numbers. Fields: samples, numbers [n, d…] of any dtype. The network gives as many numbers for each sample.
+// Regression. Fields: samples, targets [n, d…] of any dtype. The network returns as many values per sample.
 ObjectivePtr regress(const RegressOptions& options = {});
 
 }  // namespace starling

@@ -72,7 +72,7 @@ bool RankFeed::cut_evenly(const std::vector<std::int64_t>& rows, std::int64_t to
   return true;
 }
 
-// Everyone sees all rows, in the order of the ranks, and keeps those that are its own.
+// Gathers all rows in rank order, and keeps this rank's even share.
 void RankFeed::share_out(const Batch* own, const std::vector<std::int64_t>& rows) {
   const Piece mine = link_->strategy().rows(batch_.total);
   batch_.size = mine.size;

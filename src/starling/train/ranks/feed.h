@@ -9,20 +9,20 @@
 
 namespace starling {
 
-// The batches of a run as its steps take them. On one rank, and on data sets that can be asked by number, they are the
-// loader's. Ranks that read a stream each have shards of their own, and some run out before others: they vote before
-// every batch, and the epoch ends for all when nobody has anything left. Programs over all rows want them cut evenly:
-// where shards left them otherwise, the ranks share the rows of that batch out anew.
+// Batches of a run for its steps. With one rank, or map-style data, they are the loader's. Ranks that stream have their
+// own shards, and some run out before others: ranks vote before every batch, and the epoch ends for all when none has
+// data left. Programs over all rows need evenly split batches: if the shards are uneven, the ranks redistribute the
+// rows of the batch.
 class RankFeed {
  public:
   RankFeed(Loader& loader, RankLink* link);
 
-  // The next batch, with no rows here where only others have some; null where the epoch ends for all. Valid until the
+  // The next batch; without rows here if only other ranks have some; null when the epoch ends for all. Valid until the
   // next call.
   const Batch* next();
-  DataPosition position() const;  // of all ranks together
+  DataPosition position() const;  // position over all ranks
 
-  // For checkpoints, collective. restore() returns what the user should know, where it cannot go on exactly.
+  // State for checkpoints; collective. restore() returns a message for the user if it cannot continue exactly.
   nlohmann::json state();
   std::string restore(const nlohmann::json& state, DataPosition position);
 
@@ -34,7 +34,7 @@ class RankFeed {
   Loader& loader_;
   RankLink* link_;
   bool votes_;
-  bool ended_ = false;  // this rank's part of the epoch
+  bool ended_ = false;  // this rank's part of the epoch has ended
   DataPosition position_{};
   Batch batch_{};
 };

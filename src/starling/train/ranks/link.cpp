@@ -11,16 +11,16 @@
 namespace starling {
 namespace {
 
-// Of waits for what one rank does alone: pre-training, evaluating a stream, reading a checkpoint.
+// Time limit of waits for work that one rank does alone: pre-training, evaluating a stream, reading a checkpoint.
 constexpr std::chrono::hours kLong{24};
 
 CallOptions patient(std::string_view name) { return {.name = name, .deadline = kLong}; }
 
-// In place on the host; elsewhere by way of a copy.
+// Broadcasts in place on the CPU; through a copy on other devices.
 void broadcast_tensor(Comm& comm, const Tensor& tensor, std::string_view name) {
   const Tensor host = on_host(tensor);
   const auto bytes = host_bytes(host);
-  // The root's memory is only read: it may be a file's.
+  // The root's memory is only read: it may be a mapped file.
   void* data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   comm.broadcast(data, static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
   if (comm.rank() != 0 && !same(host, tensor)) copy_into(tensor, host);
@@ -51,7 +51,7 @@ std::vector<NamedTensor> made_as(const nlohmann::json& described) {
 RankLink::RankLink(std::shared_ptr<RankStrategy> strategy)
     : strategy_(std::move(strategy)), comm_(strategy_->comm().split(0, strategy_->rank())) {}
 
-// Others may still read what was posted; a run that ends by an exception has broken the group before.
+// Waits for notes in flight, which others may still read. A run that ends by an exception has aborted the group before.
 RankLink::~RankLink() {
   for (const auto& note : notes_) {
     try {

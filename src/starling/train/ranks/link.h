@@ -14,8 +14,8 @@
 
 namespace starling {
 
-// How the trainers of all ranks of a run talk beside what their strategy exchanges: through a group of their own, so
-// that the strategy's counters tell of the strategy alone. Everything but post() and the questions is collective: all
+// Communication between the trainers of a run's ranks beside the strategy's exchanges, over a separate group, so that
+// the strategy's counters measure the strategy alone. Everything except post() and the const queries is collective: all
 // ranks call it at the same point of the run. Use from one thread.
 class RankLink {
  public:
@@ -30,29 +30,29 @@ class RankLink {
   RankStrategy& strategy() const { return *strategy_; }
   const Comm& comm() const { return *comm_; }
 
-  // Notes travel while the run goes on: post() hands one over, take() gives those of all ranks for the oldest that was
-  // posted and not taken.
+  // Notes are exchanged asynchronously: post() sends one, take() waits for all ranks' notes that belong to the oldest
+  // own note not yet taken.
   void post(const StepNote& own);
   std::size_t outstanding() const { return notes_.size(); }
   std::vector<StepNote> take();
 
-  std::vector<std::int64_t> gather(std::int64_t own);       // in the order of the ranks
-  std::vector<std::string> gather(const std::string& own);  // likewise
-  // Rows of all ranks, which have so many each, in the order of the ranks.
+  std::vector<std::int64_t> gather(std::int64_t own);       // in rank order
+  std::vector<std::string> gather(const std::string& own);  // in rank order
+  // Rows of all ranks in rank order; rows[r] of them are from rank r.
   void gather_rows(const void* own, void* all, std::vector<std::int64_t> rows, std::int64_t row_bytes);
-  std::string broadcast(std::string text);               // rank 0's
-  void broadcast(std::span<const NamedTensor> tensors);  // rank 0's values, into all
-  void meet();                                           // however long it takes the last one to come
+  std::string broadcast(std::string text);               // returns rank 0's text
+  void broadcast(std::span<const NamedTensor> tensors);  // copies rank 0's values to all ranks
+  void meet();                                           // barrier with a very long deadline
 
-  // Rank 0's checkpoint on all ranks, or that there is none.
+  // Sends rank 0's checkpoint, or its absence, to all ranks.
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);
-  // The tensors of all ranks on rank 0, by the names "rank.<r>.<name>"; nothing elsewhere.
+  // Tensors of all ranks on rank 0, named "rank.<r>.<name>"; empty on other ranks.
   std::vector<NamedTensor> collect(const std::vector<NamedTensor>& own);
 
-  // Throws on all ranks unless these hold the same bits everywhere, naming the odd rank and the first such tensor.
+  // Throws on all ranks if the tensors differ in any bit, naming the odd rank and the first such tensor.
   void expect_equal(std::span<const NamedTensor> tensors, std::int64_t step);
 
-  // Breaks the group, so that the others end with this reason.
+  // Aborts the group, so that the other ranks fail with this reason.
   void abort(std::string_view reason);
 
  private:
@@ -64,7 +64,7 @@ class RankLink {
 
   std::shared_ptr<RankStrategy> strategy_;
   std::unique_ptr<Comm> comm_;
-  std::deque<std::unique_ptr<Notes>> notes_;  // memory that the group reads and writes
+  std::deque<std::unique_ptr<Notes>> notes_;  // buffers of exchanges in flight
 };
 
 }  // namespace starling

@@ -7,9 +7,9 @@
 
 namespace starling {
 
-// Collective: what every rank has recorded (Profiler::chrome_trace) on one time line; empty on ranks but the first.
-// began: when this rank's profiler was made. Ranks of one host read the same clock; those of other hosts are moved by
-// how their clock stood when all had met.
+// Collective: the recordings of all ranks (Profiler::chrome_trace) on one time line; empty on all ranks but the first.
+// `began`: creation time of this rank's profiler. Ranks of one host share a clock; those of other hosts are shifted by
+// their clock's offset at a barrier.
 std::string trace_of_all_ranks(RankLink& link, const std::string& own, Profiler::Clock::time_point began);
 
 }  // namespace starling

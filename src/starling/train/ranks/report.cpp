@@ -9,7 +9,7 @@ namespace starling {
 namespace {
 
 constexpr double kNoticeable = 0.05;   // of the time
-constexpr double kMuch = 0.15;         // of a rank's rows
+constexpr double kMuch = 0.15;         // share of a rank's rows
 constexpr double kWorthTelling = 0.3;  // of the time
 constexpr double kLongRun = 10;        // seconds
 
@@ -55,7 +55,7 @@ std::string describe_straggler(std::span<const RankStats> ranks) {
   const auto slow = straggler(ranks);
   if (!slow) return {};
   const RankStats& own = ranks[static_cast<std::size_t>(*slow)];
-  if (own.seconds < kLongRun) return {};  // compiling, and who was started first, would decide
+  if (own.seconds < kLongRun) return {};  // dominated by compilation and start-up
   if (own.left_out_share() > kMuch)
     return fmt::format("rank {} is slower than the others: it left out {:.0f} % of its samples", *slow,
                        100 * own.left_out_share());

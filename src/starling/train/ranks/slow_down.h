@@ -4,16 +4,17 @@
 
 namespace starling {
 
-// For studies of unequal workers: makes this one's computing take `factor` times as long, by sleeping. A sleeping
-// worker takes nothing from others on the same cores, as one on a slower machine would not. What counts is the
-// processor time of the calling thread, so that neither waiting nor sharing a core is stretched.
+// Artificial slow-down, for studies of stragglers: makes this worker's computation take `factor` times as long by
+// sleeping, which, like a slower machine, takes nothing from others on the same cores. Measured by the calling thread's
+// processor time, so that waiting and core sharing are not stretched.
 class SlowDown {
  public:
   explicit SlowDown(double factor) : factor_(factor) {}
 
-  // Before a program runs: sleeps for what the last one took too little, since others may wait for what is inside it.
+  // Call before a program runs: sleeps for the last program's delay, since other ranks may wait for exchanges inside
+  // it.
   void before();
-  // After it. first: compiling was part of it, which is not to be repeated.
+  // Call after a program ran. `first`: the run included compilation, which is not stretched.
   void after(bool first);
 
   double slept_seconds() const { return slept_.count(); }

@@ -7,13 +7,13 @@
 
 namespace starling {
 
-// What one rank has done and waited for since its run began.
+// Work and waiting time of one rank since its run began.
 struct RankStats {
-  std::int64_t samples = 0;   // of its own rows that it computed
-  std::int64_t left_out = 0;  // of its own rows that it did not, since it was too late for them
-  double seconds = 0;         // of steps, and of waiting to hear of those of others
-  double data_wait = 0;       // of these, for data
-  std::uint64_t sent = 0;     // bytes that its strategy's exchanges put on the way
+  std::int64_t samples = 0;   // own rows that were computed
+  std::int64_t left_out = 0;  // own rows left out because the rank was too late
+  double seconds = 0;         // time of steps, including waits for the notes of others
+  double data_wait = 0;       // part of it spent waiting for data
+  std::uint64_t sent = 0;     // bytes sent by the strategy's exchanges
   std::uint64_t received = 0;
   std::array<double, kCommOpCount> wait{};  // seconds inside each kind of operation
 
@@ -28,18 +28,18 @@ struct RankStats {
   }
 };
 
-// What every rank tells all others after a step: what they must agree on, and what is to be known of it. Bytes on the
-// wire, so plain data.
+// Message of every rank to all others after a step: values to agree on, and statistics. Sent as raw bytes, so plain
+// data.
 struct StepNote {
-  static constexpr std::uint32_t kLoss = 1, kGradients = 2;  // what was not finite
-  std::int64_t step = 0;                                     // done
-  double loss = 0;  // loss · weight of its rows; 0 where the program knows the loss of all
+  static constexpr std::uint32_t kLoss = 1, kGradients = 2;  // values of not_finite
+  std::int64_t step = 0;                                     // steps done
+  double loss = 0;  // loss · weight of its rows; 0 if the program's loss covers all ranks
   double weight = 0;
-  double clock = 0;               // seconds since the run began, by its own clock
-  std::uint32_t interrupted = 0;  // it was asked to save and leave
-  std::uint32_t ended = 0;        // a callback there has ended the run
-  std::uint32_t not_finite = 0;   // its loss or its gradients were not
-  std::uint32_t unused = 0;       // no byte without a value travels
+  double clock = 0;               // seconds since the run began, on the rank's own clock
+  std::uint32_t interrupted = 0;  // asked to save and stop
+  std::uint32_t ended = 0;        // a callback on this rank ended the run
+  std::uint32_t not_finite = 0;   // kLoss or kGradients
+  std::uint32_t unused = 0;       // explicit padding, so that no uninitialised byte is sent
   RankStats stats{};
 };
 

@@ -13,7 +13,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.'; }
 
-// The length of the quoted text that begins at `from`, with both quotes; of an open one, all that is left.
+// Length of the quoted text that begins at `from`, including quotes; to the end if unterminated.
 std::size_t quoted_length(std::string_view text, std::size_t from) {
   for (std::size_t i = from + 1; i < text.size(); ++i) {
     if (text[i] == '\\')
@@ -50,7 +50,7 @@ std::int64_t line_of(std::string_view text, std::size_t at) {
   return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
 }
 
-// What a number is for the batch sizes 2 and 3, as text with `?`.
+// Text with `?` for a number, from its values for batch sizes 2 and 3.
 std::string as_rule(std::int64_t at_two, std::int64_t at_three) {
   const std::int64_t each = at_three - at_two;
   const std::int64_t more = at_two - 2 * each;
@@ -59,7 +59,7 @@ std::string as_rule(std::int64_t at_two, std::int64_t at_three) {
   return text;
 }
 
-// A whole number that stands by itself: no part of a name, of a float, or of a negative number.
+// A standalone integer: not part of a name, a float, or a negative number.
 bool stands_alone(std::string_view text, std::size_t from, std::size_t length) {
   const char before = from > 0 ? text[from - 1] : ' ';
   const char after = from + length < text.size() ? text[from + length] : ' ';
@@ -110,7 +110,7 @@ std::string compared(std::string_view two, std::string_view three) {
   return rule;
 }
 
-// Runs of blanks outside of quotes as one: the column of types moves with the width of what stands before it.
+// Collapses blanks outside quotes: the type column moves with the width of the text before it.
 std::string squeezed(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {

@@ -25,7 +25,7 @@ std::int64_t draw_token(const float* logits, std::int64_t count, const GenerateO
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   if (options.top_k > 0 && options.top_k < count) {
-    // The lower id wins where two are equally likely, so that the choice is a function of the logits alone.
+    // The lower id wins ties, so that the choice is a function of the logits alone.
     std::partial_sort(order.begin(), order.begin() + options.top_k, order.end(), [&](std::int64_t a, std::int64_t b) {
       return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
     });

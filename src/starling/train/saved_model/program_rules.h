@@ -7,9 +7,9 @@
 
 namespace starling {
 
-// What the graph of a saved model may be: it computes its outputs from inputs and weights and does nothing else.
-// Throws on nodes with effects (files, queues), on assigns, collectives, devices other than the CPU, and when all its
-// values together have more than `most_bytes`.
+// Verifies that a saved model's graph only computes outputs from inputs and weights. Throws on nodes with effects
+// (files, queues), on assigns, collectives and devices other than the CPU, and if its values together have more than
+// `most_bytes`.
 void check_model_graph(const Graph& graph, std::uint64_t most_bytes);
 
 }  // namespace starling

@@ -31,7 +31,7 @@ std::vector<Tensor> stand_ins(const std::vector<ModelField>& fields, std::int64_
   return made;
 }
 
-// Tensors that were captured without a name are inputs after the arguments: they become weights like the others.
+// Unnamed captured tensors are inputs after the arguments: they become weights like the others.
 void name_captured(Graph& graph, std::size_t arguments, const std::vector<Tensor>& captured) {
   for (std::size_t i = 0; i < captured.size(); ++i) {
     Tensor tensor = on_host(captured[i]);

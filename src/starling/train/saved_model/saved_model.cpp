@@ -32,7 +32,7 @@ Result<ModelManifest> load_manifest(const fs::path& folder) {
   return attempt([&] { return parse_model_manifest(*text, (folder / kManifest).string()); });
 }
 
-// The file by that name, if it is listed, lies beneath the folder and is what the list says.
+// Maps the file of that name if it is listed, lies beneath the folder and matches its entry.
 Result<std::shared_ptr<const MappedFile>> map_named(const fs::path& folder, const ModelManifest& manifest,
                                                     const std::string& name) {
   const auto listed = std::find_if(manifest.files.begin(), manifest.files.end(),

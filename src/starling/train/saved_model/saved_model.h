@@ -14,18 +14,18 @@
 namespace starling {
 
 struct SavedModelOptions {
-  int threads = 0;                                     // 0: as many as parallel_for may use
-  std::size_t cache = 8;                               // programs kept, one for each batch size
-  std::uint64_t most_bytes = std::uint64_t{64} << 30;  // of all values of one program; larger ones are refused
+  int threads = 0;                                     // 0: all that parallel_for may use
+  std::size_t cache = 8;                               // compiled programs kept, one per batch size
+  std::uint64_t most_bytes = std::uint64_t{64} << 30;  // limit of all values of one program
 };
 
-// A trained network as a folder: model.json (signature, checksums), graph.txt (its program for any batch size, see
-// batch_text.h) and weights.safetensors. Data only: loading runs nothing, and a graph that touches files or anything
-// else outside of itself is refused. The folder is not trusted: names stay beneath it, checksums and sizes are verified
-// before anything is allocated for them.
+// A trained network in a folder: model.json (signature, checksums), graph.txt (its program for any batch size, see
+// batch_text.h) and weights.safetensors. Data only: loading runs nothing, and a graph that accesses files or anything
+// else outside itself is refused. The folder is not trusted: names must stay beneath it, and checksums and sizes are
+// verified before anything is allocated.
 class SavedModel {
  public:
-  // Weights are views of the mapped file, which must not be truncated meanwhile.
+  // Weights are views of the mapped file, which must not be truncated while in use.
   static Result<SavedModel> load(const std::filesystem::path& folder, const SavedModelOptions& options = {});
   SavedModel(SavedModel&&) noexcept;
   SavedModel& operator=(SavedModel&&) noexcept;
@@ -33,14 +33,14 @@ class SavedModel {
 
   const ModelSignature& signature() const;
 
-  // One tensor for each of signature().inputs, [n, …] dense on a CPU with the same n; the outputs in order. A program
-  // is compiled for each n that is new. May be called from several threads, which wait for each other. Throws naming
-  // the input, what was expected and what was given.
+  // Runs the model: one tensor per signature().inputs, [n, …] contiguous on the CPU with the same n; returns the
+  // outputs in order. Compiles a program for each new n. Thread-safe, but calls are serialised. Throws naming the
+  // input, what was expected and what was given.
   TensorList run(std::span<const Tensor> inputs);
-  Tensor run(const Tensor& input);  // of a model with one input and one output
+  Tensor run(const Tensor& input);  // for models with one input and one output
 
-  Graph graph(std::int64_t batch) const;  // its program before any pass; variables without tensors
-  std::int64_t parameter_count() const;   // elements of all weights
+  Graph graph(std::int64_t batch) const;  // program before any pass; variables have no tensors
+  std::int64_t parameter_count() const;   // number of elements of all weights
   std::vector<NamedTensor> weights() const;
 
  private:
@@ -49,14 +49,13 @@ class SavedModel {
   std::unique_ptr<State> state_;
 };
 
-// Whether a folder holds a saved model: it has a model.json.
+// True if the folder holds a saved model: it has a model.json.
 bool is_saved_model(const std::filesystem::path& folder);
 
-// Writes what `f` computes from inputs as a saved model, as a whole or not at all; what was there is replaced.
-// `signature.inputs` say what it takes; types and shapes of the outputs follow from it, their names are taken from
-// `signature.outputs` as far as it has them, else "output", "output_1", …. Networks belong in eval mode, under NoGrad.
-// Tensors that f reads become weights. Throws on what cannot be saved: assigning variables, effects, sizes that do not
-// grow with the batch.
+// Traces `f` and writes it as a saved model, atomically; an existing one is replaced. `signature.inputs` are its
+// inputs. Types and shapes of the outputs are derived; their names are those of `signature.outputs` as far as given,
+// else "output", "output_1", …. Networks should be in eval mode, under NoGrad. Tensors that f reads become weights.
+// Throws on what cannot be saved: assigned variables, effects, sizes that are not linear in the batch.
 Result<void> save_model(const std::filesystem::path& folder, const TraceFn& f, ModelSignature signature);
 
 }  // namespace starling

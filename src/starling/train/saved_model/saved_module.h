@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// A saved model in the place of a network, for whatever calls one: it runs at once and cannot be traced or trained.
+// Adapter that makes a saved model a Module: it runs eagerly and cannot be traced or trained.
 class SavedModule final : public nn::Module {
  public:
   explicit SavedModule(SavedModel& model) : model_(model) {}

@@ -8,12 +8,11 @@
 
 namespace starling {
 
-// Models that read one text and write another: tokens i64[n, s] → tokens i64[n, t], with a tokenizer for each. Id 0
-// fills up, 2 ends what is written.
+// True for sequence-to-sequence models: tokens i64[n, s] → tokens i64[n, t], with a tokenizer for each. Id 0 is
+// padding, 2 ends the output.
 bool reads_and_writes_text(const ModelSignature& signature);
 
-// Each text and what the model makes of it. Throws when a text has more tokens than the model reads, or one that it
-// does not know.
+// Pairs of each text and the model's output. Throws if a text has more tokens than the model reads, or an unknown one.
 std::vector<std::pair<std::string, std::string>> translate_texts(SavedModel& model,
                                                                  const std::vector<std::string>& texts);
 

@@ -14,12 +14,12 @@ constexpr SealedFormat kFormat{"starling-model", kModelVersion};
 constexpr std::size_t kMostFiles = 16;
 constexpr std::size_t kMostFields = 64;
 constexpr std::size_t kMostClasses = 10'000'000;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // of one sample
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // per sample
 
 Json to_json(const std::vector<ModelField>& fields) {
   Json list = Json::array();
   for (const auto& field : fields) {
-    Json shape = Json::array({nullptr});  // the batch
+    Json shape = Json::array({nullptr});  // batch axis
     for (const auto size : field.sample) shape.push_back(size);
     list.push_back({{"name", field.name}, {"dtype", std::string(name(field.dtype))}, {"shape", std::move(shape)}});
   }

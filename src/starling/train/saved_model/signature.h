@@ -10,7 +10,7 @@
 
 namespace starling {
 
-// One tensor that a model takes or gives: the batch axis comes before `sample` and is free.
+// One input or output of a model: `sample` is its shape without the free batch axis.
 struct ModelField {
   std::string name;
   DType dtype = DType::f32;
@@ -18,23 +18,23 @@ struct ModelField {
   friend bool operator==(const ModelField&, const ModelField&) = default;
 };
 
-// What a saved model takes and gives, and what is needed to feed it and to read its answers. Data only.
+// Inputs and outputs of a saved model, and what is needed to feed it and interpret its outputs. Data only.
 struct ModelSignature {
   std::vector<ModelField> inputs{};
   std::vector<ModelField> outputs{};
-  std::string task{};  // what it was trained for, by the names of train/objective.h: classify, next_token, …
+  std::string task{};  // training objective, by the names of train/objective.h: classify, next_token, …
   std::vector<std::string> class_names{};
-  // What was done to raw samples before the network saw them: transforms by the names of data/transform.h, in order.
+  // Transforms applied to raw samples before the network, by the names of data/transform.h, in order.
   nlohmann::json transforms = nlohmann::json::array();
-  nlohmann::json tokenizer{};                       // of the tokens it reads; null: none
-  nlohmann::json target_tokenizer{};                // of those it writes, where they are others
-  nlohmann::json about = nlohmann::json::object();  // where it came from: the job, the step, metrics; nothing needs it
+  nlohmann::json tokenizer{};                       // of the input tokens; null: none
+  nlohmann::json target_tokenizer{};                // of the output tokens, if different
+  nlohmann::json about = nlohmann::json::object();  // origin: job, step, metrics; informational
   friend bool operator==(const ModelSignature&, const ModelSignature&) = default;
 };
 
-// model.json: what a saved model consists of.
+// Contents of model.json.
 struct ModelManifest {
-  std::string graph{};  // names of two of the files
+  std::string graph{};  // file names
   std::string weights{};
   std::vector<ListedFile> files{};
   ModelSignature signature{};
@@ -42,8 +42,8 @@ struct ModelManifest {
 
 inline constexpr int kModelVersion = 1;
 
-std::string format_model_manifest(const ModelManifest& manifest);  // carries a checksum of itself
-// Throws "[model] <name>: expected …, got …" on anything but a sound manifest of a version known here.
+std::string format_model_manifest(const ModelManifest& manifest);  // includes a checksum of itself
+// Throws "[model] <name>: expected …, got …" on anything but an intact manifest of a known version.
 ModelManifest parse_model_manifest(const std::string& text, const std::string& name);
 
 }  // namespace starling

@@ -1,4 +1,4 @@
-// jpeglib.h needs the first two before it.
+// jpeglib.h needs the two headers before it.
 // clang-format off
 #include <cstddef>
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace starling {
 namespace {
 
-constexpr int kMostScans = 200;  // a progressive picture has tens; each costs a pass over all of it
+constexpr int kMostScans = 200;  // progressive images have tens of scans; each costs a pass over the image
 
 struct Decoder {
   jpeg_error_mgr errors{};
@@ -26,20 +26,20 @@ struct Decoder {
   std::array<char, JMSG_LENGTH_MAX> message{};
 };
 
-// libjpeg calls back in the middle of C code: out of it goes a jump, and the message is thrown from where it began.
+// Exceptions must not cross libjpeg's C code: longjmp out of it, and throw the message from there.
 void on_error(j_common_ptr jpeg) {
   auto* decoder = static_cast<Decoder*>(jpeg->client_data);
   jpeg->err->format_message(jpeg, decoder->message.data());
   longjmp(decoder->leave, 1);
 }
 
-// Remarks that no pixel depends on: bytes too many between two segments, versions and parameters that nobody reads.
+// Warnings that affect no pixel: extra bytes between segments, versions and parameters that are not used.
 bool harmless(int message) {
   return message == JWRN_EXTRANEOUS_DATA || message == JWRN_JFIF_MAJOR || message == JWRN_ADOBE_XFORM ||
          message == JWRN_NOT_SEQUENTIAL;
 }
 
-// Damage that libjpeg would paint over is an error here: data that ends early or is no code.
+// Damage that libjpeg would gloss over is an error here: truncated data or invalid codes.
 void on_message(j_common_ptr jpeg, int level) {
   if (level < 0 && !harmless(jpeg->err->msg_code)) on_error(jpeg);
 }
@@ -51,8 +51,7 @@ void on_progress(j_common_ptr jpeg) {
   longjmp(decoder->leave, 1);
 }
 
-// Everything between the first and the last call of libjpeg; no objects with destructors live here. False: `message`
-// says why.
+// All calls of libjpeg, in a scope without destructors because of longjmp. False on failure, described in `message`.
 bool begin(Decoder& decoder, std::span<const std::byte> file, const ImageOptions& options) {
   auto& jpeg = decoder.jpeg;
   jpeg.err = jpeg_std_error(&decoder.errors);
@@ -82,7 +81,7 @@ bool read_rows(Decoder& decoder, std::uint8_t* pixels, std::size_t stride) {
   return true;
 }
 
-// Adobe's programs store inks inverted, others do not.
+// Adobe programs store CMYK inverted, others do not.
 std::vector<std::uint8_t> from_inks(const std::vector<std::uint8_t>& inks, bool inverted, std::int64_t channels) {
   std::vector<std::uint8_t> pixels;
   pixels.reserve(inks.size() / 4 * static_cast<std::size_t>(channels));
@@ -101,7 +100,7 @@ std::vector<std::uint8_t> from_inks(const std::vector<std::uint8_t>& inks, bool 
   return pixels;
 }
 
-// Gives back what libjpeg took, however decoding ends.
+// Frees libjpeg's memory, however decoding ends.
 struct Cleaner {
   Decoder& decoder;
   ~Cleaner() { jpeg_destroy_decompress(&decoder.jpeg); }

@@ -37,7 +37,7 @@ void give(png_structp png, png_bytep to, png_size_t size) {
   decoder->left = decoder->left.subspan(size);
 }
 
-// No objects with destructors live between a setjmp and the calls of libpng after it. False: `message` says why.
+// All calls of libpng, in a scope without destructors because of longjmp. False on failure, described in `message`.
 bool read_header(Decoder& decoder, const ImageOptions& options) {
   png_structp png = decoder.png;
   if (setjmp(png_jmpbuf(png)) != 0) return false;  // NOLINT(cert-err52-cpp): the only way out of libpng
@@ -113,7 +113,7 @@ Image decode_png(std::span<const std::byte> file, const std::string& name, const
   if (decoder.png != nullptr) decoder.info = png_create_info_struct(decoder.png);
   check(decoder.info != nullptr, "[image] expected libpng to start, got a failure");
   const auto refuse = [&] { fail("[image] {}: expected a PNG, got damage: {}", name, decoder.message.data()); };
-  // The size stands in the first 24 bytes; libpng would take memory for a row before we could ask it.
+  // The size is read from the first 24 bytes, since libpng allocates a row before it could be checked.
   check(file.size() >= 24, "[image] {}: expected a PNG, got {} bytes", name, file.size());
   const auto size_at = [&](std::size_t at) {
     std::uint64_t value = 0;

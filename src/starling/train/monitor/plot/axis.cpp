@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-// 1, 2 or 5 times a power of ten: the smallest that is not below.
+// Smallest of 1, 2 or 5 times a power of ten that is not below the given value.
 double round_up(double value) {
   const double power = std::pow(10, std::floor(std::log10(value)));
   for (const double digit : {1.0, 2.0, 5.0}) {
@@ -17,7 +17,7 @@ double round_up(double value) {
   return 10 * power;
 }
 
-// As many decimals as the distance of two marks needs; thousands and millions in short.
+// Formats with as many decimals as the distance of two ticks needs; thousands and millions abbreviated.
 std::string label(double value, double step) {
   const double size = std::max(std::abs(value), step);
   if (size >= 1e7 || step < 1e-5) return fmt::format("{:.3g}", value);
@@ -26,7 +26,7 @@ std::string label(double value, double step) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-// Values that are all the same, or as good as, get some room: marks between them would have no digits left.
+// Widens the range of (nearly) equal values: ticks between them would have no digits left.
 void widen(double& low, double& high) {
   const double size = std::max(std::abs(low), std::abs(high));
   if (high - low > 1e-9 * size) return;
@@ -44,13 +44,13 @@ Axis linear_axis(double low, double high, int marks, bool snug) {
     axis.high = step * std::ceil(high / step - 1e-9);
   }
   for (double k = std::ceil(axis.low / step - 1e-9); k * step <= axis.high + 1e-9 * step; ++k) {
-    const double value = k == 0 ? 0 : k * step;  // no minus zero
+    const double value = k == 0 ? 0 : k * step;  // avoids minus zero
     axis.ticks.push_back({value, label(value, step)});
   }
   return axis;
 }
 
-// Powers of ten have numbers; where there are few of them, 2 and 5 times those too.
+// Labels powers of ten; if there are few, also 2 and 5 times those.
 Axis logarithmic_axis(double low, double high) {
   if (high <= low * (1 + 1e-9)) {
     low /= 1.1;

@@ -9,12 +9,12 @@
 
 namespace starling {
 
-// One line of a panel. x ascends or stays; points that are not finite are left out.
+// One line of a panel. x never decreases; non-finite points are left out.
 struct Curve {
-  std::size_t run = 0;  // which of the figure's runs; decides colour and mark
+  std::size_t run = 0;  // index into the figure's runs; decides colour and marker
   std::vector<double> x{};
   std::vector<double> y{};
-  std::vector<double> raw{};  // before smoothing; empty: not smoothed
+  std::vector<double> raw{};  // y before smoothing; empty: not smoothed
 };
 
 struct Panel {
@@ -33,11 +33,11 @@ struct Figure {
 enum class PlotX { step, epoch, time };
 
 struct FigureOptions {
-  std::vector<std::string> metrics{};  // empty: loss and what evaluations found
+  std::vector<std::string> metrics{};  // empty: the loss and all metrics of evaluations
   PlotX x = PlotX::step;
-  double smooth = 0;  // weight of the past, in [0, 1); evaluations, which are few and exact, stay as they are
+  double smooth = 0;  // weight of the past, in [0, 1); evaluations are not smoothed
   bool log_y = false;
-  std::string title{};  // empty: made of the runs
+  std::string title{};  // empty: made from the runs
 };
 
 struct NamedLog {
@@ -45,21 +45,21 @@ struct NamedLog {
   RunLog log;
 };
 
-// A panel for each metric with a curve for each run that has it. `notes` gets a sentence for each run that lacks one.
-// Throws on a metric that no run has, naming the nearest, and on logs with nothing to draw.
+// One panel per metric with a curve for each run that has it. `notes` gets a sentence for each run that lacks one.
+// Throws on a metric that no run has, naming the nearest, and if there is nothing to draw.
 Figure make_figure(const std::vector<NamedLog>& logs, const FigureOptions& options, std::vector<std::string>& notes);
 
-// Short names that tell runs apart: the last part of the path where that does, else the whole.
+// Short distinct names of runs: the last path component if that suffices, else the whole path.
 std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& runs);
 
-// From the first point to the last of all panels: they share the axis.
+// Range of x over all panels, which share the axis.
 std::pair<double, double> x_range(const Figure& figure);
 
-// The moving average y_i = (1 - weight) * sum of weight^k x_{i-k}, divided by the sum of its weights, so that it begins
-// at the first value. Values that are not finite stay as they are and are not averaged.
+// Exponential moving average with bias correction, so that it begins at the first value: y_i = (1 - weight) * sum of
+// weight^k x_{i-k}, divided by the sum of its weights. Non-finite values stay and are not averaged.
 std::vector<double> smoothed(const std::vector<double>& values, double weight);
 
-// At most about `most` points that look the same: of each stretch the first, the lowest, the highest and the last.
+// Indices of about `most` points that look the same: the first, lowest, highest and last of each stretch.
 std::vector<std::size_t> thinned(const std::vector<double>& values, std::size_t most);
 
 }  // namespace starling

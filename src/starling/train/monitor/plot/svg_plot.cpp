@@ -16,7 +16,7 @@ constexpr double kLegendRow = 20, kLetter = 7.2, kSample = 44;
 constexpr std::size_t kMostPoints = 1600;
 constexpr int kMarksOnCurve = 8;
 
-// Okabe and Ito's colours without their yellow, which is too pale for lines on white.
+// Colours of Okabe and Ito without yellow, which is too pale for lines on white.
 constexpr std::array<const char*, 7> kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                  "#E69F00", "#56B4E9", "#000000"};
 constexpr std::array<const char*, 5> kDashes = {"", "7 3", "2 3", "9 3 2 3", "14 4"};
@@ -44,7 +44,7 @@ std::string stroke(std::size_t run) {
   return fmt::format("{}{}", colour(run), dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash));
 }
 
-// A small figure around a point, with what to say when the mouse is over it.
+// A marker at a point, with a tooltip.
 std::string mark(std::size_t run, double x, double y, const std::string& tooltip) {
   const std::string title = tooltip.empty() ? "" : fmt::format("<title>{}</title>", escaped(tooltip));
   const std::string style =
@@ -86,7 +86,7 @@ class SvgPlot {
   static std::string cut(const std::string& text, std::size_t most) {
     if (text.size() <= most) return text;
     std::size_t end = most - 1;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // whole letters only
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // whole characters only
     return text.substr(0, end) + "…";
   }
 
@@ -181,7 +181,7 @@ class SvgPlot {
                          stroke, style, points);
   }
 
-  // Some points spread over the curve, the last among them; every point where there are few.
+  // Marks some points spread over the curve including the last; every point if there are few.
   void marks(const Curve& curve, const std::string& metric) {
     const std::size_t n = curve.x.size();
     const std::size_t every = std::max<std::size_t>(1, n / kMarksOnCurve);

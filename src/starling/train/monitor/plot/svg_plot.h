@@ -6,9 +6,8 @@
 
 namespace starling {
 
-// A picture that any browser shows: one panel a metric below the other, a legend where there is more than one run.
-// Runs differ in colour (told apart by the colour-blind too), in dashes and in marks, so that print in black and white
-// will do.
+// SVG of a figure: one panel per metric, stacked, with a legend if there are several runs. Runs differ in colour (also
+// for the colour-blind), dashes and markers, so that black-and-white print works.
 std::string to_svg(const Figure& figure);
 
 }  // namespace starling

@@ -11,12 +11,12 @@
 namespace starling {
 namespace {
 
-constexpr int kLeast = 30;                                                  // columns below which nothing can be seen
-constexpr int kGutter = 10;                                                 // columns for the numbers of the y axis
-constexpr std::array<int, 7> kColours = {33, 208, 36, 175, 178, 117, 250};  // of 256; readable on dark and on light
+constexpr int kLeast = 30;                                                  // least width of a plot
+constexpr int kGutter = 10;                                                 // columns of the y axis labels
+constexpr std::array<int, 7> kColours = {33, 208, 36, 175, 178, 117, 250};  // of 256; readable on dark and light
 constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz";
 
-// Dots of a braille character by column and row: bits of U+2800.
+// Bits of a braille character's dots (U+2800) by column and row.
 constexpr unsigned kDots[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
 
 std::string utf8(unsigned code) {
@@ -24,7 +24,7 @@ std::string utf8(unsigned code) {
           static_cast<char>(0x80 | (code & 0x3F))};
 }
 
-// Cells that curves are drawn in. Dots are counted from the top left.
+// Grid of cells to draw curves in. Dots are counted from the top left.
 class Canvas {
  public:
   Canvas(int columns, int rows, const TextPlotOptions& options, bool dots)
@@ -40,7 +40,7 @@ class Canvas {
   void dot(int x, int y, std::size_t run) {
     if (x < 0 || y < 0 || x >= width() || y >= height()) return;
     Cell& cell = cells_[static_cast<std::size_t>((dots_ ? y / 4 : y) * columns_ + (dots_ ? x / 2 : x))];
-    if (cell.run != static_cast<int>(run)) cell.bits = 0;  // the run drawn last has the cell
+    if (cell.run != static_cast<int>(run)) cell.bits = 0;  // a cell shows the run drawn last
     cell.run = static_cast<int>(run);
     if (dots_) cell.bits |= kDots[x % 2][y % 4];
   }
@@ -140,7 +140,7 @@ class TextPlot {
     return panel.curves.size() == 1 ? fmt::format("  (last {:.4g})", panel.curves[0].y.back()) : "";
   }
 
-  // The number whose mark falls on this row.
+  // Label of the tick on this row.
   std::string y_label(const Axis& y, int row) const {
     for (const auto& tick : y.ticks) {
       const int at = static_cast<int>(std::lround((1 - y.part(tick.value)) * (options_.rows - 1)));
@@ -179,7 +179,7 @@ class TextPlot {
     }
   }
 
-  // What a run ended with, metric by metric.
+  // Final value of each metric per run.
   std::string values_of(std::size_t run) const {
     std::string text;
     for (const auto& panel : figure_.panels) {

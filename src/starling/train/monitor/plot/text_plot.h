@@ -8,13 +8,13 @@ namespace starling {
 
 struct TextPlotOptions {
   int columns = 80;
-  int rows = 14;  // of a panel's inside
+  int rows = 14;  // height of a panel's plot area
   bool colour = false;
-  bool unicode = true;  // dots of braille characters, eight a cell; false: letters and ASCII frames
+  bool unicode = true;  // braille dots, eight per cell; false: letters and ASCII frames
 };
 
-// The figure as text, one panel below the other. Several runs differ in colour, or without colours in the letter that
-// their curves are made of.
+// A figure as text, one panel below the other. Runs differ in colour, or without colours in the letter that draws their
+// curves.
 std::string to_text(const Figure& figure, const TextPlotOptions& options);
 
 }  // namespace starling

@@ -30,7 +30,7 @@ std::string host_name() {
   return name;
 }
 
-// Seconds in the names of the event files of a folder; -1 when there is none.
+// Latest time in the names of the folder's event files; -1 if none.
 std::int64_t newest_file(const fs::path& folder) {
   std::int64_t newest = -1;
   std::error_code error;
@@ -90,7 +90,7 @@ struct EventWriter::State {
     auto& value = *event.mutable_summary()->add_value();
     value.set_tag(tag);
     add_metadata(value, "hparams", data.SerializeAsString());
-    auto& nothing = *value.mutable_tensor();  // readers that only know values want one
+    auto& nothing = *value.mutable_tensor();  // required by readers that only know values
     nothing.set_dtype(pb::DT_FLOAT);
     nothing.mutable_tensor_shape();
     nothing.add_float_val(0);
