@@ -94,15 +94,7 @@ inline void append_number(std::string& to, std::int64_t number, std::uint32_t fi
   to.append(filler, 'x');
 }
 
-<<<<<<< HEAD
-// Numbers 0, 1, … in shards of these sizes; fillers differ from record to record.
-=======
-inline void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
 // Shards of these sizes with the numbers 0, 1, …; fillers differ from record to record.
->>>>>>> e8e66ba
 inline RecordShards number_shards(const std::filesystem::path& folder, const std::vector<int>& sizes,
                                   std::int64_t refused = -1) {
   RecordShards shards;

@@ -38,15 +38,9 @@ struct AlgorithmCase {
 
 void PrintTo(const AlgorithmCase& c, std::ostream* out) { *out << c.name << " " << name(c.op) << " P" << c.world; }
 
-<<<<<<< HEAD
-// The algorithms of those ops, over 1 to 9 ranks.
+// Algorithms of those ops, over 1 to 9 ranks.
 std::vector<AlgorithmCase> cases_of(const std::set<CommOp>& ops) {
   std::vector<AlgorithmCase> cases;
-=======
-// Algorithms of those ops, over 1 to 9 ranks.
-std::vector<Case> cases_of(const std::set<CommOp>& ops) {
-  std::vector<Case> cases;
->>>>>>> e8e66ba
   for (const Algorithm& algorithm : algorithms()) {
     for (const auto& [op, make] : algorithm.makers) {
       if (!ops.contains(op)) continue;

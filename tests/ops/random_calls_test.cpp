@@ -33,13 +33,8 @@ class Caller {
 
   RandomCall draw_call(const OpDef& op) {
     const auto samples = op.cases();
-<<<<<<< HEAD
     RandomCall call{&op, samples[pick(samples.size())], pick_floats()};
-    const auto changes = pick(4);  // a quarter stays as it is, with new values in other memory
-=======
-    Call call{&op, samples[pick(samples.size())], pick_floats()};
     const auto changes = pick(4);  // a quarter stays unchanged, with new values and strides
->>>>>>> e8e66ba
     for (std::size_t i = 0; i < changes; ++i) change(call.sample);
     for (const auto& in : call.sample.in) {
       if (in.shape.numel() > kMostElements) return call;
@@ -185,13 +180,8 @@ Outcome run(const RandomCall& call) {
   }
 }
 
-<<<<<<< HEAD
-// Whether the call is worth running: one with results of many elements only takes time.
-bool is_small(const RandomCall& call) {
-=======
 // True if the results are small enough for a quick call.
-bool is_small(const Call& call) {
->>>>>>> e8e66ba
+bool is_small(const RandomCall& call) {
   try {
     const Types types = types_of(call.in);
     for (const auto& type : infer(*call.op, {types.data(), types.size()}, attrs_for(call.sample, call.floats))) {
@@ -216,15 +206,9 @@ double off_by(const Tensor& got, const Tensor& want) {
   return worst;
 }
 
-<<<<<<< HEAD
-// By the narrowest float of the call.
-double tolerance(const RandomCall& call, std::span<const Tensor> out) {
-  double allowed = call.op->random ? 1e-5 : 1e-8;  // random kernels work in float whatever the dtype
-=======
 // Tolerance by the narrowest float of the call.
-double tolerance(const Call& call, std::span<const Tensor> out) {
+double tolerance(const RandomCall& call, std::span<const Tensor> out) {
   double allowed = call.op->random ? 1e-5 : 1e-8;  // random kernels compute in float for every dtype
->>>>>>> e8e66ba
   const auto widen = [&](const Tensor& x) {
     if (is_half(x.dtype())) allowed = std::max(allowed, 5e-2);
     if (x.dtype() == DType::f32) allowed = std::max(allowed, 1e-3);
@@ -234,13 +218,8 @@ double tolerance(const Call& call, std::span<const Tensor> out) {
   return allowed;
 }
 
-<<<<<<< HEAD
-// What the fast kernels say against what the reference says; empty when they agree.
-std::string disagreement(const RandomCall& call, const Outcome& got, const Outcome& want) {
-=======
 // Difference between fast and reference kernels; empty if they agree.
-std::string disagreement(const Call& call, const Outcome& got, const Outcome& want) {
->>>>>>> e8e66ba
+std::string disagreement(const RandomCall& call, const Outcome& got, const Outcome& want) {
   if (got.values.has_value() != want.values.has_value()) {
     return fmt::format("{}\n fast: {}\n reference: {}", describe_call(call), got.values ? "a result" : got.refusal,
                        want.values ? "a result" : want.refusal);

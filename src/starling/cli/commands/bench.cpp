@@ -193,13 +193,8 @@ void check_options(const BenchArguments& options) {
   }
 }
 
-<<<<<<< HEAD
-// What several ranks do together is the compiled training step.
-void check_ranks(const BenchArguments& options, const BenchRanks& ranks) {
-=======
 // With several ranks, only the compiled training step can be measured.
-void check_ranks(const Options& options, const BenchRanks& ranks) {
->>>>>>> e8e66ba
+void check_ranks(const BenchArguments& options, const BenchRanks& ranks) {
   if (ranks.alone()) return;
   if (options.mode != "compiled" || options.phase != "train")
     throw UsageError(fmt::format("[bench] expected --mode compiled and --phase train with {} ranks, got {} and {}",

@@ -77,13 +77,8 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
   return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
 }
 
-<<<<<<< HEAD
-// Batch by batch: what a saved model gives is a program of its own and becomes no part of another.
-Evaluation evaluate_model(const EvalArguments& options, const PreparedJob& prepared) {
-=======
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
-Evaluation evaluate_model(const Options& options, const PreparedJob& prepared) {
->>>>>>> e8e66ba
+Evaluation evaluate_model(const EvalArguments& options, const PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
   SavedModule net(model);
   const auto metrics = chosen_metrics(options, prepared);
@@ -123,13 +118,8 @@ void print(const EvalArguments& options, const Evaluation& found, std::int64_t s
   for (const auto& [name, table] : found.tables) fmt::print("\n{}\n{}", name, table);
 }
 
-<<<<<<< HEAD
-// The job that a saved model came from, for its data.
-Job job_of_model(const EvalArguments& options) {
-=======
 // Job that a saved model came from, for its data.
-Job job_of_model(const Options& options) {
->>>>>>> e8e66ba
+Job job_of_model(const EvalArguments& options) {
   const SavedModel model = SavedModel::load(options.what).value();
   const auto& about = model.signature().about;
   if (!about.is_object() || !about.contains("job"))

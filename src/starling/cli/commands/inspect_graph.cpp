@@ -41,13 +41,8 @@ std::vector<Pass> passes_for(const std::string& stage) {
   throw UsageError(fmt::format("[inspect] expected a stage, one of (traced, final{}), got '{}'", known, stage));
 }
 
-<<<<<<< HEAD
-// A program as it runs is what compiling makes of it: large ones give up memory and compute some values again.
-Graph graph_at(const InspectGraphArguments& options, const Graph& traced, const std::vector<Pass>& passes) {
-=======
 // Compiles as for running: large programs recompute some values to save memory.
-Graph graph_at(const Options& options, const Graph& traced, const std::vector<Pass>& passes) {
->>>>>>> e8e66ba
+Graph graph_at(const InspectGraphArguments& options, const Graph& traced, const std::vector<Pass>& passes) {
   if (options.stage != "final") return run_passes(traced, {}, {}, passes).graph;
   return build_program(traced, {}, num_threads(), {}).executable->graph();
 }
@@ -68,13 +63,8 @@ std::string rendered(const InspectGraphArguments& options, const Graph& graph) {
   return print(graph);
 }
 
-<<<<<<< HEAD
-// TensorBoard takes a folder and reads the files in it that have this word in their name.
-std::filesystem::path file_for(const InspectGraphArguments& options) {
-=======
 // TensorBoard takes a folder and reads files with this word in their names.
-std::filesystem::path file_for(const Options& options) {
->>>>>>> e8e66ba
+std::filesystem::path file_for(const InspectGraphArguments& options) {
   std::filesystem::path file = options.out;
   if (options.format != "tensorboard" || file.filename().string().find("tfevents") != std::string::npos) return file;
   std::filesystem::create_directories(file);

@@ -37,13 +37,8 @@ void on_stop(int signal) {
   stops = stops + 1;
 }
 
-<<<<<<< HEAD
 bool is_program(const LaunchArguments& options) {
-  return !options.app->remaining().empty();  // the mark "--" was there
-=======
-bool is_program(const Options& options) {
   return !options.app->remaining().empty();  // a program was given after "--"
->>>>>>> e8e66ba
 }
 
 // Job file and --set overrides of a command, so that an error is reported once, here, and not by every rank.

@@ -30,13 +30,8 @@ struct PredictArguments {
   bool csv_header = false;
 };
 
-<<<<<<< HEAD
-// The folder of a run stands for the model in it.
-SavedModel load_model(const PredictArguments& options) {
-=======
 // Path of the model; for a run folder, the model in it.
-SavedModel load_model(const Options& options) {
->>>>>>> e8e66ba
+SavedModel load_model(const PredictArguments& options) {
   fs::path folder(options.model);
   if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
   if (!is_saved_model(folder))
@@ -44,13 +39,8 @@ SavedModel load_model(const Options& options) {
   return SavedModel::load(folder, {.threads = options.threads}).value();
 }
 
-<<<<<<< HEAD
-// To standard output, or whole into the file.
-void put_text(const PredictArguments& options, const std::string& text) {
-=======
 // Writes to standard output, or atomically to the file.
-void put_text(const Options& options, const std::string& text) {
->>>>>>> e8e66ba
+void put_text(const PredictArguments& options, const std::string& text) {
   if (options.out.empty()) {
     fmt::print("{}", text);
   } else {
