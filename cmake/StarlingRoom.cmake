@@ -83,7 +83,7 @@ endfunction()
 # Writes <room>_registry.gen.cpp: one declaration and one call per registration function found in the folder.
 function(starling_generate_registry name dir out)
   if(name STREQUAL "ops")
-    starling_registry_file(ops "register_op_families" "OpRegistry" "starling/ops/registry.h" "${dir}/families/*.cpp" "ops" gen)
+    starling_registry_file(ops "register_op_families" "OpRegistry" "starling/ops/def/registry.h" "${dir}/families/*.cpp" "ops" gen)
   elseif(name STREQUAL "kernels")
     set(devices reference cpu)
     if(STARLING_CUDA)

@@ -17,9 +17,9 @@
 
 #include "bandwidth/triad.h"
 #include "starling/base/parallel.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/random.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
 namespace {

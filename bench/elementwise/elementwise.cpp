@@ -11,12 +11,12 @@
 
 #include "starling/base/parallel.h"
 #include "starling/base/philox.h"
+#include "starling/kernels/cpu/norm/softmax.h"
+#include "starling/kernels/cpu/random/random.h"
+#include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/cpu/simd/copy.h"
-#include "starling/kernels/cpu/simd/random.h"
-#include "starling/kernels/cpu/simd/reduce.h"
-#include "starling/kernels/cpu/simd/sgd.h"
-#include "starling/kernels/cpu/simd/softmax.h"
 #include "starling/kernels/cpu/simd/vector_ops.h"
+#include "starling/kernels/cpu/update/sgd.h"
 
 namespace {
 

@@ -17,10 +17,10 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/copy.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/fused.h"
-#include "starling/ops/random.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/fused.h"
+#include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
 namespace {

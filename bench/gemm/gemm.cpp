@@ -1,7 +1,7 @@
 // Products of the small networks, ours against oneDNN's sgemm, in GFLOP/s on one and on all threads.
 // "+ sgd" is the weight gradient with the momentum update fused in, against oneDNN's product alone.
 //   bench_gemm [part of a layer's name]
-#include "starling/kernels/cpu/gemm.h"
+#include "starling/kernels/cpu/gemm/gemm.h"
 
 #include <dnnl.h>
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
 """Starling's counter-based random numbers as far as data needs them: which words are tested with, in which order samples
-come (src/starling/base/philox.h, data/split.cpp, data/sampler.cpp). So both sides train on the same batches."""
+come (src/starling/base/philox.h, data/loading/split.cpp, data/loading/sampler.cpp). So both sides train on the same batches."""
 
 import torch
 

@@ -10,7 +10,7 @@
 
 #include "loader/pictures.h"
 #include "starling/base/error.h"
-#include "starling/data/loader.h"
+#include "starling/data/loading/loader.h"
 
 namespace starling::bench {
 namespace {

@@ -4,7 +4,7 @@
 // streamed through a shuffle buffer), indexed (the same by number). Prints one line of JSON. `bench/loader/compare.py`
 // runs it beside PyTorch's DataLoader. The case `limited` streams a set of four times the memory it allows itself.
 
-#include "starling/data/loader.h"
+#include "starling/data/loading/loader.h"
 
 #include <fmt/core.h>
 #include <sys/resource.h>
@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "loader/pictures.h"
-#include "starling/data/indexed_records.h"
-#include "starling/data/scaled_dataset.h"
+#include "starling/data/datasets/scaled_dataset.h"
+#include "starling/data/records/indexed_records.h"
 
 using namespace starling;
 using namespace starling::bench;

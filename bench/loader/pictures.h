@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "starling/data/record_reader.h"
+#include "starling/data/records/record_reader.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::bench {

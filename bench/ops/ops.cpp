@@ -16,11 +16,11 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
-#include "starling/data/safetensors.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rnn.h"
+#include "starling/data/formats/safetensors.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/rnn.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -12,9 +12,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "starling/data/dataset.h"
-#include "starling/data/fashion_mnist.h"
-#include "starling/data/loader.h"
+#include "starling/data/datasets/dataset.h"
+#include "starling/data/datasets/fashion_mnist.h"
+#include "starling/data/loading/loader.h"
 #include "starling/starling.h"
 
 namespace sl = starling;

@@ -8,8 +8,8 @@
 #include "data/stream_testing.h"
 #include "dist/transport_worlds.h"
 #include "runtime/step_testing.h"
-#include "starling/data/loader.h"
-#include "starling/runtime/placed.h"
+#include "starling/data/loading/loader.h"
+#include "starling/runtime/placed/placed.h"
 
 // Counts every allocation by operator new, which is replaced here; direct calls of malloc belong to libraries. Not
 // built with sanitizers, which bring their own malloc.

@@ -1,11 +1,11 @@
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "autograd/autograd_testing.h"
-#include "starling/ops/embedding.h"
+#include "starling/ops/api/embedding.h"
 
 namespace starling {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/program.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -5,11 +5,11 @@
 #include "cuda/cuda_testing.h"
 #include "starling/base/error.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
-#include "starling/runtime/replay.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/runtime/execution/replay.h"
 
 namespace starling::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/data/field_summary.h"
+#include "starling/data/records/field_summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "starling/data/idx.h"
+#include "starling/data/formats/idx.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "starling/data/fashion_mnist.h"
+#include "starling/data/datasets/fashion_mnist.h"
 #include "testing/temporary_folder.h"
 
 namespace starling {

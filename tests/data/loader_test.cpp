@@ -1,4 +1,4 @@
-#include "starling/data/loader.h"
+#include "starling/data/loading/loader.h"
 
 #include <gtest/gtest.h>
 

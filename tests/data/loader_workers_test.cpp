@@ -11,8 +11,8 @@
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
 #include "starling/base/result.h"
-#include "starling/data/loader.h"
-#include "starling/data/scaled_dataset.h"
+#include "starling/data/datasets/scaled_dataset.h"
+#include "starling/data/loading/loader.h"
 #include "starling/tensor/allocator.h"
 
 namespace starling {

@@ -1,4 +1,4 @@
-#include "starling/data/record_index.h"
+#include "starling/data/records/record_index.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "data/stream_testing.h"
 #include "starling/data/formats/tfrecord.h"
-#include "starling/data/indexed_records.h"
-#include "starling/data/sampler.h"
+#include "starling/data/loading/sampler.h"
+#include "starling/data/records/indexed_records.h"
 
 namespace starling {
 namespace {

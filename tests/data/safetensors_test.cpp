@@ -1,4 +1,4 @@
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 
 #include <gtest/gtest.h>
 

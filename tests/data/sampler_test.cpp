@@ -1,4 +1,4 @@
-#include "starling/data/sampler.h"
+#include "starling/data/loading/sampler.h"
 
 #include <gtest/gtest.h>
 

@@ -8,14 +8,14 @@
 #include <set>
 
 #include "byte_helpers.h"
-#include "starling/data/csv_table.h"
-#include "starling/data/fashion_mnist.h"
+#include "starling/data/datasets/fashion_mnist.h"
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/data/formats/tfrecord.h"
-#include "starling/data/loader.h"
-#include "starling/data/safetensors.h"
-#include "starling/data/split.h"
+#include "starling/data/loading/loader.h"
+#include "starling/data/loading/split.h"
+#include "starling/data/records/csv_table.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "testing/temporary_folder.h"
 

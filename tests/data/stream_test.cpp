@@ -1,4 +1,4 @@
-#include "starling/data/stream.h"
+#include "starling/data/loading/stream.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 
 #include "starling/base/error.h"
 #include "starling/base/file.h"
-#include "starling/data/loader.h"
-#include "starling/data/record_reader.h"
+#include "starling/data/loading/loader.h"
+#include "starling/data/records/record_reader.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::testing {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "byte_helpers.h"
-#include "starling/data/affine.h"
-#include "starling/data/colour.h"
-#include "starling/data/resample.h"
+#include "starling/data/pictures/affine.h"
+#include "starling/data/pictures/colour.h"
+#include "starling/data/pictures/resample.h"
 #include "starling/data/transform_pipeline.h"
 #include "starling/data/transform_scratch.h"
 #include "testing/temporary_folder.h"

@@ -5,7 +5,7 @@
 #include "dist/shared_worlds.h"
 #include "dist/strategy_testing.h"
 #include "runtime/step_testing.h"
-#include "starling/data/loader.h"
+#include "starling/data/loading/loader.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 
 namespace starling {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "dist/strategy_testing.h"
-#include "starling/data/sampler.h"
+#include "starling/data/loading/sampler.h"
 #include "starling/dist/strategy/allreduce.h"
 
 namespace starling {

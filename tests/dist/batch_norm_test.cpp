@@ -4,8 +4,8 @@
 
 #include "runtime/step_testing.h"
 #include "starling/dist/strategy/data_parallel.h"
-#include "starling/ops/normalize.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/normalize.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling {
 namespace {

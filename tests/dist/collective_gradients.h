@@ -7,9 +7,9 @@
 
 #include "dist/comm_worlds.h"
 #include "starling/dist/comm/comm_scope.h"
-#include "starling/ops/comm.h"
-#include "starling/ops/comm_world.h"
-#include "starling/ops/messages.h"
+#include "starling/ops/api/comm.h"
+#include "starling/ops/api/messages.h"
+#include "starling/ops/def/comm_world.h"
 #include "starling/starling.h"
 
 namespace starling::collective_gradients {

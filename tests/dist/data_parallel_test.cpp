@@ -4,7 +4,7 @@
 
 #include "runtime/step_testing.h"
 #include "starling/dist/comm/faulty/faulty_comm.h"
-#include "starling/train/weights_hash.h"
+#include "starling/train/run/weights_hash.h"
 
 namespace starling {
 namespace {

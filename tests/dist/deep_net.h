@@ -8,7 +8,7 @@
 #include "dist/strategy_testing.h"
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/graph/next_forward.h"
-#include "starling/ops/transfer.h"
+#include "starling/ops/def/transfer.h"
 #include "starling/optim/clip.h"
 
 namespace starling::testing {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/dist/comm/nccl_api.h"
+#include "starling/dist/comm/gpu/nccl_api.h"
 #include "starling/dist/comm/reduce.h"
 
 namespace starling {

@@ -4,8 +4,8 @@
 
 #include "runtime/step_testing.h"
 #include "starling/dist/strategy/data_parallel.h"
-#include "starling/ops/einsum.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/einsum.h"
+#include "starling/ops/api/loss.h"
 
 namespace starling {
 namespace {

@@ -1,6 +1,6 @@
 // The NCCL backend against a simulated NCCL: results, behaviour on failures, and that the simulation detects every
 // possible mistake in the backend's calls.
-#include "starling/dist/comm/nccl_comm.h"
+#include "starling/dist/comm/gpu/nccl_comm.h"
 
 #include <gtest/gtest.h>
 

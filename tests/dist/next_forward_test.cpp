@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "dist/deep_net.h"
-#include "starling/runtime/late_error.h"
+#include "starling/runtime/execution/late_error.h"
 
 namespace starling {
 namespace {

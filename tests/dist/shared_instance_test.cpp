@@ -3,8 +3,8 @@
 
 #include "dist/shared_worlds.h"
 #include "starling/graph/parser.h"
-#include "starling/ops/creation.h"
-#include "starling/runtime/instance.h"
+#include "starling/ops/api/creation.h"
+#include "starling/runtime/execution/instance.h"
 
 namespace starling {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "dist/comm_worlds.h"
 #include "starling/dist/strategy/rank_strategy.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
 #include "starling/starling.h"
-#include "starling/train/weights_hash.h"
+#include "starling/train/run/weights_hash.h"
 
 namespace starling::testing {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "dist/strategy_testing.h"
-#include "starling/data/loader.h"
+#include "starling/data/loading/loader.h"
 #include "starling/dist/strategy/easgd.h"
 #include "starling/dist/strategy/grouped.h"
 #include "starling/dist/strategy/local_sgd.h"

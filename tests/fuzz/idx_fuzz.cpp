@@ -4,7 +4,7 @@
 #include <span>
 
 #include "starling/base/error.h"
-#include "starling/data/idx.h"
+#include "starling/data/formats/idx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;  // NOLINT(google-build-using-namespace)

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "starling/base/error.h"
-#include "starling/data/safetensors_header.h"
+#include "starling/data/formats/safetensors_header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;  // NOLINT(google-build-using-namespace)

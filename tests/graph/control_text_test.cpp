@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
-#include "starling/graph/control.h"
+#include "starling/graph/control/control.h"
 #include "starling/graph/parser.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/precision.h"
 #include "starling/graph/printer.h"
 #include "starling/graph/tracer.h"
 #include "starling/graph/verifier.h"
-#include "starling/ops/scope.h"
+#include "starling/ops/def/scope.h"
 #include "starling/starling.h"
 
 namespace starling {

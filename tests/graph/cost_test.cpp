@@ -1,9 +1,9 @@
-#include "starling/graph/cost.h"
+#include "starling/graph/cost/cost.h"
 
 #include <gtest/gtest.h>
 
 #include "graph/passes_testing.h"
-#include "starling/graph/control.h"
+#include "starling/graph/control/control.h"
 #include "starling/graph/tracer.h"
 #include "starling/starling.h"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "graph/passes_testing.h"
-#include "starling/ops/creation.h"
+#include "starling/ops/api/creation.h"
 
 namespace starling {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "graph/passes_testing.h"
 #include "starling/base/error.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

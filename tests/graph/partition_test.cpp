@@ -2,7 +2,7 @@
 
 #include "graph/passes_testing.h"
 #include "starling/graph/parser.h"
-#include "starling/graph/partitioner.h"
+#include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/printer.h"
 
 namespace starling {

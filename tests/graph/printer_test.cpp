@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "graph/passes_testing.h"
-#include "starling/ops/comm.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/comm.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -3,7 +3,7 @@
 #include "graph/passes_testing.h"
 #include "starling/base/error.h"
 #include "starling/graph/tracer.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 #include "starling/starling.h"
 
 namespace starling {

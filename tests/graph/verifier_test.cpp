@@ -2,8 +2,8 @@
 
 #include "graph/passes_testing.h"
 #include "starling/base/error.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

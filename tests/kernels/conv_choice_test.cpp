@@ -6,9 +6,9 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/conv.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/conv.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/kernels/cpu/conv_depthwise.h"
+#include "starling/kernels/cpu/conv/conv_depthwise.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/simd_testing.h"
-#include "starling/kernels/cpu/conv_columns.h"
-#include "starling/kernels/cpu/conv_plans.h"
+#include "starling/kernels/cpu/conv/conv_columns.h"
+#include "starling/kernels/cpu/conv/conv_plans.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/kernels/cpu/conv_im2col.h"
+#include "starling/kernels/cpu/conv/conv_im2col.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/fused.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/fused.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/fused.h"
+#include "starling/ops/def/fused.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,12 @@
 
 #include "starling/kernels/eager.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/kernels/cpu/gemm.h"
+#include "starling/kernels/cpu/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "kernels/simd_testing.h"
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/column_sum.h"
+#include "starling/kernels/cpu/reduce/column_sum.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/kernels/cpu/pool.h"
+#include "starling/kernels/cpu/pool/pool.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include "kernels/simd_testing.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/moments.h"
-#include "starling/kernels/cpu/simd/normalize.h"
+#include "starling/kernels/cpu/norm/moments.h"
+#include "starling/kernels/cpu/norm/normalize.h"
 
 namespace starling {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "kernels/simd_testing.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/simd/reduce.h"
+#include "starling/kernels/cpu/reduce/reduce.h"
 
 namespace starling {
 namespace {

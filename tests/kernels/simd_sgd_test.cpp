@@ -3,7 +3,7 @@
 #include "kernels/simd_testing.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/cpu/update/sgd.h"
 
 namespace starling {
 namespace {

@@ -3,8 +3,8 @@
 #include "kernels/simd_testing.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/simd/cross_entropy.h"
-#include "starling/kernels/cpu/simd/softmax.h"
+#include "starling/kernels/cpu/loss/cross_entropy.h"
+#include "starling/kernels/cpu/norm/softmax.h"
 
 namespace starling {
 namespace {

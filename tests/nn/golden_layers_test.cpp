@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/nn/layer_kinds.h"
 #include "starling/starling.h"
 

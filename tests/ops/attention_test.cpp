@@ -1,4 +1,4 @@
-#include "starling/ops/attention.h"
+#include "starling/ops/api/attention.h"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,12 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/random.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/softmax.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/softmax.h"
 
 namespace starling::testing {
 namespace {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_checks.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_checks.h"
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 
 // Generated checks are only as good as the coverage of the sample calls.
 namespace starling::testing {

@@ -1,4 +1,4 @@
-#include "starling/ops/embedding.h"
+#include "starling/ops/api/embedding.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "ops/op_checks.h"
-#include "starling/data/safetensors.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
+#include "starling/data/formats/safetensors.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "testing/temporary_folder.h"
 
 // Values that PyTorch computed, in tests/golden/data: one file a family, made by tests/golden/generate.py. Tensors are

@@ -4,9 +4,9 @@
 
 #include "ops/op_checks.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

@@ -2,12 +2,12 @@
 
 #include "ops/op_checks.h"
 #include "starling/autograd/transforms.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/conv.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/conv.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/index.h"
+#include "starling/ops/api/index.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/create.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/masked.h"
-#include "starling/ops/pad.h"
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/masked.h"
+#include "starling/ops/api/pad.h"
+#include "starling/ops/api/reduce.h"
 
 namespace starling {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "ops/op_checks.h"
 #include "starling/autograd/transforms.h"
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 
 // Gradients must be differentiable in their incoming gradient: jvp is computed that way.
 namespace starling::testing {

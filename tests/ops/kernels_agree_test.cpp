@@ -5,8 +5,8 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling::testing {

@@ -1,4 +1,4 @@
-#include "starling/ops/linalg.h"
+#include "starling/ops/api/linalg.h"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 #include "ops/op_checks.h"
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/lapack.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/sparse.h"
+#include "starling/kernels/cpu/linalg/lapack.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/sparse.h"
 
 namespace starling::testing {
 namespace {

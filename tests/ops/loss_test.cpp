@@ -1,13 +1,13 @@
-#include "starling/ops/loss.h"
+#include "starling/ops/api/loss.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "starling/autograd/autograd.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/softmax.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/softmax.h"
+#include "starling/ops/api/unary.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::testing {

@@ -2,11 +2,11 @@
 
 #include "ops/op_checks.h"
 #include "starling/base/error.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/einsum.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/einsum.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::testing {

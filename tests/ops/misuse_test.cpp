@@ -3,16 +3,16 @@
 #include <limits>
 
 #include "ops/op_checks.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/pool.h"
-#include "starling/ops/random.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/views.h"
-#include "starling/ops/vision.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/pool.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/views.h"
+#include "starling/ops/api/vision.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

@@ -6,13 +6,13 @@
 #include "ops/op_checks.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/pad.h"
-#include "starling/ops/rearrange.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/triangular.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/pad.h"
+#include "starling/ops/api/rearrange.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/triangular.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

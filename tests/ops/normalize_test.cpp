@@ -1,4 +1,4 @@
-#include "starling/ops/normalize.h"
+#include "starling/ops/api/normalize.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "starling/ops/op_def.h"
+#include "starling/ops/def/op_def.h"
 
 namespace starling::testing {
 

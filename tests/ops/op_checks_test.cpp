@@ -10,11 +10,11 @@
 #include <sstream>
 
 #include "starling/autograd/autograd.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/control.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/control.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "ops/op_checks.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 // Calls drawn at random: a sample call with sizes, dtypes, memory, operands and attributes changed. Every call must
 // give what the reference kernel gives, or be refused with an Error; nothing else may happen.

@@ -1,4 +1,4 @@
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "starling/base/parallel.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

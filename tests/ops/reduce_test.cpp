@@ -1,4 +1,4 @@
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/reduce.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/arg_reduce.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/scan.h"
-#include "starling/ops/softmax.h"
-#include "starling/ops/variance.h"
+#include "starling/ops/api/arg_reduce.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/scan.h"
+#include "starling/ops/api/softmax.h"
+#include "starling/ops/api/variance.h"
 
 namespace starling {
 namespace {

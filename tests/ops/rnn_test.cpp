@@ -1,4 +1,4 @@
-#include "starling/ops/rnn.h"
+#include "starling/ops/api/rnn.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

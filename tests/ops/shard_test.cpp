@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_checks.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

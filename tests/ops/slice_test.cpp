@@ -1,4 +1,4 @@
-#include "starling/ops/slice.h"
+#include "starling/ops/api/slice.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/create.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling {
 namespace {

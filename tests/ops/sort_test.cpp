@@ -1,4 +1,4 @@
-#include "starling/ops/sort.h"
+#include "starling/ops/api/sort.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include "ops/op_checks.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/create.h"
-#include "starling/ops/creation.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/creation.h"
 
 namespace starling::testing {
 namespace {

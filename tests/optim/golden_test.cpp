@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "optim/optim_testing.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 
 // Values that tests/golden/generate_optim.py made with PyTorch, or for rules PyTorch lacks, from the papers' formulas.
 namespace starling::testing {

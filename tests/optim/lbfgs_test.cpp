@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "optim/optim_testing.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 
 namespace starling::testing {
 namespace {

@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "optim/optim_testing.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/optim/schedule_kinds.h"
 
 namespace starling::testing {

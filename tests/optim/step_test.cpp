@@ -1,6 +1,6 @@
 #include "optim/optim_testing.h"
 #include "runtime/step_testing.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "testing/temporary_folder.h"
 
 // Optimizers in use: compiled steps, skipping, clipping, scaling, accumulating, averaging, checkpoints.

@@ -1,4 +1,4 @@
-#include "starling/runtime/alias_check.h"
+#include "starling/runtime/memory/alias_check.h"
 
 #include <gtest/gtest.h>
 

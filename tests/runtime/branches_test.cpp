@@ -5,9 +5,9 @@
 
 #include "graph/passes_testing.h"
 #include "runtime/step_testing.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
-#include "starling/runtime/instance.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
+#include "starling/runtime/execution/instance.h"
 
 namespace starling {
 namespace {

@@ -2,12 +2,12 @@
 
 #include "runtime/step_testing.h"
 #include "starling/autograd/autograd.h"
-#include "starling/ops/attention.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/random.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/rnn.h"
-#include "starling/ops/rotary.h"
+#include "starling/ops/api/attention.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/rnn.h"
+#include "starling/ops/api/rotary.h"
 #include "starling/runtime/compile.h"
 
 namespace starling {

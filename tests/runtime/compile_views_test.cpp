@@ -2,15 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "starling/autograd/autograd.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/create.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/index.h"
-#include "starling/ops/masked.h"
-#include "starling/ops/pad.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/sort.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/api/masked.h"
+#include "starling/ops/api/pad.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/sort.h"
 #include "starling/runtime/compile.h"
 
 namespace starling {

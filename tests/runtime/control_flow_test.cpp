@@ -1,8 +1,8 @@
 #include <thread>
 
 #include "runtime/control_testing.h"
-#include "starling/runtime/executable.h"
-#include "starling/runtime/instance.h"
+#include "starling/runtime/execution/executable.h"
+#include "starling/runtime/execution/instance.h"
 
 namespace starling {
 namespace {

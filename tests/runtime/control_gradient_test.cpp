@@ -1,5 +1,5 @@
 #include "runtime/control_testing.h"
-#include "starling/graph/control_apply.h"
+#include "starling/graph/control/control_apply.h"
 
 namespace starling {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "starling/graph/control.h"
-#include "starling/runtime/graph_interpreter.h"
+#include "starling/graph/control/control.h"
+#include "starling/runtime/interpreter/graph_interpreter.h"
 #include "starling/starling.h"
 
 namespace starling::testing {

@@ -5,12 +5,12 @@
 #include "runtime/step_testing.h"
 #include "starling/autograd/autograd.h"
 #include "starling/graph/printer.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/random.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "starling/runtime/compile.h"
 
 namespace starling {

@@ -9,12 +9,12 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
 #include "starling/graph/printer.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/random.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/unary.h"
 #include "starling/runtime/compile.h"
 
 namespace starling {

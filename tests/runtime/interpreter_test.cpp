@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/step_testing.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/runtime/graph_interpreter.h"
-#include "starling/runtime/instance.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/runtime/execution/instance.h"
+#include "starling/runtime/interpreter/graph_interpreter.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/runtime/memory_plan.h"
+#include "starling/runtime/memory/memory_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -5,11 +5,11 @@
 #include "runtime/step_testing.h"
 #include "starling/autograd/autograd.h"
 #include "starling/graph/printer.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/normalize.h"
-#include "starling/ops/random.h"
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/normalize.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/reduce.h"
 #include "starling/runtime/compile.h"
 
 namespace starling {

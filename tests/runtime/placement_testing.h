@@ -4,10 +4,10 @@
 #include <string>
 
 #include "starling/graph/tracer.h"
-#include "starling/ops/device_scope.h"
-#include "starling/ops/scope.h"
-#include "starling/ops/transfer.h"
-#include "starling/runtime/placed.h"
+#include "starling/ops/api/device_scope.h"
+#include "starling/ops/def/scope.h"
+#include "starling/ops/def/transfer.h"
+#include "starling/runtime/placed/placed.h"
 #include "starling/starling.h"
 
 namespace starling::testing {

@@ -1,4 +1,4 @@
-#include "starling/runtime/profiler.h"
+#include "starling/runtime/profile/profiler.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
 #include "starling/runtime/container.h"
-#include "starling/runtime/executable.h"
-#include "starling/runtime/graph_interpreter.h"
+#include "starling/runtime/execution/executable.h"
+#include "starling/runtime/interpreter/graph_interpreter.h"
 
 namespace starling {
 namespace {

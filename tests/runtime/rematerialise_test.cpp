@@ -2,8 +2,8 @@
 
 #include "graph/passes_testing.h"
 #include "runtime/step_testing.h"
-#include "starling/graph/cost.h"
-#include "starling/runtime/instance.h"
+#include "starling/graph/cost/cost.h"
+#include "starling/runtime/execution/instance.h"
 
 namespace starling {
 namespace {

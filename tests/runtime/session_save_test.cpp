@@ -4,10 +4,10 @@
 #include <fstream>
 
 #include "runtime/session_testing.h"
-#include "starling/data/safetensors.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/saved_tensors.h"
+#include "starling/data/formats/safetensors.h"
+#include "starling/ops/api/saved_tensors.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::testing {
 namespace {

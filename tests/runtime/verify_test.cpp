@@ -1,4 +1,4 @@
-#include "starling/runtime/verify.h"
+#include "starling/runtime/verify/verify.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 
 #include "runtime/step_testing.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/saved_tensors.h"
-#include "starling/runtime/verify_run.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/saved_tensors.h"
+#include "starling/ops/def/registry.h"
+#include "starling/runtime/verify/verify_run.h"
 
 namespace starling {
 namespace {

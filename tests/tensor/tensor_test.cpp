@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/tensor/allocator.h"
 
 namespace starling {

@@ -8,7 +8,7 @@
 #include "starling/optim/schedules.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
-#include "starling/train/run_weights.h"
+#include "starling/train/run/run_weights.h"
 #include "train/trainer_testing.h"
 
 namespace starling {

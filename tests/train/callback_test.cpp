@@ -7,7 +7,7 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/loss.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "train/trainer_testing.h"

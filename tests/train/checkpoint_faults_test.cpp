@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/ops/creation.h"
+#include "starling/ops/api/creation.h"
 #include "starling/train/checkpoint/background_saver.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "testing/file_faults.h"

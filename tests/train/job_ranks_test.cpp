@@ -8,11 +8,11 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/train/job_run.h"
+#include "starling/train/job/job_run.h"
+#include "starling/train/job/prepared_job.h"
 #include "starling/train/monitor/json_log.h"
-#include "starling/train/prepared_job.h"
-#include "starling/train/run_weights.h"
-#include "starling/train/weights_hash.h"
+#include "starling/train/run/run_weights.h"
+#include "starling/train/run/weights_hash.h"
 #include "train/tiny_fashion.h"
 
 namespace starling {

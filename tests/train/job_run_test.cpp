@@ -1,4 +1,4 @@
-#include "starling/train/job_run.h"
+#include "starling/train/job/job_run.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 
 #include "starling/base/error.h"
 #include "starling/train/checkpoint/checkpoint.h"
-#include "starling/train/interrupt.h"
-#include "starling/train/prepared_job.h"
+#include "starling/train/job/prepared_job.h"
+#include "starling/train/loop/interrupt.h"
 #include "starling/train/saved_model/saved_model.h"
 #include "train/tiny_fashion.h"
 

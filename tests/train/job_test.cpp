@@ -1,4 +1,4 @@
-#include "starling/train/job.h"
+#include "starling/train/job/job.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "starling/base/error.h"
-#include "starling/train/job_sections.h"
+#include "starling/train/job/job_sections.h"
 
 namespace starling {
 namespace {

@@ -10,7 +10,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/monitor.h"
-#include "starling/train/run_lock.h"
+#include "starling/train/run/run_lock.h"
 #include "train/trainer_testing.h"
 
 namespace starling {

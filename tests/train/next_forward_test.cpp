@@ -7,8 +7,8 @@
 #include "starling/dist/comm/faulty/faulty_comm.h"
 #include "starling/optim/schedules.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/ranks/link.h"
-#include "starling/train/reads_through_run.h"
 #include "train/ranks_testing.h"
 
 namespace starling {

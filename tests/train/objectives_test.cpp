@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
 #include "train/trainer_testing.h"
 
 namespace starling {

@@ -6,8 +6,8 @@
 
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/local_sgd.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/loss.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "train/ranks_testing.h"
 

@@ -1,4 +1,4 @@
-#include "starling/train/precision.h"
+#include "starling/train/loop/precision.h"
 
 #include <gtest/gtest.h>
 
@@ -8,14 +8,14 @@
 #include "starling/base/error.h"
 #include "starling/graph/printer.h"
 #include "starling/nn/normalize.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/conv.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/softmax.h"
-#include "starling/ops/unary.h"
-#include "starling/train/autocast.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/conv.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/softmax.h"
+#include "starling/ops/api/unary.h"
+#include "starling/train/loop/autocast.h"
 #include "train/trainer_testing.h"
 
 namespace starling {

@@ -1,4 +1,4 @@
-#include "starling/train/progress.h"
+#include "starling/train/loop/progress.h"
 
 #include <gtest/gtest.h>
 

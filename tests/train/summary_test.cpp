@@ -1,4 +1,4 @@
-#include "starling/train/summary.h"
+#include "starling/train/run/summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "starling/train/trainer.h"
+#include "starling/train/loop/trainer.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "starling/base/error.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/loss.h"
 #include "starling/runtime/compile.h"
 #include "train/trainer_testing.h"
 

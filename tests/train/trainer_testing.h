@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "starling/data/dataset.h"
+#include "starling/data/datasets/dataset.h"
 #include "starling/nn/layers.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 #include "starling/optim/sgd.h"
+#include "starling/train/loop/trainer.h"
 #include "starling/train/objectives.h"
-#include "starling/train/trainer.h"
-#include "starling/train/weights_hash.h"
+#include "starling/train/run/weights_hash.h"
 #include "train/tiny_fashion.h"
 
 namespace starling::testing {

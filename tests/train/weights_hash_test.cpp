@@ -1,4 +1,4 @@
-#include "starling/train/weights_hash.h"
+#include "starling/train/run/weights_hash.h"
 
 #include <gtest/gtest.h>
 

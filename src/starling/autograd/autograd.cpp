@@ -5,9 +5,9 @@
 
 #include "starling/autograd/backward_pass.h"
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/row_sparse.h"
 
 namespace starling {
 namespace {

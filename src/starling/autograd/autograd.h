@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -14,7 +14,7 @@ struct GradOptions {
 
 // Gradients of sum(outputs · seeds) with respect to inputs, which need not be leaves. A seed left out is one, for an
 // output of one element. Inputs that the outputs do not depend on get zeros. grad() slots are not touched. A gradient
-// may be row-sparse (ops/row_sparse.h) unless create_graph is set.
+// may be row-sparse (ops/api/row_sparse.h) unless create_graph is set.
 TensorList gradients(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                      std::span<const Tensor> seeds = {}, const GradOptions& options = {});
 

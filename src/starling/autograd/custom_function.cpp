@@ -1,9 +1,9 @@
 #include "starling/autograd/custom_function.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling {
 

@@ -4,7 +4,7 @@
 
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "starling/ops/op_def.h"
+#include "starling/ops/def/op_def.h"
 
 namespace starling {
 

@@ -4,7 +4,7 @@
 
 #include "starling/autograd/grad_node.h"
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling {
 

@@ -3,9 +3,9 @@
 #include "starling/autograd/autograd.h"
 #include "starling/autograd/replay.h"
 #include "starling/base/error.h"
-#include "starling/ops/hold.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/scope.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/hold.h"
+#include "starling/ops/def/scope.h"
 
 namespace starling {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

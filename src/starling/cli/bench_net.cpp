@@ -3,10 +3,10 @@
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
-#include "starling/data/safetensors.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/random.h"
+#include "starling/data/formats/safetensors.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "starling/dist/strategy/allreduce.h"
-#include "starling/runtime/profiler.h"
+#include "starling/runtime/profile/profiler.h"
 #include "starling/train/ranks/link.h"
 #include "starling/train/ranks/processes.h"
 

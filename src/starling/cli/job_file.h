@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/train/job.h"
+#include "starling/train/job/job.h"
 
 namespace starling::cli {
 

@@ -11,7 +11,7 @@
 #include "starling/base/file.h"
 #include "starling/base/nearest.h"
 #include "starling/cli/commands.h"
-#include "starling/train/interrupt.h"
+#include "starling/train/loop/interrupt.h"
 
 namespace starling {
 void register_commands(cli::Commands& into);  // generated

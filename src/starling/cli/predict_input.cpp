@@ -9,12 +9,12 @@
 #include "starling/base/error.h"
 #include "starling/base/file.h"
 #include "starling/cli/cli.h"
+#include "starling/data/datasets/transformed_dataset.h"
 #include "starling/data/formats/csv.h"
 #include "starling/data/formats/image.h"
 #include "starling/data/formats/npy.h"
 #include "starling/data/transform.h"
-#include "starling/data/transformed_dataset.h"
-#include "starling/ops/creation.h"
+#include "starling/ops/api/creation.h"
 
 namespace starling::cli {
 namespace {

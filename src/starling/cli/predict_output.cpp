@@ -9,8 +9,8 @@
 #include "starling/base/file.h"
 #include "starling/cli/cli.h"
 #include "starling/data/formats/npy.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/softmax.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/softmax.h"
 
 namespace starling::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "starling/base/kinds.h"
-#include "starling/data/dataset.h"
-#include "starling/data/record_reader.h"
+#include "starling/data/datasets/dataset.h"
+#include "starling/data/records/record_reader.h"
 
 namespace starling {
 

@@ -1,9 +1,9 @@
 #include "starling/graph/backward_trace.h"
 
 #include "starling/autograd/autograd.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/row_sparse.h"
 
 namespace starling {
 

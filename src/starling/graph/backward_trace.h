@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/graph/body_trace.h"
+#include "starling/graph/control/body_trace.h"
 
 namespace starling {
 

@@ -2,11 +2,11 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/extract.h"
 #include "starling/graph/verifier.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/state.h"
 
 namespace starling {
 

@@ -4,7 +4,7 @@
 #include <queue>
 #include <utility>
 
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 
 namespace starling {
 namespace {

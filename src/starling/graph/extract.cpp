@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "starling/base/error.h"
-#include "starling/graph/control_bodies.h"
-#include "starling/graph/control_types.h"
-#include "starling/ops/state.h"
+#include "starling/graph/control/control_bodies.h"
+#include "starling/graph/control/control_types.h"
+#include "starling/ops/api/state.h"
 
 namespace starling {
 namespace {

@@ -4,10 +4,10 @@
 #include <ostream>
 
 #include "starling/base/error.h"
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/printer.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "starling/ops/op_def.h"
-#include "starling/ops/sharding.h"
+#include "starling/ops/def/op_def.h"
+#include "starling/ops/def/sharding.h"
 
 namespace starling {
 
@@ -85,8 +85,8 @@ class Graph {
   // Id of the tracer whose tensors are handles of this graph's values; 0: none (parsed, rewritten).
   std::uint64_t tracer = 0;
 
-  // Control-flow bodies, referred to by index (see ops/control.h): immutable, and shared with the graphs that passes
-  // derive from this one.
+  // Control-flow bodies, referred to by index (see ops/def/control.h): immutable, and shared with the graphs that
+  // passes derive from this one.
   std::vector<std::shared_ptr<const Graph>> bodies;
   int add_body(std::shared_ptr<const Graph> body);  // returns its index; an existing body keeps its own
 

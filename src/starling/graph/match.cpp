@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "starling/ops/creation.h"
-#include "starling/ops/dtype_limits.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/dtype_limits.h"
 #include "starling/tensor/dtype.h"
 
 namespace starling {

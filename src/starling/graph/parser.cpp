@@ -10,7 +10,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/text_cursor.h"
 #include "starling/graph/verifier.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "starling/base/error.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

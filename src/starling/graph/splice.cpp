@@ -1,7 +1,7 @@
 #include "starling/graph/splice.h"
 
 #include "starling/graph/tracer.h"
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling {
 

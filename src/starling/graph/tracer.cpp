@@ -4,13 +4,13 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/ops/call_site.h"
-#include "starling/ops/device_scope.h"
-#include "starling/ops/loop_scope.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/scope.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/device_scope.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/loop_scope.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/scope.h"
 
 namespace starling {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 
 namespace starling {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "starling/kernels/kernel.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/attention.h"
+#include "starling/ops/api/attention.h"
 
 namespace starling {
 

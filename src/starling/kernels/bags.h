@@ -1,7 +1,7 @@
 #pragma once
 
 #include "starling/kernels/kernel.h"
-#include "starling/ops/bag_layout.h"
+#include "starling/ops/def/bag_layout.h"
 
 namespace starling {
 

@@ -7,8 +7,8 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/comm_world.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/comm_world.h"
 #include "starling/tensor/allocator.h"
 
 namespace starling {

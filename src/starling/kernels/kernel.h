@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "starling/ops/op_def.h"
+#include "starling/ops/def/op_def.h"
 
 namespace starling {
 

@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/cpu/simd/target_choice.h"
 #include "starling/kernels/widen.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// Order of steps of a recurrent layer over states [t+1, n, h] and sequences [t, n, ..]: see ops/recurrent.h.
+// Order of steps of a recurrent layer over states [t+1, n, h] and sequences [t, n, ..]: see ops/def/recurrent.h.
 struct RecurrentSteps {
   std::int64_t steps = 0;
   std::int64_t batch = 0;

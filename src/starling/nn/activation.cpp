@@ -1,12 +1,12 @@
 #include "starling/nn/activation.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/select.h"
-#include "starling/ops/slice.h"
-#include "starling/ops/softmax.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/select.h"
+#include "starling/ops/api/slice.h"
+#include "starling/ops/api/softmax.h"
+#include "starling/ops/api/unary.h"
 
 namespace starling::nn {
 

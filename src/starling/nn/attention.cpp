@@ -3,11 +3,11 @@
 #include "starling/base/error.h"
 #include "starling/nn/linear.h"
 #include "starling/nn/near.h"
-#include "starling/ops/attention.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/create.h"
-#include "starling/ops/rotary.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/attention.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/rotary.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling::nn {
 namespace {

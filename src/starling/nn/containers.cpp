@@ -1,8 +1,8 @@
 #include "starling/nn/containers.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling::nn {
 namespace {

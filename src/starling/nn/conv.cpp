@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/conv.h"
-#include "starling/ops/conv_transpose.h"
-#include "starling/ops/local_conv.h"
+#include "starling/ops/api/conv.h"
+#include "starling/ops/api/conv_transpose.h"
+#include "starling/ops/api/local_conv.h"
 
 namespace starling::nn {
 namespace {

@@ -55,7 +55,7 @@ struct ConvTransposeOptions {
   Sizes kernel = 2;
   Sizes stride = 2;
   Sizes padding = 0;
-  Sizes output_padding = 0;  // less than the stride: see ops/conv_transpose.h
+  Sizes output_padding = 0;  // less than the stride: see ops/api/conv_transpose.h
   std::int64_t groups = 1;
   bool bias = true;
   Sizes dilation = 1;

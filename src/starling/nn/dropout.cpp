@@ -4,9 +4,9 @@
 
 #include "starling/base/error.h"
 #include "starling/nn/near.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/random.h"
 
 namespace starling::nn {
 namespace {

@@ -4,12 +4,12 @@
 
 #include "starling/base/error.h"
 #include "starling/nn/near.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/embedding.h"
-#include "starling/ops/random.h"
-#include "starling/ops/rotary.h"
-#include "starling/ops/slice.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/embedding.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/rotary.h"
+#include "starling/ops/api/slice.h"
+#include "starling/ops/api/state.h"
 
 namespace starling::nn {
 namespace {

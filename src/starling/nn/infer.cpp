@@ -2,8 +2,8 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/tracer.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/scope.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/scope.h"
 
 namespace starling::nn {
 

@@ -11,12 +11,12 @@
 #include "starling/base/parallel.h"
 #include "starling/nn/module.h"
 #include "starling/nn/orthogonal.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/random.h"
-#include "starling/ops/scope.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/scope.h"
 
 namespace starling::nn {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/einsum.h"
-#include "starling/ops/matmul.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/einsum.h"
+#include "starling/ops/api/matmul.h"
 
 namespace starling::nn {
 

@@ -10,9 +10,9 @@
 
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/scope.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/scope.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling::nn {

@@ -2,12 +2,12 @@
 
 #include "starling/base/error.h"
 #include "starling/nn/init.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/local_norm.h"
-#include "starling/ops/normalize.h"
-#include "starling/ops/state.h"
-#include "starling/ops/unbiased_variance.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/local_norm.h"
+#include "starling/ops/api/normalize.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/unbiased_variance.h"
 
 namespace starling::nn {
 namespace {

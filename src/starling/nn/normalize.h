@@ -146,7 +146,7 @@ struct LocalResponseNormOptions {
   double k = 1;
   static Settings settings();
 };
-// Divides each element by a power of the sum of squares over neighbouring channels (AlexNet); see ops/local_norm.h.
+// Divides each element by a power of the sum of squares over neighbouring channels (AlexNet); see ops/api/local_norm.h.
 class LocalResponseNorm : public Module {
  public:
   explicit LocalResponseNorm(const LocalResponseNormOptions& options = {}) : options_(options) {}
@@ -164,7 +164,7 @@ struct LocalContrastNormOptions {
   double eps = 1e-5;
   static Settings settings();
 };
-// Subtractive and divisive normalisation of images by a Gaussian neighbourhood; see ops/local_norm.h.
+// Subtractive and divisive normalisation of images by a Gaussian neighbourhood; see ops/api/local_norm.h.
 class LocalContrastNorm : public Module {
  public:
   explicit LocalContrastNorm(const LocalContrastNormOptions& options = {}) : options_(options) {}

@@ -1,8 +1,8 @@
 #include "starling/nn/pool.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/pool.h"
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/pool.h"
+#include "starling/ops/api/reduce.h"
 
 namespace starling::nn {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/random.h"
-#include "starling/ops/rnn.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/rnn.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling::nn {
 namespace {

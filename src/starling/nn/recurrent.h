@@ -30,10 +30,10 @@ struct RecurrentResult {
   Tensor c;
 };
 
-// Layers of recurrent cells over sequences [t, n, in]. Gates and both biases are PyTorch's (ops/rnn.h); all parameters
-// start uniform in ±1/√hidden. The first layer's are named w_ih, w_hh, b_ih and b_hh; later layers have the suffix _l1
-// and so on, the reverse direction _l0_reverse. One input: y from a zero state. As a list: (x, h, c, lengths), all but
-// x optional, → (y, h, and for Lstm c).
+// Layers of recurrent cells over sequences [t, n, in]. Gates and both biases are PyTorch's (ops/api/rnn.h); all
+// parameters start uniform in ±1/√hidden. The first layer's are named w_ih, w_hh, b_ih and b_hh; later layers have the
+// suffix _l1 and so on, the reverse direction _l0_reverse. One input: y from a zero state. As a list: (x, h, c,
+// lengths), all but x optional, → (y, h, and for Lstm c).
 class Recurrent : public Module {
  public:
   RecurrentResult run(const Tensor& x, const RecurrentState& begin = {});

@@ -1,12 +1,12 @@
 #include "starling/nn/reshape.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/interpolate.h"
-#include "starling/ops/pad.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/unfold.h"
-#include "starling/ops/vision.h"
+#include "starling/ops/api/interpolate.h"
+#include "starling/ops/api/pad.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/unfold.h"
+#include "starling/ops/api/vision.h"
 
 namespace starling::nn {
 namespace {

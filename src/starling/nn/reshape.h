@@ -241,7 +241,7 @@ class Upsample : public Module {  // resizes images [n, c, h, w]
 };
 
 // Crops regions of feature maps to one size: (x [n, c, h, w], boxes [k, 4], sample i64[k]) → [k, c, size..]; see
-// ops/vision.h.
+// ops/api/vision.h.
 struct RoiAlignOptions {
   Sizes size = 7;
   double spatial_scale = 1;

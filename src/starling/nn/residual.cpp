@@ -1,6 +1,6 @@
 #include "starling/nn/residual.h"
 
-#include "starling/ops/binary.h"
+#include "starling/ops/api/binary.h"
 
 namespace starling::nn {
 

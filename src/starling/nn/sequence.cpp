@@ -1,7 +1,7 @@
 #include "starling/nn/sequence.h"
 
-#include "starling/ops/reduce.h"
-#include "starling/ops/views.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/views.h"
 
 namespace starling::nn {
 

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling::nn {
 namespace {

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/graph/cost.h"
+#include "starling/graph/cost/cost.h"
 #include "starling/graph/tracer.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/scope.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/scope.h"
 
 namespace starling::nn {
 namespace {

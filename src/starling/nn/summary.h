@@ -12,7 +12,7 @@ struct LayerSummary {
   std::vector<TensorType> outputs{};  // of its last call; empty if it was not called
   std::int64_t parameters = 0;        // without submodules
   std::int64_t trainable = 0;         // parameters that are not frozen
-  double flops = 0;  // forward, without submodules, over all calls; a multiply-add counts 2 (graph/cost.h)
+  double flops = 0;  // forward, without submodules, over all calls; a multiply-add counts 2 (graph/cost/cost.h)
   int calls = 0;
 };
 

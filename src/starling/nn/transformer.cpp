@@ -4,7 +4,7 @@
 #include "starling/nn/layers.h"
 #include "starling/nn/normalize.h"
 #include "starling/nn/residual.h"
-#include "starling/ops/binary.h"
+#include "starling/ops/api/binary.h"
 
 namespace starling::nn {
 

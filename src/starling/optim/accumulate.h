@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/binary.h"
+#include "starling/ops/api/binary.h"
 
 namespace starling::optim {
 

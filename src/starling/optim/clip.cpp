@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/select.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/select.h"
+#include "starling/ops/api/unary.h"
 
 namespace starling::optim {
 namespace {

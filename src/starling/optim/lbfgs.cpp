@@ -5,7 +5,7 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
 #include "starling/runtime/compile.h"
 
 namespace starling::optim {

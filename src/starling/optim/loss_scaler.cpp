@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/logical.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/select.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/logical.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/select.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
 #include "starling/optim/clip.h"
 
 namespace starling::optim {

@@ -4,12 +4,12 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/random.h"
-#include "starling/ops/select.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/select.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling::optim {
 namespace {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::optim {
 
-// Optimizer with one update rule of ops/update.h; A are the attributes of its op.
+// Optimizer with one update rule of ops/def/update.h; A are the attributes of its op.
 template <class A>
 class RuleOptimizer : public Optimizer {
  protected:

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "starling/base/settings.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::optim {

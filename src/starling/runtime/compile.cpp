@@ -6,8 +6,8 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/runtime/executable.h"
+#include "starling/ops/def/apply.h"
+#include "starling/runtime/execution/executable.h"
 
 namespace starling {
 namespace {

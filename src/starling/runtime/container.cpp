@@ -2,9 +2,9 @@
 
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling {
 

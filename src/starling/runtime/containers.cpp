@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 #include "starling/graph/extract.h"
-#include "starling/runtime/graph_interpreter.h"
+#include "starling/runtime/interpreter/graph_interpreter.h"
 
 namespace starling {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
-#include "starling/graph/cost.h"
-#include "starling/runtime/instance.h"
+#include "starling/graph/cost/cost.h"
+#include "starling/runtime/execution/instance.h"
 
 namespace starling {
 namespace {

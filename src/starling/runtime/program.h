@@ -8,8 +8,8 @@
 
 #include "starling/graph/pass.h"
 #include "starling/runtime/container.h"
-#include "starling/runtime/executable.h"
-#include "starling/runtime/profiler.h"
+#include "starling/runtime/execution/executable.h"
+#include "starling/runtime/profile/profiler.h"
 
 namespace starling {
 

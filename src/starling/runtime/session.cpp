@@ -10,7 +10,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/verifier.h"
 #include "starling/kernels/eager.h"
-#include "starling/runtime/instance.h"
+#include "starling/runtime/execution/instance.h"
 #include "starling/runtime/program.h"
 
 namespace starling {

@@ -14,10 +14,10 @@
 #include "starling/optim/optimizer.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/checkpoint/checkpoint.h"
-#include "starling/train/evaluation.h"
+#include "starling/train/loop/evaluation.h"
 #include "starling/train/objective.h"
 #include "starling/train/ranks/step_note.h"
-#include "starling/train/run_state.h"
+#include "starling/train/run/run_state.h"
 
 namespace starling {
 

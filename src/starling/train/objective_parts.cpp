@@ -1,11 +1,11 @@
 #include "starling/train/objective_parts.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/index.h"
-#include "starling/ops/select.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/api/select.h"
+#include "starling/ops/api/state.h"
 
 namespace starling {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/ops/index.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/softmax.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/softmax.h"
 #include "starling/zoo/nets/seq2seq.h"
 
 namespace starling::zoo {

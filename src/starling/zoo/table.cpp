@@ -4,9 +4,9 @@
 
 #include "starling/base/error.h"
 #include "starling/nn/own_loss.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/random.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling {
 void register_zoo_nets(zoo::Table& into);  // generated

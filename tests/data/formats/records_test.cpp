@@ -7,7 +7,7 @@
 #include "starling/data/formats/text.h"
 #include "starling/data/formats/tfrecord.h"
 #include "starling/data/formats/webdataset.h"
-#include "starling/data/record_reader.h"
+#include "starling/data/records/record_reader.h"
 #include "testing/temporary_folder.h"
 
 namespace starling {

@@ -8,12 +8,12 @@
 
 #include "starling/base/config.h"
 #include "starling/nn/layers.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 #include "starling/optim/sgd.h"
 #include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/objectives.h"
-#include "starling/train/trainer.h"
 #include "testing/temporary_folder.h"
 
 namespace starling {

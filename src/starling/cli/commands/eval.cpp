@@ -8,11 +8,11 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/data/loader.h"
-#include "starling/ops/apply.h"
-#include "starling/train/evaluator.h"
-#include "starling/train/prepared_job.h"
-#include "starling/train/run_weights.h"
+#include "starling/data/loading/loader.h"
+#include "starling/ops/def/apply.h"
+#include "starling/train/job/prepared_job.h"
+#include "starling/train/loop/evaluator.h"
+#include "starling/train/run/run_weights.h"
 #include "starling/train/saved_model/saved_module.h"
 
 namespace starling::cli {

@@ -5,8 +5,8 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/train/prepared_job.h"
-#include "starling/train/run_weights.h"
+#include "starling/train/job/prepared_job.h"
+#include "starling/train/run/run_weights.h"
 
 namespace starling::cli {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
-#include "starling/data/field_summary.h"
-#include "starling/data/idx.h"
-#include "starling/data/loader.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/idx.h"
+#include "starling/data/formats/safetensors.h"
+#include "starling/data/loading/loader.h"
+#include "starling/data/records/field_summary.h"
 #include "starling/data/source.h"
-#include "starling/train/job.h"
+#include "starling/train/job/job.h"
 
 namespace starling {
 namespace {

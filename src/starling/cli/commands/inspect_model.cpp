@@ -4,9 +4,9 @@
 #include <string>
 
 #include "starling/cli/commands.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/graph/printer.h"
-#include "starling/train/run_weights.h"
+#include "starling/train/run/run_weights.h"
 #include "starling/train/saved_model/saved_model.h"
 
 namespace starling::cli {

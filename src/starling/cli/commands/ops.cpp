@@ -8,8 +8,8 @@
 
 #include "starling/cli/commands.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::cli {
 namespace {

@@ -29,8 +29,9 @@ void print_values(const std::vector<JobValue>& values) {
 }
 
 void print_json(const std::vector<JobValue>& values) {
-  Json json = Json::object();
-  for (const auto& value : values) json[value.path] = {{"value", Json::parse(value.value)}, {"from", value.where}};
+  OrderedJson json = OrderedJson::object();
+  for (const auto& value : values)
+    json[value.path] = {{"value", OrderedJson::parse(value.value)}, {"from", value.where}};
   fmt::print("{}\n", json.dump(2));
 }
 

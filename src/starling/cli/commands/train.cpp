@@ -7,8 +7,8 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/train/interrupt.h"
-#include "starling/train/job_run.h"
+#include "starling/train/job/job_run.h"
+#include "starling/train/loop/interrupt.h"
 
 namespace starling::cli {
 namespace {

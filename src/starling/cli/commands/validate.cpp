@@ -5,7 +5,7 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/train/prepared_job.h"
+#include "starling/train/job/prepared_job.h"
 
 namespace starling::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/runtime/verify.h"
+#include "starling/runtime/verify/verify.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 #include "starling/cli/bench_net.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/data/loader.h"
-#include "starling/ops/random.h"
-#include "starling/train/prepared_job.h"
+#include "starling/data/loading/loader.h"
+#include "starling/ops/api/random.h"
+#include "starling/train/job/prepared_job.h"
 #include "starling/zoo/zoo.h"
 
 namespace starling::cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "starling/data/formats/byte_source.h"
-#include "starling/data/record_reader.h"
+#include "starling/data/records/record_reader.h"
 
 namespace starling {
 

@@ -10,7 +10,7 @@
 
 #include "starling/base/file.h"
 #include "starling/base/result.h"
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -7,7 +7,7 @@
 
 #include "starling/base/crc32c.h"
 #include "starling/base/error.h"
-#include "starling/data/seekable_reader.h"
+#include "starling/data/records/seekable_reader.h"
 
 namespace starling {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "starling/data/formats/byte_source.h"
-#include "starling/data/record_reader.h"
+#include "starling/data/records/record_reader.h"
 
 namespace starling {
 

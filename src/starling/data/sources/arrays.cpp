@@ -3,8 +3,8 @@
 
 #include "starling/base/error.h"
 #include "starling/data/formats/npy.h"
-#include "starling/data/safetensors.h"
-#include "starling/data/split.h"
+#include "starling/data/formats/safetensors.h"
+#include "starling/data/loading/split.h"
 
 namespace starling {
 namespace {

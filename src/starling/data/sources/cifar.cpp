@@ -4,8 +4,8 @@
 
 #include "starling/base/error.h"
 #include "starling/base/file.h"
+#include "starling/data/loading/split.h"
 #include "starling/data/sources/pictures.h"
-#include "starling/data/split.h"
 
 namespace starling {
 namespace {

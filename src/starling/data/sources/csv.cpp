@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/data/csv_table.h"
-#include "starling/data/field_decoder.h"
-#include "starling/data/split.h"
+#include "starling/data/loading/split.h"
+#include "starling/data/records/csv_table.h"
+#include "starling/data/records/field_decoder.h"
 
 namespace starling {
 namespace {

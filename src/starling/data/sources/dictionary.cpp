@@ -3,7 +3,7 @@
 
 #include "starling/base/error.h"
 #include "starling/data/formats/text.h"
-#include "starling/data/split.h"
+#include "starling/data/loading/split.h"
 #include "starling/data/tokenizers/sequence_vocabulary.h"
 
 namespace starling {

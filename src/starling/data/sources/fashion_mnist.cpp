@@ -1,12 +1,12 @@
-#include "starling/data/fashion_mnist.h"
+#include "starling/data/datasets/fashion_mnist.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include "starling/base/error.h"
-#include "starling/data/idx.h"
+#include "starling/data/formats/idx.h"
+#include "starling/data/loading/split.h"
 #include "starling/data/sources/pictures.h"
-#include "starling/data/split.h"
 
 namespace starling {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "starling/base/error.h"
 #include "starling/base/file.h"
-#include "starling/data/fit_image.h"
-#include "starling/data/split.h"
+#include "starling/data/loading/split.h"
+#include "starling/data/pictures/fit_image.h"
 
 namespace starling {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "starling/data/scaled_dataset.h"
+#include "starling/data/datasets/scaled_dataset.h"
 
 namespace starling {
 

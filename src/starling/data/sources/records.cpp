@@ -1,10 +1,10 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/data/field_decoder.h"
 #include "starling/data/formats/tfrecord.h"
 #include "starling/data/formats/webdataset.h"
-#include "starling/data/indexed_records.h"
+#include "starling/data/records/field_decoder.h"
+#include "starling/data/records/indexed_records.h"
 #include "starling/data/source.h"
 
 namespace starling {

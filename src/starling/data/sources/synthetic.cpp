@@ -1,6 +1,6 @@
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
-#include "starling/data/split.h"
+#include "starling/data/loading/split.h"
 
 namespace starling {
 namespace {

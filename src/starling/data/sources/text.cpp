@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/data/field_decoder.h"
+#include "starling/data/datasets/window_dataset.h"
+#include "starling/data/records/field_decoder.h"
 #include "starling/data/source.h"
 #include "starling/data/tokenizers/bpe.h"
 #include "starling/data/tokenizers/tokenizer.h"
-#include "starling/data/window_dataset.h"
 
 namespace starling {
 namespace {

@@ -1,6 +1,6 @@
-#include "starling/data/affine.h"
+#include "starling/data/pictures/affine.h"
 
-#include "starling/data/image_transform.h"
+#include "starling/data/pictures/image_transform.h"
 
 namespace starling {
 namespace {

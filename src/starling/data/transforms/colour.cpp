@@ -1,10 +1,10 @@
-#include "starling/data/colour.h"
+#include "starling/data/pictures/colour.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "starling/data/image_transform.h"
+#include "starling/data/pictures/image_transform.h"
 
 namespace starling {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "starling/data/image_transform.h"
+#include "starling/data/pictures/image_transform.h"
 
 namespace starling {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "starling/data/image_transform.h"
+#include "starling/data/pictures/image_transform.h"
 
 namespace starling {
 namespace {

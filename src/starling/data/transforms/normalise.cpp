@@ -1,6 +1,6 @@
 #include <array>
 
-#include "starling/data/image_transform.h"
+#include "starling/data/pictures/image_transform.h"
 
 namespace starling {
 namespace {

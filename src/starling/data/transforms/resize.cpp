@@ -1,7 +1,7 @@
 #include <optional>
 
-#include "starling/data/image_transform.h"
-#include "starling/data/resample.h"
+#include "starling/data/pictures/image_transform.h"
+#include "starling/data/pictures/resample.h"
 
 namespace starling {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "starling/dist/comm/comm.h"
-#include "starling/ops/comm_world.h"
+#include "starling/ops/def/comm_world.h"
 
 namespace starling {
 
-// Scope in which this thread's collective ops (ops/comm.h) go to the ranks of `comm`, both eagerly and in compiled
+// Scope in which this thread's collective ops (ops/api/comm.h) go to the ranks of `comm`, both eagerly and in compiled
 // functions that have no strategy of their own:
 //   CommScope scope(*comm);
 //   Tensor total = all_reduce(x);

@@ -4,7 +4,7 @@
 #include "starling/dist/comm/reduce.h"
 #include "starling/dist/families/collective_kernels.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/comm.h"
+#include "starling/ops/api/comm.h"
 
 // Kernels of collectives on whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may block.
 // Without a communicator the world is this rank alone.

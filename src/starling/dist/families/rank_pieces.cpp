@@ -5,7 +5,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/families/collective_kernels.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/comm.h"
+#include "starling/ops/api/comm.h"
 
 // Kernels of ops whose data differs between ranks (ops/families/rank_pieces.cpp). Without a communicator the rows of
 // other ranks are zeros.

@@ -7,7 +7,7 @@
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/strategy/rank_program.h"
-#include "starling/runtime/lane_thread.h"
+#include "starling/runtime/execution/lane_thread.h"
 
 namespace starling {
 

@@ -4,9 +4,9 @@
 
 #include "starling/base/error.h"
 #include "starling/kernels/eager.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/apply.h"
 
 namespace starling {
 namespace {

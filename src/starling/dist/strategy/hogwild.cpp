@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/moments.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
 #include "starling/optim/sgd.h"
 
 namespace starling {

@@ -8,7 +8,8 @@ namespace starling {
 // would be without late updates. Cheap if there is nothing to do.
 //
 // Not collective: finish() waits for exchanges that every rank has begun. A failure meanwhile is thrown as a LateError
-// (runtime/late_error.h) by the next step or by finish(), whichever comes first. Call from the thread that makes steps.
+// (runtime/execution/late_error.h) by the next step or by finish(), whichever comes first. Call from the thread that
+// makes steps.
 class LateUpdates {
  public:
   virtual ~LateUpdates() = default;

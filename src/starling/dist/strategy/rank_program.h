@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/graph/partitioner.h"
-#include "starling/runtime/instance.h"
+#include "starling/graph/passes/partition/partitioner.h"
+#include "starling/runtime/execution/instance.h"
 #include "starling/runtime/program.h"
 
 namespace starling {

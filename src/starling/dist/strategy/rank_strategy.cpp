@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/flat_tensors.h"
-#include "starling/graph/partitioner.h"
+#include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling {
 

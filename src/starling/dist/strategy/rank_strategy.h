@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/ops/sharding.h"
+#include "starling/ops/def/sharding.h"
 #include "starling/optim/optimizer.h"
 #include "starling/runtime/program.h"
 #include "starling/tensor/named_tensor.h"

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <map>
 
-#include "starling/graph/attention_match.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/attention/attention_match.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/registry.h"
 
 // Replaces written-out attention by the op that stores no scores. Rows that see no key become zeros, as that op
 // defines, where the softmax was undefined.

@@ -2,13 +2,13 @@
 #include <numeric>
 #include <queue>
 
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
 #include "starling/graph/next_forward.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/comm.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/comm.h"
+#include "starling/ops/def/registry.h"
 
 // Reductions that become ready one after another share one exchange. The pass runs before any that looks at the shapes
 // of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so every rank makes the

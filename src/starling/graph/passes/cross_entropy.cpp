@@ -1,13 +1,13 @@
 #include <map>
 
-#include "starling/graph/cross_entropy_match.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/cross_entropy/cross_entropy_match.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/registry.h"
 
 // Cross entropy from logits: log-probabilities that are read only at labels are not computed, and the gradient is
 // (softmax - onehot) times the incoming gradient of each row.

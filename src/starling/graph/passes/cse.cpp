@@ -3,11 +3,11 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "starling/graph/control_bodies.h"
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_bodies.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/control.h"
+#include "starling/ops/def/control.h"
 
 namespace starling::passes {
 namespace {

@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "starling/graph/pass.h"
-#include "starling/graph/product_ends.h"
+#include "starling/graph/passes/epilogues/product_ends.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/conv.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/conv.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

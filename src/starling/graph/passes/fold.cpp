@@ -5,9 +5,9 @@
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling::passes {

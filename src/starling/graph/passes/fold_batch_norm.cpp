@@ -1,10 +1,10 @@
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/normalize.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/normalize.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/registry.h"
 
 // conv(x, w) + b normalised by fixed statistics equals conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
 // eps): the weights are scaled instead of the activations. Programs with gradients read the activations again and are

@@ -2,13 +2,13 @@
 #include <unordered_map>
 
 #include "starling/graph/dependencies.h"
-#include "starling/graph/fusion_groups.h"
-#include "starling/graph/fusion_roles.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/fuse/fusion_groups.h"
+#include "starling/graph/passes/fuse/fusion_roles.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/fused.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/fused.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

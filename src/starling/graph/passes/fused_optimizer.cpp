@@ -3,8 +3,8 @@
 #include "starling/graph/next_forward.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/update.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/update.h"
 
 namespace starling::passes {
 namespace {

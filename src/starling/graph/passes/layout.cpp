@@ -2,10 +2,10 @@
 
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

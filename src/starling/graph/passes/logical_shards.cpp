@@ -1,5 +1,5 @@
 #include "starling/base/error.h"
-#include "starling/graph/partitioner.h"
+#include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling::passes {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/graph/partitioner.h"
+#include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling::passes {
 

@@ -1,9 +1,9 @@
-#include "starling/graph/control_bodies.h"
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_bodies.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/control.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/control.h"
 
 namespace starling::passes {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/slice.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/slice.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

@@ -2,12 +2,12 @@
 #include <memory>
 #include <optional>
 
-#include "starling/graph/control_types.h"
-#include "starling/graph/cost.h"
+#include "starling/graph/control/control_types.h"
+#include "starling/graph/cost/cost.h"
 #include "starling/graph/liveness.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/control.h"
+#include "starling/ops/def/control.h"
 
 namespace starling::passes {
 namespace {

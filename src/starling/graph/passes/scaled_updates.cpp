@@ -1,9 +1,9 @@
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
-#include "starling/ops/update.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/update.h"
 
 // update(w, …, g · f, lr, …) with a scalar f reads g unscaled and takes f as an operand: gradient clipping and loss
 // scaling cost no pass over the gradients.

@@ -4,8 +4,8 @@
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

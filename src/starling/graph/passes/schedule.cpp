@@ -2,7 +2,7 @@
 #include <queue>
 #include <tuple>
 
-#include "starling/graph/branches.h"
+#include "starling/graph/control/branches.h"
 #include "starling/graph/dependencies.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"

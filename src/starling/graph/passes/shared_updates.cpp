@@ -2,9 +2,9 @@
 
 #include "starling/graph/match.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
-#include "starling/graph/simplify_rules.h"
-#include "starling/ops/registry.h"
+#include "starling/graph/passes/simplify/rules.h"
+#include "starling/ops/def/registry.h"
 
 // Algebraic rewrites valid for every value. Preserved: NaN and infinities (so x · 0, x - x, x / x and e^(log x) are
 // kept), and every element within 1e-5 (f32) and 1e-11 (f64). Not preserved: the sign of a zero, and intermediate

@@ -1,6 +1,6 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::passes {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "starling/graph/cost.h"
+#include "starling/graph/cost/cost.h"
 #include "starling/graph/placement/tasks.h"
-#include "starling/ops/transfer.h"
+#include "starling/ops/def/transfer.h"
 
 namespace starling {
 namespace {

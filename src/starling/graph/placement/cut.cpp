@@ -7,9 +7,9 @@
 #include "starling/graph/placement/tasks.h"
 #include "starling/graph/rewriter.h"
 #include "starling/graph/verifier.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/state.h"
-#include "starling/ops/transfer.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/transfer.h"
 
 namespace starling {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "starling/graph/control_types.h"
+#include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
 
 namespace starling {

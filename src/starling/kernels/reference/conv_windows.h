@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/conv_geometry.h"
+#include "starling/ops/def/conv_geometry.h"
 
 namespace starling::reference {
 

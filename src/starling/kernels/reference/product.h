@@ -1,7 +1,7 @@
 #pragma once
 
 #include "starling/kernels/strides.h"
-#include "starling/ops/symbol.h"
+#include "starling/ops/def/symbol.h"
 
 namespace starling::reference {
 

@@ -2,7 +2,7 @@
 
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/reduce.h"
 
 namespace starling::reference {
 

@@ -1,15 +1,15 @@
-#include "starling/ops/activation.h"
+#include "starling/ops/api/activation.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/elementwise_def.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/elementwise_def.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

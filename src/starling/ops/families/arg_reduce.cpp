@@ -1,9 +1,9 @@
-#include "starling/ops/arg_reduce.h"
+#include "starling/ops/api/arg_reduce.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

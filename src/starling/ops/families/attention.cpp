@@ -1,21 +1,21 @@
-#include "starling/ops/attention.h"
+#include "starling/ops/api/attention.h"
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/random.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/state.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/bag_layout.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/registry.h"
 
 // Maps between rows of entries and rows of bags, used by embedding_bag's gradients.
 namespace starling {

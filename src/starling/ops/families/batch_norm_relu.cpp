@@ -1,11 +1,11 @@
 // Batch normalisation fused with the following relu, made by the pass norm_activation.
 #include "starling/base/error.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/norm_view.h"
-#include "starling/ops/normalize.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/normalize.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/norm_view.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,6 +1,6 @@
-#include "starling/ops/control.h"
+#include "starling/ops/def/control.h"
 
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 
@@ -15,11 +15,13 @@ void fail_beyond_bound(std::int64_t max_trips) {
 
 namespace {
 
-// Result types depend on the bodies, so the graph infers these nodes itself (see graph/control_types.h). Outside a
-// graph they are invalid.
+// Result types depend on the bodies, so the graph infers these nodes itself (see graph/control/control_types.h).
+// Outside a graph they are invalid.
 Types infer_nowhere(const InferCall& call) {
-  fail("[{}] expected to be a node of a graph that holds its bodies, got a call outside: use {}() of graph/control.h",
-       call.op.name, call.op.name == "while" ? "while_loop" : call.op.name);
+  fail(
+      "[{}] expected to be a node of a graph that holds its bodies, got a call outside: use {}() of "
+      "graph/control/control.h",
+      call.op.name, call.op.name == "while" ? "while_loop" : call.op.name);
 }
 
 OpDef control(std::string name, std::string doc, const AttrType& attrs, std::string operands) {

@@ -1,13 +1,13 @@
-#include "starling/ops/conv.h"
+#include "starling/ops/api/conv.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/conv_geometry.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/conv_geometry.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 namespace {

@@ -1,7 +1,7 @@
-#include "starling/ops/creation.h"
+#include "starling/ops/api/creation.h"
 
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

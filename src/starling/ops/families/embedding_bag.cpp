@@ -1,10 +1,10 @@
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/bag_layout.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

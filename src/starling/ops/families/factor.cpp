@@ -1,17 +1,17 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/create.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/linalg.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/matrix_rules.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/linalg.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/matrix_rules.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

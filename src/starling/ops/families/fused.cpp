@@ -1,14 +1,14 @@
-#include "starling/ops/fused.h"
+#include "starling/ops/def/fused.h"
 
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

@@ -1,10 +1,10 @@
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/recurrent.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rnn.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/rnn.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/recurrent.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

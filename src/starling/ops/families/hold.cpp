@@ -1,7 +1,7 @@
-#include "starling/ops/hold.h"
+#include "starling/ops/def/hold.h"
 
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

@@ -2,13 +2,13 @@
 #include <tuple>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/call_site.h"
-#include "starling/ops/create.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/index.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

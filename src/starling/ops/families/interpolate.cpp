@@ -1,12 +1,12 @@
-#include "starling/ops/interpolate.h"
+#include "starling/ops/api/interpolate.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

@@ -1,11 +1,11 @@
-#include "starling/ops/linear_ends.h"
+#include "starling/ops/def/linear_ends.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

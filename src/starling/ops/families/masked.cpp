@@ -1,15 +1,15 @@
-#include "starling/ops/masked.h"
+#include "starling/ops/api/masked.h"
 
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/call_site.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/dtype_limits.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/dtype_limits.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

@@ -1,8 +1,8 @@
-#include "starling/ops/messages.h"
+#include "starling/ops/api/messages.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

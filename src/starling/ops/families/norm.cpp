@@ -2,15 +2,15 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/scan.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/scan.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

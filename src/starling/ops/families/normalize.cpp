@@ -1,9 +1,9 @@
-#include "starling/ops/normalize.h"
+#include "starling/ops/api/normalize.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/norm_view.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/norm_view.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

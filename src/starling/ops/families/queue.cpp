@@ -1,10 +1,10 @@
-#include "starling/ops/queue.h"
+#include "starling/ops/api/queue.h"
 
 #include <charconv>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

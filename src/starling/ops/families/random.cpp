@@ -1,16 +1,16 @@
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/loop_scope.h"
-#include "starling/ops/random_checks.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/scope.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/loop_scope.h"
+#include "starling/ops/def/random_checks.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
+#include "starling/ops/def/scope.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {

@@ -1,12 +1,12 @@
 #include <limits>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/random.h"
-#include "starling/ops/random_checks.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/scope.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/random_checks.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
+#include "starling/ops/def/scope.h"
 #include "starling/tensor/dispatch.h"
 
 namespace starling {

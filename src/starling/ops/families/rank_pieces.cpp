@@ -1,9 +1,9 @@
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/comm.h"
-#include "starling/ops/comm_world.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/comm.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

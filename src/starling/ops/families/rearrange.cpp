@@ -1,13 +1,13 @@
-#include "starling/ops/rearrange.h"
+#include "starling/ops/api/rearrange.h"
 
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

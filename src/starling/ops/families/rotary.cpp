@@ -1,11 +1,11 @@
-#include "starling/ops/rotary.h"
+#include "starling/ops/api/rotary.h"
 
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

@@ -1,10 +1,10 @@
-#include "starling/ops/rounding.h"
+#include "starling/ops/api/rounding.h"
 
 #include <cmath>
 
-#include "starling/ops/apply.h"
-#include "starling/ops/elementwise_def.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/elementwise_def.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

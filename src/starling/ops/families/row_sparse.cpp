@@ -1,15 +1,15 @@
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
 
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/call_site.h"
-#include "starling/ops/embedding.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/embedding.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 namespace {

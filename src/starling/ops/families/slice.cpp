@@ -1,10 +1,10 @@
-#include "starling/ops/slice.h"
+#include "starling/ops/api/slice.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/views.h"
+#include "starling/ops/api/views.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

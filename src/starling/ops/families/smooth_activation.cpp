@@ -1,12 +1,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "starling/ops/activation.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/elementwise_def.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/unary.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/elementwise_def.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 

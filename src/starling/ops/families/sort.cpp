@@ -1,16 +1,16 @@
-#include "starling/ops/sort.h"
+#include "starling/ops/api/sort.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/call_site.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/index.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

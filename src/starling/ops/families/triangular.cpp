@@ -1,9 +1,9 @@
-#include "starling/ops/triangular.h"
+#include "starling/ops/api/triangular.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/rules.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

@@ -1,13 +1,13 @@
-#include "starling/ops/update.h"
+#include "starling/ops/def/update.h"
 
 #include <unordered_map>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/row_sparse.h"
-#include "starling/ops/rules.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling {
 

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/unary.h"
 #include "starling/optim/add_kind.h"
 
 namespace starling::optim {

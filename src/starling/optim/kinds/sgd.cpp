@@ -1,8 +1,8 @@
 #include "starling/optim/sgd.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/registry.h"
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/registry.h"
 #include "starling/optim/add_kind.h"
 
 namespace starling::optim {

@@ -1,4 +1,4 @@
-#include "starling/runtime/replay.h"
+#include "starling/runtime/execution/replay.h"
 #include "starling/tensor/cuda/cuda_error.h"
 
 namespace starling {

@@ -4,7 +4,7 @@
 #include "starling/optim/average.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/callbacks/ready_made.h"
-#include "starling/train/reads_through_run.h"
+#include "starling/train/loop/reads_through_run.h"
 
 namespace starling {
 namespace {

@@ -9,8 +9,8 @@
 #include "starling/train/callback.h"
 #include "starling/train/checkpoint/background_saver.h"
 #include "starling/train/checkpoint/checkpoint.h"
-#include "starling/train/reads_through_run.h"
-#include "starling/train/resume.h"
+#include "starling/train/loop/reads_through_run.h"
+#include "starling/train/loop/resume.h"
 
 namespace starling {
 

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/callbacks/watched_metric.h"
-#include "starling/train/reads_through_run.h"
+#include "starling/train/loop/reads_through_run.h"
 
 namespace starling {
 namespace {

@@ -3,8 +3,8 @@
 #include "starling/base/error.h"
 #include "starling/base/file.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/ranks/rank_trace.h"
-#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {

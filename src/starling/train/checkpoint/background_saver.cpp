@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/ops/apply.h"
+#include "starling/ops/def/apply.h"
 #include "starling/tensor/device.h"
 
 namespace starling {

@@ -18,7 +18,7 @@
 #include "starling/base/file.h"
 #include "starling/base/folder.h"
 #include "starling/base/safe_path.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/train/checkpoint/finite.h"
 #include "starling/train/checkpoint/manifest.h"
 

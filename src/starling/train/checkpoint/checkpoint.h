@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "starling/base/result.h"
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 
 namespace starling {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 
 namespace starling {
 namespace {

@@ -1,10 +1,10 @@
-#include "starling/ops/saved_tensors.h"
+#include "starling/ops/api/saved_tensors.h"
 
 #include <cstring>
 
 #include "starling/base/error.h"
 #include "starling/base/hash.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/kernels/kernel_table.h"
 
 // Kernels of `save` and `restore`, placed here because the file format belongs to a higher layer than the kernels.

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "starling/base/parallel.h"
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 
 namespace starling {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "starling/base/version.h"
 #include "starling/tensor/allocator.h"
+#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/step_details.h"
 #include "starling/train/ranks/report.h"
-#include "starling/train/reads_through_run.h"
 
 namespace starling {
 namespace {

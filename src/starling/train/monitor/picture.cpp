@@ -7,7 +7,7 @@
 #include <span>
 
 #include "starling/base/error.h"
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 
 namespace starling {
 namespace {

@@ -1,11 +1,11 @@
 #include "starling/train/objectives/classify.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/train/objective_parts.h"
 #include "starling/train/objectives/own_loss.h"
 

@@ -1,10 +1,10 @@
 #include "starling/train/objectives/next_token.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
-#include "starling/ops/slice.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/slice.h"
 #include "starling/train/objective_parts.h"
 
 namespace starling {

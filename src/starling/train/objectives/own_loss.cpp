@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/index.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/select.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/select.h"
 #include "starling/train/objective_parts.h"
 
 namespace starling {

@@ -1,11 +1,11 @@
 #include "starling/train/objectives/reconstruct.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/random.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/train/objective_parts.h"
 
 namespace starling {

@@ -1,9 +1,9 @@
 #include "starling/train/objectives/regress.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/train/objective_parts.h"
 
 namespace starling {

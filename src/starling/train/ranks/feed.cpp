@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "starling/base/error.h"
-#include "starling/data/host_bytes.h"
-#include "starling/graph/partitioner.h"
+#include "starling/data/formats/host_bytes.h"
+#include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling {
 namespace {

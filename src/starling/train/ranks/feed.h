@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/data/loader.h"
+#include "starling/data/loading/loader.h"
 #include "starling/train/ranks/link.h"
 
 namespace starling {

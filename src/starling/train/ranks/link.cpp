@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/replica_hash.h"
 
 namespace starling {

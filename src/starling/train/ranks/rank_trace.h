@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "starling/runtime/profiler.h"
+#include "starling/runtime/profile/profiler.h"
 #include "starling/train/ranks/link.h"
 
 namespace starling {

@@ -8,7 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/base/file.h"
 #include "starling/base/safe_path.h"
-#include "starling/data/safetensors.h"
+#include "starling/data/formats/safetensors.h"
 #include "starling/graph/parser.h"
 #include "starling/runtime/program.h"
 #include "starling/train/saved_model/batch_text.h"

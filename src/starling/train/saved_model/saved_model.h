@@ -7,7 +7,7 @@
 #include <string>
 
 #include "starling/base/result.h"
-#include "starling/data/host_bytes.h"
+#include "starling/data/formats/host_bytes.h"
 #include "starling/graph/tracer.h"
 #include "starling/train/saved_model/signature.h"
 

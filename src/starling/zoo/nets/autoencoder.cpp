@@ -2,8 +2,8 @@
 
 #include "starling/base/error.h"
 #include "starling/nn/layers.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/random.h"
 #include "starling/zoo/recipes.h"
 
 namespace starling {

@@ -3,8 +3,8 @@
 #include "starling/base/error.h"
 #include "starling/nn/containers.h"
 #include "starling/nn/layers.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/loss.h"
 #include "starling/zoo/conv_norm.h"
 #include "starling/zoo/recipes.h"
 

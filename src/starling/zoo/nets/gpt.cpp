@@ -5,9 +5,9 @@
 #include "starling/nn/normalize.h"
 #include "starling/nn/sequence.h"
 #include "starling/nn/transformer.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/random.h"
-#include "starling/ops/slice.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/slice.h"
 #include "starling/zoo/recipes.h"
 
 namespace starling {

@@ -5,10 +5,10 @@
 #include "starling/nn/layers.h"
 #include "starling/nn/sequence.h"
 #include "starling/nn/transformer.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/zoo/recipes.h"
 
 namespace starling {

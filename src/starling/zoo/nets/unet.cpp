@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/nn/layers.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/zoo/conv_norm.h"
 #include "starling/zoo/recipes.h"
 

@@ -2,13 +2,13 @@
 
 #include <cmath>
 
-#include "starling/ops/activation.h"
-#include "starling/ops/binary.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/random.h"
-#include "starling/ops/unary.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/unary.h"
 #include "starling/optim/sgd.h"
 
 namespace starling::zoo {

@@ -4,11 +4,11 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
-#include "starling/data/loader.h"
-#include "starling/ops/activation.h"
-#include "starling/ops/matmul.h"
-#include "starling/ops/random.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/data/loading/loader.h"
+#include "starling/ops/api/activation.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/runtime/compile.h"
 
 namespace starling::zoo {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/data/dataset.h"
+#include "starling/data/datasets/dataset.h"
 #include "starling/nn/module.h"
 
 namespace starling::zoo {

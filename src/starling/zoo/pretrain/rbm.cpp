@@ -1,10 +1,10 @@
 #include "starling/zoo/pretrain/rbm.h"
 
 #include "starling/autograd/autograd.h"
-#include "starling/ops/apply.h"
-#include "starling/ops/creation.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/def/apply.h"
 #include "starling/optim/sgd.h"
 
 namespace starling::zoo {

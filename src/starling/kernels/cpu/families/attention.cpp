@@ -1,4 +1,4 @@
-#include "starling/kernels/cpu/attention.h"
+#include "starling/kernels/cpu/attention/attention.h"
 
 #include <algorithm>
 

@@ -3,9 +3,9 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/by_float.h"
-#include "starling/kernels/cpu/simd/normalize_relu.h"
+#include "starling/kernels/cpu/norm/normalize_relu.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/normalize.h"
+#include "starling/ops/api/normalize.h"
 
 namespace starling {
 namespace {

@@ -1,14 +1,14 @@
-#include "starling/ops/conv.h"
+#include "starling/ops/api/conv.h"
 
 #include <algorithm>
 
-#include "starling/kernels/cpu/conv_columns.h"
-#include "starling/kernels/cpu/conv_depthwise.h"
-#include "starling/kernels/cpu/conv_im2col.h"
-#include "starling/kernels/cpu/conv_panels.h"
-#include "starling/kernels/cpu/conv_plans.h"
-#include "starling/kernels/cpu/conv_winograd.h"
-#include "starling/kernels/cpu/product.h"
+#include "starling/kernels/cpu/conv/conv_columns.h"
+#include "starling/kernels/cpu/conv/conv_depthwise.h"
+#include "starling/kernels/cpu/conv/conv_im2col.h"
+#include "starling/kernels/cpu/conv/conv_panels.h"
+#include "starling/kernels/cpu/conv/conv_plans.h"
+#include "starling/kernels/cpu/conv/conv_winograd.h"
+#include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
-#include "starling/ops/conv_transpose.h"
+#include "starling/ops/api/conv_transpose.h"
 
-#include "starling/kernels/cpu/conv_plans.h"
+#include "starling/kernels/cpu/conv/conv_plans.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

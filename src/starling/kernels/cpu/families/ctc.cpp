@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/ctc_plain.h"
-#include "starling/kernels/cpu/op_blocks.h"
+#include "starling/kernels/cpu/fused/op_blocks.h"
+#include "starling/kernels/cpu/loss/ctc_plain.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,12 +1,12 @@
-#include "starling/ops/einsum.h"
+#include "starling/ops/api/einsum.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "starling/kernels/cpu/product.h"
+#include "starling/kernels/cpu/gemm/product.h"
+#include "starling/kernels/cpu/gemm/thin_product.h"
+#include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/cpu/simd/copy.h"
-#include "starling/kernels/cpu/simd/reduce.h"
-#include "starling/kernels/cpu/thin_product.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,8 +1,8 @@
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/op_blocks.h"
+#include "starling/kernels/cpu/fused/op_blocks.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,9 +1,9 @@
-#include "starling/ops/embedding.h"
+#include "starling/ops/api/embedding.h"
 
 #include <cstring>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/row_order.h"
+#include "starling/kernels/cpu/index/row_order.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 

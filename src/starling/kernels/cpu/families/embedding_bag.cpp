@@ -3,8 +3,8 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/bags.h"
-#include "starling/kernels/cpu/row_order.h"
-#include "starling/kernels/cpu/simd/bag_sum.h"
+#include "starling/kernels/cpu/index/row_order.h"
+#include "starling/kernels/cpu/reduce/bag_sum.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/lapack.h"
+#include "starling/kernels/cpu/linalg/lapack.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/signs.h"
 

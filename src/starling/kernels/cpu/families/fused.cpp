@@ -1,8 +1,8 @@
-#include "starling/ops/fused.h"
+#include "starling/ops/def/fused.h"
 
 #include <memory>
 
-#include "starling/kernels/cpu/fused_runner.h"
+#include "starling/kernels/cpu/fused/fused_runner.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

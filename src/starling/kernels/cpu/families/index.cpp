@@ -1,12 +1,12 @@
-#include "starling/ops/index.h"
+#include "starling/ops/api/index.h"
 
 #include <bit>
 #include <type_traits>
 
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/index_places.h"
+#include "starling/kernels/cpu/index/index_places.h"
+#include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/cpu/simd/cast.h"
-#include "starling/kernels/cpu/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

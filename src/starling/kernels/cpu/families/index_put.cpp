@@ -1,8 +1,8 @@
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/index_places.h"
-#include "starling/kernels/cpu/strided_copy.h"
+#include "starling/kernels/cpu/index/index_places.h"
+#include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/index.h"
+#include "starling/ops/api/index.h"
 
 namespace starling {
 namespace {

@@ -1,7 +1,7 @@
-#include "starling/ops/interpolate.h"
+#include "starling/ops/api/interpolate.h"
 
 #include "starling/kernels/by_float.h"
-#include "starling/kernels/cpu/pool_windows.h"
+#include "starling/kernels/cpu/pool/pool_windows.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -3,10 +3,10 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/by_float.h"
-#include "starling/kernels/cpu/simd/normalize.h"
+#include "starling/kernels/cpu/norm/normalize.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/norm_view.h"
-#include "starling/ops/normalize.h"
+#include "starling/ops/api/normalize.h"
+#include "starling/ops/def/norm_view.h"
 
 namespace starling {
 namespace {

@@ -1,10 +1,10 @@
-#include "starling/ops/linalg.h"
+#include "starling/ops/api/linalg.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/lapack.h"
+#include "starling/kernels/cpu/linalg/lapack.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,12 +1,12 @@
-#include "starling/ops/linear_ends.h"
+#include "starling/ops/def/linear_ends.h"
 
 #include <algorithm>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/gemm.h"
-#include "starling/kernels/cpu/op_blocks.h"
+#include "starling/kernels/cpu/fused/op_blocks.h"
+#include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,10 +1,10 @@
-#include "starling/ops/local_conv.h"
+#include "starling/ops/api/local_conv.h"
 
 #include <algorithm>
 
-#include "starling/kernels/cpu/conv_cut.h"
-#include "starling/kernels/cpu/conv_plans.h"
-#include "starling/kernels/cpu/gemm.h"
+#include "starling/kernels/cpu/conv/conv_cut.h"
+#include "starling/kernels/cpu/conv/conv_plans.h"
+#include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

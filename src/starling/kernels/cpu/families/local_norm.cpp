@@ -1,11 +1,11 @@
-#include "starling/ops/local_norm.h"
+#include "starling/ops/api/local_norm.h"
 
 #include <cmath>
 #include <vector>
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/by_float.h"
-#include "starling/kernels/cpu/local_response_norm.h"
+#include "starling/kernels/cpu/norm/local_response_norm.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/op_blocks.h"
-#include "starling/kernels/cpu/simd/cross_entropy.h"
-#include "starling/kernels/cpu/simd/reduce.h"
+#include "starling/kernels/cpu/fused/op_blocks.h"
+#include "starling/kernels/cpu/loss/cross_entropy.h"
+#include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

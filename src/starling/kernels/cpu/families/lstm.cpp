@@ -1,6 +1,6 @@
-#include "starling/kernels/cpu/recurrent.h"
+#include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/rnn.h"
+#include "starling/ops/api/rnn.h"
 
 namespace starling {
 namespace {

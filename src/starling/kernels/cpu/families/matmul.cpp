@@ -1,9 +1,9 @@
-#include "starling/ops/matmul.h"
+#include "starling/ops/api/matmul.h"
 
 #include <algorithm>
 #include <type_traits>
 
-#include "starling/kernels/cpu/product.h"
+#include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,9 +1,9 @@
-#include "starling/ops/pad.h"
+#include "starling/ops/api/pad.h"
 
 #include <vector>
 
+#include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/cpu/simd/cast.h"
-#include "starling/kernels/cpu/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,8 +1,8 @@
-#include "starling/kernels/cpu/pool.h"
+#include "starling/kernels/cpu/pool/pool.h"
 
 #include "starling/kernels/by_float.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
 
 namespace starling {
 namespace {

@@ -1,7 +1,7 @@
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
-#include "starling/kernels/cpu/random_runs.h"
-#include "starling/kernels/cpu/simd/random.h"
+#include "starling/kernels/cpu/random/random.h"
+#include "starling/kernels/cpu/random/random_runs.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,9 +1,9 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/random_runs.h"
-#include "starling/kernels/cpu/simd/random.h"
+#include "starling/kernels/cpu/random/random.h"
+#include "starling/kernels/cpu/random/random_runs.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
 namespace starling {
 namespace {

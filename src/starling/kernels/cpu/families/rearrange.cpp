@@ -1,9 +1,9 @@
-#include "starling/ops/rearrange.h"
+#include "starling/ops/api/rearrange.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "starling/kernels/cpu/strided_copy.h"
+#include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

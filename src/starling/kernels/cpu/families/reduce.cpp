@@ -1,12 +1,12 @@
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/reduce.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
-#include "starling/kernels/cpu/extreme_backward.h"
-#include "starling/kernels/cpu/fold_plain.h"
-#include "starling/kernels/cpu/reduce_passes.h"
+#include "starling/kernels/cpu/reduce/extreme_backward.h"
+#include "starling/kernels/cpu/reduce/fold_plain.h"
+#include "starling/kernels/cpu/reduce/reduce_passes.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -2,7 +2,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/by_float.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/vision.h"
+#include "starling/ops/api/vision.h"
 
 namespace starling {
 namespace {

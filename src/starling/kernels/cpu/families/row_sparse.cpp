@@ -1,10 +1,10 @@
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
 
 #include <cstring>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/row_groups.h"
-#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/cpu/index/row_groups.h"
+#include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 

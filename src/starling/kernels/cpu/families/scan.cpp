@@ -1,9 +1,9 @@
-#include "starling/ops/scan.h"
+#include "starling/ops/api/scan.h"
 
 #include <algorithm>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/simd/reduce.h"
+#include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

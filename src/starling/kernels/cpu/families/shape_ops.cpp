@@ -1,10 +1,10 @@
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
 
 #include <vector>
 
-#include "starling/kernels/cpu/strided_copy.h"
+#include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,9 +1,9 @@
-#include "starling/ops/shared_update.h"
+#include "starling/ops/def/shared_update.h"
 
 #include <cstring>
 
-#include "starling/kernels/cpu/product.h"
-#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/cpu/gemm/product.h"
+#include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,4 +1,4 @@
-#include "starling/kernels/cpu/simd/softmax.h"
+#include "starling/kernels/cpu/norm/softmax.h"
 
 #include <algorithm>
 

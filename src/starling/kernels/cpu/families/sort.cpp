@@ -1,9 +1,9 @@
-#include "starling/ops/sort.h"
+#include "starling/ops/api/sort.h"
 
 #include <algorithm>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/sort_keys.h"
+#include "starling/kernels/cpu/index/sort_keys.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/tensor/dispatch.h"
 

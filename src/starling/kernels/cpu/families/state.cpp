@@ -1,11 +1,11 @@
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
 
 #include <cstring>
 #include <new>
 #include <vector>
 
-#include "starling/kernels/cpu/product.h"
-#include "starling/kernels/cpu/simd/sgd.h"
+#include "starling/kernels/cpu/gemm/product.h"
+#include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,4 +1,4 @@
-#include "starling/ops/triangular.h"
+#include "starling/ops/api/triangular.h"
 
 #include <algorithm>
 #include <cstring>

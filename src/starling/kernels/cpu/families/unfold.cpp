@@ -1,10 +1,10 @@
-#include "starling/ops/unfold.h"
+#include "starling/ops/api/unfold.h"
 
 #include <algorithm>
 
 #include "starling/base/parallel.h"
-#include "starling/kernels/cpu/conv_columns.h"
-#include "starling/kernels/cpu/conv_plans.h"
+#include "starling/kernels/cpu/conv/conv_columns.h"
+#include "starling/kernels/cpu/conv/conv_plans.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

@@ -1,4 +1,4 @@
-#include "starling/ops/update.h"
+#include "starling/ops/def/update.h"
 
 #include <cstring>
 #include <new>
@@ -7,8 +7,8 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/by_float.h"
-#include "starling/kernels/cpu/row_groups.h"
-#include "starling/kernels/cpu/simd/update.h"
+#include "starling/kernels/cpu/index/row_groups.h"
+#include "starling/kernels/cpu/update/update.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling {

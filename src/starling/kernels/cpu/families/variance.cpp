@@ -1,14 +1,14 @@
-#include "starling/ops/variance.h"
+#include "starling/ops/api/variance.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "starling/kernels/cpu/moments.h"
-#include "starling/kernels/cpu/reduce_passes.h"
+#include "starling/kernels/cpu/norm/moments.h"
+#include "starling/kernels/cpu/reduce/reduce_passes.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/reduce.h"
 
 namespace starling {
 namespace {

@@ -1,8 +1,8 @@
-#include "starling/ops/views.h"
+#include "starling/ops/api/views.h"
 
-#include "starling/kernels/cpu/strided_copy.h"
+#include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

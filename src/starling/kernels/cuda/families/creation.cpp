@@ -1,4 +1,4 @@
-#include "starling/ops/creation.h"
+#include "starling/ops/api/creation.h"
 
 #include <bit>
 

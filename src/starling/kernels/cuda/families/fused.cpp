@@ -1,4 +1,4 @@
-#include "starling/ops/fused.h"
+#include "starling/ops/def/fused.h"
 
 #include "starling/kernels/cuda/elementwise.h"
 #include "starling/kernels/strides.h"

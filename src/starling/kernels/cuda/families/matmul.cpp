@@ -1,4 +1,4 @@
-#include "starling/ops/matmul.h"
+#include "starling/ops/api/matmul.h"
 
 #include <limits>
 
@@ -6,7 +6,7 @@
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
 #include "starling/kernels/cuda/device/random.h"
 #include "starling/kernels/cuda/stream.h"

@@ -1,4 +1,4 @@
-#include "starling/ops/reduce.h"
+#include "starling/ops/api/reduce.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "starling/ops/state.h"
+#include "starling/ops/api/state.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/norm_view.h"
+#include "starling/ops/def/norm_view.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/comm.h"
+#include "starling/ops/api/comm.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "starling/ops/conv.h"
+#include "starling/ops/api/conv.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/conv_windows.h"

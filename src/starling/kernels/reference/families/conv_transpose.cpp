@@ -1,4 +1,4 @@
-#include "starling/ops/conv_transpose.h"
+#include "starling/ops/api/conv_transpose.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/conv_windows.h"

@@ -1,4 +1,4 @@
-#include "starling/ops/create.h"
+#include "starling/ops/api/create.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

@@ -1,4 +1,4 @@
-#include "starling/ops/creation.h"
+#include "starling/ops/api/creation.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

@@ -5,7 +5,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/loss.h"
+#include "starling/ops/api/loss.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/einsum.h"
+#include "starling/ops/api/einsum.h"
 
 #include <algorithm>
 

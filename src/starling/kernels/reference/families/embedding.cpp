@@ -1,4 +1,4 @@
-#include "starling/ops/embedding.h"
+#include "starling/ops/api/embedding.h"
 
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"

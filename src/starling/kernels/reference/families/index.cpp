@@ -1,4 +1,4 @@
-#include "starling/ops/index.h"
+#include "starling/ops/api/index.h"
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/index.h"
+#include "starling/ops/api/index.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/interpolate.h"
+#include "starling/ops/api/interpolate.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

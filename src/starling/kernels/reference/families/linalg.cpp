@@ -1,4 +1,4 @@
-#include "starling/ops/linalg.h"
+#include "starling/ops/api/linalg.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "starling/ops/linear_ends.h"
+#include "starling/ops/def/linear_ends.h"
 
 #include <algorithm>
 

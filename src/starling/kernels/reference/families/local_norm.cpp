@@ -1,4 +1,4 @@
-#include "starling/ops/local_norm.h"
+#include "starling/ops/api/local_norm.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "starling/ops/masked.h"
+#include "starling/ops/api/masked.h"
 
 #include <cstring>
 

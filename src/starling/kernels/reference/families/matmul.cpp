@@ -1,4 +1,4 @@
-#include "starling/ops/matmul.h"
+#include "starling/ops/api/matmul.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

@@ -1,4 +1,4 @@
-#include "starling/ops/messages.h"
+#include "starling/ops/api/messages.h"
 
 #include <cstring>
 

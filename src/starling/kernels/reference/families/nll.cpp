@@ -3,8 +3,8 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/loss.h"
-#include "starling/ops/nll_attrs.h"
+#include "starling/ops/api/loss.h"
+#include "starling/ops/def/nll_attrs.h"
 
 namespace starling {
 namespace {

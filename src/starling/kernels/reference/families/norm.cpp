@@ -3,8 +3,8 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/reduce_walk.h"
-#include "starling/ops/reduce.h"
-#include "starling/ops/variance.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/api/variance.h"
 
 namespace starling {
 namespace {

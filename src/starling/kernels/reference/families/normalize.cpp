@@ -1,4 +1,4 @@
-#include "starling/ops/normalize.h"
+#include "starling/ops/api/normalize.h"
 
 #include <cmath>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/norm_view.h"
+#include "starling/ops/def/norm_view.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/pad.h"
+#include "starling/ops/api/pad.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

@@ -1,8 +1,8 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/pool_geometry.h"
-#include "starling/ops/shape_ops.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/pool_geometry.h"
 
 namespace starling {
 namespace {

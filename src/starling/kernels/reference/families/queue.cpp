@@ -1,4 +1,4 @@
-#include "starling/ops/queue.h"
+#include "starling/ops/api/queue.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

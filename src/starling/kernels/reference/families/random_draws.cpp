@@ -8,7 +8,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/piece.h"
-#include "starling/ops/random.h"
+#include "starling/ops/api/random.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/rearrange.h"
+#include "starling/ops/api/rearrange.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "starling/ops/rnn.h"
+#include "starling/ops/api/rnn.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/recurrent.h"

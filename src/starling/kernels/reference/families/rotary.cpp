@@ -1,4 +1,4 @@
-#include "starling/ops/rotary.h"
+#include "starling/ops/api/rotary.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

@@ -1,4 +1,4 @@
-#include "starling/ops/row_sparse.h"
+#include "starling/ops/api/row_sparse.h"
 
 #include <map>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "starling/ops/scan.h"
+#include "starling/ops/api/scan.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

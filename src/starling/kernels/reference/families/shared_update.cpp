@@ -1,4 +1,4 @@
-#include "starling/ops/shared_update.h"
+#include "starling/ops/def/shared_update.h"
 
 #include <cstring>
 

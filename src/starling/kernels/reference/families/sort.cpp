@@ -1,4 +1,4 @@
-#include "starling/ops/sort.h"
+#include "starling/ops/api/sort.h"
 
 #include <algorithm>
 #include <cstring>

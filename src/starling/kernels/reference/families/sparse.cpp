@@ -1,4 +1,4 @@
-#include "starling/ops/sparse.h"
+#include "starling/ops/api/sparse.h"
 
 #include <algorithm>
 #include <vector>

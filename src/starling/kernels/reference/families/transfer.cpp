@@ -1,4 +1,4 @@
-#include "starling/ops/transfer.h"
+#include "starling/ops/def/transfer.h"
 
 #include <chrono>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "starling/ops/triangular.h"
+#include "starling/ops/api/triangular.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"

@@ -1,9 +1,9 @@
-#include "starling/ops/unfold.h"
+#include "starling/ops/api/unfold.h"
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/conv_windows.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/local_conv.h"
+#include "starling/ops/api/local_conv.h"
 
 namespace starling {
 namespace {

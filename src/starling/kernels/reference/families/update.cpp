@@ -1,4 +1,4 @@
-#include "starling/ops/update.h"
+#include "starling/ops/def/update.h"
 
 #include <array>
 #include <cmath>
@@ -31,7 +31,7 @@ Moment read_moment(const A& attrs, DType mu, const Launch& launch, std::size_t a
   return now;
 }
 
-// State of one element, updated as defined in ops/update.h: x[0] is the weight, the states follow.
+// State of one element, updated as defined in ops/def/update.h: x[0] is the weight, the states follow.
 using Element = std::array<double, 4>;
 
 // Norms over the whole tensor, for LAMB and LARS.

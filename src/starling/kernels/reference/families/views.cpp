@@ -1,11 +1,11 @@
-#include "starling/ops/views.h"
+#include "starling/ops/api/views.h"
 
 #include <cstring>
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/registry.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/vision.h"
+#include "starling/ops/api/vision.h"
 
 #include <algorithm>
 

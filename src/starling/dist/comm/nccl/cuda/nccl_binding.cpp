@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/dist/comm/nccl_comm.h"
+#include "starling/dist/comm/gpu/nccl_comm.h"
 
 namespace starling {
 namespace {

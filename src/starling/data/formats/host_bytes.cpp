@@ -1,0 +1,42 @@
+#include "starling/data/formats/host_bytes.h"
+
+#include <cstring>
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+// Copies a strided block, one innermost element at a time.
+void gather(const std::byte* from, std::byte*& to, const Tensor& tensor, int axis, std::size_t element) {
+  if (axis == tensor.rank()) {
+    std::memcpy(to, from, element);
+    to += element;
+    return;
+  }
+  const auto stride = tensor.strides()[axis] * static_cast<std::int64_t>(element);
+  for (std::int64_t i = 0; i < tensor.shape()[axis]; ++i) gather(from + i * stride, to, tensor, axis + 1, element);
+}
+
+}  // namespace
+
+Tensor on_host(const Tensor& tensor) {
+  check(tensor.device().kind != DeviceKind::null, "[data] expected a tensor with data, got {} on {}",
+        to_string(tensor.type()), to_string(tensor.device()));
+  if (tensor.device().kind != DeviceKind::cpu) return to(tensor, kCpu);
+  if (tensor.contiguous()) return tensor;
+  Tensor dense = empty(tensor.shape(), tensor.dtype());
+  if (tensor.numel() == 0) return dense;
+  auto* to = static_cast<std::byte*>(dense.raw());
+  gather(static_cast<const std::byte*>(tensor.raw()), to, tensor, 0, size_of(tensor.dtype()));
+  return dense;
+}
+
+std::span<const std::byte> host_bytes(const Tensor& tensor) {
+  check(tensor.device().kind == DeviceKind::cpu && tensor.contiguous(),
+        "[data] expected a dense tensor on a CPU, got {}", to_string(tensor.type()));
+  return {static_cast<const std::byte*>(tensor.raw()),
+          static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype())};
+}
+
+}  // namespace starling

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "starling/data/formats/csv.h"
+#include "starling/data/records/record_reader.h"
+#include "starling/tensor/tensor.h"
+
+namespace starling {
+
+// How CSV columns become a sample: numbers and one-hot categories in one feature vector, and a label.
+struct CsvSchema {
+  enum class Label { none, classes, number };
+  enum class Missing { refuse, zero, nan, mean, drop };
+
+  std::vector<std::string> numbers{};     // names of the numeric columns
+  std::vector<std::string> categories{};  // names of the categorical columns, one-hot encoded
+  std::string label{};                    // name of the label column; empty: none
+  Label label_kind = Label::none;
+  Missing missing = Missing::refuse;  // how to treat an empty number or one of missing_words
+  std::vector<std::string> missing_words{"", "NA", "N/A", "nan", "NaN", "null", "?"};
+
+  // Filled by learn(): the sorted words of each category, and the means of the numeric columns.
+  std::vector<std::vector<std::string>> words{};
+  std::vector<std::string> class_names{};  // may be preset; labels are then these names or their indices
+  bool learned_classes = false;            // class names came from the file, so labels are names, never indices
+  std::vector<double> means{};
+
+  std::int64_t width() const;              // length of the feature vector
+  std::vector<TensorType> fields() const;  // f32 [width], then i64 [] or f32 [] if there is a label
+  bool is_missing(std::string_view cell) const;
+
+  // Reads a file once to fill in what is still unknown: words of categories, class names, means if they replace missing
+  // numbers. Throws if a column does not exist, naming the nearest.
+  void learn(const std::filesystem::path& file, const CsvOptions& options);
+};
+
+// Decodes the rows of one CSV file into samples.
+class CsvRow {
+ public:
+  CsvRow(std::shared_ptr<const CsvSchema> schema, const std::vector<std::string>& columns, const std::string& file);
+
+  // Writes one sample; false if the row is to be dropped. `where` returns the row's location for error messages.
+  template <class Cell, class Where>
+  bool decode(const Cell& cell, const Where& where, float* features, void* label) const;
+
+ private:
+  std::shared_ptr<const CsvSchema> schema_;
+  std::vector<std::size_t> numbers_, categories_;
+  std::size_t label_ = 0;
+};
+
+// Reads all rows into memory; throws if the features need more than `most_bytes`.
+std::vector<Tensor> read_csv_table(const std::filesystem::path& file, std::shared_ptr<const CsvSchema> schema,
+                                   const CsvOptions& options, std::uint64_t most_bytes);
+
+// Decoder for streamed rows.
+std::shared_ptr<const RecordDecoder> csv_decoder(std::shared_ptr<const CsvSchema> schema);
+
+}  // namespace starling

@@ -1,0 +1,181 @@
+#include "starling/dist/comm/gpu/nccl_calls.h"
+
+#include "starling/base/error.h"
+#include "starling/dist/comm/call_checks.h"
+
+namespace starling {
+namespace {
+
+bool reduces(CommOp op) { return op == CommOp::all_reduce || op == CommOp::reduce_scatter; }
+
+struct Element {
+  NcclType type;
+  std::size_t units = 1;  // NCCL elements per element of the dtype
+};
+
+// Dtypes without an NCCL counterpart are sent as bytes.
+Element element(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return {NcclType::f64};
+    case DType::f32: return {NcclType::f32};
+    case DType::f16: return {NcclType::f16};
+    case DType::bf16: return {NcclType::bf16};
+    case DType::i64: return {NcclType::i64};
+    case DType::i32: return {NcclType::i32};
+    case DType::i8: return {NcclType::i8};
+    case DType::u64: return {NcclType::u64};
+    case DType::u32: return {NcclType::u32};
+    default: return {NcclType::u8, size_of(dtype)};
+  }
+}
+
+NcclReduction reduction(CommReduce reduce) {
+  switch (reduce) {
+    case CommReduce::sum: return NcclReduction::sum;
+    case CommReduce::mean: return NcclReduction::mean;
+    case CommReduce::max: return NcclReduction::max;
+    case CommReduce::min: return NcclReduction::min;
+    case CommReduce::product: return NcclReduction::product;
+  }
+  fail("[nccl] expected a known reduction, got {}", static_cast<int>(reduce));
+}
+
+// One call on its way to NCCL.
+class Submission {
+ public:
+  Submission(const NcclApi& api, const Call& call, const NcclPlace& place)
+      : api_(api), call_(call), place_(place), element_(element(call.dtype)) {}
+
+  NcclResult run() {
+    switch (call_.op) {
+      case CommOp::all_reduce: return all_reduce();
+      case CommOp::broadcast: return broadcast();
+      case CommOp::reduce_scatter: return call_.counts.empty() ? reduce_scatter() : reduce_pieces();
+      case CommOp::all_gather: return call_.counts.empty() ? all_gather() : broadcast_pieces();
+      case CommOp::all_to_all: return all_to_all();
+      case CommOp::gather: return gather();
+      case CommOp::scatter: return scatter();
+      case CommOp::barrier: return barrier();
+      case CommOp::send: return send(call_.send, call_.count, call_.peer);
+      case CommOp::recv: return recv(call_.recv, call_.count, call_.peer);
+      default: fail("[nccl] expected an operation of NCCL's, got {}", name(call_.op));
+    }
+  }
+
+ private:
+  std::size_t units(std::int64_t count) const { return static_cast<std::size_t>(count) * element_.units; }
+  std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * size_of(call_.dtype); }
+  const std::byte* send_at(std::int64_t offset) const {
+    return static_cast<const std::byte*>(call_.send) + bytes(offset);
+  }
+  std::byte* recv_at(std::int64_t offset) const { return static_cast<std::byte*>(call_.recv) + bytes(offset); }
+
+  NcclResult send(const void* data, std::int64_t count, int peer) {
+    if (count == 0) return NcclResult::success;
+    return api_.send(data, units(count), element_.type, peer, place_.comm, place_.stream);
+  }
+  NcclResult recv(void* data, std::int64_t count, int peer) {
+    if (count == 0) return NcclResult::success;
+    return api_.recv(data, units(count), element_.type, peer, place_.comm, place_.stream);
+  }
+
+  NcclResult all_reduce() {
+    if (call_.count == 0) return NcclResult::success;
+    return api_.all_reduce(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
+                           place_.comm, place_.stream);
+  }
+
+  NcclResult broadcast() {
+    if (call_.count == 0) return NcclResult::success;
+    return api_.broadcast(call_.send, call_.recv, units(call_.count), element_.type, call_.peer, place_.comm,
+                          place_.stream);
+  }
+
+  NcclResult reduce_scatter() {
+    if (call_.count == 0) return NcclResult::success;
+    return api_.reduce_scatter(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
+                               place_.comm, place_.stream);
+  }
+
+  NcclResult all_gather() {
+    if (call_.count == 0) return NcclResult::success;
+    return api_.all_gather(call_.send, call_.recv, units(call_.count), element_.type, place_.comm, place_.stream);
+  }
+
+  // Uneven pieces: one reduction, or one broadcast, per owner, since NCCL's own collectives need pieces of equal size.
+  NcclResult reduce_pieces() {
+    return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
+      return api_.reduce(send_at(offset), owner == place_.rank ? call_.recv : nullptr, units(count), element_.type,
+                         reduction(call_.reduce), owner, place_.comm, place_.stream);
+    });
+  }
+
+  NcclResult broadcast_pieces() {
+    return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
+      const void* from = owner == place_.rank ? call_.send : recv_at(offset);
+      return api_.broadcast(from, recv_at(offset), units(count), element_.type, owner, place_.comm, place_.stream);
+    });
+  }
+
+  template <class Piece>
+  NcclResult for_pieces(Piece piece) {
+    for (int owner = 0; owner < place_.world; ++owner) {
+      const std::int64_t count = piece_length(call_, owner);
+      if (count == 0) continue;
+      const NcclResult result = piece(owner, piece_offset(call_, owner), count);
+      if (result != NcclResult::success && result != NcclResult::in_progress) return result;
+    }
+    return NcclResult::success;
+  }
+
+  NcclResult all_to_all() {
+    if (call_.count == 0) return NcclResult::success;
+    for (int peer = 0; peer < place_.world; ++peer) {
+      NcclResult result = send(send_at(peer * call_.count), call_.count, peer);
+      if (ok(result)) result = recv(recv_at(peer * call_.count), call_.count, peer);
+      if (!ok(result)) return result;
+    }
+    return NcclResult::success;
+  }
+
+  // Root's own piece is sent and received like the others'.
+  NcclResult gather() {
+    NcclResult result = send(call_.send, piece_length(call_, place_.rank), call_.peer);
+    if (!ok(result) || place_.rank != call_.peer) return result;
+    return for_pieces(
+        [&](int from, std::int64_t offset, std::int64_t count) { return recv(recv_at(offset), count, from); });
+  }
+
+  NcclResult scatter() {
+    NcclResult result = recv(call_.recv, piece_length(call_, place_.rank), call_.peer);
+    if (!ok(result) || place_.rank != call_.peer) return result;
+    return for_pieces(
+        [&](int to, std::int64_t offset, std::int64_t count) { return send(send_at(offset), count, to); });
+  }
+
+  NcclResult barrier() {
+    return api_.all_reduce(place_.word, place_.word, 1, NcclType::i32, NcclReduction::max, place_.comm, place_.stream);
+  }
+
+  static bool ok(NcclResult result) { return result == NcclResult::success || result == NcclResult::in_progress; }
+
+  const NcclApi& api_;
+  const Call& call_;
+  const NcclPlace& place_;
+  const Element element_;
+};
+
+}  // namespace
+
+void check_type(const Call& call) {
+  if (!reduces(call.op)) return;
+  if (size_of(call.dtype) == 2 && !is_float(call.dtype)) {
+    fail("[{}] expected a dtype that NCCL reduces, got {}: convert to i32", name(call.op), name(call.dtype));
+  }
+}
+
+NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& place) {
+  return Submission(api, call, place).run();
+}
+
+}  // namespace starling

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "starling/dist/comm/call.h"
+#include "starling/dist/comm/gpu/nccl_api.h"
+
+namespace starling {
+
+// Target of an NCCL call: this rank in its communicator, and the stream.
+struct NcclPlace {
+  int rank = 0;
+  int world = 1;
+  NcclHandle comm = nullptr;
+  DeviceStream stream = nullptr;
+  void* word = nullptr;  // 4 bytes on the device, for barriers
+};
+
+// Throws Error if NCCL cannot reduce the call's dtype.
+void check_type(const Call& call);
+
+// Submits the NCCL operations that make up the call, inside a group opened by the caller. Returns the first failure.
+// Empty transfers are skipped.
+NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& place);
+
+}  // namespace starling

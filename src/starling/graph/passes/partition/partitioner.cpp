@@ -1,0 +1,480 @@
+#include "starling/graph/passes/partition/partitioner.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "starling/base/error.h"
+#include "starling/graph/control/control_types.h"
+#include "starling/graph/splice.h"
+#include "starling/ops/api/comm.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/control.h"
+#include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
+#include "starling/ops/def/shared_update.h"
+
+namespace starling {
+namespace {
+
+// Decomposes ops that have no sharding rule of their own.
+Graph decomposed(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (!node.op->decompose || node.op->shard || is_op(node, "matmul_sgd")) {
+      rewriter.copy(id);
+      continue;
+    }
+    Types types;
+    for (ValueId in : node.in) types.push_back(graph.value(in).type);
+    const auto in = rewriter.map({node.in.data(), node.in.size()});
+    const auto out =
+        splice(rewriter, decomposition(*node.op, {types.data(), types.size()}, node.attrs), {in.data(), in.size()}, id);
+    for (std::size_t i = 0; i < out.size(); ++i) rewriter.set(node.out[i], out[i]);
+  }
+  return rewriter.finish();
+}
+
+Types types_at(const Graph& graph, std::span<const ValueId> ids) {
+  Types types;
+  for (ValueId id : ids) types.push_back(graph.value(id).type);
+  return types;
+}
+
+// Operands of bodies must be replicated: a body's behaviour on part of the rows is unknown. Partial terms are reduced
+// first.
+void expect_whole(const Node& node, const Placements& placed) {
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    check(!placed[i].is_split(),
+          "[partition] expected operands of {}{} to be whole on every rank, got operand {} as {}", node.op->name,
+          node.scope.empty() ? "" : " in " + node.scope.str(), i, to_string(placed[i]));
+  }
+}
+
+bool acts(const Graph& graph) {
+  const auto outside = [&](const Node& node) { return acts_outside(graph, node); };
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), outside);
+}
+
+// Only the first rank writes files: here the op only returns the number of bytes.
+void stop_writing(Graph& graph) {
+  static const OpDef& elsewhere = find_op("saved_elsewhere");
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (is_op(graph.node(id), "save")) graph.node(id).op = &elsewhere;
+  }
+  for (auto& body : graph.bodies) {
+    if (!acts(*body)) continue;
+    auto quiet = std::make_shared<Graph>(*body);
+    stop_writing(*quiet);
+    body = std::move(quiet);
+  }
+}
+
+}  // namespace
+
+Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> inputs)
+    : global_(decomposed(global)), mesh_(mesh), inputs_(std::move(inputs)), rewriter_(global_) {
+  placed_.resize(global_.values().size());
+  pieces_.resize(global_.values().size());
+  whole_.resize(global_.values().size());
+  blocks_.resize(global_.values().size());
+  rows_.resize(global_.values().size(), mesh_.parts);
+}
+
+Graph Partitioner::run() {
+  for (NodeId id = 0; id < global_.size(); ++id) node(id);
+  outputs();
+  for (ValueId id : global_.outputs) rewriter_.to().outputs.push_back(pieces(id)[0]);
+  if (mesh_.first > 0) stop_writing(rewriter_.to());
+  return std::move(rewriter_.to());
+}
+
+void Partitioner::node(NodeId id) {
+  const Node& node = global_.node(id);
+  if (is_op(node, "input")) return input(id);
+  if (is_source(node)) return source(id);
+  if (is_op(node, "matmul_sgd")) return share_update(id);
+  check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
+        node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
+  const Types in = types_at(global_, {node.in.data(), node.in.size()});
+  const Types out = types_at(global_, {node.out.data(), node.out.size()});
+  Placements now;
+  for (ValueId value : node.in) now.push_back(placed(value));
+  if (is_control(*node.op)) expect_whole(node, now);
+  if (merge_blocks(id) || part_blocks(id)) return;
+  const ShardCall call{
+      *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
+  const ShardRule rule = node.op->shard ? node.op->shard(call) : rules::shard_replicated(call);
+  distribute(id, rule, common_blocks(node, rule));
+}
+
+// Shared update: all ranks gather the factors, each updates its own rows of the weight and receives the others'. The
+// rows are assigned before they are gathered, so that both happen in the variable's memory.
+void Partitioner::share_update(NodeId id) {
+  static const OpDef &slice = find_op("slice"), &step = find_op("matmul_sgd_rows"), &gather = find_op("gather_rows"),
+                     &assign = find_op("assign");
+  const Node& node = global_.node(id);
+  Graph& to = rewriter_.to();
+  const auto whole = [&](std::size_t i) { return as(node.in[i], Placement::replicate(), 0)[0]; };
+  const auto& sgd = node.attrs.as<MatmulSgdAttrs>();
+  check(sgd.trans_a && !sgd.trans_b && !mesh_.ordered,
+        "[partition] expected the update of a weight by a product over rows, got {}", node.op->name);
+  const std::int64_t rows = global_.value(node.in[0]).type.shape[0];
+  const Piece own = piece_of(rows, mesh_.first, mesh_.parts);
+  const ValueId errors = whole(2), inputs = whole(3);
+  const NodeId cut =
+      rewriter_.emit(slice, {&errors, 1}, SliceAttrs{.axis = 1, .begin = own.begin, .end = own.begin + own.size}, id);
+  const ValueId in[] = {whole(0), whole(1), to.node(cut).out[0], inputs, whole(4)};
+  const NodeId made = rewriter_.emit(step, in, RowsSgdAttrs{own.begin, sgd.momentum, sgd.weight_decay}, id);
+  const ValueId updated[] = {to.node(made).out[0], to.node(made).out[1]};
+  for (std::size_t i = 0; i < 2; ++i)
+    rewriter_.emit(assign, {&updated[i], 1}, AssignAttrs{source_index(global_.maker(node.in[i]))}, id);
+  const PiecesAttrs pieces_of_all{
+      .rows = rows,
+      .rank = mesh_.first,
+      .ranks = mesh_.parts,
+      .name = Symbol(fmt::format(
+          "rows of {}", global_.variables[static_cast<std::size_t>(source_index(global_.maker(node.in[0])))].name))};
+  const NodeId all = rewriter_.emit(gather, updated, pieces_of_all, id);
+  rewriter_.stands_for(id, all);
+  for (std::size_t i = 0; i < 2; ++i) {
+    pieces(node.out[i]) = {to.node(all).out[i]};
+    placed(node.out[i]) = Placement::replicate();
+    to.value(to.node(all).out[i]).spec = {Placement::replicate()};
+  }
+}
+
+// Reshape of [blocks, rows, …] with split rows to [blocks · rows, …]: each rank keeps its rows of every block. Not
+// applied to shards of the deterministic mode, nor to blocks that do not split evenly.
+bool Partitioner::merge_blocks(NodeId id) {
+  const Node& node = global_.node(id);
+  if (!is_op(node, "reshape") || mesh_.ordered || !placed(node.in[0]).is_split(1)) return false;
+  const Shape& from = global_.value(node.in[0]).type.shape;
+  const Shape& to = global_.value(node.out[0]).type.shape;
+  if (to.rank() + 1 != from.rank() || to[0] != from[0] * from[1] || to.numel() == 0) return false;
+  for (int i = 1; i < to.rank(); ++i) {
+    if (to[i] != from[i + 1]) return false;
+  }
+  if (from[0] == 1 || from[1] % mesh_.parts != 0) return false;
+  distribute(id, {{Placement::split(1)}, {Placement::split(0)}});
+  blocks(node.out[0]) = from[0];
+  return true;
+}
+
+// Inverse of merge_blocks.
+bool Partitioner::part_blocks(NodeId id) {
+  const Node& node = global_.node(id);
+  if (!is_op(node, "reshape") || blocks(node.in[0]) == 0) return false;
+  const Shape& from = global_.value(node.in[0]).type.shape;
+  const Shape& to = global_.value(node.out[0]).type.shape;
+  if (to.rank() != from.rank() + 1 || to[0] != blocks(node.in[0])) return false;
+  for (int i = 1; i < from.rank(); ++i) {
+    if (from[i] != to[i + 1]) return false;
+  }
+  distribute(id, {{Placement::split(0)}, {Placement::split(1)}}, to[0]);
+  return true;
+}
+
+// Number of blocks of a node's operands, if it treats each row independently and all operands have the same blocks;
+// else 0.
+std::int64_t Partitioner::common_blocks(const Node& node, const ShardRule& rule) const {
+  constexpr std::string_view kByRow[] = {"matmul", "linear", "sum"};
+  const bool by_row =
+      node.op->elementwise() || std::find(std::begin(kByRow), std::end(kByRow), node.op->name) != std::end(kByRow);
+  if (!by_row) return 0;
+  std::int64_t found = 0;
+  for (ValueId in : node.in) found = std::max(found, blocks(in));
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    if (rule.in[i].is_split() && (rule.in[i].dim != 0 || blocks(node.in[i]) != found)) return 0;
+  }
+  for (const Placement& out : rule.out) {
+    if (out.is_split() && out.dim != 0) return 0;
+  }
+  return found;
+}
+
+void Partitioner::source(NodeId id) {
+  const ValueId out = global_.node(id).out[0];
+  rewriter_.copy(id);
+  pieces(out) = {rewriter_.map(out)};
+}
+
+// Arguments hold this rank's rows; each own piece is a slice of them.
+void Partitioner::input(NodeId id) {
+  const Node& node = global_.node(id);
+  const auto index = static_cast<std::size_t>(source_index(node));
+  const ValueId out = node.out[0];
+  const Placement placement = index < inputs_.size() ? inputs_[index] : Placement::replicate();
+  TensorType type = global_.value(out).type;
+  placed(out) = placement;
+  Graph& to = rewriter_.to();
+  if (!placement.is_split()) {
+    const ValueId whole = to.add_input(type);
+    to.node(to.value(whole).node).device = node.device;
+    pieces(out) = {whole};
+    return;
+  }
+  check(placement.dim == 0 && type.shape.rank() > 0,
+        "[partition] expected inputs to be split along dimension 0, got {} of {}", to_string(placement),
+        to_string(type));
+  const std::int64_t size = type.shape[0];
+  const auto begin = piece_of(size, mesh_.first, mesh_.parts).begin;
+  const auto last = piece_of(size, mesh_.first + mesh_.count - 1, mesh_.parts);
+  type.shape[0] = last.begin + last.size - begin;
+  const ValueId local = to.add_input(type);
+  to.node(to.value(local).node).device = node.device;
+  to.value(local).spec = {placement};
+  if (mesh_.count == 1) {
+    pieces(out) = {local};
+    return;
+  }
+  static const OpDef& slice = find_op("slice");
+  for (int part = mesh_.first; part < mesh_.first + mesh_.count; ++part) {
+    const Piece piece = piece_of(size, part, mesh_.parts);
+    const SliceAttrs attrs{.axis = 0, .begin = piece.begin - begin, .end = piece.begin - begin + piece.size};
+    pieces(out).push_back(to.node(rewriter_.emit(slice, {&local, 1}, attrs, id)).out[0]);
+  }
+}
+
+Shape Partitioner::local_shape(const Shape& global, Placement placement, int part) const {
+  Shape shape = global;
+  if (placement.is_split()) shape[placement.dim] = piece_of(global[placement.dim], part, mesh_.parts).size;
+  return shape;
+}
+
+// Attributes of one piece: those named shape, global and offset describe the result.
+Attrs Partitioner::local_attrs(const Node& node, const ShardRule& rule, int part) const {
+  Attrs attrs = node.attrs;
+  if (node.out.empty() || !rule.out[0].is_split()) return attrs;
+  const Shape& global = global_.value(node.out[0]).type.shape;
+  if (const auto* field = attrs.find("shape")) attrs.get<Shape>(*field) = local_shape(global, rule.out[0], part);
+  const auto* whole = attrs.find("global");
+  const auto* offset = attrs.find("offset");
+  if (whole && offset) {
+    attrs.get<Shape>(*whole) = global;
+    Shape at = Shape::filled(global.rank(), 0);
+    at[rule.out[0].dim] = piece_of(global[rule.out[0].dim], part, mesh_.parts).begin;
+    attrs.get<Shape>(*offset) = at;
+  }
+  return attrs;
+}
+
+// `blocks`: operands with that many blocks are used without regrouping, and so are results.
+void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t blocks) {
+  const Node& node = global_.node(id);
+  std::vector<Pieces> in;
+  bool split = false;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    in.push_back(as(node.in[i], rule.in[i], blocks));
+    split |= !rule.in[i].is_replicate();
+  }
+  for (const auto& out : rule.out) split |= !out.is_replicate();
+  const int copies = split ? mesh_.count : 1;
+  for (int k = 0; k < copies; ++k) {
+    SmallVector<ValueId, 4> operands;
+    for (const auto& operand : in) operands.push_back(operand[operand.size() == 1 ? 0 : static_cast<std::size_t>(k)]);
+    SmallVector<ValueId, 2> results;
+    if (is_without_rows(node, rule, mesh_.first + k)) {
+      results = stand_ins(id, rule, {operands.data(), operands.size()}, mesh_.first + k);
+    } else {
+      const NodeId made =
+          rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
+      rewriter_.stands_for(id, made);
+      results = rewriter_.to().node(made).out;
+    }
+    for (std::size_t i = 0; i < node.out.size(); ++i) {
+      const ValueId value = results[i];
+      rewriter_.to().value(value).spec = {rule.out[i]};
+      pieces(node.out[i]).push_back(value);
+      const Shape expected = local_shape(global_.value(node.out[i]).type.shape, rule.out[i], mesh_.first + k);
+      check(rewriter_.to().value(value).type.shape == expected, "[partition] expected {} to make {} here, got {}",
+            node.op->name, to_string(expected), to_string(rewriter_.to().value(value).type.shape));
+    }
+  }
+  for (std::size_t i = 0; i < node.out.size(); ++i) {
+    placed(node.out[i]) = rule.out[i];
+    this->blocks(node.out[i]) = rule.out[i].is_split(0) ? blocks : 0;
+    rows_[static_cast<std::size_t>(node.out[i])] = averaged_rows(node, rule);
+  }
+}
+
+// Number of rows of an average: of its operands, or of the average it was made from.
+std::int64_t Partitioner::averaged_rows(const Node& node, const ShardRule& rule) const {
+  std::int64_t rows = mesh_.parts;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    if (rule.in[i].is_partial()) rows = std::min(rows, rows_[static_cast<std::size_t>(node.in[i])]);
+    if (rule.in[i].is_split()) rows = std::min(rows, global_.value(node.in[i]).type.shape[rule.in[i].dim]);
+  }
+  return rows;
+}
+
+// True for ops that refuse an empty piece, where other ops return nothing or zeros.
+bool Partitioner::is_without_rows(const Node& node, const ShardRule& rule, int part) const {
+  constexpr std::string_view kRefuse[] = {"batch_norm_train", "batch_norm_train_backward", "max", "min"};
+  if (std::find(std::begin(kRefuse), std::end(kRefuse), node.op->name) == std::end(kRefuse)) return false;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    if (!rule.in[i].is_split()) continue;
+    const std::int64_t size = global_.value(node.in[i]).type.shape[rule.in[i].dim];
+    if (size > 0 && piece_of(size, part, mesh_.parts).size == 0) return true;
+  }
+  return false;
+}
+
+// Neutral results for a piece without rows. Control edges keep the position among the collectives that the node has on
+// other ranks.
+SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands,
+                                               int part) {
+  SmallVector<ValueId, 2> results;
+  const Node& node = global_.node(id);
+  for (std::size_t i = 0; i < node.out.size(); ++i) {
+    const TensorType& type = global_.value(node.out[i]).type;
+    FullAttrs nothing{.shape = local_shape(type.shape, rule.out[i], part), .value = 0, .dtype = type.dtype};
+    const bool extreme = rule.out[i].is_partial() && rule.out[i].reduce != ReduceOp::sum &&
+                         rule.out[i].reduce != ReduceOp::mean && is_float(type.dtype);
+    const double infinity = std::numeric_limits<double>::infinity();
+    if (extreme) nothing.value = rule.out[i].reduce == ReduceOp::max ? -infinity : infinity;
+    const NodeId made = rewriter_.emit(find_op("full"), {}, nothing, id);
+    for (ValueId operand : operands) rewriter_.to().node(made).after.push_back(rewriter_.to().value(operand).node);
+    rewriter_.stands_for(id, made);
+    results.push_back(rewriter_.to().node(made).out[0]);
+  }
+  return results;
+}
+
+Partitioner::Pieces Partitioner::as(ValueId value, Placement wanted, std::int64_t blocks) {
+  const Placement now = placed(value);
+  if (now == wanted && this->blocks(value) == (now.is_split(0) ? blocks : 0)) return pieces(value);
+  const NodeId like = global_.value(value).node;
+  if (wanted.is_replicate()) return replicate(value, like);
+  check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
+        to_string(wanted), to_string(now));
+  const Pieces whole = now.is_replicate() ? pieces(value) : replicate(value, like);
+  return cut(whole[0], global_.value(value).type.shape, wanted.dim, like);
+}
+
+Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim, NodeId like) {
+  static const OpDef& slice = find_op("slice");
+  Pieces out;
+  for (int part = mesh_.first; part < mesh_.first + mesh_.count; ++part) {
+    const Piece piece = piece_of(shape[dim], part, mesh_.parts);
+    const SliceAttrs attrs{.axis = dim, .begin = piece.begin, .end = piece.begin + piece.size};
+    const NodeId made = rewriter_.emit(slice, {&whole, 1}, attrs, like);
+    rewriter_.to().value(rewriter_.to().node(made).out[0]).spec = {Placement::split(dim)};
+    out.push_back(rewriter_.to().node(made).out[0]);
+  }
+  return out;
+}
+
+// Mean over the pieces that have rows.
+Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, std::int64_t rows) {
+  const DType dtype = rewriter_.to().value(terms[0]).type.dtype;
+  const auto times = [&](ValueId value, double factor) {
+    const FullAttrs share{.value = factor, .dtype = dtype};
+    const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
+    return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
+  };
+  if (rows >= mesh_.parts)
+    return {times(reduced(std::move(terms), ReduceOp::sum, like, label, rows)[0], 1.0 / mesh_.parts)};
+  int part = mesh_.first;
+  for (ValueId& term : terms) {
+    const bool gives = piece_of(rows, part++, mesh_.parts).size > 0;
+    term = times(term, gives ? 1.0 / static_cast<double>(rows) : 0.0);
+  }
+  return reduced(std::move(terms), ReduceOp::sum, like, label, rows);
+}
+
+Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& label,
+                                         std::int64_t rows) {
+  static const OpDef& ordered = find_op("ordered_sum");
+  static const OpDef& all = find_op("all_reduce");
+  if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, rows);
+  if (mesh_.ordered) {
+    check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
+    const OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};
+    return {rewriter_.to().node(rewriter_.emit(ordered, {terms.data(), terms.size()}, attrs, like)).out[0]};
+  }
+  const AllReduceAttrs attrs{Symbol(name(reduce)), Symbol(label)};
+  return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
+}
+
+// Partial values are reduced, rows are gathered; other splits, and logical shards, are padded with zeros and summed.
+Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
+  Pieces& known = whole_[static_cast<std::size_t>(value)];
+  if (!known.empty()) return known;
+  const Placement now = placed(value);
+  const Node& maker = global_.node(like);
+  const std::string label =
+      fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
+  if (now.is_partial()) {
+    known = reduced(pieces(value), now.reduce, like, label, rows_[static_cast<std::size_t>(value)]);
+    return known;
+  }
+  static const OpDef& lay = find_op("slice_backward");
+  Shape shape = global_.value(value).type.shape;
+  const bool in_blocks = blocks(value) > 0;
+  const Pieces own_pieces = in_blocks ? blocks_as_columns(value, shape, like) : pieces(value);
+  const int dim = in_blocks ? 1 : now.dim;
+  if (dim == 0 && !mesh_.ordered) {
+    const PiecesAttrs attrs{.rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label)};
+    const ValueId own = pieces(value)[0];
+    known = {rewriter_.to().node(rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like)).out[0]};
+    return known;
+  }
+  Pieces laid;
+  for (int k = 0; k < mesh_.count; ++k) {
+    const Piece piece = piece_of(shape[dim], mesh_.first + k, mesh_.parts);
+    const SliceBackwardAttrs attrs{shape, dim, piece.begin, piece.begin + piece.size, 1};
+    const ValueId own = own_pieces[static_cast<std::size_t>(k)];
+    laid.push_back(rewriter_.to().node(rewriter_.emit(lay, {&own, 1}, attrs, like)).out[0]);
+  }
+  known = reduced(laid, ReduceOp::sum, like, label, mesh_.parts);
+  if (in_blocks) known = {reshaped(known[0], global_.value(value).type.shape, like)};
+  return known;
+}
+
+ValueId Partitioner::reshaped(ValueId value, const Shape& shape, NodeId like) {
+  return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, ShapeAttrs{shape}, like)).out[0];
+}
+
+// Pieces of a blocked value with the blocks as their own dimension; `shape` becomes that of the whole.
+Partitioner::Pieces Partitioner::blocks_as_columns(ValueId value, Shape& shape, NodeId like) {
+  const auto with_blocks = [&](const Shape& merged) {
+    Shape parted{blocks(value), merged[0] / blocks(value)};
+    for (int i = 1; i < merged.rank(); ++i) parted.push_back(merged[i]);
+    return parted;
+  };
+  shape = with_blocks(shape);
+  Pieces out;
+  for (ValueId own : pieces(value))
+    out.push_back(reshaped(own, with_blocks(rewriter_.to().value(own).type.shape), like));
+  return out;
+}
+
+// Results are replicated, or split by rows.
+void Partitioner::outputs() {
+  static const OpDef& concat = find_op("concat");
+  for (ValueId id : global_.outputs) {
+    const NodeId like = global_.value(id).node;
+    if (placed(id).is_split(0) && blocks(id) == 0) {
+      if (pieces(id).size() == 1) continue;
+      const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, AxisAttrs{0}, like);
+      pieces(id) = {rewriter_.to().node(joined).out[0]};
+      rewriter_.to().value(pieces(id)[0]).spec = {Placement::split(0)};
+      continue;
+    }
+    if (!placed(id).is_replicate()) pieces(id) = replicate(id, like);
+    placed(id) = Placement::replicate();
+  }
+}
+
+Piece rows_of(std::int64_t size, const PassContext& context) {
+  if (context.shards == 0) return piece_of(size, context.rank, context.world);
+  const Piece shards = piece_of(context.shards, context.rank, context.world);
+  const auto begin = piece_of(size, static_cast<int>(shards.begin), context.shards).begin;
+  const auto last = piece_of(size, static_cast<int>(shards.begin + shards.size) - 1, context.shards);
+  return {begin, last.begin + last.size - begin};
+}
+
+}  // namespace starling

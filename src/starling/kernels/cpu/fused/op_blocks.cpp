@@ -1,0 +1,55 @@
+#include "starling/kernels/cpu/fused/op_blocks.h"
+
+#include <utility>
+
+#include "starling/kernels/cpu/simd/vector_ops.h"
+
+namespace starling {
+namespace {
+
+const BlockTable& block_table() {
+  static const BlockTable* table = [] {
+    auto* t = new BlockTable;
+    register_cpu_blocks(*t);
+    return t;
+  }();
+  return *table;
+}
+
+// Name of an op's vector function: the op's own, except for comparisons.
+std::string_view block_name(std::string_view op) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {{"equal", "eq"},   {"not_equal", "ne"},
+                                                                     {"less", "lt"},    {"less_equal", "le"},
+                                                                     {"greater", "gt"}, {"greater_equal", "ge"}};
+  for (const auto& [from, to] : names) {
+    if (op == from) return to;
+  }
+  return op;
+}
+
+}  // namespace
+
+std::optional<BlockType> lane_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return BlockType::f32;
+    case DType::f64: return BlockType::f64;
+    case DType::i32: return BlockType::i32;
+    case DType::i64: return BlockType::i64;
+    case DType::boolean: return BlockType::boolean;
+    default: return std::nullopt;
+  }
+}
+
+OpBlock find_block(const OpDef& op, std::span<const DType> operands) {
+  const BlockEntry* entry = block_table().find(block_name(op.name));
+  if (!entry || entry->arity != static_cast<int>(operands.size())) return {};
+  const auto lane = lane_of(operands.back());
+  if (!lane) return {};
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const bool is_bool = (entry->bool_inputs >> k & 1u) != 0;
+    if (operands[k] != (is_bool ? DType::boolean : operands.back())) return {};
+  }
+  return {entry, *lane, entry->of(*lane)};
+}
+
+}  // namespace starling

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "starling/ops/api/reduce.h"
+
+namespace starling {
+
+// Index (i64) of the largest or smallest value: along the one given axis, or in the flattened tensor without one. The
+// first of equal values; a NaN wins. Refuses an empty axis. Not differentiable.
+Tensor argmax(const Tensor& x, const ReduceAttrs& attrs = {});
+Tensor argmin(const Tensor& x, const ReduceAttrs& attrs = {});
+
+}  // namespace starling

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+
+#include "starling/tensor/device.h"
+
+namespace starling {
+
+// Device request for multi-device programs (runtime/placed/placed.h): ops traced in the scope run on the device, and
+// variables first read in it live there. Their gradients follow. Ignored by eager code and single-device programs.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  std::optional<Device> before_;
+};
+
+std::optional<Device> current_device();  // device of the innermost scope
+
+}  // namespace starling

@@ -1,0 +1,97 @@
+#include "starling/ops/def/apply.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/registry.h"
+#include "starling/tensor/interpreter.h"
+
+namespace starling {
+namespace {
+
+thread_local bool grad_on = true;
+
+// True if an interpreter that substituted operands has recorded the call itself.
+bool recorded(const TensorList& outputs) {
+  for (const auto& output : outputs) {
+    if (output.impl()->extra) return true;
+  }
+  return false;
+}
+
+TensorList dense_all(std::span<const Tensor> inputs) {
+  TensorList whole;
+  for (const auto& input : inputs) whole.push_back(dense(input));
+  return whole;
+}
+
+bool check_inputs(const OpDef& op, std::span<const Tensor> inputs) {
+  bool sparse = false;
+  for (const auto& input : inputs) {
+    check(input.defined(), "[{}] expected a tensor, got an empty handle", op.name);
+    sparse |= input.impl()->row_sparse;
+  }
+  return sparse;
+}
+
+}  // namespace
+
+bool wants_record(const OpDef& op, std::span<const Tensor> inputs) {
+  if (!grad_on || !op.gradient) return false;
+  for (const auto& input : inputs) {
+    if (input.requires_grad()) return true;
+  }
+  return false;
+}
+
+bool grad_enabled() { return grad_on; }
+GradMode::GradMode(bool enabled) : before_(grad_on) { grad_on = enabled; }
+GradMode::~GradMode() { grad_on = before_; }
+
+TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
+  if (check_inputs(op, inputs)) [[unlikely]] {
+    const TensorList whole = dense_all(inputs);
+    return apply(op, {whole.data(), whole.size()}, attrs);
+  }
+  TensorList outputs = current_interpreter().apply(op, inputs, attrs);
+  if (wants_record(op, inputs) && !recorded(outputs)) record(op, inputs, {outputs.data(), outputs.size()}, attrs);
+  return outputs;
+}
+
+void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, std::span<const Tensor> targets) {
+  if (check_inputs(op, inputs)) [[unlikely]] {
+    const TensorList whole = dense_all(inputs);
+    return current_interpreter().apply_into(op, {whole.data(), whole.size()}, attrs, targets);
+  }
+  current_interpreter().apply_into(op, inputs, attrs, targets);
+}
+
+TensorList call(std::string_view name, std::span<const Tensor> inputs,
+                std::span<const std::pair<std::string, std::string>> attrs) {
+  const OpDef& op = find_op(name);
+  Attrs typed = Attrs::defaults(*op.attrs);
+  for (const auto& [key, text] : attrs) typed.set(key, text);
+  return apply(op, inputs, typed);
+}
+
+Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
+  const int count = static_cast<int>(in.size());
+  check(count >= op.min_inputs() && (op.max_inputs() < 0 || count <= op.max_inputs()),
+        "[{}] expected {} inputs, got {}", op.name,
+        op.max_inputs() < 0 ? fmt::format("at least {}", op.min_inputs())
+                            : fmt::format("{} to {}", op.min_inputs(), op.max_inputs()),
+        count);
+  if (&attrs.type() != op.attrs) [[unlikely]]
+    fail("[{}] expected its own attributes, got others", op.name);
+  Types out = op.infer({op, in, attrs});
+  for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
+  return out;
+}
+
+Types types_of(std::span<const Tensor> tensors) {
+  Types types;
+  types.reserve(tensors.size());
+  for (const auto& t : tensors) types.push_back(t.type());
+  return types;
+}
+
+}  // namespace starling

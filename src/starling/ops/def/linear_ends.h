@@ -1,0 +1,27 @@
+#pragma once
+
+#include "starling/ops/def/op_def.h"
+
+namespace starling {
+
+// Epilogue of x · weightᵀ, applied in this order; made by graph rewrites, while users write the parts.
+struct LinearEndsAttrs {
+  bool biased = false;    // operands include a bias [out]
+  bool residual = false;  // the last operand, of the result's type, is added before the activation
+  Symbol activation{};    // elementwise op of one float operand, or none
+  double parameter = 0;   // attribute of the activation, if it has one
+  bool keep = false;      // the value before the activation is a second result
+  static AttrFields fields() {
+    return {field("biased", &LinearEndsAttrs::biased), field("residual", &LinearEndsAttrs::residual),
+            field("activation", &LinearEndsAttrs::activation), field("parameter", &LinearEndsAttrs::parameter),
+            field("keep", &LinearEndsAttrs::keep)};
+  }
+};
+
+// Op of this name if it can be an epilogue: elementwise, with one float operand and at most one numeric attribute; else
+// null.
+const OpDef* ending_op(Symbol activation);
+// Attributes of that op with its parameter.
+Attrs ending_attrs(const OpDef& op, double parameter);
+
+}  // namespace starling

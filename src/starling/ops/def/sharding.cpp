@@ -1,0 +1,26 @@
+#include "starling/ops/def/sharding.h"
+
+#include <fmt/core.h>
+
+namespace starling {
+
+std::string_view name(ReduceOp op) {
+  constexpr std::string_view names[] = {"sum", "mean", "max", "min", "product"};
+  return names[static_cast<int>(op)];
+}
+
+std::string to_string(Placement placement) {
+  switch (placement.kind) {
+    case Placement::Kind::replicate: return "R";
+    case Placement::Kind::split: return fmt::format("S{}", static_cast<int>(placement.dim));
+    case Placement::Kind::partial: return fmt::format("P({})", name(placement.reduce));
+  }
+  return "?";
+}
+
+Piece piece_of(std::int64_t size, int rank, int world) {
+  const auto begin = size * rank / world;
+  return {begin, size * (rank + 1) / world - begin};
+}
+
+}  // namespace starling

@@ -1,0 +1,42 @@
+#include "starling/runtime/execution/body_program.h"
+
+#include "starling/base/error.h"
+
+namespace starling {
+namespace {
+
+std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+BodyProgram::BodyProgram(const Graph& body, const ExecutableOptions& options)
+    : executable_(Executable::build(body, options)) {
+  check(executable_->lane_size(Lane::comm) == 0, "[control] expected a body without collectives, got {} of them",
+        executable_->lane_size(Lane::comm));
+  for (const auto& constant : executable_->graph().constants) constants_.push_back(to(constant, kCpu));
+  for (const auto& instruction : executable_->instructions()) {
+    Step step{instruction.plan.get(), table_.size(), 0, instruction.scratch.offset};
+    table_.insert(table_.end(), instruction.in.begin(), instruction.in.end());
+    step.out = table_.size();
+    table_.insert(table_.end(), instruction.out.begin(), instruction.out.end());
+    steps_.push_back(step);
+  }
+  table_at_ = padded(executable_->arena_bytes());
+}
+
+void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outputs, RunContext& context) const {
+  auto** addresses = reinterpret_cast<void**>(memory + table_at_);
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const Place& place = table_[i];
+    const auto index = static_cast<std::size_t>(place.index);
+    void* base = place.kind == Place::Kind::arena    ? memory
+                 : place.kind == Place::Kind::input  ? inputs[index]
+                 : place.kind == Place::Kind::output ? outputs[index]
+                                                     : constants_[index].impl()->address();
+    addresses[i] = static_cast<std::byte*>(base) + place.offset;
+  }
+  for (const Step& step : steps_)
+    step.plan->run({addresses + step.in, addresses + step.out, memory + step.scratch, context});
+}
+
+}  // namespace starling

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "starling/graph/graph.h"
+#include "starling/kernels/kernel_table.h"
+
+namespace starling {
+
+// Device of a graph: the only one that its values name; nodes without operands follow.
+Device program_device(const Graph& graph);
+
+// Location of an instruction's operand at run time.
+struct Place {
+  enum class Kind : std::uint8_t { arena, input, variable, constant, output };
+  Kind kind = Kind::arena;
+  int index = 0;  // index of the input, variable, …; for the arena: of the buffer, until resolved into `offset`
+  std::int64_t offset = 0;  // bytes
+  std::int64_t bytes = 0;   // bytes that the operand spans
+};
+
+// Wait until `count` instructions of another lane have ended.
+struct Wait {
+  Lane lane = Lane::compute;
+  int count = 0;
+};
+
+// Kernel call with everything decided. Starts when the instruction before it on its lane has ended and its waits are
+// over.
+struct Instruction {
+  std::string op;
+  std::string kernel;
+  NodeId node = -1;
+  Lane lane = Lane::compute;
+  std::shared_ptr<const Plan> plan;
+  std::vector<Place> in;
+  std::vector<Place> out;
+  std::vector<ArgDesc> in_desc;  // shape and strides at those places
+  std::vector<ArgDesc> out_desc;
+  Place scratch;  // in the arena; plan->scratch_bytes long
+  std::vector<Wait> waits;
+};
+
+// True if this build proves the memory use of every program (runtime/memory/alias_check.h): builds with tests or
+// assertions do.
+bool checks_by_default();
+
+struct ExecutableOptions {
+  int threads = 1;           // per compute lane
+  bool reuse_memory = true;  // off: every value has its own memory, for tests and debugging
+  bool reference_only = false;
+  bool check_aliases = checks_by_default();
+  // Kernels of this program alone, tried before the kernel table; a result without plan falls back to the table.
+  std::function<Planned(const PlanRequest&)> own_kernels = nullptr;
+};
+
+// Compiled graph: immutable, shared by the instances that run it. Static shapes, one device.
+class Executable {
+ public:
+  static std::shared_ptr<const Executable> build(Graph graph, const ExecutableOptions& options);
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+  Device device() const { return device_; }
+  int threads() const { return threads_; }
+  std::size_t arena_bytes() const { return arena_bytes_; }
+  std::size_t unshared_bytes() const { return unshared_bytes_; }  // bytes of all values without reuse
+  std::size_t demand_bytes() const { return demand_bytes_; }      // maximum in use at one instruction: a lower bound
+  std::size_t scratch_bytes() const { return scratch_bytes_; }    // maximum of one kernel, part of the arena
+  int lanes() const { return static_cast<int>(lane_size_.size()); }
+  int lane_size(Lane lane) const {
+    return static_cast<int>(lane) < lanes() ? lane_size_[static_cast<std::size_t>(lane)] : 0;
+  }
+  const std::vector<int>& assigned() const { return assigned_; }  // variables that a run writes
+
+  std::string explain() const;  // instructions with kernels and lanes, memory
+
+ private:
+  friend class Lowering;
+  friend class ExecutableEditor;  // tests corrupt programs with it
+  Graph graph_;
+  std::vector<Instruction> instructions_;
+  Device device_;
+  int threads_ = 1;
+  std::size_t arena_bytes_ = 0;
+  std::size_t unshared_bytes_ = 0;
+  std::size_t demand_bytes_ = 0;
+  std::size_t scratch_bytes_ = 0;
+  std::vector<int> lane_size_;
+  std::vector<int> assigned_;
+};
+
+}  // namespace starling

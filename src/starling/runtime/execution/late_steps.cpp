@@ -1,0 +1,91 @@
+#include "starling/runtime/execution/late_steps.h"
+
+#include <algorithm>
+
+#include "starling/graph/next_forward.h"
+
+namespace starling {
+namespace {
+
+bool overlap(const Place& a, const Place& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == Place::Kind::variable) return a.index == b.index;
+  return a.kind == Place::Kind::arena && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+// Memory that an instruction reads and writes; scratch counts as written.
+struct Touched {
+  std::vector<Place> read, written;
+
+  explicit Touched(const Instruction& instruction) : read(instruction.in), written(instruction.out) {
+    Place scratch = instruction.scratch;
+    scratch.bytes = static_cast<std::int64_t>(instruction.plan->scratch_bytes);
+    if (scratch.bytes > 0) written.push_back(scratch);
+  }
+};
+
+bool meet(const std::vector<Place>& some, const std::vector<Place>& others) {
+  return std::any_of(some.begin(), some.end(), [&](const Place& a) {
+    return std::any_of(others.begin(), others.end(), [&](const Place& b) { return overlap(a, b); });
+  });
+}
+
+bool conflict(const Touched& a, const Touched& b) {
+  return meet(a.read, b.written) || meet(a.written, b.read) || meet(a.written, b.written);
+}
+
+// True if an instruction may still run after the caller has its tensors back.
+bool stays_inside(const Executable& executable, const Instruction& instruction) {
+  const auto inside = [&](const Place& place) {
+    if (place.kind == Place::Kind::variable)
+      return is_late(executable.graph().variables[static_cast<std::size_t>(place.index)]);
+    return place.kind == Place::Kind::arena || place.kind == Place::Kind::constant;
+  };
+  return std::all_of(instruction.in.begin(), instruction.in.end(), inside) &&
+         std::all_of(instruction.out.begin(), instruction.out.end(), inside);
+}
+
+int awaited(const Executable& executable) {
+  int count = 0, position = 0;
+  for (const Instruction& instruction : executable.instructions()) {
+    if (instruction.lane == Lane::comm) {
+      ++position;
+      if (!stays_inside(executable, instruction)) count = std::max(count, position);
+      continue;
+    }
+    for (const Wait& wait : instruction.waits) {
+      if (wait.lane == Lane::comm) count = std::max(count, wait.count);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+LateSteps late_steps(const Executable& executable) {
+  LateSteps steps;
+  const Graph& graph = executable.graph();
+  const auto group = graph.targets.find(std::string(kLateUpdates));
+  if (group == graph.targets.end()) return steps;
+  steps.any = true;
+  steps.awaited = awaited(executable);
+  std::vector<bool> late_nodes(graph.nodes().size());
+  for (NodeId id : group->second) late_nodes[static_cast<std::size_t>(id)] = true;
+  std::vector<std::pair<int, Touched>> trailing;
+  int position = 0;
+  for (const Instruction& instruction : executable.instructions()) {
+    if (instruction.lane == Lane::comm && ++position > steps.awaited) trailing.emplace_back(position, instruction);
+  }
+  for (const Instruction& instruction : executable.instructions()) {
+    steps.late.push_back(late_nodes[static_cast<std::size_t>(instruction.node)]);
+    const Touched own(instruction);
+    int earlier = 0;
+    for (const auto& [count, touched] : trailing) {
+      if (instruction.lane != Lane::comm && conflict(own, touched)) earlier = count;
+    }
+    steps.earlier.push_back(earlier);
+  }
+  return steps;
+}
+
+}  // namespace starling

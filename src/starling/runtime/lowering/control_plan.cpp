@@ -1,0 +1,192 @@
+#include "starling/runtime/lowering/control_plan.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/graph/control/control_types.h"
+#include "starling/ops/def/control.h"
+#include "starling/runtime/execution/loop_trips.h"
+#include "starling/runtime/execution/state_stack.h"
+
+namespace starling {
+namespace {
+
+class CondPlan final : public Plan {
+ public:
+  CondPlan(const Graph& then, const Graph& otherwise, const ExecutableOptions& options)
+      : then_(then, options), otherwise_(otherwise, options) {
+    scratch_bytes = std::max(then_.memory_bytes(), otherwise_.memory_bytes());
+  }
+  void run(const Launch& launch) const override {
+    const bool flag = *static_cast<const bool*>(launch.in[0]);
+    (flag ? then_ : otherwise_).run(static_cast<std::byte*>(launch.scratch), launch.in + 1, launch.out, launch.context);
+  }
+
+ private:
+  BodyProgram then_, otherwise_;
+};
+
+class ScanPlan final : public Plan {
+ public:
+  ScanPlan(const ScanLoopAttrs& attrs, const LoopParts& parts, const Graph& body, const ExecutableOptions& options)
+      : attrs_(attrs), trips_(body, parts, options) {
+    ScratchLayout layout;
+    trips_.lay_out(layout);
+    memory_at_ = layout.take<std::byte>(trips_.body().memory_bytes());
+    scratch_bytes = layout.bytes();
+  }
+
+  void run(const Launch& launch) const override {
+    const LoopParts& parts = trips_.parts();
+    auto* scratch = static_cast<std::byte*>(launch.scratch);
+    const std::int64_t count = attrs_.limited ? limit(*static_cast<const std::int64_t*>(launch.in[0])) : attrs_.length;
+    LoopTrips::Call call(trips_, scratch, launch.in + parts.first_carry(), launch.in + parts.first_capture());
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t trip = attrs_.reverse ? count - 1 - k : k;
+      call.set_trip(trip);
+      call.slice(launch.in + parts.first_slice(), trip);
+      call.place(launch.out + parts.carried, trip);
+      call.run(scratch + memory_at_, launch.context);
+    }
+    call.finish(launch.out, launch.out + parts.carried, count, attrs_.length);
+  }
+
+ private:
+  std::int64_t limit(std::int64_t given) const {
+    if (given < 0 || given > attrs_.length) fail("[scan] expected 0 to {} trips, got {}", attrs_.length, given);
+    return given;
+  }
+
+  ScanLoopAttrs attrs_;
+  LoopTrips trips_;
+  std::size_t memory_at_ = 0;
+};
+
+// Loop condition, evaluated with the arguments of the body.
+class Condition {
+ public:
+  Condition(const Graph& body, const ExecutableOptions& options) : program_(body, options) {}
+  void lay_out(ScratchLayout& layout) { flag_at_ = layout.take<bool>(1); }
+  std::size_t memory_bytes() const { return program_.memory_bytes(); }
+  bool holds(std::byte* scratch, std::byte* memory, void* const* in, RunContext& context) const {
+    void* flag = scratch + flag_at_;
+    program_.run(memory, in, &flag, context);
+    return *static_cast<const bool*>(flag);
+  }
+
+ private:
+  BodyProgram program_;
+  std::size_t flag_at_ = 0;
+};
+
+class WhilePlan final : public Plan {
+ public:
+  WhilePlan(const WhileAttrs& attrs, const LoopParts& parts, const Graph& condition, const Graph& body,
+            const ExecutableOptions& options)
+      : max_trips_(attrs.max_trips), condition_(condition, options), trips_(body, parts, options) {
+    ScratchLayout layout;
+    condition_.lay_out(layout);
+    trips_.lay_out(layout);
+    memory_at_ = layout.take<std::byte>(std::max(condition_.memory_bytes(), trips_.body().memory_bytes()));
+    scratch_bytes = layout.bytes();
+  }
+
+  void run(const Launch& launch) const override {
+    const LoopParts& parts = trips_.parts();
+    auto* scratch = static_cast<std::byte*>(launch.scratch);
+    std::byte* memory = scratch + memory_at_;
+    void* const* results = max_trips_ > 0 ? launch.out + parts.carried + 1 : nullptr;
+    LoopTrips::Call call(trips_, scratch, launch.in, launch.in + parts.first_capture());
+    std::int64_t trip = 0;
+    for (;; ++trip) {
+      call.set_trip(trip);
+      if (!condition_.holds(scratch, memory, call.in(), launch.context)) break;
+      if (max_trips_ > 0 && trip == max_trips_) fail_beyond_bound(max_trips_);
+      if (max_trips_ > 0) call.place(results, trip);
+      call.run(memory, launch.context);
+    }
+    call.finish(launch.out, results, trip, max_trips_);
+    if (max_trips_ > 0) *static_cast<std::int64_t*>(launch.out[parts.carried]) = trip;
+  }
+
+ private:
+  std::int64_t max_trips_;
+  Condition condition_;
+  LoopTrips trips_;
+  std::size_t memory_at_ = 0;
+};
+
+class WhileGradPlan final : public Plan {
+ public:
+  WhileGradPlan(const LoopParts& forward, const LoopParts& parts, const Graph& condition, const Graph& body,
+                const Graph& backward, const ExecutableOptions& options)
+      : condition_(condition, options), forward_(body, forward, options), backward_(backward, parts, options) {
+    ScratchLayout layout;
+    condition_.lay_out(layout);
+    forward_.lay_out(layout);
+    backward_.lay_out(layout);
+    memory_at_ = layout.take<std::byte>(
+        std::max({condition_.memory_bytes(), forward_.body().memory_bytes(), backward_.body().memory_bytes()}));
+    scratch_bytes = layout.bytes();
+  }
+
+  void run(const Launch& launch) const override {
+    const LoopParts& parts = backward_.parts();
+    auto* scratch = static_cast<std::byte*>(launch.scratch);
+    StateStack states(forward_.carry_bytes());
+    void* const* captures = launch.in + parts.first_capture();
+    collect(launch, scratch, captures, states);
+    LoopTrips::Call call(backward_, scratch, launch.in, captures);
+    for (std::int64_t trip = states.size() - 1; trip >= 0; --trip) {
+      call.set_trip(trip);
+      states.point(trip, call.slices());
+      call.run(scratch + memory_at_, launch.context);
+    }
+    call.finish(launch.out, nullptr, 0, 0);
+  }
+
+ private:
+  // Reruns the loop, keeping the state at the start of each trip.
+  void collect(const Launch& launch, std::byte* scratch, void* const* captures, StateStack& states) const {
+    LoopTrips::Call call(forward_, scratch, launch.in + backward_.parts().first_slice(), captures);
+    for (std::int64_t trip = 0;; ++trip) {
+      call.set_trip(trip);
+      if (!condition_.holds(scratch, scratch + memory_at_, call.in(), launch.context)) return;
+      states.push(call.carry());
+      call.run(scratch + memory_at_, launch.context);
+    }
+  }
+
+  Condition condition_;
+  LoopTrips forward_, backward_;
+  std::size_t memory_at_ = 0;
+};
+
+std::unique_ptr<Plan> make_control_plan(const Graph& graph, const Node& node, const ExecutableOptions& options) {
+  const auto bodies = bodies_of(graph, node);
+  const std::size_t operands = node.in.size();
+  if (is_op(node, "cond")) return std::make_unique<CondPlan>(*bodies[0], *bodies[1], options);
+  if (is_op(node, "while"))
+    return std::make_unique<WhilePlan>(node.attrs.as<WhileAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
+                                       *bodies[1], options);
+  if (is_op(node, "scan"))
+    return std::make_unique<ScanPlan>(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
+                                      options);
+  const auto& a = node.attrs.as<WhileGradAttrs>();
+  const auto carried = static_cast<std::size_t>(a.carried), states = static_cast<std::size_t>(a.states);
+  const std::size_t captures = operands - carried - states;
+  return std::make_unique<WhileGradPlan>(LoopParts{0, states, 0, captures}, LoopParts{0, carried, states, captures},
+                                         *bodies[0], *bodies[1], *bodies[2], options);
+}
+
+}  // namespace
+
+Planned plan_control(const Graph& graph, const Node& node, Device device, const ExecutableOptions& options) {
+  if (device.kind == DeviceKind::null)
+    return {make_plan([](const Launch&) {}), "null", std::vector<bool>(node.in.size(), false)};
+  check(device.kind == DeviceKind::cpu, "[{}] expected a program on the CPU, where control flow runs, got one on {}{}",
+        node.op->name, to_string(device), node.scope.empty() ? "" : " (in " + node.scope.str() + ")");
+  return {make_control_plan(graph, node, options), "control", {}};
+}
+
+}  // namespace starling

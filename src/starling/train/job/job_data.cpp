@@ -1,0 +1,98 @@
+#include "starling/train/job/job_data.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/data/datasets/transformed_dataset.h"
+#include "starling/data/loading/split.h"
+#include "starling/data/transform_pipeline.h"
+
+namespace starling {
+namespace {
+
+// A data set with the same bytes and another shape.
+class ShapeAs final : public Transform {
+ public:
+  explicit ShapeAs(const Shape& sample) : sample_(sample) {}
+  std::vector<TensorType> fields(std::vector<TensorType> in) const override {
+    check(in.at(0).shape.numel() == sample_.numel(), "expected samples of {}, got {}", to_string(sample_),
+          to_string(in.at(0)));
+    in[0].shape = sample_;
+    return in;
+  }
+  void apply(std::span<const FieldView> in, std::span<const FieldView> out, const SampleKey&) const override {
+    for (std::size_t f = 0; f < in.size(); ++f) {
+      const auto bytes = static_cast<std::size_t>(in[f].type.shape.numel()) * size_of(in[f].type.dtype);
+      std::memcpy(out[f].data, in[f].data, bytes);
+    }
+  }
+
+ private:
+  Shape sample_;
+};
+
+// Order: transforms of samples first, then those of batches.
+void add_steps(const std::vector<Chosen<TransformStep>>& chosen, std::vector<TransformStep>& steps) {
+  for (const auto& kind : chosen) steps.push_back(kind.make());
+  std::stable_partition(steps.begin(), steps.end(), [](const TransformStep& step) { return step.batch == nullptr; });
+}
+
+std::vector<TensorType> raw_fields(const DataSplits& splits) {
+  check(splits.train != nullptr || splits.train_shards.has_value(), "[train] expected data to train with, got none");
+  return splits.train ? splits.train->fields() : splits.train_shards->decoder->fields();
+}
+
+bool has_valid(const DataSplits& splits) { return splits.valid || splits.valid_shards; }
+bool has_test(const DataSplits& splits) { return splits.test || splits.test_shards; }
+
+// Keeps only the split to be evaluated and returns its name.
+std::string choose_evaluated(LoadJob::Evaluate wanted, DataSplits& splits) {
+  using Evaluate = LoadJob::Evaluate;
+  check(wanted != Evaluate::valid || has_valid(splits),
+        "[train] expected a part to validate with (data.evaluate: valid), got none from the source");
+  check(wanted != Evaluate::test || has_test(splits),
+        "[train] expected a part to test with (data.evaluate: test), got none from the source");
+  if (wanted == Evaluate::test || wanted == Evaluate::none) {
+    splits.valid = nullptr;
+    splits.valid_shards.reset();
+  }
+  if (wanted == Evaluate::none) {
+    splits.test = nullptr;
+    splits.test_shards.reset();
+  }
+  return has_valid(splits) ? "valid" : has_test(splits) ? "test" : "";
+}
+
+}  // namespace
+
+JobData load_job_data(const DataJob& job) {
+  JobData data;
+  data.splits = job.source.make()();
+  add_steps(job.augment, data.train_steps);
+  add_steps(job.transforms, data.train_steps);
+  add_steps(job.transforms, data.eval_steps);
+  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
+  data.facts = {data.splits.classes, data.splits.vocabulary, data.fields.at(0).shape};
+  data.unlabelled = data.splits.train;
+  if (job.load.labels > 0) {
+    check(data.splits.train != nullptr,
+          "[train] expected data that can be asked by number for data.labels, got shards");
+    data.splits.train = first_of(data.splits.train, job.load.labels);
+  }
+  data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
+  return data;
+}
+
+void reshape_samples(JobData& data, const Shape& sample) {
+  if (data.fields.at(0).shape == sample) return;
+  const TransformStep step(std::make_shared<const ShapeAs>(sample));
+  for (auto* steps : {&data.train_steps, &data.eval_steps}) {
+    const auto mixing =
+        std::find_if(steps->begin(), steps->end(), [](const TransformStep& one) { return one.batch != nullptr; });
+    steps->insert(mixing, step);
+  }
+  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
+}
+
+}  // namespace starling

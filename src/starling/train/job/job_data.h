@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "starling/data/source.h"
+#include "starling/data/transform.h"
+#include "starling/train/job/job.h"
+#include "starling/zoo/table.h"
+
+namespace starling {
+
+// Data of a job: the splits its source read, and the transforms applied to samples.
+struct JobData {
+  DataSplits splits{};                          // evaluated on `valid` if present, else `test`, unless the job chooses
+  std::shared_ptr<const Dataset> unlabelled{};  // samples for pre-training, before the transforms; null for a stream
+  std::vector<TransformStep> train_steps{};
+  std::vector<TransformStep> eval_steps{};  // without augmentation
+  std::vector<TensorType> fields{};         // types of a training sample's fields
+  zoo::DataFacts facts{};
+  std::string evaluated{};  // "test", "valid", or empty: no evaluation
+};
+
+// Reads the files. Throws if they are missing, saying what to do, and if a transform cannot handle the samples.
+JobData load_job_data(const DataJob& job);
+
+// Reshapes the first field of every sample to `sample`; throws if the number of elements differs.
+void reshape_samples(JobData& data, const Shape& sample);
+
+}  // namespace starling

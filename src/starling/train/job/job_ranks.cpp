@@ -1,0 +1,158 @@
+#include "starling/train/job/job_ranks.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "starling/base/as_rank.h"
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/dist/comm/checking/checking_comm.h"
+#include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/comm/transport/memory/memory_transport.h"
+#include "starling/dist/comm/transport/transport_comm.h"
+#include "starling/dist/health/flight_recorder.h"
+#include "starling/dist/strategy/grouped.h"
+
+namespace starling {
+namespace {
+
+int threads_of_each(const DistributeJob& job, int ranks_here) {
+  const int all = job.threads > 0 ? static_cast<int>(job.threads) : num_threads();
+  return std::max(1, all / ranks_here);
+}
+
+bool is_plain(const DistributeJob& job) {
+  return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
+}
+
+// Value of a setting as written in the job.
+std::string chosen(const DistributeJob& job, const char* key) {
+  return settings_json(DistributeJob::settings(), &job).at(key);
+}
+
+// Communicators of ranks in threads: shared memory, or messages through memory if the job names an all-reduce
+// algorithm.
+class ThreadComms {
+ public:
+  explicit ThreadComms(const DistributeJob& job) : all_reduce_(chosen(job, "all_reduce")) {
+    const auto workers = static_cast<int>(job.workers);
+    if (all_reduce_ == "auto") {
+      comms_ = make_thread_comms(workers);
+    } else {
+      network_ = make_memory_network(workers);
+    }
+  }
+  // Communicator of a rank; call once per rank; collective.
+  std::unique_ptr<Comm> of(int rank, int workers) {
+    if (!network_) return std::move(comms_[static_cast<std::size_t>(rank)]);
+    return make_transport_comm(network_->endpoint(rank), {.rank = rank, .size = workers}, reducing_by(all_reduce_));
+  }
+
+ private:
+  std::string all_reduce_;
+  std::vector<std::unique_ptr<Comm>> comms_;
+  std::shared_ptr<MemoryNetwork> network_;
+};
+
+// With groups, workers of a group all-reduce, and the job's strategy runs between groups.
+std::shared_ptr<RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
+  const StrategyMaker maker = job.strategy.make();
+  if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
+  return std::make_shared<Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
+}
+
+// The original error: errors of ranks that failed as a consequence quote it, so it is the shortest.
+std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
+  std::exception_ptr shortest;
+  std::size_t length = 0;
+  for (const auto& error : errors) {
+    if (!error) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      const std::size_t own = std::string_view(e.what()).size();
+      if (!shortest || own < length) {
+        shortest = error;
+        length = own;
+      }
+    } catch (...) {
+      return error;
+    }
+  }
+  return shortest;
+}
+
+// Runs a rank; on failure, aborts the other ranks and writes this rank's flight record.
+TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
+                    const std::function<void(std::string_view why)>& failed = {}) {
+  try {
+    return comm->size() == 1 ? body() : with_flight_record(*comm, job.train.folder, body);
+  } catch (const std::exception& error) {
+    if (failed) failed(error.what());
+    comm->abort(error.what());
+    throw;
+  }
+}
+
+// Runs ranks as threads; rank 0 is the calling thread. They share the data and nothing else.
+TrainResult train_threads(const Job& job, const TrainOptions& options) {
+  const auto workers = static_cast<int>(job.distribute.workers);
+  const int threads = threads_of_each(job.distribute, workers);
+  const JobData data = load_job_data(job.data);
+  ThreadComms comms(job.distribute);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(workers));
+  TrainResult result;
+  const auto run = [&](int rank) {
+    const auto own = static_cast<std::size_t>(rank);
+    const AsRank as_rank(workers > 1 ? rank : thread_rank());
+    const ThreadScope scope(threads);
+    try {
+      std::unique_ptr<Comm> made = comms.of(rank, workers);
+      if (job.distribute.check && workers > 1) made = make_checking(std::move(made));
+      const std::shared_ptr<Comm> comm = std::move(made);
+      TrainOptions of_rank = options;
+      if (rank != 0) of_rank.stop = nullptr;  // rank 0 polls for all
+      TrainResult ended = watched(job, comm, [&] {
+        return train_rank(job, data, of_rank, {.strategy = make_strategy(job.distribute, comm), .threads = threads});
+      });
+      if (rank == 0) result = std::move(ended);
+    } catch (...) {
+      errors[own] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < workers; ++rank) others.emplace_back(run, rank);
+  run(0);
+  for (auto& other : others) other.join();
+  if (const auto error = first_cause(errors)) std::rethrow_exception(error);
+  return result;
+}
+
+// Runs this process as one of several ranks.
+TrainResult train_process(Job job, const TrainOptions& options) {
+  const Processes others = join_processes(options.processes, chosen(job.distribute, "backend"), job.distribute.check,
+                                          chosen(job.distribute, "all_reduce"));
+  job.distribute.workers = others.comm->size();
+  const int threads = threads_of_each(job.distribute, others.here);
+  const ThreadScope scope(threads);
+  const auto body = [&] {
+    return train_rank(job, load_job_data(job.data), options,
+                      {.strategy = make_strategy(job.distribute, others.comm),
+                       .threads = threads,
+                       .stepped = others.stepped,
+                       .failed = others.failed});
+  };
+  return watched(job, others.comm, body, others.failed);
+}
+
+}  // namespace
+
+TrainResult train(const Job& job, const TrainOptions& options) {
+  if (among_processes(options.processes)) return train_process(job, options);
+  if (is_plain(job.distribute))
+    return train_rank(job, load_job_data(job.data), options, {.threads = static_cast<int>(job.distribute.threads)});
+  return train_threads(job, options);
+}
+
+}  // namespace starling

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "starling/dist/strategy/rank_strategy.h"
+#include "starling/train/job/job_data.h"
+#include "starling/train/job/job_run.h"
+
+namespace starling {
+
+// Place of one trainer among the ranks of a job.
+struct RankPlace {
+  std::shared_ptr<RankStrategy> strategy{};            // null: a single rank
+  int threads = 0;                                     // threads of this rank
+  std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
+  std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks
+  int rank() const { return strategy ? strategy->rank() : 0; }
+};
+
+// Runs one rank of a job, from the loaded data to the end of training.
+TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place);
+
+}  // namespace starling

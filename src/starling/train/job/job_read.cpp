@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "starling/nn/declared.h"
+#include "starling/train/job/job_sections.h"
+
+namespace starling {
+namespace {
+
+using Keys = std::vector<std::string>;
+
+Keys joined(Keys keys, const Keys& more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+// A missing section reads as an empty one.
+ConfigNode section(const ConfigNode& top, std::string_view key) {
+  const auto found = top.find(key);
+  return found ? *found : ConfigNode::parse("", top.where());
+}
+
+// Reads the kind that a section names; the section's own keys may stand beside its options.
+template <class Product>
+Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node, const JobSection& own, void* options,
+                            const std::string& fallback) {
+  const Keys own_keys = joined(keys_of(own.settings), own.lists);
+  Chosen<Product> chosen = kinds.choose(node, own_keys, fallback);
+  const Keys also = joined(joined(keys_of(chosen.kind->settings), own.lists), {"name"});
+  read_settings(own.settings, node, options, also);
+  return chosen;
+}
+
+ModelJob read_model(const ConfigNode& node) {
+  ModelJob job;
+  // Only without a name is `layers` a list: networks of the zoo may have an option of that name.
+  if (const auto layers = node.find("layers"); layers && !node.find("name")) {
+    node.allow_keys({"layers"});
+    nn::check_layers(*layers);
+    job.layers = *layers;
+    return job;
+  }
+  job.net = zoo::nets().choose(node);
+  for (const auto& [key, value] : node.as_map()) {
+    if (key != "name" && !value.is_null()) job.given.push_back(key);
+  }
+  return job;
+}
+
+std::vector<Chosen<TransformStep>> read_steps(const ConfigNode& node, const char* key) {
+  const auto list = node.find(key);
+  return list ? read_transforms(*list) : std::vector<Chosen<TransformStep>>();
+}
+
+DataJob read_data(const ConfigNode& node) {
+  DataJob job;
+  job.source = choose_with(source_kinds(), node, data_section(), &job.load, kDefaultSource);
+  job.augment = read_steps(node, "augment");
+  job.transforms = read_steps(node, "transforms");
+  return job;
+}
+
+OptimizerJob read_optimizer(const ConfigNode& node) {
+  OptimizerJob job;
+  job.kind = choose_with(optim::optimizer_kinds(), node, optimizer_section(), nullptr, kDefaultOptimizer);
+  if (const auto groups = node.find("groups")) {
+    for (const auto& item : groups->as_list()) job.groups.push_back(read_settings<optim::GroupRule>(item));
+  }
+  return job;
+}
+
+ScheduleJob read_schedule(const std::optional<ConfigNode>& node) {
+  if (!node) return {};
+  return {choose_item(optim::schedule_kinds(), *node)};
+}
+
+PretrainJob read_pretrain(const std::optional<ConfigNode>& node) {
+  if (!node) return {};
+  return {choose_item(zoo::pretrain_kinds(), *node)};
+}
+
+TrainJob read_train(const ConfigNode& node) {
+  TrainJob job;
+  read_settings(TrainJob::settings(), node, &job, {"objective", "metrics"});
+  if (job.folder.empty()) node.at("folder").refuse("a folder for the run", "an empty name");
+  if (const auto objective = node.find("objective")) job.objective = choose_item(objective_kinds(), *objective);
+  if (const auto metrics = node.find("metrics")) {
+    for (const auto& item : metrics->as_list()) job.metrics.push_back(choose_item(metric_kinds(), item));
+  }
+  return job;
+}
+
+DistributeJob read_distribute(const ConfigNode& node) {
+  DistributeJob job;
+  const JobSection own = distribute_section();
+  const auto given = node.find(kStrategyKey);
+  job.strategy = strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node,
+                                               node, joined(keys_of(own.settings), own.lists));
+  read_settings(own.settings, node, &job, joined(keys_of(job.strategy.kind->settings), own.lists));
+  return job;
+}
+
+// The number of workers may follow from the topology alone.
+void check_topology(DistributeJob& job, const ConfigNode& node) {
+  if (!job.topology) return;
+  const ConfigNode given = node.at("topology");
+  const Topology& t = *job.topology;
+  if (t.servers() != 0 || t.server_groups != 0)
+    given.refuse(fmt::format("no servers with {}, which has none", job.strategy.name), t.describe());
+  if (!node.find("workers")) job.workers = t.workers();
+  if (t.workers() != job.workers)
+    given.refuse(fmt::format("groups that come to {} workers", job.workers), t.describe());
+  if (t.worker_groups > 1 && job.strategy.name == kDefaultStrategy)
+    given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
+}
+
+// Checks that sections are consistent with each other.
+void check_pieces(const Job& job, const ConfigNode& node) {
+  const DistributeJob& d = job.distribute;
+  const nlohmann::json options = d.strategy.json();
+  const bool deterministic = options.value("deterministic", false);
+  const std::int64_t shards = options.value("shards", std::int64_t{0});
+  if (deterministic && shards < d.workers)
+    node.refuse(fmt::format("at least {} shards, one a worker", d.workers), std::to_string(shards));
+  const std::int64_t pieces = deterministic ? shards : d.workers;
+  if (job.data.load.batch < pieces) {
+    node.refuse(fmt::format("at most {} {}, one a sample of data.batch", job.data.load.batch,
+                            deterministic ? "shards" : "workers"),
+                std::to_string(pieces));
+  }
+}
+
+// Readers of one section each, so that an error in one does not hide others.
+using Reader = std::function<void(const ConfigNode& top, Job& job)>;
+const std::vector<Reader>& readers() {
+  static const std::vector<Reader> all = {
+      [](const ConfigNode& top, Job&) {
+        top.allow_keys({"model", "data", "optimizer", "schedule", "pretrain", "train", "distribute", "monitor"});
+      },
+      [](const ConfigNode& top, Job& job) { job.model = read_model(top.at("model")); },
+      [](const ConfigNode& top, Job& job) { job.data = read_data(section(top, "data")); },
+      [](const ConfigNode& top, Job& job) { job.optimizer = read_optimizer(section(top, "optimizer")); },
+      [](const ConfigNode& top, Job& job) { job.schedule = read_schedule(top.find("schedule")); },
+      [](const ConfigNode& top, Job& job) { job.pretrain = read_pretrain(top.find("pretrain")); },
+      [](const ConfigNode& top, Job& job) { job.train = read_train(top.at("train")); },
+      [](const ConfigNode& top, Job& job) {
+        const ConfigNode node = section(top, "distribute");
+        job.distribute = read_distribute(node);
+        check_topology(job.distribute, node);
+      },
+      [](const ConfigNode& top, Job& job) { job.monitor = read_settings<MonitorOptions>(section(top, "monitor")); },
+  };
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> keys_of(const Settings& settings) {
+  Keys keys;
+  for (const auto& setting : settings) keys.push_back(setting.key);
+  return keys;
+}
+
+JobSection data_section() { return {LoadJob::settings(), {"augment", "transforms"}}; }
+JobSection optimizer_section() { return {{}, {"groups"}}; }
+JobSection distribute_section() { return {DistributeJob::settings(), {kStrategyKey}}; }
+
+Job read_job(const ConfigNode& top) {
+  Job job;
+  for (const auto& read : readers()) read(top, job);
+  check_pieces(job, section(top, "distribute"));
+  return job;
+}
+
+std::vector<std::string> job_errors(const ConfigNode& top) {
+  std::vector<std::string> errors;
+  for (const auto& read : readers()) {
+    for (auto& error : config_errors(top, [&](const ConfigNode& node) {
+           Job job;
+           read(node, job);
+         }))
+      errors.push_back(std::move(error));
+  }
+  if (errors.empty()) errors = config_errors(top, [](const ConfigNode& node) { read_job(node); });
+  return errors;
+}
+
+}  // namespace starling

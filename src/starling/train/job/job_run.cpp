@@ -1,0 +1,213 @@
+#include "starling/train/job/job_run.h"
+
+#include <system_error>
+
+#include "starling/base/file.h"
+#include "starling/data/datasets/transformed_dataset.h"
+#include "starling/nn/normalize.h"
+#include "starling/ops/api/random.h"
+#include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/callbacks/ready_made.h"
+#include "starling/train/job/job_ranks.h"
+#include "starling/train/job/prepared_job.h"
+#include "starling/train/loop/interrupt.h"
+#include "starling/train/loop/reads_through_run.h"
+#include "starling/train/loop/trainer.h"
+#include "starling/train/monitor/monitor.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> steps) {
+  LoaderOptions made;
+  made.shuffle = job.shuffle;
+  made.drop_last = job.drop_last;
+  made.workers = static_cast<int>(job.workers);
+  made.prefetch = static_cast<int>(job.prefetch);
+  made.transforms = std::move(steps);
+  return made;
+}
+
+TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options, const RankPlace& place) {
+  const Job& job = prepared.job;
+  TrainerOptions made;
+  made.epochs = job.train.epochs;
+  made.steps = job.train.steps;
+  made.seed = job.train.seed;
+  made.batch = job.data.load.batch;
+  made.accumulate = job.train.accumulate;
+  made.folder = job.train.folder;
+  made.clip_norm = job.train.clip_norm;
+  made.clip_value = job.train.clip_value;
+  made.non_finite = job.train.non_finite;
+  made.precision = job.train.precision;
+  if (job.schedule.kind) made.schedule = job.schedule.kind->make();
+  made.watch = told_name(prepared, job.train.watch);
+  made.evaluate_every = job.train.evaluate_every;
+  made.evaluate_batch = job.data.load.eval_batch;
+  made.metrics = prepared.metrics;
+  made.threads = place.threads;
+  made.strategy = place.strategy;
+  made.hash_every = job.distribute.hash_every;
+  const auto& slow = job.distribute.slow;
+  const auto own = static_cast<std::size_t>(place.rank());
+  if (own < slow.size()) made.slow = slow[own];
+  made.failed = place.failed;
+  made.loader = loader_options(job.data.load, prepared.data.train_steps);
+  made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
+  made.test_loader.drop_last = false;
+  made.stream = job.data.load.stream;
+  made.progress = options.progress;
+  made.stop = options.stop;
+  made.explain = options.explain;
+  for (const auto& [path, value] : job_identity(job)) made.identity[path] = value;
+  return made;
+}
+
+Result<void> write_job(const Job& job) {
+  std::error_code error;
+  fs::create_directories(job.train.folder, error);
+  if (error) return failure("[train] expected to create {}, got: {}", job.train.folder.string(), error.message());
+  Job again = job;  // training the folder again resumes, however this run began
+  again.train.resume = Resume::automatic;
+  return write_file_atomically(job.train.folder / "job.yaml", to_yaml(again));
+}
+
+// Refuses to start without a run folder. Disk errors during the run do not end it.
+void expect_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error && fs::is_directory(folder, error), "[train] expected to make the folder {}, got: {}", folder.string(),
+        error ? error.message() : "something else of that name");
+}
+
+// Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.
+class JobFile final : public Callback, public ReadsThroughRun {
+ public:
+  explicit JobFile(const Job& job) : job_(job) {}
+  std::string name() const override { return "job_file"; }
+  void begin(Run& run) override {
+    if (run.plan().rank != 0) return;
+    if (auto written = write_job(job_); !written) run.note("warning: " + written.error());
+  }
+
+ private:
+  const Job& job_;
+};
+
+// Pre-trains the hidden layers before the first step; skipped in a resumed run.
+class Pretrain final : public Callback, public ReadsThroughRun {
+ public:
+  Pretrain(const PreparedJob& prepared, std::function<bool()> stop) : prepared_(prepared), stop_(std::move(stop)) {}
+  std::string name() const override { return "pretrain"; }
+  void begin(Run& run) override {
+    if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // other ranks receive rank 0's weights
+    check(prepared_.data.unlabelled != nullptr,
+          "[pretrain] expected data that can be asked by number, got shards without an index");
+    const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
+    prepared_.job.pretrain.kind->make()(
+        run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
+          if (stop_ && stop_())
+            throw Interrupted("[train] interrupted while pre-training: there is nothing to save yet");
+          run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));
+        });
+    manual_seed(run.plan().seed);  // independent of the numbers drawn by pre-training
+    done_ = true;
+  }
+  // Saved, so that a run stopped before its first step is not pre-trained again.
+  nlohmann::json state() const override { return {{"done", done_}}; }
+  void restore(const nlohmann::json& state) override { done_ = state.at("done").get<bool>(); }
+
+ private:
+  const PreparedJob& prepared_;
+  std::function<bool()> stop_;  // polled after every epoch of a layer
+  bool done_ = false;
+};
+
+// Settings that determine the weights, as HParams values: numbers, booleans and strings.
+MonitorContext monitor_context(const Job& job) {
+  MonitorContext context;
+  for (const auto& [path, value] : job_identity(job)) {
+    auto json = nlohmann::json::parse(value);
+    if (json.is_null()) continue;
+    context.parameters.emplace_back(path, json.is_structured() ? nlohmann::json(value) : std::move(json));
+  }
+  context.job = to_yaml(job);
+  return context;
+}
+
+void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
+  const TrainJob& job = prepared.job.train;
+  trainer.add(std::make_shared<JobFile>(prepared.job));
+  if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared, options.stop));
+  if (job.average) {
+    trainer.add(average_weights({.decay = job.average->decay,
+                                 .from_step = job.average->from_step,
+                                 .every = job.average->every,
+                                 .keep = job.average->keep}));
+  }
+  if (job.early_stop) {
+    trainer.add(early_stop({.metric = told_name(prepared, job.early_stop->metric),
+                            .patience = job.early_stop->patience,
+                            .min_delta = job.early_stop->min_delta,
+                            .lowest = {}}));
+  }
+  if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+  trainer.add(monitor(prepared.job.monitor, monitor_context(prepared.job)));
+}
+
+nlohmann::json about(const Summary& summary) {
+  return {{"step", summary.steps}, {"metrics", summary.metrics}, {"weights_hash", summary.weights_hash}};
+}
+
+// Adapts the network to the strategy, and rejects combinations that the strategy does not support.
+void fit_strategy(const PreparedJob& prepared, const RankStrategy& strategy) {
+  if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
+    check(strategy.global_program(),
+          "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
+          "global",
+          strategy.name());
+    nn::use_global_statistics(*prepared.net);
+  }
+  check(!prepared.job.train.average || (!strategy.settles_to_evaluate() && !strategy.shows_to_evaluate()),
+        "[train] expected no train.average with {}, under which workers hold different weights, got one",
+        strategy.name());
+}
+
+}  // namespace
+
+TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place) {
+  const PreparedJob prepared = prepare_job(job, std::move(data));
+  const bool leads = place.rank() == 0;
+  if (leads) expect_folder(job.train.folder);
+  if (place.strategy) fit_strategy(prepared, *place.strategy);
+  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
+                                  .every_seconds = job.train.checkpoint_seconds,
+                                  .keep = static_cast<int>(job.train.keep),
+                                  .best = told_name(prepared, job.train.best),
+                                  .resume = job.train.resume});
+  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options, place));
+  add_callbacks(trainer, prepared, options);
+  if (place.stepped) trainer.add(after_step([&](Run& run) { place.stepped(run.state().step); }));
+  trainer.add(saver);
+  FitResult fitted = trainer.fit(prepared.data.splits);
+  TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted, .leads = leads};
+  result.ended_by = std::move(fitted.ended_by);
+  result.saved = saver->saved_step() == result.summary.steps;
+  if (leads && !result.stopped && job.train.export_model) {
+    const fs::path folder = job.train.folder / "model";
+    // A network that cannot be exported must not make the training fail.
+    const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
+    if (exported) {
+      result.model = folder;
+    } else {
+      result.model_error = exported.error();
+    }
+  }
+  return result;
+}
+
+}  // namespace starling

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+
+#include "starling/train/job/job.h"
+#include "starling/train/loop/progress.h"
+#include "starling/train/ranks/processes.h"
+#include "starling/train/run/summary.h"
+
+namespace starling {
+
+struct TrainOptions {
+  ProgressOptions progress{};
+  // Polled after every step, and within evaluations if there is one worker; true: save and return. Null: never. During
+  // pre-training, which leaves nothing to save, true throws Interrupted.
+  std::function<bool()> stop{};
+  std::filesystem::path trace{};    // file for a Chrome trace of some steps; empty: none
+  std::ostream* explain = nullptr;  // receives the compiled step's graph and explain() once
+  ProcessFlags processes{};         // place of this process in the run
+};
+
+struct TrainResult {
+  Summary summary;
+  bool stopped = false;           // stopped on request before the end
+  bool saved = true;              // the last state is saved in a checkpoint
+  std::string ended_by{};         // why a callback ended the run early; empty: none did
+  std::filesystem::path model{};  // folder of the saved model; empty: not requested, or failed
+  std::string model_error{};      // why saving the model failed
+  bool leads = true;              // this process writes the files and prints
+};
+
+// Runs a job to its end with compiled steps over the global batch. The workers are threads of this process, or the
+// processes of a distributed launch, which all call this. Evaluates after each epoch; saves checkpoints then, every
+// train.checkpoint_every steps and at the end. The run folder gets job.yaml, checkpoints/, summary.json and model/. A
+// run that was stopped or killed resumes from its newest checkpoint with bit-identical results. Seeds the default
+// random generator of this thread. A failed save is reported and training continues; a non-finite loss throws, naming
+// the step.
+TrainResult train(const Job& job, const TrainOptions& options = {});
+
+}  // namespace starling

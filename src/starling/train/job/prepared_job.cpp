@@ -1,0 +1,144 @@
+#include "starling/train/job/prepared_job.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/base/nearest.h"
+#include "starling/data/tokenizers/tokenizer.h"
+#include "starling/graph/tracer.h"
+#include "starling/nn/declared.h"
+#include "starling/ops/api/random.h"
+#include "starling/ops/def/apply.h"
+
+namespace starling {
+namespace {
+
+zoo::Field field_of(const TensorType& type, std::int64_t below) {
+  return {.sample = type.shape, .below = is_float(type.dtype) ? 0 : below};
+}
+
+// Default objective of a declared network, by the data: classes, tokens, or numbers.
+zoo::Recipe declared_recipe(const ConfigNode& layers, const JobData& data) {
+  zoo::Recipe recipe;
+  const TensorType sample = data.fields.at(0);
+  recipe.make = [layers, sample] { return nn::declared_net(layers, sample); };
+  for (const auto& type : data.fields) recipe.fields.push_back(field_of(type, data.facts.vocabulary));
+  const bool labelled = data.fields.size() > 1;
+  recipe.objective = data.facts.classes > 0      ? "classify"
+                     : data.facts.vocabulary > 0 ? "next_token"
+                     : labelled                  ? "regress"
+                                                 : "reconstruct";
+  return recipe;
+}
+
+void check_option(const zoo::Net& net, const char* key, std::int64_t least) {
+  if (least <= 0 || !zoo::has_option(net, key)) return;
+  const auto given = net.json().at(key).get<std::int64_t>();
+  check(given >= least, "[train] expected model.{} of at least {} for this data, got {}", key, least, given);
+}
+
+// Facts about the target sequences of a data set.
+void fit_targets(zoo::Net& net, const ModelJob& job, const JobData& data) {
+  nlohmann::json open = nlohmann::json::object();
+  const auto take = [&](const char* key, std::int64_t value) {
+    const bool given = std::find(job.given.begin(), job.given.end(), key) != job.given.end();
+    if (value > 0 && !given && zoo::has_option(net, key)) open[key] = value;
+  };
+  if (data.splits.target_tokenizer) take("target_vocabulary", data.splits.target_tokenizer->size());
+  if (data.fields.size() > 1 && data.fields[1].shape.rank() == 1) take("target_tokens", data.fields[1].shape[0]);
+  if (!open.empty()) net = zoo::with(net, open);
+}
+
+zoo::Recipe fit_model(Job& job, const JobData& data) {
+  if (job.model.layers) return declared_recipe(*job.model.layers, data);
+  zoo::Net& net = *job.model.net;
+  net = zoo::fitted(net, data.facts, job.model.given);
+  fit_targets(net, job.model, data);
+  check_option(net, "classes", data.facts.classes);
+  check_option(net, "vocabulary", data.facts.vocabulary);
+  return net.make();
+}
+
+}  // namespace
+
+std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<Metric>>>& chosen,
+                                      const Objective& objective, const std::string& evaluated) {
+  std::vector<NamedMetric> metrics;
+  for (const auto& one : chosen) metrics.push_back({one.name, one.make()});
+  if (chosen.empty()) metrics = metrics_by_name(objective.metrics());
+  if (!evaluated.empty()) {
+    for (auto& metric : metrics) metric.name = evaluated + "_" + metric.name;
+  }
+  return metrics;
+}
+
+std::string told_name(const PreparedJob& prepared, const std::string& metric) {
+  if (metric.empty()) return metric;
+  std::vector<std::string> known;
+  for (const auto& one : prepared.metrics) known.push_back(one.name);
+  for (const std::string& prefix : {std::string("ema_"), std::string("swa_")}) {
+    if (!metric.starts_with(prefix)) continue;
+    const auto& average = prepared.job.train.average;
+    check(average && (average->decay == 0) == (prefix == "swa_"),
+          "[train] expected train.average{} for the metric '{}', got {}", prefix == "swa_" ? " with decay: 0" : "",
+          metric, average ? fmt::format("a decay of {}", average->decay) : "none");
+    return prefix + told_name(prepared, metric.substr(prefix.size()));
+  }
+  for (const std::string& name : {metric, prepared.data.evaluated + "_" + metric}) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+  }
+  const std::string near = nearest(metric, known);
+  fail("[train] expected a metric of this job, one of ({}), got '{}'{}", fmt::join(known, ", "), metric,
+       near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near));
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Module& net) {
+  return job.optimizer.kind.make()(optim::make_groups(net.named_parameters(), job.optimizer.groups));
+}
+
+PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job.data)); }
+
+PreparedJob prepare_job(const Job& job, JobData data) {
+  PreparedJob made;
+  made.job = job;
+  made.data = std::move(data);
+  made.recipe = fit_model(made.job, made.data);
+  if (made.job.model.net && !made.recipe.fields.empty()) {
+    const Shape& wanted = made.recipe.fields[0].sample;
+    const Shape& given = made.data.fields.at(0).shape;
+    check(wanted == given || wanted.numel() == given.numel(),
+          "[train] expected samples of {} for {}, got {} from the data", to_string(wanted), made.job.model.net->name,
+          to_string(given));
+    reshape_samples(made.data, wanted);
+  }
+  manual_seed(job.train.seed);
+  made.net = made.recipe.make();
+  manual_seed(job.train.seed);
+  made.objective_name = job.train.objective ? job.train.objective->name : made.recipe.objective;
+  made.objective =
+      job.train.objective ? job.train.objective->make() : objective_kinds().by_name(made.recipe.objective).make();
+  made.metrics = told_metrics(job.train.metrics, *made.objective, made.data.evaluated);
+  return made;
+}
+
+StepShapes trace_shapes(const PreparedJob& prepared) {
+  StepShapes shapes;
+  std::vector<Tensor> stand_ins;
+  for (const auto& type : prepared.data.fields) {
+    Shape shape = type.shape;
+    shape.insert(0, prepared.job.data.load.batch);
+    stand_ins.push_back(empty(shape, type.dtype));
+    shapes.fields.push_back(stand_ins.back().type());
+  }
+  static_cast<void>(trace(
+      [&](std::span<const Tensor> in) {
+        const NoGrad no_grad;
+        const Objective::Outputs out = prepared.objective->apply(*prepared.net, in);
+        if (out.prediction.defined()) shapes.prediction = out.prediction.type();
+        return TensorList{out.loss};
+      },
+      stand_ins));
+  return shapes;
+}
+
+}  // namespace starling

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "starling/base/result.h"
+#include "starling/train/job/job.h"
+#include "starling/train/job/job_data.h"
+#include "starling/train/saved_model/signature.h"
+
+namespace starling {
+
+// A job with its objects created: data read, and the network initialised with the job's seed.
+struct PreparedJob {
+  Job job{};  // with the network's derived options filled in
+  JobData data{};
+  zoo::Recipe recipe{};
+  std::shared_ptr<nn::Module> net{};
+  std::string objective_name{};
+  ObjectivePtr objective{};
+  std::vector<NamedMetric> metrics{};  // named after the evaluated split: test_accuracy, …
+};
+
+// Throws if files are missing, and if network, data and objective do not fit together, saying what was expected and
+// given. Seeds the default generator with the job's seed.
+PreparedJob prepare_job(const Job& job);
+// As above, with data read before, which ranks of one process share.
+PreparedJob prepare_job(const Job& job, JobData data);
+
+// The chosen metrics (none: the objective's), reported as test_<name> or valid_<name>.
+std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<Metric>>>& chosen,
+                                      const Objective& objective, const std::string& evaluated);
+// Reported name of a metric, given its plain or its reported name.
+std::string told_name(const PreparedJob& prepared, const std::string& metric);
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Module& net);
+
+// Traces one training step on shapes alone; errors name the layer or loss that does not fit.
+struct StepShapes {
+  std::vector<TensorType> fields{};  // types of a batch's fields
+  TensorType prediction{};           // type of the network's output; rank 0 and empty if none
+};
+StepShapes trace_shapes(const PreparedJob& prepared);
+
+// Writes the network as a saved model. `about` describes its origin.
+Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about);
+
+}  // namespace starling

@@ -1,0 +1,228 @@
+#include "starling/train/loop/evaluator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/data/formats/host_bytes.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/def/apply.h"
+#include "starling/train/loop/autocast.h"
+#include "starling/train/loop/eval_mode.h"
+#include "starling/train/ranks/link.h"
+
+namespace starling {
+namespace {
+
+Tensor as_f32(const Tensor& tensor) { return is_half(tensor.dtype()) ? cast(tensor, DType::f32) : tensor; }
+
+}  // namespace
+
+Evaluator::Evaluator(nn::Module& net, ObjectivePtr objective, EvaluatorOptions options)
+    : net_(net),
+      objective_(std::move(objective)),
+      options_(std::move(options)),
+      judge_([this](std::span<const Tensor> in) { return judge(in); }, {.threads = options_.threads}),
+      predict_(
+          [this](std::span<const Tensor> in) {
+            const NoGrad no_grad;
+            const Autocast autocast(options_.precision);
+            return TensorList{as_f32(objective_->predict(net_, in))};
+          },
+          {.threads = options_.threads}) {
+  if (options_.metrics.empty()) options_.metrics = metrics_by_name(objective_->metrics());
+  options_.loader.shuffle = false;
+  options_.loader.drop_last = false;
+}
+
+TensorList Evaluator::judge(std::span<const Tensor> in) {
+  const NoGrad no_grad;
+  Objective::Outputs made;
+  {
+    const Autocast autocast(options_.precision);
+    made = objective_->apply(net_, in);
+  }
+  TensorList out{as_f32(made.loss)};
+  layout_ = {};
+  if ((layout_.prediction = made.prediction.defined())) out.push_back(as_f32(made.prediction));
+  if (made.target.defined()) {
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (same(in[i], made.target)) layout_.target_field = static_cast<int>(i);
+    }
+    if ((layout_.target = layout_.target_field < 0)) out.push_back(as_f32(made.target));
+  }
+  if ((layout_.weight = made.weight.defined())) out.push_back(made.weight);
+  return out;
+}
+
+std::vector<Tensor> Evaluator::on_device(std::span<const Tensor> fields) const {
+  const auto parameters = net_.parameters();
+  const Device device = parameters.empty() ? kCpu : parameters.front().device();
+  std::vector<Tensor> moved;
+  for (const auto& field : fields) moved.push_back(to(field, device));
+  return moved;
+}
+
+Judged Evaluator::judged(const Batch& batch) {
+  const std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());
+  const TensorList out = judge_.call(on_device(fields));
+  Judged judged{.prediction = {}, .target = {}, .fields = fields, .loss = out[0].item()};
+  std::size_t next = 1;
+  if (layout_.prediction) judged.prediction = on_host(out[next++]);
+  if (layout_.target) judged.target = on_host(out[next++]);
+  if (layout_.target_field >= 0) judged.target = fields[static_cast<std::size_t>(layout_.target_field)];
+  judged.weight = layout_.weight ? out[next++].item() : static_cast<double>(batch.size);
+  return judged;
+}
+
+// A loader at the first sample. Threads and buffers are reused if the data set was the last one evaluated.
+std::unique_ptr<Loader>& Evaluator::loader_of(const EvaluationData& data, const RankLink* shared) {
+  if (!data.set) {
+    check(data.shards.has_value(), "[evaluate] expected data, got none");
+    stream_ = std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, options_.loader);
+    return stream_;
+  }
+  const bool shares = shared != nullptr;
+  if (data_ != data.set || !loader_ || loader_shares_ != shares) {
+    loader_.reset();
+    data_ = data.set;
+    loader_shares_ = shares;
+    LoaderOptions options = options_.loader;
+    if (shares) {
+      options.rank = shared->rank();
+      options.ranks = shared->size();
+      options.deal = true;
+    }
+    loader_ = std::make_unique<Loader>(data.set, options);
+  } else {
+    loader_->seek({});
+  }
+  return loader_;
+}
+
+void Evaluator::reset_metrics() const {
+  for (const auto& [name, metric] : options_.metrics) metric->reset();
+}
+
+Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names) {
+  return *evaluate_unless({}, data, class_names);
+}
+
+std::optional<Evaluation> Evaluator::evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
+                                                     const std::vector<std::string>& class_names) {
+  const EvalMode eval(net_);
+  reset_metrics();
+  std::int64_t samples = 0;
+  Loader& loader = *loader_of(data);
+  while (const Batch* batch = loader.next()) {
+    if (stop && stop()) return std::nullopt;
+    const Judged one = judged(*batch);
+    for (const auto& [name, metric] : options_.metrics) metric->add(one);
+    samples += batch->size;
+  }
+  return told(samples, class_names);
+}
+
+Evaluation Evaluator::told(std::int64_t samples, const std::vector<std::string>& class_names) const {
+  Evaluation evaluation{.samples = samples};
+  for (const auto& [name, metric] : options_.metrics) {
+    evaluation.metrics[name] = metric->value();
+    if (auto table = metric->table(class_names); !table.empty()) evaluation.tables[name] = std::move(table);
+  }
+  return evaluation;
+}
+
+namespace {
+
+std::string bytes_of(const std::vector<double>& numbers) {
+  if (numbers.empty()) return {};
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
+}
+std::vector<double> numbers_in(const std::string& bytes) {
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+}  // namespace
+
+// Results of this rank's batches: for each, its sample count, then for every metric the number of its sums, and the
+// sums.
+std::vector<double> Evaluator::judge_share(const EvaluationData& data, const RankLink& link) {
+  std::vector<double> all;
+  Loader& loader = *loader_of(data, &link);
+  while (const Batch* batch = loader.next()) {
+    const Judged one = judged(*batch);
+    all.push_back(static_cast<double>(batch->size));
+    for (const auto& [name, metric] : options_.metrics) {
+      metric->reset();
+      metric->add(one);
+      const std::vector<double> sums = *metric->sums();
+      all.push_back(static_cast<double>(sums.size()));
+      all.insert(all.end(), sums.begin(), sums.end());
+    }
+  }
+  return all;
+}
+
+// Joins the batches in their global order, as a single rank would have added them.
+std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
+  std::vector<std::vector<double>> numbers;
+  for (const auto& share : shares) numbers.push_back(numbers_in(share));
+  std::vector<std::size_t> next(shares.size(), 0);
+  std::int64_t samples = 0;
+  reset_metrics();
+  for (std::size_t rank = 0; next[rank] < numbers[rank].size(); rank = (rank + 1) % shares.size()) {
+    const std::span<const double> share = numbers[rank];
+    std::size_t& at = next[rank];
+    samples += static_cast<std::int64_t>(share[at++]);
+    for (const auto& [name, metric] : options_.metrics) {
+      const auto count = static_cast<std::size_t>(share[at++]);
+      metric->join(share.subspan(at, count));
+      at += count;
+    }
+  }
+  return samples;
+}
+
+Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
+                               bool equal) {
+  if (link.size() == 1) return evaluate(data, class_names);
+  const auto can_be_shared = [](const NamedMetric& one) { return one.metric->sums().has_value(); };
+  reset_metrics();
+  if (equal && data.set && std::all_of(options_.metrics.begin(), options_.metrics.end(), can_be_shared)) {
+    const EvalMode eval(net_);
+    const auto shares = link.gather(bytes_of(judge_share(data, link)));
+    Evaluation evaluation = told(join_shares(shares), class_names);
+    if (!link.leads()) evaluation.tables.clear();
+    return evaluation;
+  }
+  Evaluation evaluation;
+  std::vector<double> numbers;
+  if (link.leads()) {
+    evaluation = evaluate(data, class_names);
+    numbers.push_back(static_cast<double>(evaluation.samples));
+    for (const auto& [name, value] : evaluation.metrics) numbers.push_back(value);
+  }
+  numbers = numbers_in(link.broadcast(bytes_of(numbers)));
+  evaluation.samples = static_cast<std::int64_t>(numbers[0]);
+  for (const auto& [name, metric] : options_.metrics) evaluation.metrics[name] = 0;
+  std::size_t next = 1;
+  for (auto& [name, value] : evaluation.metrics) value = numbers[next++];
+  return evaluation;
+}
+
+Tensor Evaluator::predict(std::span<const Tensor> fields) {
+  const EvalMode eval(net_);
+  return on_host(predict_.call(on_device(fields))[0]);
+}
+
+void Evaluator::predict(const EvaluationData& data,
+                        const std::function<void(const Tensor& prediction, std::int64_t first)>& take) {
+  Loader& loader = *loader_of(data);
+  while (const Batch* batch = loader.next())
+    take(predict({batch->fields.data(), batch->fields.size()}), batch->begin.sample);
+}
+
+}  // namespace starling

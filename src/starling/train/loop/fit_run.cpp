@@ -1,0 +1,478 @@
+#include "starling/train/loop/fit_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ostream>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/graph/printer.h"
+#include "starling/ops/api/random.h"
+#include "starling/tensor/allocator.h"
+#include "starling/train/loop/reads_through_run.h"
+#include "starling/train/run/run_checkpoint.h"
+#include "starling/train/run/weights_hash.h"
+
+namespace starling {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLossMemory = 0.98;  // decay of the loss shown in the progress line
+
+constexpr int kMostSkipped = 50;  // consecutive skipped steps before giving up
+
+constexpr double kLowestScale = 1.0 / 16384;  // smallest f16 loss scale; below, the network itself overflows
+
+double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+RunPlan make_plan(const TrainerOptions& options, const Loader& loader, const RankLink* link,
+                  std::vector<std::string> class_names) {
+  RunPlan plan{.epochs = options.epochs,
+               .batch = options.batch,
+               .seed = options.seed,
+               .folder = options.folder,
+               .class_names = std::move(class_names)};
+  if (link != nullptr) {
+    plan.rank = link->rank();
+    plan.ranks = link->size();
+  }
+  const bool told = !loader.streams() || plan.ranks == 1;  // a streaming rank knows only its own shards
+  if (told && loader.samples_per_epoch() > 0) {
+    plan.samples_per_epoch = loader.samples_per_epoch();
+    plan.steps_per_epoch = ceil_div(loader.batches_per_epoch(), options.accumulate);
+    plan.steps = plan.steps_per_epoch * options.epochs;
+  }
+  if (options.steps > 0) plan.steps = plan.steps > 0 ? std::min(plan.steps, options.steps) : options.steps;
+  return plan;
+}
+
+}  // namespace
+
+FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names)
+    : parts_(parts),
+      feed_(loader, parts.link),
+      test_(std::move(test)),
+      plan_(make_plan(parts.options, loader, parts.link, std::move(class_names))),
+      progress_(parts.options.progress) {
+  for (const auto& [name, metric] : parts.evaluator.metrics())
+    plan_.metrics.push_back({name, metric->higher_is_better()});
+  all_read_through_run_ = std::all_of(parts.callbacks.begin(), parts.callbacks.end(), [](const CallbackPtr& callback) {
+    return dynamic_cast<const ReadsThroughRun*>(callback.get()) != nullptr;
+  });
+}
+
+// Completes late updates unless all callbacks are ReadsThroughRun: others may hold tensors directly.
+void FitRun::before_callbacks() {
+  if (!all_read_through_run_) parts_.programs.finish_updates();
+}
+
+void FitRun::each(void (Callback::*event)(Run&)) {
+  before_callbacks();
+  for (const auto& callback : parts_.callbacks) (callback.get()->*event)(*this);
+}
+
+// Seeds the generator, so that steps count from 0 whatever its state was.
+void FitRun::begin() {
+  began_ = steady_seconds();
+  if (!plan_.folder.empty() && plan_.rank == 0) lock_.emplace(plan_.folder);
+  manual_seed(parts_.options.seed);
+  if (const auto& schedule = parts_.options.schedule) {
+    fresh_schedule_ = schedule->state();
+    if (!watched().empty()) schedule->prefer(plan_.higher_is_better(watched()));
+  }
+  state_.base_lr = rate_ = parts_.optimizer.lr();
+  parts_.net.train();
+  each(&Callback::attach);
+  check_names(parts_.callbacks);
+  resuming_ = true;
+  for (const auto& callback : parts_.callbacks) {
+    if (callback->resume(*this)) break;
+  }
+  resuming_ = false;
+  first_step_ = state_.step;
+  shown_loss_ = state_.mean_loss();
+  rate_ = parts_.optimizer.lr();
+  each(&Callback::begin);
+  begin_ranks();
+}
+
+bool FitRun::finished() const {
+  return state_.position.epoch >= parts_.options.epochs ||
+         (parts_.options.steps > 0 && state_.step >= parts_.options.steps) || !ended_by_.empty();
+}
+
+// Metric that schedules observe; empty: none.
+const std::string& FitRun::watched() const {
+  static const std::string none;
+  if (!parts_.options.watch.empty()) return parts_.options.watch;
+  return plan_.metrics.empty() ? none : plan_.metrics.front().name;
+}
+
+// Resets schedule and learning rate, so that another fit with the same optimizer starts from its base rate.
+void FitRun::rewind() {
+  const auto& schedule = parts_.options.schedule;
+  if (!schedule || fresh_schedule_.is_null()) return;
+  parts_.optimizer.set_lr(state_.base_lr);
+  schedule->restore(fresh_schedule_);
+}
+
+bool FitRun::stopping() {
+  // With several ranks, stop requests are exchanged in notes, so that all leave together.
+  if (!parts_.link) interrupted_ = interrupted_ || (parts_.options.stop && parts_.options.stop());
+  return interrupted_;
+}
+
+void FitRun::stop(std::string reason) {
+  std::string& ended = parts_.link ? end_wanted_ : ended_by_;
+  if (ended.empty()) ended = reason.empty() ? "a callback" : std::move(reason);
+}
+
+FitResult FitRun::run() {
+  try {
+    FitResult result = run_with_ranks();
+    rewind();
+    return result;
+  } catch (...) {
+    rewind();
+    throw;
+  }
+}
+
+// A failing rank aborts the others, which would wait for it in vain.
+FitResult FitRun::run_with_ranks() {
+  if (!parts_.link) return run_all();
+  const auto tell = [&](std::string_view why) {
+    if (parts_.options.failed) parts_.options.failed(why);
+    parts_.link->abort(why);
+  };
+  try {
+    return run_all();
+  } catch (const std::exception& error) {
+    tell(error.what());
+    throw;
+  } catch (...) {
+    tell("an exception that is no std::exception");
+    throw;
+  }
+}
+
+double FitRun::clock() const { return parts_.link ? clock_ : steady_seconds(); }
+
+FitResult FitRun::run_all() {
+  allocator(kCpu).reset_peak();
+  begin();
+  pay_owed();
+  while (!finished() && !stopping()) run_epoch();
+  const bool moved = settle();
+  const bool within_epoch = state_.position.sample != 0;
+  if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
+  if (interrupted_ || within_epoch) progress_.finish(progress_state(state_.position));
+  if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
+  each(&Callback::end);
+  each(&Callback::finished);
+  FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
+  if (!plan_.folder.empty() && plan_.rank == 0) {
+    if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
+  }
+  return result;
+}
+
+// Runs until the epoch or the run ends, or a stop is requested.
+void FitRun::run_epoch() {
+  epoch_over_ = false;
+  while (!epoch_over_ && run_step()) {
+    after_step();
+    if (!epoch_over_ && (finished() || stopping())) return;
+  }
+  const DataPosition ended = state_.position;
+  state_.position = feed_.position();
+  end_epoch(ended);
+}
+
+const Batch* FitRun::next_batch() {
+  const auto asked = Clock::now();
+  const Batch* batch = feed_.next();
+  report_.wait_seconds += seconds_between(asked, Clock::now());
+  return batch;
+}
+
+// Makes one update from one or more batches; false if the epoch has none left. If the epoch ends within a step, the
+// update uses the batches so far.
+bool FitRun::run_step() {
+  const auto start = Clock::now();
+  report_ = {};
+  given_rows_ = 0;
+  for (std::int64_t batches = 0; batches < parts_.options.accumulate; ++batches) {
+    const Batch* batch = next_batch();
+    if (!batch) {
+      epoch_over_ = true;
+      if (batches == 0) return false;
+      report_.fields = {};  // the loader may be reusing the buffers
+      break;
+    }
+    if (batches == 0) begin_step(*batch);
+    parts_.programs.add(*batch);
+    report_.samples += parts_.link ? batch->total : batch->size;
+    given_rows_ += batch->size;
+    report_.fields = {batch->fields.data(), batch->fields.size()};
+    state_.position = feed_.position();
+  }
+  take(parts_.programs.end());
+  report_.seconds = seconds_between(start, Clock::now());
+  state_.seconds += report_.seconds;
+  state_.wait_seconds += report_.wait_seconds;
+  note_.stats.seconds += report_.seconds;
+  note_.stats.data_wait += report_.wait_seconds;
+  return true;
+}
+
+void FitRun::begin_step(const Batch& first) {
+  if (first.begin.sample == 0) state_.begin_epoch();
+  set_rate();
+  StepWants wants;
+  before_callbacks();
+  for (const auto& callback : parts_.callbacks) {
+    const StepWants more = callback->before(*this);
+    wants.gradients |= more.gradients;
+    wants.activations |= more.activations;
+    wants.prediction |= more.prediction;
+  }
+  parts_.programs.begin(wants, state_.step);
+}
+
+// Sets the learning rate only if it changes, since compiled steps on several ranks broadcast every change.
+void FitRun::set_rate() {
+  if (const auto& schedule = parts_.options.schedule) {
+    const double factor =
+        schedule->factor({.step = state_.step, .steps = plan_.steps, .steps_per_epoch = plan_.steps_per_epoch});
+    const double rate = state_.base_lr * factor;
+    if (rate != rate_) parts_.optimizer.set_lr(rate);
+    rate_ = rate;
+  }
+  report_.lr = rate_;
+}
+
+void FitRun::take(StepPrograms::Result result) {
+  explain_once();
+  note_.stats.samples += result.rows;
+  note_.stats.left_out += given_rows_ - result.rows;
+  report_.loss = result.loss;
+  report_.gradient_norm = result.gradient_norm;
+  report_.skipped = result.skipped;
+  report_.values = std::move(result.values);
+  // A non-finite loss is reported rather than the gradients that follow from it.
+  const bool loss_tells = parts_.options.non_finite != NonFinite::skip && !std::isfinite(result.loss);
+  if (!result.non_finite.empty() && loss_tells) report_.skipped = false;
+  if (!result.non_finite.empty() && !loss_tells) judge(result.non_finite);
+  if (!report_.skipped) skipped_in_a_row_ = 0;
+  if (report_.skipped) {
+    ++state_.skipped;
+    check(parts_.programs.loss_scale() >= kLowestScale,
+          "[train] expected gradients that fit into f16 at some loss scale, got overflows down to {} at step {}",
+          parts_.programs.loss_scale(), state_.step + 1);
+  } else if (global_loss()) {
+    check_loss();
+    add_loss(result.loss, result.weight);
+  } else {
+    const int sharing =
+        strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // number of ranks that report these rows
+    note_.weight = result.weight / sharing;
+    note_.loss = result.loss * note_.weight;
+    note_.not_finite = std::isfinite(result.loss) ? 0 : StepNote::kLoss;
+    if (loss_shown_) report_.loss = last_loss_;  // latest known loss over all ranks
+  }
+  state_.samples += report_.samples;
+  ++state_.step;
+}
+
+// Handles non-finite gradients, which were not applied. If all ranks share the update, all of them get here; else the
+// others learn of it from this step's note.
+void FitRun::judge(const std::string& what) {
+  if (parts_.options.non_finite == NonFinite::skip) {
+    check(++skipped_in_a_row_ <= kMostSkipped,
+          "[train] expected a step with finite gradients now and then, got {} in a row without, last of {} at step {}",
+          kMostSkipped, what, state_.step + 1);
+    return;
+  }
+  if (global_loss()) {
+    fail("[train] expected finite gradients, got {} that {} not at step {} (epoch {})", what,
+         what.find(" more") == std::string::npos ? "is" : "are", state_.step + 1, state_.position.epoch + 1);
+  }
+  note_.not_finite = StepNote::kGradients;
+}
+
+void FitRun::add_loss(double loss, double weight) {
+  state_.epoch_loss += loss * weight;
+  state_.epoch_weight += weight;
+  const double before = kLossMemory * shown_weight_;
+  shown_weight_ = before + (1 - kLossMemory);
+  shown_loss_ = (before * shown_loss_ + (1 - kLossMemory) * loss) / shown_weight_;
+  last_loss_ = loss;
+  loss_shown_ = true;
+}
+
+void FitRun::check_loss() const {
+  if (std::isfinite(report_.loss)) return;
+  fail("[train] expected a finite loss, got {} at step {} (epoch {})", report_.loss, state_.step + 1,
+       state_.position.epoch + 1);
+}
+
+void FitRun::after_step() {
+  progress_.update(progress_state(state_.position));
+  each(&Callback::step);
+  const std::int64_t every = parts_.options.evaluate_every;
+  if (every > 0 && state_.step % every == 0 && !evaluate_now()) return;
+  agree(false);
+  // At the end of an epoch, end_epoch() calls settled instead.
+  if (!epoch_over_) each(&Callback::settled);
+}
+
+void FitRun::end_epoch(DataPosition ended) {
+  agree(true);  // losses not yet received belong to this epoch
+  if (state_.evaluated_step != state_.step && !evaluate_now()) {
+    state_.owed = Owed::epoch;
+    return;
+  }
+  state_.owed = Owed::nothing;
+  progress_.finish(progress_state(ended));
+  each(&Callback::epoch);
+  agree(true);
+  each(&Callback::settled);
+}
+
+// Completes the work that an interrupted run left over.
+void FitRun::pay_owed() {
+  if (state_.owed == Owed::nothing) return;
+  if (state_.owed == Owed::epoch) return end_epoch({state_.position.epoch - 1, plan_.samples_per_epoch});
+  if (evaluate_now()) each(&Callback::settled);
+}
+
+// False if a stop was requested meanwhile: the evaluation is then made when the run resumes.
+bool FitRun::evaluate_now() {
+  if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
+  const double since = progress_.now();
+  auto found = evaluate_unless_stopped();
+  state_.owed = found ? Owed::nothing : Owed::evaluation;
+  if (!found) return false;
+  state_.evaluated_step = state_.step;
+  evaluation_ = std::move(*found);
+  state_.metrics = evaluation_.metrics;
+  if (evaluation_.samples > 0) {
+    each(&Callback::evaluated);
+    const auto metric = state_.metrics.find(watched());
+    if (parts_.options.schedule && metric != state_.metrics.end()) parts_.options.schedule->observe(metric->second);
+  }
+  progress_.leave_out(progress_.now() - since);
+  return true;
+}
+
+// With several ranks, an evaluation is not interrupted.
+std::optional<Evaluation> FitRun::evaluate_unless_stopped() {
+  if (parts_.link || test_.empty()) return evaluate();
+  parts_.programs.finish_updates();
+  return parts_.evaluator.evaluate_unless([this] { return stopping(); }, test_, plan_.class_names);
+}
+
+Evaluation FitRun::evaluate() {
+  if (test_.empty()) return {};
+  parts_.programs.finish_updates();
+  if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
+  const bool shows = strategy().shows_to_evaluate();
+  if (shows) strategy().show();
+  const bool equal = shows || strategy().settled() || strategy().settles_to_evaluate();  // has just settled
+  // Each rank has its own batch statistics; rank 0's are the model's.
+  if (equal) parts_.link->broadcast(trained_state().buffers);
+  Evaluation made = parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
+  if (shows) strategy().unshow();
+  return made;
+}
+
+void FitRun::report(const std::string& name, double value) { evaluation_.metrics[name] = state_.metrics[name] = value; }
+
+void FitRun::explain_once() {
+  if (!parts_.options.explain || explained_) return;
+  explained_ = true;
+  CompiledFunction& step = program();
+  *parts_.options.explain << step.graph() << step.explain() << std::flush;
+}
+
+// Samples left if `steps` ends the run before its epochs; -1: derive from the epochs.
+std::int64_t FitRun::samples_left(DataPosition position) const {
+  if (parts_.options.steps == 0) return -1;
+  const std::int64_t left =
+      std::max<std::int64_t>(0, parts_.options.steps - state_.step) * parts_.options.batch * parts_.options.accumulate;
+  if (plan_.samples_per_epoch == 0) return left;
+  const std::int64_t of_epochs = (parts_.options.epochs - position.epoch) * plan_.samples_per_epoch - position.sample;
+  return std::clamp<std::int64_t>(of_epochs, 0, left);
+}
+
+ProgressState FitRun::progress_state(DataPosition position) {
+  shown_metrics_.clear();
+  for (const auto& [name, value] : state_.metrics) shown_metrics_.push_back({name, value});
+  return {.epoch = position.epoch,
+          .epochs = parts_.options.epochs,
+          .sample = position.sample,
+          .samples = plan_.samples_per_epoch,
+          .step = state_.step,
+          .left = samples_left(position),
+          .loss = shown_loss_,
+          .lr = rate_,
+          .metrics = shown_metrics_};
+}
+
+Summary FitRun::summary() const {
+  parts_.programs.finish_updates();
+  std::vector<NamedTensor> weights;
+  for (auto& [name, tensor] : parts_.net.named_parameters()) weights.push_back({name, tensor});
+  return {.steps = state_.step,
+          .samples_per_s = state_.samples_per_s(),
+          .loss = state_.mean_loss(),
+          .metrics = state_.metrics,
+          .peak_bytes = allocator(kCpu).stats().peak_bytes,
+          .weights_hash = weights_hash(weights),
+          .wait_share = state_.wait_share(),
+          .skipped = state_.skipped,
+          .strategy = parts_.link ? strategy().name() : std::string(),
+          .ranks = ranks_summary_};
+}
+
+Checkpoint FitRun::checkpoint() {
+  nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
+  if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();
+  extra["data"] = feed_.state();
+  Checkpoint made = run_checkpoint(state_.step, run_parts(), std::move(extra));
+  if (parts_.link) add_ranks(made);
+  return made;
+}
+
+void FitRun::restore(const Checkpoint& checkpoint) {
+  check(resuming_, "[train] expected a state to be put back before the run begins, got one at step {}", state_.step);
+  try {
+    check_identity(parts_.options.identity, checkpoint.extra);
+    state_ = run_state(checkpoint.extra.at("run"));
+    if (parts_.options.schedule) parts_.options.schedule->restore(checkpoint.extra.at("schedule"));
+    for (const auto& text : restore_run(checkpoint, run_parts())) note(text);
+    evaluation_.metrics = state_.metrics;
+    const std::string told = feed_.restore(checkpoint.extra.value("data", nlohmann::json()), state_.position);
+    state_.position = feed_.position();
+    if (!told.empty()) note(told);
+    if (parts_.link) keep_ranks(checkpoint);
+  } catch (const nlohmann::json::exception& e) {
+    fail("[train] expected the state of a run in the checkpoint of step {}, got: {}", checkpoint.step, e.what());
+  }
+}
+
+RunParts FitRun::run_parts() const {
+  parts_.programs.finish_updates();
+  return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks};
+}
+
+}  // namespace starling

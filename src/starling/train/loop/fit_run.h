@@ -1,0 +1,149 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "starling/train/loop/evaluator.h"
+#include "starling/train/loop/step_programs.h"
+#include "starling/train/loop/trainer.h"
+#include "starling/train/ranks/feed.h"
+#include "starling/train/ranks/link.h"
+#include "starling/train/run/run_checkpoint.h"
+#include "starling/train/run/run_lock.h"
+
+namespace starling {
+
+// One Trainer::fit: the loop over batches, and the Run that callbacks see.
+class FitRun final : public Run {
+ public:
+  struct Parts {
+    nn::Module& net;
+    optim::Optimizer& optimizer;
+    const Objective& objective;
+    const TrainerOptions& options;
+    const std::vector<CallbackPtr>& callbacks;
+    StepPrograms& programs;
+    Evaluator& evaluator;
+    RankLink* link = nullptr;  // connection to the other ranks; null: none
+  };
+  FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names);
+
+  FitResult run();
+
+  nn::Module& net() override {
+    parts_.programs.finish_updates();
+    return parts_.net;
+  }
+  optim::Optimizer& optimizer() override {
+    parts_.programs.finish_updates();
+    return parts_.optimizer;
+  }
+  const Objective& objective() const override { return parts_.objective; }
+  const RunPlan& plan() const override { return plan_; }
+  const RunState& state() const override { return state_; }
+  const StepReport& last() const override { return report_; }
+  const Evaluation& evaluation() const override { return evaluation_; }
+  CompiledFunction& program() override { return parts_.programs.main_program(); }
+  bool interrupted() const override { return interrupted_; }
+  void stop(std::string reason) override;
+  void note(std::string_view text) override {
+    if (plan_.rank == 0) progress_.note(text);
+  }
+  Evaluation evaluate() override;
+  void report(const std::string& name, double value) override;
+  Checkpoint checkpoint() override;
+  void restore(const Checkpoint& checkpoint) override;
+  bool settled() const override {
+    return !parts_.link || strategy().settled() ||
+           (strategy().meets_after(state_.step - 1) && !strategy().meets_alone());
+  }
+  RankLink* link() override { return parts_.link; }
+  double clock() const override;
+  std::span<const RankStats> ranks() const override { return stats_; }
+
+ private:
+  FitResult run_all();
+  FitResult run_with_ranks();
+  void begin();
+  void rewind();
+  const std::string& watched() const;
+  void begin_ranks();
+  void restore_rank();
+  RankStrategy& strategy() const { return parts_.link->strategy(); }
+  // True if the program's loss covers the rows of all ranks.
+  bool global_loss() const { return !parts_.link || (strategy().global_program() && strategy().groups() == 1); }
+  TrainedState trained_state() const;
+  StepNote note_of_step();
+  void count_exchanges(RankStats& stats) const;
+  void agree(bool all);
+  void consume(const std::vector<StepNote>& notes);
+  void compare_replicas();
+  void add_ranks(Checkpoint& checkpoint);
+  void keep_ranks(const Checkpoint& checkpoint);
+  void sum_up_ranks();
+  void add_loss(double loss, double weight);
+  bool settle();
+  bool finished() const;
+  bool stopping();
+  void run_epoch();
+  bool run_step();
+  const Batch* next_batch();
+  void begin_step(const Batch& first);
+  void set_rate();
+  void take(StepPrograms::Result result);
+  void check_loss() const;
+  void judge(const std::string& what);
+  void after_step();
+  void end_epoch(DataPosition ended);
+  void pay_owed();
+  bool evaluate_now();
+  std::optional<Evaluation> evaluate_unless_stopped();
+  void explain_once();
+  void each(void (Callback::*event)(Run&));
+  void before_callbacks();
+  std::int64_t samples_left(DataPosition position) const;
+  ProgressState progress_state(DataPosition position);
+  Summary summary() const;
+  RunParts run_parts() const;
+
+  Parts parts_;
+  RankFeed feed_;
+  EvaluationData test_;
+  RunPlan plan_;
+  Progress progress_;
+  RunState state_;
+  StepReport report_;
+  Evaluation evaluation_;
+  std::vector<ProgressMetric> shown_metrics_;
+  std::int64_t first_step_ = 0;
+  double shown_loss_ = 0;  // moving average of the loss; shown_weight_ is the sum of its weights
+  double shown_weight_ = 0;
+  double last_loss_ = 0;
+  bool loss_shown_ = false;
+  int skipped_in_a_row_ = 0;  // steps skipped for non-finite gradients
+  double rate_ = 0;           // current learning rate
+  bool epoch_over_ = false;   // set when the loader reports the end
+  bool explained_ = false;
+  nlohmann::json fresh_schedule_{};  // state of the schedule before this run
+  std::optional<RunLock> lock_;      // lock of the run folder, on the rank that writes
+  bool resuming_ = false;
+  bool all_read_through_run_ = false;  // every callback is a ReadsThroughRun
+  bool interrupted_ = false;
+  std::string ended_by_;
+  std::string end_wanted_;          // reason of a callback's stop(), until all ranks know
+  double began_ = 0;                // start time on this rank's clock
+  double clock_ = 0;                // rank 0's clock as last received
+  std::int64_t compared_step_ = 0;  // step at which replicas were last compared
+  StepNote note_{};                 // this rank's next note to the others
+  RankStats before_{};              // communication counters when training began
+  std::int64_t given_rows_ = 0;     // rows given to this rank in the current step
+  double told_wait_ = 0;            // seconds spent waiting for the notes of other ranks
+  std::vector<RankStats> stats_;
+  std::vector<RankSummary> ranks_summary_;
+  int saved_by_ = 0;                // number of ranks that made the checkpoint
+  std::vector<NamedTensor> saved_;  // per-rank tensors of a checkpoint, kept until the strategy has begun
+};
+
+}  // namespace starling

@@ -1,0 +1,205 @@
+// Parts of FitRun for several ranks: starting together, agreeing after steps, settling, saving and resuming.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "starling/base/error.h"
+#include "starling/ops/api/random.h"
+#include "starling/train/loop/fit_run.h"
+#include "starling/train/ranks/report.h"
+
+namespace starling {
+namespace {
+
+// Steps that ranks of an asynchronous strategy may be apart before the faster ones wait for notes of the others.
+// Collectives inside programs keep ranks together anyway.
+constexpr std::size_t kApart = 16;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Gives independent programs different random noise.
+void vary_noise(int number) {
+  if (number == 0) return;
+  constexpr std::int64_t kStride = 1'000'003;
+  const Tensor key = on_host(default_generator().key());
+  auto* seed = key.data<std::int64_t>();
+  seed[0] += number * kStride;
+  copy_into(default_generator().key(), key);
+}
+
+}  // namespace
+
+TrainedState FitRun::trained_state() const {
+  parts_.programs.finish_updates();
+  TrainedState state{.rule = &parts_.optimizer};
+  for (auto& [name, tensor] : parts_.net.named_parameters()) state.weights.push_back({name, tensor});
+  for (auto& [name, tensor] : parts_.net.named_buffers()) state.buffers.push_back({name, tensor});
+  for (auto& [name, tensor] : parts_.optimizer.state()) state.optimizer.push_back({name, tensor});
+  return state;
+}
+
+void FitRun::begin_ranks() {
+  if (!parts_.link) return;
+  parts_.link->meet();  // rank 0 may be pre-training
+  stats_.assign(static_cast<std::size_t>(parts_.link->size()), {});
+  strategy().begin(trained_state());
+  const bool resumed = first_step_ > 0;
+  if (resumed) restore_rank();
+  const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks that share a program
+  vary_noise(plan_.rank / alike);
+  compare_replicas();
+  count_exchanges(before_);  // excludes the exchanges of the start
+  agree(true);
+}
+
+// Restores this rank's own part of the checkpoint, now that the strategy has created its tensors.
+void FitRun::restore_rank() {
+  const bool regrouped = saved_by_ != plan_.ranks && !saved_.empty();
+  if (regrouped)
+    note(fmt::format("the checkpoint is of {} ranks, this run has {}: all go on from rank 0's part", saved_by_,
+                     plan_.ranks));
+  std::vector<NamedTensor> into;
+  for (const auto& [name, tensor] : strategy().tensors()) into.push_back({"strategy." + name, tensor});
+  const TrainedState state = trained_state();
+  for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
+    for (const auto& [name, tensor] : *part) into.push_back({"state." + name, tensor});
+  }
+  for (const auto& [name, saved] : saved_) {
+    const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == name; });
+    // Tensors that a strategy keeps on rank 0 only are not for the others.
+    if (found == into.end() && regrouped && plan_.rank > 0 && name.starts_with("strategy.")) continue;
+    check(found != into.end() && found->tensor.type() == saved.type(),
+          "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), name,
+          to_string(saved.type()));
+    copy_into(found->tensor, saved);
+  }
+  saved_.clear();
+  strategy().restored(state_.step);
+  if (regrouped) strategy().regrouped();
+}
+
+// Cost of the strategy's exchanges so far.
+void FitRun::count_exchanges(RankStats& stats) const {
+  stats.sent = stats.received = 0;
+  for (int op = 0; op < kCommOpCount; ++op) {
+    const OpCounters one = strategy().exchanged(static_cast<CommOp>(op));
+    stats.wait[static_cast<std::size_t>(op)] = static_cast<double>(one.wait_ns) / 1e9;
+    stats.sent += one.bytes_sent;
+    stats.received += one.bytes_received;
+  }
+}
+
+StepNote FitRun::note_of_step() {
+  note_.step = state_.step;
+  note_.clock = steady_seconds() - began_;
+  note_.interrupted = parts_.options.stop && parts_.options.stop() ? 1 : 0;
+  note_.ended = end_wanted_.empty() ? 0 : 1;
+  count_exchanges(note_.stats);
+  const RankStats since = between({&before_, 1}, {&note_.stats, 1})[0];
+  note_.stats.wait = since.wait;
+  note_.stats.wait[static_cast<std::size_t>(CommOp::all_gather)] += told_wait_;  // waits for notes
+  note_.stats.sent = since.sent;
+  note_.stats.received = since.received;
+  return note_;
+}
+
+// Sends a note of the last step and receives the others': of the same step if the ranks are in lockstep, else of some
+// steps ago, so that nobody waits for the slowest. All ranks receive the same notes at the same step.
+void FitRun::agree(bool all) {
+  if (!parts_.link) return;
+  parts_.link->post(note_of_step());
+  note_.loss = note_.weight = 0;
+  note_.not_finite = 0;
+  const bool meet = strategy().meets_after(state_.step - 1) && !strategy().meets_alone();
+  const bool together = strategy().lockstep() || meet;
+  const std::size_t apart = all || together ? 0 : kApart;
+  const double asked = steady_seconds();
+  while (parts_.link->outstanding() > apart) consume(parts_.link->take());
+  const double waited = steady_seconds() - asked;
+  told_wait_ += waited;
+  note_.stats.seconds += waited;
+  const std::int64_t every = parts_.options.hash_every;
+  if (together && every > 0 && state_.step / every != compared_step_ / every) {
+    compared_step_ = state_.step;
+    compare_replicas();
+  }
+}
+
+void FitRun::consume(const std::vector<StepNote>& notes) {
+  double loss = 0;
+  double weight = 0;
+  for (std::size_t rank = 0; rank < notes.size(); ++rank) {
+    const StepNote& note = notes[rank];
+    if (note.not_finite == StepNote::kLoss)
+      fail("[train] expected a finite loss, got one on rank {} at step {} that is not", rank, note.step);
+    if (note.not_finite == StepNote::kGradients)
+      fail("[train] expected finite gradients, got others on rank {} at step {}", rank, note.step);
+    interrupted_ = interrupted_ || note.interrupted != 0;
+    if (note.ended != 0 && ended_by_.empty())
+      ended_by_ = end_wanted_.empty() ? fmt::format("a callback on rank {}", rank) : end_wanted_;
+    loss += note.loss;
+    weight += note.weight;
+    stats_[rank] = note.stats;
+  }
+  clock_ = notes[0].clock;
+  if (weight > 0) add_loss(loss / weight, weight);
+}
+
+// Verifies that replicas are equal, if the strategy says they should be.
+void FitRun::compare_replicas() {
+  if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
+}
+
+// Brings all ranks to one model at the end; true if it differs from the one evaluated last. An interrupted run is not
+// settled: it resumes from each rank's own state.
+bool FitRun::settle() {
+  parts_.programs.finish_updates();
+  if (!parts_.link) return false;
+  agree(true);
+  if (finished()) interrupted_ = false;  // stop was requested after the last step
+  const bool moves = !interrupted_ && strategy().settling_changes();
+  if (!interrupted_) strategy().settle();
+  sum_up_ranks();
+  return moves;
+}
+
+void FitRun::add_ranks(Checkpoint& checkpoint) {
+  checkpoint.extra["ranks"] = {{"ranks", plan_.ranks}, {"strategy", strategy().name()}};
+  std::vector<NamedTensor> own;
+  for (const auto& [name, tensor] : strategy().tensors()) own.push_back({"strategy." + name, tensor});
+  if (strategy().settled()) {
+    compare_replicas();
+  } else {
+    const TrainedState state = trained_state();
+    for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
+      for (const auto& [name, tensor] : *part) own.push_back({"state." + name, tensor});
+    }
+  }
+  for (auto& tensor : parts_.link->collect(own)) checkpoint.tensors.push_back(std::move(tensor));
+}
+
+// Keeps this rank's part of a checkpoint; rank 0's if it was made by another number of ranks.
+void FitRun::keep_ranks(const Checkpoint& checkpoint) {
+  saved_by_ = checkpoint.extra.value("ranks", nlohmann::json::object()).value("ranks", 0);
+  const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);
+  saved_.clear();
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    if (name.starts_with(prefix)) saved_.push_back({name.substr(prefix.size()), tensor});
+  }
+}
+
+void FitRun::sum_up_ranks() {
+  nlohmann::json counters = nlohmann::json::object();
+  for (const auto& [name, value] : strategy().counters()) counters[name] = value;
+  const auto told = parts_.link->gather(counters.dump());
+  ranks_summary_.clear();
+  for (std::size_t rank = 0; rank < told.size(); ++rank)
+    ranks_summary_.push_back({.stats = stats_[rank], .counters = nlohmann::json::parse(told[rank])});
+  if (const std::string slow = describe_straggler(stats_); !slow.empty()) note(slow);
+}
+
+}  // namespace starling

@@ -1,0 +1,211 @@
+#include "starling/train/loop/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/base/nearest.h"
+
+namespace starling {
+namespace {
+
+constexpr double kRedrawEvery = 0.1;  // seconds
+constexpr double kRateMemory = 3.0;   // seconds over which the rate is smoothed
+constexpr int kBarWidth = 20;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int terminal_columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+double done_part(const ProgressState& state) {
+  if (state.samples <= 0) return 0;
+  return std::clamp(static_cast<double>(state.sample) / static_cast<double>(state.samples), 0.0, 1.0);
+}
+
+std::int64_t done_in_all(const ProgressState& state) { return state.epoch * state.samples + state.sample; }
+
+std::string bar(double part) {
+  const int filled = static_cast<int>(part * kBarWidth);
+  std::string text = "[" + std::string(static_cast<std::size_t>(filled), '=');
+  if (filled < kBarWidth) text += '>' + std::string(static_cast<std::size_t>(kBarWidth - filled - 1), ' ');
+  return text + "]";
+}
+
+// NaN if unknown.
+double seconds_left(const ProgressState& state, double rate) {
+  if (state.left >= 0 && rate > 0) return static_cast<double>(state.left) / rate;
+  if (state.samples <= 0 || rate <= 0) return std::nan("");
+  return static_cast<double>(state.epochs * state.samples - done_in_all(state)) / rate;
+}
+
+// Columns of UTF-8 text, one per character: users may name metrics.
+int columns_of(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string first_columns(const std::string& text, int columns) {
+  std::size_t end = 0;
+  for (int seen = 0; end < text.size(); ++end) {
+    const bool begins = (text[end] & 0xC0) != 0x80;
+    if (begins && seen++ == std::max(columns, 0)) break;
+  }
+  return text.substr(0, end);
+}
+
+struct LineParts {
+  bool bar = false;
+  bool lr = false;
+};
+
+std::string progress_line(const ProgressState& state, double rate, const LineParts& parts) {
+  std::string line = fmt::format("epoch {}/{} ", std::min(state.epoch + 1, state.epochs), state.epochs);
+  auto out = std::back_inserter(line);
+  if (state.samples > 0) {
+    if (parts.bar) line += bar(done_part(state)) + " ";
+    fmt::format_to(out, "{:3.0f}%", std::floor(100 * done_part(state)));
+  } else {
+    fmt::format_to(out, "{} samples", state.sample);  // a stream of unknown length
+  }
+  fmt::format_to(out, "  {:.0f} samples/s  ETA {}  loss {:.4g}", rate, format_duration(seconds_left(state, rate)),
+                 state.loss);
+  for (const auto& metric : state.metrics) fmt::format_to(out, "  {} {:.4g}", metric.name, metric.value);
+  if (parts.lr && state.lr > 0) fmt::format_to(out, "  lr {:.3g}", state.lr);
+  return line;
+}
+
+}  // namespace
+
+ProgressMode parse_progress_mode(std::string_view text) {
+  if (text == "auto") return ProgressMode::automatic;
+  if (text == "bar") return ProgressMode::bar;
+  if (text == "plain") return ProgressMode::plain;
+  if (text == "json") return ProgressMode::json;
+  if (text == "off") return ProgressMode::off;
+  const std::string near = nearest(text, {"auto", "bar", "plain", "json", "off"});
+  fail("[progress] expected one of (auto, bar, plain, json, off), got '{}'{}", text,
+       near.empty() ? "" : " (did you mean '" + near + "'?)");
+}
+
+std::string format_duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "-";
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  const auto hours = whole / 3600;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string format_progress(const ProgressState& state, double rate, int columns) {
+  std::string line = progress_line(state, rate, {.bar = columns > 0, .lr = true});
+  const auto fits = [&] { return columns <= 0 || columns_of(line) < columns; };
+  if (!fits()) line = progress_line(state, rate, {.bar = false, .lr = true});
+  if (!fits()) line = progress_line(state, rate, {.bar = false, .lr = false});
+  if (!fits()) line = first_columns(line, columns - 1);
+  return line;
+}
+
+std::string format_progress_json(const ProgressState& state, double rate) {
+  const auto number = [](double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nullptr; };
+  nlohmann::ordered_json json = {{"epoch", std::min(state.epoch + 1, state.epochs)},
+                                 {"epochs", state.epochs},
+                                 {"step", state.step},
+                                 {"sample", state.sample},
+                                 {"samples", state.samples > 0 ? nlohmann::ordered_json(state.samples) : nullptr},
+                                 {"samples_per_s", number(rate)},
+                                 {"eta_s", number(seconds_left(state, rate))},
+                                 {"loss", number(state.loss)},
+                                 {"lr", number(state.lr)}};
+  json["metrics"] = nlohmann::ordered_json::object();
+  for (const auto& metric : state.metrics) json["metrics"][std::string(metric.name)] = number(metric.value);
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
+  if (options_.mode == ProgressMode::automatic) {
+    const bool terminal = options_.out == nullptr && ::isatty(STDERR_FILENO) == 1;
+    options_.mode = terminal ? ProgressMode::bar : ProgressMode::plain;
+  }
+  if (options_.out == nullptr) options_.out = &std::cerr;
+  if (!options_.now) options_.now = steady_seconds;
+}
+
+void Progress::update(const ProgressState& state) {
+  if (options_.mode == ProgressMode::off) return;
+  const double now = options_.now();
+  if (!started_) {
+    started_ = true;
+    first_time_ = drawn_time_ = now;
+    first_done_ = drawn_done_ = done_in_all(state);
+    return;
+  }
+  const double every = options_.mode == ProgressMode::bar ? kRedrawEvery : options_.plain_every_s;
+  if (now - drawn_time_ < every) return;
+  measure(state, now);
+  draw(state);
+}
+
+void Progress::leave_out(double seconds) {
+  first_time_ += seconds;
+  drawn_time_ += seconds;
+}
+
+void Progress::measure(const ProgressState& state, double now) {
+  const double seconds = now - drawn_time_;
+  if (seconds <= 0) return;
+  const double recent = static_cast<double>(done_in_all(state) - drawn_done_) / seconds;
+  const double keep = rate_ > 0 ? std::exp(-seconds / kRateMemory) : 0;
+  rate_ = keep * rate_ + (1 - keep) * recent;
+  drawn_time_ = now;
+  drawn_done_ = done_in_all(state);
+}
+
+void Progress::draw(const ProgressState& state) {
+  if (options_.mode == ProgressMode::bar) {
+    const int columns = options_.columns > 0 ? options_.columns : terminal_columns();
+    *options_.out << '\r' << format_progress(state, rate_, columns) << "\x1b[K" << std::flush;
+    line_open_ = true;
+  } else if (options_.mode == ProgressMode::json) {
+    *options_.out << format_progress_json(state, rate_) << '\n' << std::flush;
+  } else {
+    *options_.out << format_progress(state, rate_, 0) << '\n' << std::flush;
+  }
+}
+
+void Progress::finish(const ProgressState& state) {
+  if (options_.mode == ProgressMode::off) return;
+  // The last line shows the average speed of the whole run.
+  const double seconds = options_.now() - first_time_;
+  if (started_ && seconds > 0) rate_ = static_cast<double>(done_in_all(state) - first_done_) / seconds;
+  draw(state);
+  if (line_open_) *options_.out << '\n' << std::flush;
+  line_open_ = false;
+  started_ = false;
+  rate_ = 0;
+}
+
+void Progress::note(std::string_view text) {
+  if (line_open_) *options_.out << "\r\x1b[K";
+  if (options_.mode == ProgressMode::json) {
+    const nlohmann::json json = {{"note", text}};
+    *options_.out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+  } else {
+    *options_.out << text << '\n' << std::flush;
+  }
+  line_open_ = false;
+}
+
+}  // namespace starling

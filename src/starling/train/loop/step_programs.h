@@ -1,0 +1,119 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "starling/data/loading/loader.h"
+#include "starling/dist/strategy/late_updates.h"
+#include "starling/dist/strategy/rank_strategy.h"
+#include "starling/optim/loss_scaler.h"
+#include "starling/runtime/compile.h"
+#include "starling/train/callback.h"
+#include "starling/train/loop/non_finite.h"
+#include "starling/train/loop/precision.h"
+#include "starling/train/ranks/slow_down.h"
+
+namespace starling {
+
+struct StepOptions {
+  std::int64_t batch = 1;  // nominal batch size, divides losses while accumulating
+  std::int64_t accumulate = 1;
+  double clip_norm = 0;
+  double clip_value = 0;
+  NonFinite non_finite = NonFinite::automatic;
+  Precision precision = Precision::f32;
+  int threads = 0;
+  std::shared_ptr<Strategy> strategy{};
+  double slow = 1;  // artificial slow-down factor of the computation
+};
+
+// Compiled programs of a training step. Normally one program does everything: forward, backward, clipping, update. With
+// gradient accumulation one program adds up the gradients of a batch and another makes the update. Outputs requested by
+// callbacks come from further programs, compiled on first request. With a RankStrategy a batch holds this rank's rows;
+// strategies that exchange gradients do so between the two programs.
+class StepPrograms {
+ public:
+  // `net` and `optimizer` must outlive this object.
+  StepPrograms(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, const StepOptions& options);
+
+  // A step is begin(), add() once or more, end().
+  void begin(const StepWants& wants, std::int64_t step);  // step: number of the update, from 0
+  void add(const Batch& batch);
+  struct Result {
+    double loss = 0;
+    double weight = 0;  // of the rows in the loss: all ranks' rows, or this rank's if each runs its own program
+    double gradient_norm = 0;
+    std::int64_t rows = 0;     // this rank's rows that were computed; 0 in a step that it left out
+    bool skipped = false;      // no update was made
+    std::string non_finite{};  // names of non-finite gradients: "'fc1.weight' and 2 more"; empty: none
+    StepValues values{};
+  };
+  Result end();
+
+  // Completes updates that a step left to the next one (dist/strategy/late_updates.h). Call before reading or writing
+  // parameters, optimizer or this object's state between steps.
+  void finish_updates();
+
+  CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
+  double loss_scale() const { return scaler_ ? scaler_->value() : 1; }
+  std::vector<std::pair<std::string, Tensor>> state() const;  // loss scaler state for checkpoints
+
+ private:
+  enum class Kind { whole, backward };
+  // Outputs of a program after the loss, in this order; known once it is traced.
+  struct Layout {
+    bool weight = false;
+    bool norm = false;
+    bool skip = false;
+    std::vector<std::string> judged{};  // names of the values with a finiteness flag
+    bool wants_gradients = false;
+    bool prediction = false;
+    std::vector<std::string> gradients{};
+    std::vector<std::string> activations{};
+  };
+  struct Program {
+    std::unique_ptr<CompiledFunction> function;
+    std::shared_ptr<Layout> layout;
+  };
+
+  CompiledFunction& program(const StepWants& wants, Kind kind) { return *find(wants, kind).function; }
+  Program& find(const StepWants& wants, Kind kind);
+  TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout);
+  void finish(TensorList& out, Layout& layout, const Tensor& loss);
+  Tensor judge(Layout& layout, const Tensor& loss) const;
+  void update();
+  double exchange();
+  void drop_gradients() const;
+  void take(const TensorList& out, const Layout& layout, std::size_t next);
+  template <class F>
+  auto naming_late_step(F&& work);
+  void read_flags(const Tensor& finite, const Layout& layout);
+
+  nn::Module& net_;
+  optim::Optimizer& optimizer_;
+  ObjectivePtr objective_;
+  StepOptions options_;
+  std::shared_ptr<RankStrategy> ranks_;  // the strategy, if it is a RankStrategy; else null
+  LateUpdates* late_;                    // the strategy, if it may leave updates to the next step; else null
+  std::int64_t late_step_ = 0;           // last step whose program has run
+  bool global_;                          // programs are traced with the rows of all ranks
+  bool exchanges_;                       // gradients are exchanged between backward and update
+  bool split_;                           // backward and update are two programs
+  Device device_;
+  bool judges_;     // checks whether gradients are finite
+  Tensor inverse_;  // variable: factor of the summed gradients before the update
+  std::map<int, Program> programs_;
+  Program updates_[2];                       // without and with returned gradients
+  std::optional<optim::LossScaler> scaler_;  // for f16
+  SlowDown slow_;
+  StepWants wants_{};
+  Result result_{};
+  double loss_sum_ = 0;
+  std::int64_t step_ = 0;
+  std::vector<NamedTensor> gradients_;  // gradients being exchanged
+  std::vector<Tensor> moved_;           // fields copied to the network's device
+};
+
+}  // namespace starling

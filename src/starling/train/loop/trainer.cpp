@@ -1,0 +1,162 @@
+#include "starling/train/loop/trainer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "starling/base/error.h"
+#include "starling/train/loop/fit_run.h"
+
+namespace starling {
+namespace {
+
+// Default identity: the options that determine the weights.
+std::map<std::string, std::string> default_identity(const TrainerOptions& o) {
+  return {{"seed", fmt::to_string(o.seed)},
+          {"batch", fmt::to_string(o.batch)},
+          {"accumulate", fmt::to_string(o.accumulate)},
+          {"clip_norm", fmt::to_string(o.clip_norm)},
+          {"clip_value", fmt::to_string(o.clip_value)},
+          {"precision", std::string(to_string(o.precision))}};
+}
+
+TrainerOptions checked(TrainerOptions o) {
+  check(o.epochs >= 0 && o.steps >= 0 && o.evaluate_every >= 0,
+        "[Trainer] expected epochs, steps and evaluate_every of at least 0, got {}, {} and {}", o.epochs, o.steps,
+        o.evaluate_every);
+  check(o.batch >= 1 && o.accumulate >= 1 && o.evaluate_batch >= 1,
+        "[Trainer] expected batch, accumulate and evaluate_batch of at least 1, got {}, {} and {}", o.batch,
+        o.accumulate, o.evaluate_batch);
+  check(o.clip_norm >= 0 && o.clip_value >= 0,
+        "[Trainer] expected clip_norm and clip_value of at least 0, got {} and {}", o.clip_norm, o.clip_value);
+  if (o.identity.empty()) o.identity = default_identity(o);
+  return o;
+}
+
+std::shared_ptr<RankStrategy> rank_strategy(const TrainerOptions& o) {
+  return std::dynamic_pointer_cast<RankStrategy>(o.strategy);
+}
+
+// All ranks train with the same options, but only rank 0 writes files and prints.
+TrainerOptions of_rank(TrainerOptions o) {
+  const auto strategy = rank_strategy(o);
+  if (!strategy) return o;
+  if (strategy->shards() > 0) o.threads = 1;  // the order of summation must not depend on the machine
+  if (strategy->rank() == 0) return o;
+  o.progress.mode = ProgressMode::off;
+  o.explain = nullptr;
+  return o;
+}
+
+// This rank's part of the data: rows of every batch, or shards of its own.
+void cut_for_rank(LoaderOptions& loader, const RankStrategy& strategy, bool stream) {
+  loader.rank = strategy.rank();
+  loader.ranks = strategy.world();
+  if (!stream) {
+    loader.groups = strategy.groups();
+    loader.shards = strategy.shards();
+    return;
+  }
+  check(loader.batch >= loader.ranks, "[Trainer] expected a batch of at least one sample a rank, got {} for {} ranks",
+        loader.batch, loader.ranks);
+  loader.batch = strategy.rows(loader.batch).size;
+}
+
+EvaluatorOptions evaluator_options(const TrainerOptions& o) {
+  LoaderOptions loader = o.test_loader;
+  loader.batch = o.evaluate_batch;
+  return {.metrics = o.metrics, .loader = loader, .precision = o.precision, .threads = o.threads};
+}
+
+}  // namespace
+
+struct Trainer::Parts {
+  Parts(nn::Module& net_, optim::Optimizer& optimizer_, ObjectivePtr objective_, TrainerOptions options_)
+      : net(net_),
+        optimizer(optimizer_),
+        objective(std::move(objective_)),
+        options(checked(of_rank(std::move(options_)))),
+        link(rank_strategy(options) ? std::make_unique<RankLink>(rank_strategy(options)) : nullptr),
+        programs(net, optimizer, objective,
+                 {.batch = options.batch,
+                  .accumulate = options.accumulate,
+                  .clip_norm = options.clip_norm,
+                  .clip_value = options.clip_value,
+                  .non_finite = options.non_finite,
+                  .precision = options.precision,
+                  .threads = options.threads,
+                  .strategy = options.strategy,
+                  .slow = options.slow}),
+        evaluator(net, objective, evaluator_options(options)) {}
+
+  FitResult fit(Loader& loader, EvaluationData test, std::vector<std::string> class_names) {
+    FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader,
+               std::move(test), std::move(class_names));
+    return run.run();
+  }
+
+  nn::Module& net;
+  optim::Optimizer& optimizer;
+  ObjectivePtr objective;
+  TrainerOptions options;
+  std::unique_ptr<RankLink> link;  // connection to the other ranks; null: none
+  std::vector<CallbackPtr> callbacks;
+  StepPrograms programs;
+  Evaluator evaluator;
+};
+
+Trainer::Trainer(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, TrainerOptions options) {
+  check(objective != nullptr, "[Trainer] expected an objective, got none");
+  parts_ = std::make_unique<Parts>(net, optimizer, std::move(objective), std::move(options));
+}
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+
+Trainer& Trainer::add(CallbackPtr callback) {
+  check(callback != nullptr, "[Trainer] expected a callback, got none");
+  parts_->callbacks.push_back(std::move(callback));
+  return *this;
+}
+
+FitResult Trainer::fit(const DataSplits& data) {
+  check(data.train || data.train_shards, "[Trainer] expected data to train on, got none");
+  const TrainerOptions& o = parts_->options;
+  LoaderOptions options = o.loader;
+  options.batch = o.batch;
+  options.seed = static_cast<std::uint64_t>(o.seed);
+  if (parts_->link) cut_for_rank(options, parts_->link->strategy(), !data.train);
+  const bool valid = data.valid || data.valid_shards;
+  EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};
+  if (data.train) {
+    Loader loader(data.train, options);
+    return parts_->fit(loader, std::move(test), data.class_names);
+  }
+  Loader loader(*data.train_shards, o.stream, options);
+  return parts_->fit(loader, std::move(test), data.class_names);
+}
+
+FitResult Trainer::fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test) {
+  DataSplits data;
+  data.train = std::move(train);
+  data.test = std::move(test);
+  return fit(data);
+}
+
+FitResult Trainer::fit(Loader& train, std::shared_ptr<const Dataset> test) {
+  return parts_->fit(train, {.set = std::move(test)}, {});
+}
+
+Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
+  if (parts_->link && parts_->link->strategy().settled())
+    return parts_->evaluator.evaluate({.set = data}, {}, *parts_->link, true);
+  return parts_->evaluator.evaluate({.set = data});
+}
+
+Tensor Trainer::predict(std::span<const Tensor> fields) { return parts_->evaluator.predict(fields); }
+
+void Trainer::predict(const std::shared_ptr<const Dataset>& data,
+                      const std::function<void(const Tensor& prediction, std::int64_t first)>& take) {
+  parts_->evaluator.predict({.set = data}, take);
+}
+
+}  // namespace starling

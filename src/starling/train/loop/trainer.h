@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "starling/data/loading/loader.h"
+#include "starling/data/loading/stream.h"
+#include "starling/data/source.h"
+#include "starling/optim/schedule.h"
+#include "starling/train/callback.h"
+#include "starling/train/loop/non_finite.h"
+#include "starling/train/loop/precision.h"
+#include "starling/train/loop/progress.h"
+#include "starling/train/metric.h"
+#include "starling/train/run/summary.h"
+
+namespace starling {
+
+struct TrainerOptions {
+  std::int64_t epochs = 1;
+  std::int64_t steps = 0;          // limit of updates in all; 0: none
+  std::int64_t seed = 1;           // for sample order and network noise (dropout)
+  std::int64_t batch = 64;         // samples per forward pass, over all workers
+  std::int64_t accumulate = 1;     // batches per update; an epoch's last update may have fewer
+  std::filesystem::path folder{};  // run folder: summary.json and files of callbacks; empty: no files
+
+  // Gradient clipping before each update; 0: off. The norm is over all gradients together.
+  double clip_norm = 0;
+  double clip_value = 0;
+  NonFinite non_finite = NonFinite::automatic;  // treatment of such gradients; f16 skips them by loss scaling
+  Precision precision = Precision::f32;
+  std::shared_ptr<optim::Schedule> schedule{};  // learning rate schedule; null: constant
+  std::string watch{};                          // metric that schedules observe; empty: the first one
+
+  std::int64_t evaluate_every = 0;  // steps between evaluations, in addition to one after each epoch; 0: none
+  std::int64_t evaluate_batch = 500;
+  std::vector<NamedMetric> metrics{};  // empty: the objective's metrics
+
+  int threads = 0;  // over all workers, or of this rank with a RankStrategy; 0: all cores
+  // data_parallel({.workers = 2}), …; null: one worker. With a RankStrategy every rank creates its own trainer, network
+  // and optimizer with the same options, and all ranks call the same functions.
+  std::shared_ptr<Strategy> strategy{};
+  double slow = 1;                // artificial slow-down factor of this worker, for studies of stragglers
+  std::int64_t hash_every = 100;  // steps between comparisons of all ranks' weights; 0: none
+  StreamOptions stream{};         // for streamed shards
+  LoaderOptions test_loader{};    // for evaluations; order and batch are set by the trainer
+  LoaderOptions loader{};         // for training; batch, seed and start are set by the trainer
+
+  ProgressOptions progress{};
+  std::function<bool()> stop{};                        // polled after every step; true: save and return. Null: never
+  std::function<void(std::string_view why)> failed{};  // told this rank's error before the others learn of it
+  std::ostream* explain = nullptr;                     // receives the compiled step's graph and explain() once
+  // Settings that must match those of a checkpoint to resume from it: {"optimizer.lr", "0.05"}.
+  std::map<std::string, std::string> identity{};
+};
+
+struct FitResult {
+  Summary summary;
+  bool interrupted = false;  // TrainerOptions::stop ended it early
+  std::string ended_by{};    // why a callback ended the run; empty: none did
+};
+
+// Trains a network: compiled steps over batches of data, evaluation at the end of each epoch, callbacks beside it.
+//   auto net = zoo::lenet();
+//   optim::Sgd optimizer(net.parameters(), {.lr = 0.05, .momentum = 0.9});
+//   Trainer trainer(net, optimizer, classify(), {.epochs = 10, .folder = "runs/lenet"});
+//   trainer.add(checkpoints({.every_steps = 500})).add(early_stop({.patience = 3}));
+//   trainer.fit(data);
+// The network and the optimizer must outlive the trainer. Use from one thread. Seeds the default random generator of
+// the calling thread when a fit begins, so that a run is a function of its options, the initial weights and the data. A
+// non-finite loss throws, naming the step.
+class Trainer {
+ public:
+  Trainer(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+
+  Trainer& add(CallbackPtr callback);
+
+  // Trains until epochs or steps are done, a callback ends the run, or `stop` returns true. A second fit starts a new
+  // run with the weights that the first left. Evaluates on `valid` if present, else on `test`. A loader passed in keeps
+  // its batch size, order and state.
+  FitResult fit(const DataSplits& data);
+  FitResult fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test = nullptr);
+  FitResult fit(Loader& train, std::shared_ptr<const Dataset> test = nullptr);
+
+  // Evaluates in eval mode and restores the network's mode.
+  Evaluation evaluate(const std::shared_ptr<const Dataset>& data);
+  Tensor predict(std::span<const Tensor> fields);  // the objective's prediction for one batch, fields [n, …]
+  // Predicts batch by batch in order: `take` gets the prediction and the index of its first sample.
+  void predict(const std::shared_ptr<const Dataset>& data,
+               const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace starling

@@ -1,0 +1,93 @@
+#include "starling/train/run/run_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "starling/base/error.h"
+#include "starling/ops/api/random.h"
+#include "starling/train/checkpoint/environment.h"
+#include "starling/train/run/copy_tensors.h"
+
+namespace starling {
+namespace {
+
+std::vector<NamedTensor> tensors_of_run(const RunParts& parts) {
+  std::vector<NamedTensor> all;
+  for (auto& [name, tensor] : parts.net.named_parameters()) all.push_back({name, tensor});
+  for (auto& [name, tensor] : parts.net.named_buffers()) all.push_back({name, tensor});
+  for (auto& [name, tensor] : parts.optimizer.state()) all.push_back({name, tensor});
+  for (auto& [name, tensor] : parts.scaler) all.push_back({name, tensor});
+  all.push_back({"rng", default_generator().key()});
+  return all;
+}
+
+std::vector<NamedTensor> tensors_of(const Callback& callback) {
+  std::vector<NamedTensor> all;
+  for (const auto& [name, tensor] : callback.tensors())
+    all.push_back({fmt::format("callback.{}.{}", callback.name(), name), tensor});
+  return all;
+}
+
+bool has_state(const Callback& callback) { return !callback.state().is_null() || !callback.tensors().empty(); }
+
+}  // namespace
+
+Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::json extra) {
+  Checkpoint checkpoint{.step = step, .tensors = tensors_of_run(parts), .extra = std::move(extra)};
+  checkpoint.extra["environment"] = environment_facts();
+  nlohmann::json& states = checkpoint.extra["callbacks"] = nlohmann::json::object();
+  for (const auto& callback : parts.callbacks) {
+    if (!has_state(*callback)) continue;
+    states[callback->name()] = callback->state();
+    for (auto& tensor : tensors_of(*callback)) checkpoint.tensors.push_back(std::move(tensor));
+  }
+  return checkpoint;
+}
+
+std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunParts& parts) {
+  std::vector<std::string> notes;
+  std::vector<NamedTensor> into = tensors_of_run(parts);
+  const nlohmann::json states = checkpoint.extra.value("callbacks", nlohmann::json::object());
+  for (const auto& callback : parts.callbacks) {
+    if (!has_state(*callback)) continue;
+    if (!states.contains(callback->name())) {
+      notes.push_back(fmt::format("the checkpoint knows nothing of '{}', which begins anew", callback->name()));
+      continue;
+    }
+    for (auto& tensor : tensors_of(*callback)) into.push_back(std::move(tensor));
+  }
+  copy_tensors(checkpoint, into, "train");
+  for (const auto& callback : parts.callbacks) {
+    if (has_state(*callback) && states.contains(callback->name())) callback->restore(states.at(callback->name()));
+  }
+  const auto differences =
+      environment_differences(checkpoint.extra.value("environment", nlohmann::json()), environment_facts());
+  for (const auto& text : differences) notes.push_back("the machine differs, so may the bits: " + text);
+  return notes;
+}
+
+void check_identity(const std::map<std::string, std::string>& identity, const nlohmann::json& extra) {
+  const nlohmann::json saved = extra.value("identity", nlohmann::json::object());
+  std::string differences;
+  for (const auto& [what, value] : identity) {
+    const std::string before = saved.value(what, "unknown");
+    if (before != value)
+      differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", what, before, value);
+  }
+  check(differences.empty(),
+        "[train] expected a checkpoint of the same run, got one of another: {} (choose another folder, as by --set "
+        "train.folder=runs/other, or start over by --resume none)",
+        differences);
+}
+
+void check_names(const std::vector<CallbackPtr>& callbacks) {
+  std::set<std::string> names;
+  for (const auto& callback : callbacks) {
+    if (has_state(*callback))
+      check(names.insert(callback->name()).second,
+            "[train] expected callbacks with state of different names, got '{}' twice", callback->name());
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,75 @@
+#include "starling/train/run/run_weights.h"
+
+#include <charconv>
+#include <optional>
+
+#include "starling/base/error.h"
+#include "starling/train/run/copy_tensors.h"
+
+namespace starling {
+namespace {
+
+Result<Checkpoint> newest(const std::filesystem::path& folder) {
+  auto loaded = CheckpointFolder(folder).load_latest();
+  if (!loaded) return loaded.failure();
+  return std::move(loaded->checkpoint);
+}
+
+// Metric and value for which a checkpoint was kept as the best, from the callback's state.
+struct Kept {
+  std::string metric;
+  double value = 0;
+  bool lowest = false;  // lower is better
+};
+
+std::optional<Kept> why_kept(const Checkpoint& checkpoint) {
+  try {
+    const auto& told = checkpoint.extra.at("callbacks").at("checkpoints");
+    return Kept{told.at("metric").get<std::string>(), told.at("best").get<double>(), told.at("lowest").get<bool>()};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool better(const Kept& a, const Kept& b) {
+  return a.metric == b.metric && (a.lowest ? a.value < b.value : a.value > b.value);
+}
+
+// Compares values of the metric that the newest was kept for: after a rollback, a later checkpoint need not be the
+// best.
+Result<Checkpoint> best(const std::filesystem::path& folder) {
+  auto chosen = newest(folder);
+  if (!chosen) return chosen;
+  auto why = why_kept(*chosen);
+  const CheckpointFolder all(folder);
+  for (const std::int64_t step : all.steps()) {
+    if (!why || step == chosen->step) continue;
+    auto other = all.load(step);
+    const auto its = other ? why_kept(*other) : std::nullopt;
+    if (!its || !better(*its, *why)) continue;
+    chosen = std::move(other);
+    why = its;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which) {
+  if (which == "latest") return newest(run / "checkpoints");
+  if (which == "best") return best(run / "checkpoints-best");
+  std::int64_t step = -1;
+  const auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), step);
+  if (error != std::errc() || end != which.data() + which.size() || step < 0)
+    return failure("[run] expected latest, best or the number of a step, got '{}'", which);
+  return CheckpointFolder(run / "checkpoints").load(step);
+}
+
+void load_weights(nn::Module& net, const Checkpoint& checkpoint) {
+  std::vector<NamedTensor> wanted;
+  for (auto& [name, tensor] : net.named_parameters()) wanted.push_back({name, tensor});
+  for (auto& [name, tensor] : net.named_buffers()) wanted.push_back({name, tensor});
+  copy_tensors(checkpoint, wanted, "run");
+}
+
+}  // namespace starling

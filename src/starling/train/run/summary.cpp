@@ -1,0 +1,38 @@
+#include "starling/train/run/summary.h"
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "starling/base/file.h"
+#include "starling/train/ranks/report.h"
+
+namespace starling {
+
+std::string to_json(const Summary& summary) {
+  nlohmann::ordered_json json = {
+      {"steps", summary.steps},           {"samples_per_s", summary.samples_per_s}, {"loss", summary.loss},
+      {"metrics", summary.metrics},       {"wait_share", summary.wait_share},       {"skipped", summary.skipped},
+      {"peak_bytes", summary.peak_bytes}, {"weights_hash", summary.weights_hash}};
+  if (!summary.ranks.empty()) {
+    std::vector<RankStats> stats;
+    nlohmann::ordered_json& ranks = json["ranks"] = nlohmann::ordered_json::array();
+    for (const auto& rank : summary.ranks) {
+      ranks.push_back(to_json(static_cast<int>(stats.size()), rank.stats));
+      ranks.back()["counters"] = rank.counters;
+      stats.push_back(rank.stats);
+    }
+    const auto slow = straggler(stats);
+    json["strategy"] = summary.strategy;
+    json["straggler"] = slow ? nlohmann::ordered_json(*slow) : nlohmann::ordered_json();
+  }
+  return json.dump(2) + "\n";
+}
+
+Result<void> write_summary(const std::filesystem::path& folder, const Summary& summary) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return failure("[summary] expected to create {}, got: {}", folder.string(), error.message());
+  return write_file_atomically(folder / "summary.json", to_json(summary));
+}
+
+}  // namespace starling
