@@ -4,28 +4,18 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/control/control_types.h"
-#include "starling/graph/cost/cost_rules.h"
 #include "starling/graph/splice.h"
 #include "starling/ops/def/control.h"
+#include "starling/ops/def/costs.h"
 
 namespace starling {
 namespace {
 
-double elements(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
-double bytes_of(const TensorType& type) { return elements(type) * static_cast<double>(size_of(type.dtype)); }
-
-double largest(const CostCall& call) {
-  double most = 0;
-  for (const auto& type : call.out) most = std::max(most, elements(type));
-  if (!call.in.empty()) most = std::max(most, elements(call.in[0]));
-  return most;
-}
+double bytes_of(const TensorType& type) { return costs::elements(type) * static_cast<double>(size_of(type.dtype)); }
 
 // True if the op only renames existing memory.
 bool moves_nothing(const CostCall& call) {
-  for (std::string_view name : {"input", "variable", "constant", "assign"}) {
-    if (call.op.name == name) return true;
-  }
+  if (call.op.cost.free) return true;
   if (!call.op.view) return false;
   const Shape strides = contiguous_strides(call.in[0].shape);
   return call.op.view({call.in[0].shape, strides, call.attrs}).has_value();
@@ -36,21 +26,21 @@ double decomposed_flops(const CostCall& call) {
     double sum = 0;
     const Graph parts = decomposition(call.op, call.in, call.attrs);
     for (const auto& node : parts.nodes()) {
-      if (node.op == &call.op) return largest(call);  // no simpler form
+      if (node.op == &call.op) return costs::largest(call);  // no simpler form
     }
     for (NodeId id = 0; id < parts.size(); ++id) sum += cost_of(parts, id).flops;
     return sum;
   } catch (const Error&) {
-    return largest(call);  // decompositions may refuse arguments that the fused op takes
+    return costs::largest(call);  // decompositions may refuse arguments that the fused op takes
   }
 }
 
 double flops_of(const CostCall& call) {
-  if (const FlopRule rule = flop_rule(call.op.name)) return rule(call);
-  if (call.op.elementwise()) return call.out.empty() ? 0 : elements(call.out[0]);
-  if (const double each = flops_per_element(call.op.name); each >= 0) return each * largest(call);
+  if (call.op.cost.flops) return call.op.cost.flops(call);
+  if (call.op.elementwise()) return call.out.empty() ? 0 : costs::elements(call.out[0]);
+  if (call.op.view) return 0;
   if (call.op.decompose) return decomposed_flops(call);
-  return largest(call);
+  return costs::largest(call);
 }
 
 Cost times(Cost cost, double count) {
@@ -88,10 +78,9 @@ Cost& Cost::operator+=(const Cost& other) {
 Cost cost_of(const CostCall& call) {
   if (moves_nothing(call)) return {};
   Cost cost{.flops = flops_of(call)};
-  const int gathered = gathered_operand(call.op.name);
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     const double whole = bytes_of(call.in[i]);
-    const bool some = static_cast<int>(i) == gathered && !call.out.empty();
+    const bool some = static_cast<int>(i) == call.op.cost.gathers && !call.out.empty();
     cost.bytes_read += some ? std::min(whole, bytes_of(call.out[0])) : whole;
   }
   for (const auto& type : call.out) cost.bytes_written += bytes_of(type);

@@ -17,15 +17,8 @@ struct Cost {
   Cost& operator+=(const Cost& other);
 };
 
-struct CostCall {
-  const OpDef& op;
-  std::span<const TensorType> in;
-  std::span<const TensorType> out;
-  const Attrs& attrs;
-};
-
-// Estimated cost. Sources, assigns and views move nothing. Ops without a rule are counted by their decomposition, or as
-// one operation per element.
+// Estimated cost, by the rule of the op's definition (OpDef::cost). Sources, assigns and views move nothing. Ops
+// without a rule are counted by their decomposition, or as one operation per element.
 Cost cost_of(const CostCall& call);
 Cost cost_of(const Graph& graph, NodeId id);
 Cost cost_of(const Graph& graph);  // sum over all nodes

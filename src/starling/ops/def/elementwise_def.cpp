@@ -167,4 +167,13 @@ OpDef backward(std::string name, std::string doc, Scalar scalar, Curvature curva
           .inplace = 0};
 }
 
+OpDef wide(OpDef op) {
+  op.precision = Width::wide;
+  return op;
+}
+OpDef ends_product(OpDef op) {
+  op.ends_product = true;
+  return op;
+}
+
 }  // namespace starling::elementwise

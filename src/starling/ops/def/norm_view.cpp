@@ -8,6 +8,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -245,7 +246,9 @@ OpDef norm_forward(std::string name, std::string doc, const AttrType* attrs) {
           .infer = infer_forward,
           .gradient = grad_forward,
           .shard = shard_forward,
-          .saves = kSavesAll};
+          .saves = kSavesAll,
+          .cost = costs::each(rms ? 5 : 8),  // mean and variance 4, normalising 2, scale and shift 2
+          .precision = Width::wide};
 }
 
 OpDef norm_backward(std::string name, const AttrType* attrs) {
@@ -264,7 +267,9 @@ OpDef norm_backward(std::string name, const AttrType* attrs) {
           .infer = infer_backward,
           .gradient = grad_backward,
           .shard = shard_backward,
-          .saves = kSavesInputs};
+          .saves = kSavesInputs,
+          .cost = costs::each(rms ? 8 : 11),
+          .precision = Width::wide};
 }
 
 std::vector<OpCase> norm_backward_cases(const OpDef& backward, const std::vector<OpCase>& forward) {

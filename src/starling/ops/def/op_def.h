@@ -60,6 +60,29 @@ struct ViewCall {
   const Attrs& attrs;
 };
 
+// Types and attributes of a call whose cost is estimated.
+struct CostCall {
+  const OpDef& op;
+  std::span<const TensorType> in;
+  std::span<const TensorType> out;
+  const Attrs& attrs;
+};
+// How the cost of a call follows from it; costs.h has the common rules. Without `flops` an elementwise op counts one
+// operation per element, a view none, a fused op what its decomposition counts; other ops must have a rule.
+struct CostRule {
+  std::function<double(const CostCall&)> flops = nullptr;  // a multiply-add counts 2, every other operation 1
+  int gathers = -1;   // operand of which only as much is read as the result has (the table of an embedding); -1: none
+  bool free = false;  // no arithmetic and no traffic
+};
+
+// Precision of the floating-point operands under mixed precision.
+enum class Width : std::uint8_t {
+  by_trait,  // as_given for elementwise ops and views; other ops must say
+  narrow,    // 16 bits: a product, which gains speed by it
+  as_given,  // the widest of the operands' dtypes
+  wide,      // f32: sums, or results that easily exceed the range or the digits of 16 bits
+};
+
 // Distribution of one operand of a sample call.
 struct CaseInput {
   Shape shape{};
@@ -113,7 +136,13 @@ struct OpDef {
   bool comm = false;   // communicates with other ranks
   bool plain = false;  // the reference kernel is the only one on the CPU: speed does not matter
   int inplace = -1;    // output i may overwrite input inplace + i; -1: none
+  CostRule cost = {};
+  Width precision = Width::by_trait;
+  bool ends_product = false;  // elementwise op that the epilogue of a linear map computes rather than fusion
+  bool broadcasts = false;    // operands may be read before a broadcast to the result's shape
   bool elementwise() const { return scalar != nullptr; }
+  bool has_cost() const { return cost.flops || cost.free || elementwise() || view || decompose; }
+  Width width() const;  // `precision`, or what the traits give; by_trait where they give nothing
   bool variadic() const { return !inputs.empty() && inputs.back().ends_with("..."); }
   int min_inputs() const;
   int max_inputs() const;  // -1: any number

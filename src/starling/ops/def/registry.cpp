@@ -32,6 +32,10 @@ Numbers numbers_of(const Attrs& attrs) {
 
 int OpDef::max_inputs() const { return variadic() ? -1 : static_cast<int>(inputs.size()); }
 
+Width OpDef::width() const {
+  return precision == Width::by_trait && (elementwise() || view) ? Width::as_given : precision;
+}
+
 void OpRegistry::add(OpDef op) {
   check(find(op.name) == nullptr, "[registry] expected one definition of '{}', got a second", op.name);
   check(static_cast<bool>(op.infer), "[registry] expected '{}' to infer its outputs, got no function", op.name);

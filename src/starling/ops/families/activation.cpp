@@ -50,6 +50,7 @@ Tensor prelu_backward(const Tensor& dy, const Tensor& x, const Tensor& weight) {
 namespace {
 
 using elementwise::backward;
+using elementwise::ends_product;
 using elementwise::unary;
 using rules::sum_to;
 
@@ -69,9 +70,9 @@ void with_numbers(OpDef& op, const AttrType& type, std::vector<Attrs> values) {
 }
 
 void register_sigmoid(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "sigmoid", "1 / (1 + e⁻ˣ)", [](const double* x) { return 1 / (1 + std::exp(-x[0])); },
-      [](const GradCall& c) { return TensorList{sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
+      [](const GradCall& c) { return TensorList{sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = backward(
       "sigmoid_backward", "dy · y · (1 - y)", [](const double* x) { return x[0] * x[1] * (1 - x[1]); },
       [](const Tensor& scaled, const Tensor& y, const Attrs&) { return mul(scaled, add(mul(y, -2.0), 1.0)); },
@@ -81,9 +82,9 @@ void register_sigmoid(OpRegistry& ops) {
 }
 
 void register_relu(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "relu", "x where it is positive, else 0.", [](const double* x) { return x[0] < 0 ? 0.0 : x[0]; },
-      [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
+      [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = backward(
       "relu_backward", "dy where y > 0, else 0", [](const double* x) { return x[1] > 0 ? x[0] : 0.0; }, nullptr);
   slope.inputs = {"dy", "y"};
@@ -92,12 +93,12 @@ void register_relu(OpRegistry& ops) {
 
 void register_leaky_relu(OpRegistry& ops) {
   const std::vector<Attrs> slopes = {LeakyReluAttrs{}, LeakyReluAttrs{0.2}, LeakyReluAttrs{-0.5}};
-  OpDef leaky = unary(
+  OpDef leaky = ends_product(unary(
       "leaky_relu", "x, below 0 times a slope.", [](const double* x) { return x[0] < 0 ? x[1] * x[0] : x[0]; },
       [](const GradCall& c) {
         return TensorList{leaky_relu_backward(c.grads[0], c.in[0], c.attrs.as<LeakyReluAttrs>().slope)};
       },
-      kSavesInputs);
+      kSavesInputs));
   with_numbers(leaky, attr_type<LeakyReluAttrs>(), slopes);
   ops.add(leaky);
   OpDef slope = backward(
@@ -145,10 +146,10 @@ Tensor elu_curvature(const Tensor& scaled, const Tensor& x, double alpha) {
 
 void register_elu(OpRegistry& ops) {
   const std::vector<Attrs> alphas = {EluAttrs{}, EluAttrs{0.4}, EluAttrs{-0.7}};
-  OpDef op = unary(
+  OpDef op = ends_product(unary(
       "elu", "x, below 0 alpha · (eˣ - 1).", [](const double* x) { return elu_of(x[0], x[1]); },
       [](const GradCall& c) { return TensorList{elu_backward(c.grads[0], c.in[0], c.attrs.as<EluAttrs>().alpha)}; },
-      kSavesInputs);
+      kSavesInputs));
   with_numbers(op, attr_type<EluAttrs>(), alphas);
   ops.add(op);
   OpDef slope = backward(
@@ -158,10 +159,10 @@ void register_elu(OpRegistry& ops) {
       });
   with_numbers(slope, attr_type<EluAttrs>(), alphas);
   ops.add(slope);
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "selu", "scale · elu(x, alpha), both chosen so that variances stay at 1.",
       [](const double* x) { return kSeluScale * elu_of(x[0], kSeluAlpha); },
-      [](const GradCall& c) { return TensorList{selu_backward(c.grads[0], c.in[0])}; }, kSavesInputs));
+      [](const GradCall& c) { return TensorList{selu_backward(c.grads[0], c.in[0])}; }, kSavesInputs)));
   ops.add(backward(
       "selu_backward", "dy times the slope of selu at x.",
       [](const double* x) { return x[0] * kSeluScale * elu_slope(x[1], kSeluAlpha); },
@@ -171,10 +172,10 @@ void register_elu(OpRegistry& ops) {
 }
 
 void register_hardswish(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "hardswish", "x · clamp(x + 3, 0, 6) / 6",
       [](const double* x) { return x[0] <= -3 ? 0.0 : x[0] * (std::min(x[0], 3.0) + 3) / 6; },
-      [](const GradCall& c) { return TensorList{hardswish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4.3, 4}));
+      [](const GradCall& c) { return TensorList{hardswish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4.3, 4})));
   ops.add(backward(
       "hardswish_backward", "dy times the slope of hardswish at x.",
       [](const double* x) { return x[1] <= -3 ? 0.0

@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -64,7 +65,9 @@ void register_ops_arg_reduce(OpRegistry& ops) {
              .infer = infer_arg,
              .shard = shard_arg,
              .cases = arg_cases,
-             .saves = kSavesNothing});
+             .saves = kSavesNothing,
+             .cost = costs::each(1),
+             .precision = Width::wide});
   }
 }
 

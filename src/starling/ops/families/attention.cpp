@@ -1,5 +1,6 @@
 #include "starling/ops/api/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -249,6 +251,27 @@ Tensor multi_head_attention(const Tensor& query, const Tensor& key, const Tensor
   return linear(joined, w.w_out, w.b_out);
 }
 
+namespace {
+
+// Visible pairs of query and key; q is the index of the queries among the operands.
+double visible_pairs(const CostCall& call, std::size_t q) {
+  const double l = costs::size(call.in[q], -2), s = costs::size(call.in[q + 1], -2);
+  const double heads = costs::elements(call.in[q]) / std::max(1.0, l * costs::size(call.in[q], -1));
+  if (!costs::flag(call, "causal")) return heads * l * s;
+  const double full = std::min(l, s);  // query i sees i + 1 keys, up to all
+  return heads * (full * (full + 1) / 2 + (l - full) * s);
+}
+double flops_of_attention(const CostCall& call) {
+  const double d = costs::size(call.in[0], -1), dv = costs::size(call.in[2], -1);
+  return visible_pairs(call, 0) * (2 * d + 2 * dv + 5);  // scores, sum of values, softmax
+}
+double flops_of_attention_backward(const CostCall& call) {
+  const double d = costs::size(call.in[2], -1), dv = costs::size(call.in[4], -1);
+  return visible_pairs(call, 2) * (6 * d + 4 * dv + 8);  // scores again, dq, dk; dp, dv; softmax and its gradient
+}
+
+}  // namespace
+
 void register_ops_attention(OpRegistry& ops) {
   ops.add({.name = "scaled_dot_product_attention",
            .doc = "softmax(q · kᵀ · scale + mask) · v, and each query's log-sum-exp (0 where it sees no key).",
@@ -259,7 +282,9 @@ void register_ops_attention(OpRegistry& ops) {
            .gradient = grad_attention,
            .shard = [](const ShardCall& call) { return shard_attention(call, 0, 3); },
            .cases = [] { return cases_of(false); },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = {flops_of_attention},
+           .precision = Width::narrow});
   ops.add({.name = "scaled_dot_product_attention_backward",
            .doc = "The gradients of attention for q, k and v, from its results.",
            .inputs = {"dy", "dlse", "q", "k", "v", "y", "lse", "mask?"},
@@ -269,7 +294,9 @@ void register_ops_attention(OpRegistry& ops) {
            .gradient = grad_attention_backward,
            .shard = [](const ShardCall& call) { return shard_attention(call, 2, 7); },
            .cases = [] { return cases_of(true); },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = {flops_of_attention_backward},
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 #include "starling/ops/api/pool.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -201,7 +202,9 @@ OpDef avg_op(std::string name, std::string doc, std::string input, const AttrTyp
           .outputs = {input == "x" ? "y" : "dx"},
           .attrs = &attrs,
           .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
-          .saves = kSavesNothing};
+          .saves = kSavesNothing,
+          .cost = costs::each(1),
+          .precision = Width::wide};
 }
 
 }  // namespace
@@ -212,6 +215,8 @@ void register_ops_avg_pool(OpRegistry& ops) {
     OpDef avg = avg_op("avg_pool" + dims, "The mean of each window.", "x", attr_type<AvgPoolAttrs>());
     avg.infer = infer_avg;
     avg.gradient = avg_gradient;
+    avg.cost = costs::pool();
+    avg.precision = Width::as_given;
     avg.cases = [spatial] { return avg_cases(spatial); };
     ops.add(std::move(avg));
     OpDef adaptive = avg_op("adaptive_avg_pool" + dims, "The mean of each of `size` even windows.", "x",
@@ -234,6 +239,7 @@ void register_ops_avg_pool(OpRegistry& ops) {
     const auto& a = c.attrs.as<AvgPoolGradAttrs>();
     return TensorList{apply1(avg_of(a.shape.rank() - 2), {c.grads[0]}, forward_attrs(a))};
   };
+  backward.cost = costs::pool_backward();
   backward.cases = backward_cases;
   ops.add(std::move(backward));
 

@@ -1,6 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 // Maps between rows of entries and rows of bags, used by embedding_bag's gradients.
@@ -120,7 +121,9 @@ void register_ops_bags(OpRegistry& ops) {
            .infer = [](const InferCall& call) { return infer_rows(call, true); },
            .gradient = grad_spread,
            .cases = spread_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "bag_reduce",
            .doc = "Sums or means of the rows of entries in bags.",
            .inputs = {"entries", "indices", "offsets?", "scale?"},
@@ -128,7 +131,9 @@ void register_ops_bags(OpRegistry& ops) {
            .infer = [](const InferCall& call) { return infer_rows(call, false); },
            .gradient = grad_reduce,
            .cases = reduce_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "bag_place",
            .doc = "Adds every element to the row it was chosen from: the gradient of bag_pick.",
            .inputs = {"dy", "chosen"},
@@ -139,7 +144,9 @@ void register_ops_bags(OpRegistry& ops) {
                  return TensorList{apply1(named_op<"bag_pick">(), {c.grads[0], c.in[1]}), Tensor()};
                },
            .cases = place_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "bag_pick",
            .doc = "Every element from the row that was chosen for it; 0 where none was.",
            .inputs = {"entries", "chosen"},
@@ -151,7 +158,9 @@ void register_ops_bags(OpRegistry& ops) {
                      Tensor()};
                },
            .cases = pick_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/norm_view.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -264,7 +265,9 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .shard = [](const ShardCall& call) { return shard_rows(call, 1); },
            .cases = [] { return channel_cases(false, true, 2); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(4),
+           .precision = Width::wide});
   ops.add({.name = "batch_norm_infer_backward",
            .doc = "dx with given statistics, Σ dy and Σ dy · (x - mean) / sqrt(var + eps) of every channel.",
            .inputs = {"dy", "x", "mean", "var", "weight?"},
@@ -274,7 +277,9 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .gradient = grad_infer_backward,
            .shard = [](const ShardCall& call) { return shard_rows(call, 2); },
            .cases = [] { return channel_cases(true, true, 1); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(6),
+           .precision = Width::wide});
   ops.add({.name = "channel_squares",
            .doc = "Σ (x - mean)² of every channel.",
            .inputs = {"x", "mean"},
@@ -289,7 +294,9 @@ void register_ops_batch_norm(OpRegistry& ops) {
                  cases.push_back({{{.shape = {0, 2, 3}}, {.shape = {2}}}, NoAttrs{}});
                  return cases;
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -75,7 +75,8 @@ void register_ops_batch_norm_relu(OpRegistry& ops) {
            .attrs = &attr_type<EpsAttrs>(),
            .infer = infer_forward,
            .decompose = decompose_forward,
-           .cases = [] { return cases(false); }});
+           .cases = [] { return cases(false); },
+           .precision = Width::wide});
   ops.add({.name = "batch_norm_relu_backward",
            .doc = "batch_norm_train_backward of dy where y > 0.",
            .inputs = {"dy", "y", "x", "mean", "var", "weight"},
@@ -83,7 +84,8 @@ void register_ops_batch_norm_relu(OpRegistry& ops) {
            .attrs = &attr_type<EpsAttrs>(),
            .infer = infer_backward,
            .decompose = decompose_backward,
-           .cases = [] { return cases(true); }});
+           .cases = [] { return cases(true); },
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -79,11 +79,13 @@ void register_sums(OpRegistry& ops) {
   plus.commutative = true;
   plus.shard = rules::shard_additive;
   plus.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) + bits(x[1])); };
+  plus.broadcasts = true;
   ops.add(plus);
   OpDef minus = binary(
       "sub", "a - b", [](const double* x) { return x[0] - x[1]; }, grad_sub, kSavesNothing);
   minus.shard = rules::shard_additive;
   minus.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) - bits(x[1])); };
+  minus.broadcasts = true;
   ops.add(minus);
 }
 
@@ -93,12 +95,14 @@ void register_products(OpRegistry& ops) {
   times.commutative = true;
   times.shard = rules::shard_multiplicative;
   times.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) * bits(x[1])); };
+  times.broadcasts = true;
   ops.add(times);
   OpDef over = binary("div", "a / b; of integers, the quotient without its fraction.",
                       [](const double* x) { return x[0] / x[1]; }, grad_div, kSavesInputs, {0.3, 2.3});
   over.shard = rules::shard_multiplicative;
   over.infer = rules::infer_broadcast_ordered;
   over.integer = divide;
+  over.broadcasts = true;
   ops.add(over);
 }
 
@@ -113,6 +117,7 @@ void register_ops_binary(OpRegistry& ops) {
   larger.commutative = true;
   larger.infer = rules::infer_broadcast_ordered;
   larger.integer = [](const std::int64_t* x) { return x[0] >= x[1] ? x[0] : x[1]; };
+  larger.broadcasts = true;
   ops.add(larger);
   OpDef smaller = binary(
       "minimum", "The smaller of a and b; NaN where either is.",
@@ -120,6 +125,7 @@ void register_ops_binary(OpRegistry& ops) {
   smaller.commutative = true;
   smaller.infer = rules::infer_broadcast_ordered;
   smaller.integer = [](const std::int64_t* x) { return x[0] <= x[1] ? x[0] : x[1]; };
+  smaller.broadcasts = true;
   ops.add(smaller);
 }
 

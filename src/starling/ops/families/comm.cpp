@@ -8,6 +8,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -125,7 +126,9 @@ void register_ops_comm(OpRegistry& ops) {
            .gradient = grad_all_reduce,
            .cases = all_reduce_cases,
            .comm = true,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "all_reduce_many",
            .doc = "The reductions of several tensors of one dtype, by one exchange.",
            .inputs = {"xs..."},
@@ -139,7 +142,9 @@ void register_ops_comm(OpRegistry& ops) {
                      {{{.shape = {0}}, {.shape = {5}}}, AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}}};
                },
            .comm = true,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "ordered_sum",
            .doc = "The sum of all ranks' shards, one after another in global order.",
            .inputs = {"xs..."},
@@ -155,7 +160,9 @@ void register_ops_comm(OpRegistry& ops) {
                      {{a, a, b, b}, OrderedSumAttrs{2, Symbol("shard"), Symbol(), 2}},
                      {{{.shape = {19}}, {.shape = {19}}}, OrderedSumAttrs{2, Symbol("tree"), Symbol("gradient")}}};
                },
-           .comm = true});
+           .comm = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

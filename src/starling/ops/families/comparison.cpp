@@ -33,6 +33,7 @@ OpDef comparison(std::string name, std::string doc, elementwise::Scalar scalar, 
     return rules::infer_broadcast_bool(call);
   };
   op.inplace = -1;
+  op.broadcasts = true;
   return op;
 }
 

@@ -1,5 +1,6 @@
 #include "starling/ops/def/control.h"
 
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -31,7 +32,9 @@ OpDef control(std::string name, std::string doc, const AttrType& attrs, std::str
           .outputs = {"results"},
           .attrs = &attrs,
           .infer = infer_nowhere,
-          .gradient = control_gradient};
+          .gradient = control_gradient,
+          .cost = costs::each(1),
+          .precision = Width::wide};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/conv_geometry.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -231,6 +232,14 @@ std::vector<OpCase> grad_cases(const std::vector<OpCase>& forward, bool of_input
   return cases;
 }
 
+// Every output is a sum over its taps.
+double flops_of_conv(const CostCall& call) {
+  const double y = costs::elements(call.out[0]);
+  return 2 * y * costs::taps(call.in[1]) + (call.in.size() > 2 ? y : 0) + (costs::activated(call) ? y : 0);
+}
+double flops_of_conv_input(const CostCall& call) { return 2 * costs::elements(call.in[0]) * costs::taps(call.in[1]); }
+double flops_of_conv_weight(const CostCall& call) { return 2 * costs::elements(call.in[0]) * costs::taps(call.out[0]); }
+
 template <class A>
 OpDef conv_op(const char* name, const char* doc, std::function<TensorList(const GradCall&)> gradient,
               Tensor (*conv)(const Tensor&, const Tensor&, const Tensor&, const A&),
@@ -250,7 +259,9 @@ OpDef conv_op(const char* name, const char* doc, std::function<TensorList(const 
               },
           .shard = shard_images,
           .cases = std::move(cases),
-          .saves = kSavesAll};
+          .saves = kSavesAll,
+          .cost = {flops_of_conv},
+          .precision = Width::narrow};
 }
 
 template <class A, class G>
@@ -264,7 +275,9 @@ void register_backward(OpRegistry& ops, const std::string& name, std::vector<OpC
            .gradient = grad_backward_input<G>,
            .shard = shard_images,
            .cases = [cases] { return grad_cases<A>(cases(), true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_conv_input},
+           .precision = Width::wide});
   ops.add({.name = name + "_backward_weight",
            .doc = "The gradient of " + name + " for its weight.",
            .inputs = {"dy", "x"},
@@ -274,7 +287,9 @@ void register_backward(OpRegistry& ops, const std::string& name, std::vector<OpC
            .gradient = grad_backward_weight<G>,
            .shard = shard_weight,
            .cases = [cases] { return grad_cases<A>(cases(), false); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_conv_weight},
+           .precision = Width::wide});
 }
 
 }  // namespace

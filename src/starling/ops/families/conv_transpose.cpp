@@ -6,6 +6,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/conv_geometry.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -168,6 +169,12 @@ std::vector<OpCase> cases_3d() {
           make({1, 2, 2, 3, 3}, {2, 2, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 2}, true)};
 }
 
+// Every input is spread over its taps.
+double flops_of_conv_transpose(const CostCall& call) {
+  return 2 * costs::elements(call.in[0]) * costs::taps(call.in[1]) +
+         (call.in.size() > 2 ? costs::elements(call.out[0]) : 0);
+}
+
 template <class A>
 void add_transpose(OpRegistry& ops, const char* name, const char* doc, std::vector<OpCase> (*cases)()) {
   ops.add({.name = name,
@@ -178,7 +185,9 @@ void add_transpose(OpRegistry& ops, const char* name, const char* doc, std::vect
            .gradient = grad_transpose<A>,
            .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
            .cases = cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_conv_transpose},
+           .precision = Width::narrow});
 }
 
 }  // namespace

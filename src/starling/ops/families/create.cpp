@@ -7,6 +7,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -127,7 +128,9 @@ void register_ops_create(OpRegistry& ops) {
                                             {{}, ArangeAttrs{2, 2, 1, DType::f64}},
                                             {{}, ArangeAttrs{1, 9, 1, DType::u8}}};
                },
-           .plain = true});
+           .plain = true,
+           .cost = costs::moves(),
+           .precision = Width::wide});
   ops.add({.name = "linspace",
            .doc = "Numbers evenly from start to end, both included.",
            .attrs = &attr_type<LinspaceAttrs>(),
@@ -140,7 +143,9 @@ void register_ops_create(OpRegistry& ops) {
                                             {{}, LinspaceAttrs{3, 4, 1, DType::f64}},
                                             {{}, LinspaceAttrs{0, 1, 0, DType::f64}}};
                },
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "eye",
            .doc = "Ones where row and column agree, else zeros.",
            .attrs = &attr_type<EyeAttrs>(),
@@ -153,7 +158,9 @@ void register_ops_create(OpRegistry& ops) {
                                             {{}, EyeAttrs{20, 3, DType::f64}},
                                             {{}, EyeAttrs{0, 4, DType::f64}}};
                },
-           .plain = true});
+           .plain = true,
+           .cost = costs::moves(),
+           .precision = Width::wide});
   ops.add({.name = "meshgrid",
            .doc = "The coordinates of a grid: one tensor per vector.",
            .inputs = {"xs..."},
@@ -163,7 +170,9 @@ void register_ops_create(OpRegistry& ops) {
            .gradient = grad_meshgrid,
            .cases = meshgrid_cases,
            .saves = kSavesNothing,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

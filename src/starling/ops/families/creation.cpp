@@ -1,5 +1,6 @@
 #include "starling/ops/api/creation.h"
 
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -32,7 +33,9 @@ void register_ops_creation(OpRegistry& ops) {
                  return std::vector<OpCase>{{{}, FullAttrs{{2, 3}, 1.5, DType::f64}},
                                             {{}, FullAttrs{{}, -2.0, DType::f64}},
                                             {{}, FullAttrs{{0, 4}, 1.0, DType::f64}}};
-               }});
+               },
+           .cost = costs::moves(),
+           .precision = Width::wide});
   ops.add({.name = "cast",
            .doc = "The same values in another dtype; floats become integers by dropping the fraction.",
            .inputs = {"x"},
@@ -57,7 +60,9 @@ void register_ops_creation(OpRegistry& ops) {
                  cases.push_back({{{.shape = {19}}}, CastAttrs{DType::i32}});
                  return cases;
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
 }
 
 }  // namespace starling

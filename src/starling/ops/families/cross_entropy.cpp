@@ -8,6 +8,7 @@
 #include "starling/ops/api/softmax.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -210,7 +211,9 @@ void register_ops_cross_entropy(OpRegistry& ops) {
            .gradient = grad_weighted,
            .shard = shard_weighted,
            .cases = [] { return weighted_cases(false); },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::each(5),
+           .precision = Width::wide});
   ops.add({.name = "cross_entropy_weighted_backward",
            .doc = "(exp(logits - lse) - onehot(labels)) · weight · scale",
            .inputs = {"logits", "labels", "weights", "lse", "scale"},
@@ -229,7 +232,9 @@ void register_ops_cross_entropy(OpRegistry& ops) {
            .shard = [](const ShardCall& call) { return rules::shard_batch(call, 0b01111); },
            .cases = [] { return weighted_cases(true); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(5),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

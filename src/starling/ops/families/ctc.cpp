@@ -3,6 +3,7 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -137,7 +138,9 @@ void register_ops_ctc(OpRegistry& ops) {
            .gradient = grad_loss,
            .shard = shard_ctc,
            .cases = loss_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "ctc_derivative",
            .doc = "The derivative of ctc_loss by log_probs, taken further along each direction given.",
            .inputs = {"log_probs", "targets", "input_lengths", "target_lengths", "directions..."},
@@ -147,7 +150,9 @@ void register_ops_ctc(OpRegistry& ops) {
            .gradient = grad_derivative,
            .shard = shard_ctc,
            .cases = derivative_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -80,6 +81,8 @@ std::vector<OpCase> outer_cases() {
   return cases;
 }
 
+double flops_of_dot(const CostCall& call) { return 2 * costs::elements(call.in[0]); }
+
 }  // namespace
 
 void register_ops_dot(OpRegistry& ops) {
@@ -91,7 +94,9 @@ void register_ops_dot(OpRegistry& ops) {
            .shard = shard_dot,
            .cases = dot_cases,
            .saves = kSavesInputs,
-           .commutative = true});
+           .commutative = true,
+           .cost = {flops_of_dot},
+           .precision = Width::narrow});
   ops.add({.name = "outer",
            .doc = "Every product of an element of a and one of b, [m, n].",
            .inputs = {"a", "b"},
@@ -99,7 +104,9 @@ void register_ops_dot(OpRegistry& ops) {
            .gradient = grad_outer,
            .shard = shard_outer,
            .cases = outer_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::narrow});
 }
 
 }  // namespace starling

@@ -1,11 +1,15 @@
 #include "starling/ops/api/einsum.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
 
 #include "starling/base/error.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -149,6 +153,35 @@ std::vector<OpCase> einsum_cases() {
           one("ij,jk->ik", {{0, 4}, {4, 5}})};
 }
 
+// One operation per operand for every combination of all indices.
+double flops_of_einsum(const CostCall& call) {
+  const std::string text = call.attrs.as<EinsumAttrs>().equation.str();
+  std::map<char, double> sizes;
+  double rest = 1;  // elements of the ellipsis
+  std::size_t operand = 0;
+  int dim = 0;
+  for (std::size_t i = 0; i < text.size() && text[i] != '-' && operand < call.in.size(); ++i) {
+    if (text[i] == ',') {
+      ++operand;
+      dim = 0;
+    } else if (std::isalpha(static_cast<unsigned char>(text[i])) != 0) {
+      double& known = sizes[text[i]];
+      known = std::max(known, costs::size(call.in[operand], dim++));
+    } else if (text[i] == '.') {
+      int letters = 0;
+      for (std::size_t j = i; j < text.size() && text[j] != ',' && text[j] != '-'; ++j)
+        letters += std::isalpha(static_cast<unsigned char>(text[j])) != 0 ? 1 : 0;
+      double here = 1;
+      for (; dim + letters < call.in[operand].shape.rank(); ++dim) here *= costs::size(call.in[operand], dim);
+      rest = std::max(rest, here);
+      i += 2;
+    }
+  }
+  double product = rest;
+  for (const auto& [letter, value] : sizes) product *= value;
+  return product * std::max<double>(1, static_cast<double>(call.in.size()));
+}
+
 }  // namespace
 
 void register_ops_einsum(OpRegistry& ops) {
@@ -160,7 +193,9 @@ void register_ops_einsum(OpRegistry& ops) {
            .gradient = grad_einsum,
            .shard = shard_einsum,
            .cases = einsum_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_einsum},
+           .precision = Width::narrow});
 }
 
 }  // namespace starling

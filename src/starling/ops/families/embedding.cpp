@@ -6,6 +6,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -160,7 +161,9 @@ void register_ops_embedding(OpRegistry& ops) {
            .gradient = grad_embedding,
            .shard = shard_embedding,
            .cases = embedding_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::gathers(1),
+           .precision = Width::wide});
   ops.add({.name = "embedding_backward",
            .doc = "Rows added up by index: the gradient of an embedding's table.",
            .inputs = {"dy", "indices"},
@@ -169,7 +172,9 @@ void register_ops_embedding(OpRegistry& ops) {
            .gradient = grad_embedding_backward,
            .shard = shard_embedding_backward,
            .cases = embedding_backward_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each_of_first(),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -3,6 +3,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -125,7 +126,9 @@ void register_ops_embedding_bag(OpRegistry& ops) {
            .gradient = grad_bag,
            .shard = shard_bag,
            .cases = bag_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::gathers(0, 1),
+           .precision = Width::wide});
   ops.add({.name = "embedding_bag_max",
            .doc = "The largest elements of the rows of a table in bags of indices, and which entries they are of.",
            .inputs = {"weight", "indices", "offsets?"},
@@ -133,7 +136,9 @@ void register_ops_embedding_bag(OpRegistry& ops) {
            .attrs = &attr_type<EmbeddingAttrs>(),
            .infer = infer_bag_max,
            .gradient = grad_bag_max,
-           .cases = max_cases});
+           .cases = max_cases,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -9,6 +9,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/matrix_rules.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -172,7 +173,9 @@ void register_ops_factor(OpRegistry& ops) {
            .gradient = grad_qr,
            .shard = shard_matrices,
            .cases = tall_and_wide,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::cubes(4),
+           .precision = Width::wide});
   ops.add({.name = "svd",
            .doc = "a = u · diag(s) · vh, s descending; the largest element of each column of u is positive.",
            .inputs = {"a"},
@@ -181,7 +184,9 @@ void register_ops_factor(OpRegistry& ops) {
            .gradient = grad_svd,
            .shard = shard_matrices,
            .cases = tall_and_wide,
-           .saves = kSavesOutputs});
+           .saves = kSavesOutputs,
+           .cost = costs::cubes(14),
+           .precision = Width::wide});
   ops.add(
       {.name = "eigh",
        .doc = "Eigenvalues, ascending, and eigenvectors of symmetric matrices, from the lower triangle.",
@@ -194,7 +199,9 @@ void register_ops_factor(OpRegistry& ops) {
            [] {
              return factor_cases({{3, 3}, {1, 1}, {2, 2}, {5, 5}, {2, 4, 4}, {0, 0}, {0, 3, 3}, {3, 2, 2}, {6, 6}}, 2);
            },
-       .saves = kSavesOutputs});
+       .saves = kSavesOutputs,
+       .cost = costs::cubes(9),
+       .precision = Width::wide});
 }
 
 }  // namespace starling

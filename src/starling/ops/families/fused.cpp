@@ -7,6 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -93,6 +94,16 @@ std::vector<OpCase> fused_cases() {
       make("t0=mean(a0,1); t1=broadcast_to(t0); o0=t1; o1=squeeze(t0,1)", {{4, 5}})};
 }
 
+// Counts the steps of the program, each over the elements it makes.
+double flops_of_fused(const CostCall& call) {
+  const FusedProgram& program = fused_program(call.attrs.as<FusedAttrs>().program);
+  const auto types = program.infer(call.in);
+  double sum = 0;
+  for (std::size_t i = static_cast<std::size_t>(program.operands); i < types.size(); ++i)
+    sum += costs::elements(types[i]);
+  return sum;
+}
+
 }  // namespace
 
 void register_ops_fused(OpRegistry& ops) {
@@ -104,7 +115,9 @@ void register_ops_fused(OpRegistry& ops) {
            .infer = infer_fused,
            .decompose = decompose,
            .shard = shard_fused,
-           .cases = fused_cases});
+           .cases = fused_cases,
+           .cost = {flops_of_fused},
+           .precision = Width::wide});
 }
 
 }  // namespace starling

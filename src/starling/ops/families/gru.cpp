@@ -3,6 +3,7 @@
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
 
@@ -197,7 +198,9 @@ void register_ops_gru(OpRegistry& ops) {
                  return shard_axes(call, {1, -1, -1, 0, 0}, {1, 1});
                },
            .cases = layer_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::recurrent(0, 1, 14),
+           .precision = Width::wide});
   ops.add({.name = "gru_layer_backward",
            .doc = "The gradients of a GRU layer for gx, W h + b and the states; an empty dgates is zero.",
            .inputs = {"dhs", "dgates", "w", "gates", "hs", "lengths?"},
@@ -210,7 +213,9 @@ void register_ops_gru(OpRegistry& ops) {
                  return shard_axes(call, {1, 1, -1, 1, 1, 0}, {1, 1, 1});
                },
            .cases = backward_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::recurrent(3, 2, 25),
+           .precision = Width::wide});
   ops.add({.name = "gru_layer_tangent",
            .doc = "The derivative of a GRU layer along directions of gx, W h + b and the states.",
            .inputs = {"ugx", "up", "uh", "w", "gates", "hs", "lengths?"},
@@ -224,7 +229,9 @@ void register_ops_gru(OpRegistry& ops) {
                },
            .cases = tangent_cases,
            .saves = kSavesAll,
-           .plain = true});
+           .plain = true,
+           .cost = costs::recurrent(0, 3, 25),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include "starling/ops/api/create.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -186,7 +187,9 @@ void register_places(OpRegistry& ops) {
            .gradient = grad_gather,
            .shard = shard_places,
            .cases = [] { return place_cases(false); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::gathers(0),
+           .precision = Width::as_given});
   ops.add({.name = "scatter",
            .doc = "x with the elements of src at the places that index names along an axis; the last of several stays.",
            .inputs = {"x", "index", "src"},
@@ -196,7 +199,9 @@ void register_places(OpRegistry& ops) {
            .shard = shard_places,
            .cases = [] { return place_cases(true); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::moves(),
+           .precision = Width::wide});
   ops.add({.name = "scatter_add",
            .doc = "x with the elements of src added at the places that index names along an axis.",
            .inputs = {"x", "index", "src"},
@@ -206,7 +211,9 @@ void register_places(OpRegistry& ops) {
            .shard = shard_places,
            .cases = [] { return place_cases(true); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace
@@ -228,7 +235,9 @@ void register_ops_index(OpRegistry& ops) {
                },
            .shard = shard_rows,
            .cases = [] { return row_cases(false); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::gathers(0),
+           .precision = Width::as_given});
   ops.add({.name = "index_add",
            .doc = "x with src added at the places that index names along an axis.",
            .inputs = {"x", "index", "src"},
@@ -244,7 +253,9 @@ void register_ops_index(OpRegistry& ops) {
            .shard = shard_rows,
            .cases = [] { return row_cases(true); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "one_hot",
            .doc = "One more axis: 1 at the index, else 0.",
            .inputs = {"index"},
@@ -269,7 +280,9 @@ void register_ops_index(OpRegistry& ops) {
                  return std::vector<OpCase>{one({4}, 3, DType::i64),    one({2, 3}, 19, DType::f64),
                                             one({}, 2, DType::boolean), one({0}, 5, DType::f64),
                                             one({7}, 1, DType::u8),     one({5}, 6, DType::bf16)};
-               }});
+               },
+           .cost = costs::moves(),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

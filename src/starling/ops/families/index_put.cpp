@@ -8,6 +8,7 @@
 #include "starling/ops/api/index.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/call_site.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -206,14 +207,18 @@ void register_ops_index_put(OpRegistry& ops) {
            .infer = infer_take,
            .gradient = grad_take,
            .cases = take_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::gathers(0),
+           .precision = Width::as_given});
   ops.add({.name = "index_get",
            .doc = "x[i, j, …] for index tensors of the leading axes; negative indices count from the end.",
            .inputs = {"x", "indices..."},
            .infer = infer_get,
            .gradient = grad_get,
            .cases = [] { return pick_cases(false); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::gathers(0),
+           .precision = Width::as_given});
   ops.add({.name = "index_put",
            .doc = "x with values put at [i, j, …], or added; the last of several put to one place stays.",
            .inputs = {"x", "values", "indices..."},
@@ -222,7 +227,9 @@ void register_ops_index_put(OpRegistry& ops) {
            .gradient = grad_put,
            .cases = [] { return pick_cases(true); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "nonzero",
            .doc = "The places of all elements other than 0, in row-major order.",
            .inputs = {"x"},
@@ -240,7 +247,9 @@ void register_ops_index_put(OpRegistry& ops) {
                                             {{{.shape = {0, 3}}}, NoAttrs{}}};
                },
            .measure = measure_nonzero,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

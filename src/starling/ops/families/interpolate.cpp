@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -135,7 +136,9 @@ void register_ops_interpolate(OpRegistry& ops) {
                  for (const auto& s : samples()) cases.push_back({{{.shape = s.x}}, s.attrs});
                  return cases;
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::as_given});
   ops.add({.name = "interpolate_backward",
            .doc = "dy given back to the pixels that made each one.",
            .inputs = {"dy"},
@@ -156,7 +159,9 @@ void register_ops_interpolate(OpRegistry& ops) {
                  for (const auto& s : samples()) cases.push_back({{{.shape = s.y}}, grad_attrs(s.x, s.attrs)});
                  return cases;
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -9,6 +9,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/matrix_rules.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -166,7 +167,9 @@ void register_determinants(OpRegistry& ops) {
            .gradient = grad_determinant,
            .shard = shard_matrices,
            .cases = determinant_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::cubes(2.0 / 3),
+           .precision = Width::wide});
   ops.add({.name = "slogdet",
            .doc = "The sign of the determinant and the logarithm of its size.",
            .inputs = {"a"},
@@ -175,7 +178,13 @@ void register_determinants(OpRegistry& ops) {
            .gradient = grad_slogdet,
            .shard = shard_matrices,
            .cases = square_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::cubes(2.0 / 3),
+           .precision = Width::wide});
+}
+
+double flops_of_solve(const CostCall& call) {
+  return costs::cubes(2.0 / 3).flops(call) + 2 * costs::elements(call.in[1]) * costs::size(call.in[0], -1);
 }
 
 }  // namespace
@@ -188,7 +197,9 @@ void register_ops_linalg(OpRegistry& ops) {
            .gradient = grad_inverse,
            .shard = shard_matrices,
            .cases = square_cases,
-           .saves = kSavesOutputs});
+           .saves = kSavesOutputs,
+           .cost = costs::cubes(2),
+           .precision = Width::wide});
   ops.add({.name = "solve",
            .doc = "x with a · x = b.",
            .inputs = {"a", "b"},
@@ -197,7 +208,9 @@ void register_ops_linalg(OpRegistry& ops) {
            .gradient = grad_solve,
            .shard = shard_matrices,
            .cases = solve_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = {flops_of_solve},
+           .precision = Width::wide});
   ops.add({.name = "cholesky",
            .doc = "The triangular L with L · Lᵀ = a, from one triangle of a.",
            .inputs = {"a"},
@@ -206,7 +219,9 @@ void register_ops_linalg(OpRegistry& ops) {
            .gradient = grad_cholesky,
            .shard = shard_matrices,
            .cases = cholesky_cases,
-           .saves = kSavesOutputs});
+           .saves = kSavesOutputs,
+           .cost = costs::cubes(1.0 / 3),
+           .precision = Width::wide});
   register_determinants(ops);
 }
 

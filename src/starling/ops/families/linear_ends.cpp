@@ -94,7 +94,8 @@ void register_ops_linear_ends(OpRegistry& ops) {
            .attrs = &attr_type<LinearEndsAttrs>(),
            .infer = infer_ends,
            .decompose = decompose_ends,
-           .cases = ends_cases});
+           .cases = ends_cases,
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -8,6 +8,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -112,7 +113,9 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
            .gradient = norm_gradient,
            .shard = by_sample,
            .cases = norm_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "gaussian_mean",
            .doc = "The mean over channels and a Gaussian window around each pixel.",
            .inputs = {"x"},
@@ -131,7 +134,9 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
                    cases.push_back({{{.shape = s.x}}, GaussianMeanAttrs{s.size, s.sigma}});
                  return cases;
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "gaussian_mean_backward",
            .doc = "dy spread by Gaussian windows over all channels.",
            .inputs = {"dy"},
@@ -154,7 +159,9 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
                  }
                  return cases;
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -7,6 +7,7 @@
 #include "starling/ops/api/unfold.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/conv_geometry.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -77,6 +78,11 @@ std::vector<OpCase> local_cases() {
           make({1, 2, 3, 3}, 5, {.kernel = {3, 3}}, false)};
 }
 
+double flops_of_local_conv(const CostCall& call) {
+  return 2 * costs::size(call.in[0], 0) * costs::elements(call.in[1]) +
+         (call.in.size() > 2 ? costs::elements(call.out[0]) : 0);
+}
+
 }  // namespace
 
 void register_ops_local_conv(OpRegistry& ops) {
@@ -89,7 +95,9 @@ void register_ops_local_conv(OpRegistry& ops) {
        .gradient = grad_local,
        .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
        .cases = local_cases,
-       .saves = kSavesInputs});
+       .saves = kSavesInputs,
+       .cost = {flops_of_local_conv},
+       .precision = Width::narrow});
 }
 
 }  // namespace starling

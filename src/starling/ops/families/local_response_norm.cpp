@@ -5,6 +5,7 @@
 #include "starling/ops/api/local_norm.h"
 #include "starling/ops/api/pool.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -112,7 +113,9 @@ void register_ops_local_response_norm(OpRegistry& ops) {
                },
            .shard = by_sample,
            .cases = [] { return norm_cases(1); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "local_response_norm_backward",
            .doc = "The gradient of local_response_norm.",
            .inputs = {"dy", "x"},
@@ -122,7 +125,9 @@ void register_ops_local_response_norm(OpRegistry& ops) {
            .gradient = backward_gradient,
            .shard = by_sample,
            .cases = [] { return norm_cases(2); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "channel_window_sum",
            .doc = "The sum over channels from `before` to `after` each one.",
            .inputs = {"x"},
@@ -134,7 +139,9 @@ void register_ops_local_response_norm(OpRegistry& ops) {
                },
            .shard = by_sample,
            .cases = sum_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

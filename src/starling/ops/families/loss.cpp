@@ -8,6 +8,7 @@
 #include "starling/ops/api/softmax.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -132,7 +133,9 @@ void register_cross_entropy(OpRegistry& ops) {
            .gradient = grad_cross_entropy,
            .shard = shard_loss,
            .cases = [] { return cross_entropy_cases(false); },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::each(4),
+           .precision = Width::wide});
   ops.add({.name = "cross_entropy_backward",
            .doc = "(exp(logits - lse) - onehot(labels)) · scale",
            .inputs = {"logits", "labels", "lse", "scale"},
@@ -151,7 +154,9 @@ void register_cross_entropy(OpRegistry& ops) {
            .shard = shard_loss_backward,
            .cases = [] { return cross_entropy_cases(true); },
            .saves = kSavesInputs,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(4),
+           .precision = Width::wide});
 }
 
 }  // namespace
@@ -188,7 +193,9 @@ void register_ops_loss(OpRegistry& ops) {
                    cases.push_back({{{.shape = shape}, {.shape = shape}}, NoAttrs{}});
                  return cases;
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(3),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

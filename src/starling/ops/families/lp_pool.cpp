@@ -3,6 +3,7 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/pool.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -93,7 +94,8 @@ OpDef power_op(std::string name, std::string doc, double (*scalar)(const double*
           .scalar = scalar,
           .saves = kSavesInputs,
           .plain = true,
-          .inplace = 0};
+          .inplace = 0,
+          .precision = Width::wide};
 }
 
 }  // namespace
@@ -107,7 +109,9 @@ void register_ops_lp_pool(OpRegistry& ops) {
              .infer = infer_lp,
              .gradient = lp_gradient,
              .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
-             .cases = [spatial] { return lp_cases(spatial); }});
+             .cases = [spatial] { return lp_cases(spatial); },
+             .cost = costs::each(1),
+             .precision = Width::wide});
   }
   ops.add(power_op(
       "abs_pow", "|x|^e; 0 at 0 when e is negative.", [](const double* x) { return power_of(x[0], x[1]); },

@@ -2,6 +2,7 @@
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
 
@@ -205,7 +206,9 @@ void register_ops_lstm(OpRegistry& ops) {
                  return shard_axes(call, {1, -1, 0, 0, 0}, {1, 1, 1});
                },
            .cases = layer_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::recurrent(0, 1, 13),
+           .precision = Width::wide});
   ops.add({.name = "lstm_layer_backward",
            .doc = "The gradients of an LSTM layer for gx, states and cells; an empty dcs or dgates is zero.",
            .inputs = {"dhs", "dcs", "dgates", "w", "gates", "cs", "lengths?"},
@@ -218,7 +221,9 @@ void register_ops_lstm(OpRegistry& ops) {
                  return shard_axes(call, {1, 1, 1, -1, 1, 1, 0}, {1, 1, 1});
                },
            .cases = [] { return linear_cases(true); },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::recurrent(4, 3, 25),
+           .precision = Width::wide});
   ops.add({.name = "lstm_layer_tangent",
            .doc = "The derivative of an LSTM layer along directions of gx, states and cells.",
            .inputs = {"ugx", "uh", "uc", "w", "gates", "cs", "lengths?"},
@@ -232,7 +237,9 @@ void register_ops_lstm(OpRegistry& ops) {
                },
            .cases = [] { return linear_cases(false); },
            .saves = kSavesAll,
-           .plain = true});
+           .plain = true,
+           .cost = costs::recurrent(0, 3, 25),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

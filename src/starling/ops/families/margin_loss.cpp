@@ -8,6 +8,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/margin_attrs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -114,7 +115,9 @@ void register_ops_margin_loss(OpRegistry& ops) {
                [] {
                  return row_cases(true, {CosineAttrs{}, CosineAttrs{-0.3}});
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "triplet_margin_loss",
            .doc = "Of rows: max(0, |anchor - positive| - |anchor - negative| + margin).",
            .inputs = {"anchor", "positive", "negative"},
@@ -127,7 +130,9 @@ void register_ops_margin_loss(OpRegistry& ops) {
                [] {
                  return row_cases(false, {TripletAttrs{}, TripletAttrs{2, 1e-3}});
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -7,6 +7,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/call_site.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/dtype_limits.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -141,7 +142,9 @@ void register_choices(OpRegistry& ops) {
            .cases = select_cases,
            .measure = measure_select,
            .saves = kSavesInputs,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "masked_scatter",
            .doc = "x with the elements of source, in order, where the mask holds.",
            .inputs = {"x", "mask", "source"},
@@ -149,7 +152,9 @@ void register_choices(OpRegistry& ops) {
            .gradient = grad_scatter,
            .cases = scatter_cases,
            .saves = kSavesInputs,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "masked_gather",
            .doc = "The elements where the mask holds, in row-major order, then zeros: `size` in all.",
            .inputs = {"x", "mask"},
@@ -161,7 +166,9 @@ void register_choices(OpRegistry& ops) {
                },
            .cases = gather_cases,
            .saves = kSavesInputs,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace
@@ -181,7 +188,8 @@ void register_ops_masked(OpRegistry& ops) {
            .scalar = [](const double* x) { return x[0] != 0 ? x[2] : x[1]; },
            .integer = [](const std::int64_t* x) { return x[0] != 0 ? x[2] : x[1]; },
            .saves = kSavesInputs,
-           .inplace = 1});
+           .inplace = 1,
+           .broadcasts = true});
   register_choices(ops);
 }
 

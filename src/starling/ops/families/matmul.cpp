@@ -5,6 +5,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -270,6 +271,15 @@ std::vector<OpCase> linear_cases() {
           three({17, 33}, 19, "tanh"),    three({3, 0}, 4, "")};
 }
 
+double flops_of_matmul(const CostCall& call) {
+  return 2 * costs::elements(call.out[0]) * costs::product_depth(call, 0);
+}
+double flops_of_matmul_act(const CostCall& call) { return flops_of_matmul(call) + 2 * costs::elements(call.out[0]); }
+double flops_of_linear(const CostCall& call) {
+  const double y = costs::elements(call.out[0]);
+  return 2 * y * costs::size(call.in[1], -1) + (call.in.size() > 2 ? y : 0) + (costs::activated(call) ? y : 0);
+}
+
 void register_fused(OpRegistry& ops) {
   ops.add({.name = "matmul_act",
            .doc = "matmul(a, b) · act'(y): a product and the activation's gradient in one pass.",
@@ -300,7 +310,9 @@ void register_fused(OpRegistry& ops) {
                                              MatmulActAttrs{false, false, Symbol("relu")}},
                                             {{{.shape = {20, 9}}, {.shape = {33, 20}}, {.shape = {9, 33}}},
                                              MatmulActAttrs{true, true, Symbol("sigmoid")}}};
-               }});
+               },
+           .cost = {flops_of_matmul_act},
+           .precision = Width::wide});
 }
 
 }  // namespace
@@ -319,7 +331,9 @@ void register_ops_matmul(OpRegistry& ops) {
                  return shard_product(call, at.trans_a, at.trans_b);
                },
            .cases = matmul_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_matmul},
+           .precision = Width::narrow});
   ops.add({.name = "linear",
            .doc = "x · weightᵀ + bias, through an activation if one is named.",
            .inputs = {"x", "weight", "bias?"},
@@ -333,7 +347,9 @@ void register_ops_matmul(OpRegistry& ops) {
                },
            .shard = shard_linear,
            .cases = linear_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = {flops_of_linear},
+           .precision = Width::narrow});
   register_fused(ops);
 }
 

@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -57,7 +58,9 @@ void register_ops_messages(OpRegistry& ops) {
            .gradient = grad_send,
            .saves = kSavesNothing,
            .stateful = true,
-           .comm = true});
+           .comm = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "recv_from",
            .doc = "What another rank sends.",
            .inputs = {"ticket"},
@@ -66,7 +69,9 @@ void register_ops_messages(OpRegistry& ops) {
            .gradient = grad_recv,
            .saves = kSavesNothing,
            .stateful = true,
-           .comm = true});
+           .comm = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/nll_attrs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -173,7 +174,9 @@ void register_ops_nll(OpRegistry& ops) {
            .gradient = grad_nll,
            .shard = shard_nll,
            .cases = [] { return label_cases(true); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "label_pick",
            .doc = "x at the labels along its second dimension, 0 where a label is ignored.",
            .inputs = {"x", "labels"},
@@ -187,7 +190,9 @@ void register_ops_nll(OpRegistry& ops) {
                },
            .shard = shard_rows,
            .cases = [] { return label_cases(false); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::moves(),
+           .precision = Width::wide});
   ops.add(
       {.name = "label_place",
        .doc = "y at the labels along a new second dimension, 0 elsewhere.",
@@ -201,7 +206,9 @@ void register_ops_nll(OpRegistry& ops) {
            },
        .shard = shard_rows,
        .cases = place_cases,
-       .saves = kSavesInputs});
+       .saves = kSavesInputs,
+       .cost = costs::moves(),
+       .precision = Width::wide});
 }
 
 }  // namespace starling

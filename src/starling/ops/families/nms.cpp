@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/vision.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -76,7 +77,9 @@ void register_ops_nms(OpRegistry& ops) {
                  const auto kept = nms_kept(in[0].to_vector(), in[1].to_vector(), attrs.as<NmsAttrs>().iou_threshold);
                  return Types{TensorType{DType::i64, {static_cast<std::int64_t>(kept.size())}}};
                },
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -9,6 +9,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -173,7 +174,9 @@ void register_ops_norm(OpRegistry& ops) {
            .gradient = grad_prod,
            .shard = shard_reduce,
            .cases = float_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "logsumexp",
            .doc = "log Σ eˣ over the given axes, or over all, without overflow.",
            .inputs = {"x"},
@@ -182,7 +185,9 @@ void register_ops_norm(OpRegistry& ops) {
            .gradient = grad_logsumexp,
            .shard = shard_reduce,
            .cases = float_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::each(4),
+           .precision = Width::wide});
   ops.add({.name = "norm",
            .doc = "(Σ |x|ᵖ)^(1/p) over the given axes, or over all; the largest |x| for p = inf.",
            .inputs = {"x"},
@@ -191,7 +196,9 @@ void register_ops_norm(OpRegistry& ops) {
            .gradient = grad_norm,
            .shard = shard_norm,
            .cases = norm_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::each(2),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

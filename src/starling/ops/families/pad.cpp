@@ -8,6 +8,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/dtype_limits.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -135,7 +136,9 @@ void register_ops_pad(OpRegistry& ops) {
            .gradient = grad_pad,
            .shard = shard_pad,
            .cases = pad_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
 }
 
 }  // namespace starling

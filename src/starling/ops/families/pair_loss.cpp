@@ -216,7 +216,8 @@ OpDef pair_loss(std::string name, std::string doc, double (*scalar)(const double
               },
           .scalar = scalar,
           .saves = kSavesInputs,
-          .inplace = 0};
+          .inplace = 0,
+          .precision = Width::wide};
 }
 
 void register_differences(OpRegistry& ops) {

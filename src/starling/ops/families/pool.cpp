@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -199,13 +200,18 @@ OpDef max_op(std::string name, std::string doc, const AttrType& attrs, std::func
           .gradient = max_gradient,
           .shard = shard_pool,
           .cases = std::move(cases),
-          .saves = kSavesOutputs};
+          .saves = kSavesOutputs,
+          .cost = costs::each(1),
+          .precision = Width::wide};
 }
 
 void register_of_rank(OpRegistry& ops, int spatial) {
   const std::string name = "pool" + std::to_string(spatial) + "d";
-  ops.add(max_op("max_" + name, "The largest value of each window, and where in the image it lies.",
-                 attr_type<MaxPoolAttrs>(), infer_max, [spatial] { return max_cases(spatial); }));
+  OpDef largest = max_op("max_" + name, "The largest value of each window, and where in the image it lies.",
+                         attr_type<MaxPoolAttrs>(), infer_max, [spatial] { return max_cases(spatial); });
+  largest.cost = costs::pool();
+  largest.precision = Width::as_given;
+  ops.add(std::move(largest));
   ops.add(max_op("adaptive_max_" + name, "The largest value of each of `size` even windows, and where it lies.",
                  attr_type<AdaptivePoolAttrs>(), infer_adaptive, [spatial] { return adaptive_cases(spatial); }));
   // Without indices; the gradient, rarely used here, recomputes them.
@@ -223,7 +229,9 @@ void register_of_rank(OpRegistry& ops, int spatial) {
                },
            .shard = shard_pool,
            .cases = [spatial] { return max_cases(spatial); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::pool(),
+           .precision = Width::as_given});
 }
 
 }  // namespace
@@ -244,7 +252,9 @@ void register_ops_pool(OpRegistry& ops) {
                },
            .shard = shard_pool,
            .cases = backward_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each_of_first(),
+           .precision = Width::wide});
   ops.add({.name = "max_pool_gather",
            .doc = "The elements of each image at given positions.",
            .inputs = {"x", "index"},
@@ -255,7 +265,9 @@ void register_ops_pool(OpRegistry& ops) {
                },
            .shard = shard_pool,
            .cases = [] { return position_cases(false); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::moves(),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

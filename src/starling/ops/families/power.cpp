@@ -69,6 +69,8 @@ void register_ops_power(OpRegistry& ops) {
       "pow", "a to the power b.", [](const double* x) { return std::pow(x[0], x[1]); }, grad_pow, kSavesInputs);
   power.infer = elementwise::infer_broadcast_number;
   power.integer = integer_pow;
+  power.precision = Width::wide;
+  power.broadcasts = true;
   power.cases = [] { return elementwise::cases_of_two({0.2, 3}, {-2, 2.3}); };
   ops.add(power);
 }

@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -123,7 +124,9 @@ void register_ops_queue(OpRegistry& ops) {
            .attrs = &attr_type<QueueAttrs>(),
            .infer = infer_enqueue,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "dequeue",
            .doc = "Takes the next element of a queue, waiting while it is empty.",
            .inputs = {},
@@ -131,7 +134,9 @@ void register_ops_queue(OpRegistry& ops) {
            .attrs = &attr_type<DequeueAttrs>(),
            .infer = infer_dequeue,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "dequeue_many",
            .doc = "Takes the next n elements of a queue, stacked along a new first axis.",
            .inputs = {},
@@ -139,7 +144,9 @@ void register_ops_queue(OpRegistry& ops) {
            .attrs = &attr_type<DequeueManyAttrs>(),
            .infer = infer_dequeue_many,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "queue_size",
            .doc = "How many elements a queue holds.",
            .inputs = {},
@@ -147,7 +154,9 @@ void register_ops_queue(OpRegistry& ops) {
            .attrs = &attr_type<QueueAttrs>(),
            .infer = infer_count,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "queue_close",
            .doc = "Lets no more elements into a queue: how many are left in it.",
            .inputs = {},
@@ -155,7 +164,9 @@ void register_ops_queue(OpRegistry& ops) {
            .attrs = &attr_type<QueueAttrs>(),
            .infer = infer_count,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

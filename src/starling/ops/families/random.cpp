@@ -6,6 +6,7 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/loop_scope.h"
 #include "starling/ops/def/random_checks.h"
 #include "starling/ops/def/registry.h"
@@ -134,7 +135,9 @@ OpDef random_op(std::string name, std::string doc, Types (*infer)(const InferCal
           .infer = infer,
           .shard = rules::shard_replicated,
           .cases = random_cases,
-          .random = true};
+          .random = true,
+          .cost = costs::each(1),
+          .precision = Width::wide};
 }
 
 }  // namespace
@@ -166,7 +169,9 @@ void register_ops_random(OpRegistry& ops) {
                },
            .saves = kSavesInputs,
            .random = true,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(2),
+           .precision = Width::as_given});
 }
 
 }  // namespace starling

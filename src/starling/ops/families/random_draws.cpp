@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/random_checks.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -177,7 +178,9 @@ void register_ops_random_draws(OpRegistry& ops) {
            .infer = infer_bernoulli,
            .shard = shard_bernoulli,
            .cases = bernoulli_cases,
-           .random = true});
+           .random = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "randint",
            .doc = "Integers in [low, high), all equally likely.",
            .inputs = {"key"},
@@ -185,7 +188,9 @@ void register_ops_random_draws(OpRegistry& ops) {
            .infer = infer_randint,
            .shard = rules::shard_replicated,
            .cases = randint_cases,
-           .random = true});
+           .random = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "multinomial",
            .doc = "Categories drawn in proportion to each row of weights.",
            .inputs = {"weights", "key"},
@@ -194,7 +199,9 @@ void register_ops_random_draws(OpRegistry& ops) {
            .shard = shard_rows,
            .cases = multinomial_cases,
            .random = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "permutation",
            .doc = "0 … n - 1 in an order of which all are equally likely.",
            .inputs = {"key"},
@@ -208,7 +215,9 @@ void register_ops_random_draws(OpRegistry& ops) {
                  return cases;
                },
            .random = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "shuffle",
            .doc = "x in the order of a permutation along one axis.",
            .inputs = {"x", "key"},
@@ -224,7 +233,9 @@ void register_ops_random_draws(OpRegistry& ops) {
            .cases = shuffle_cases,
            .saves = kSavesInputs,
            .random = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -3,6 +3,7 @@
 #include "starling/ops/api/comm.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -119,7 +120,7 @@ Tensor reduce_scatter(const Tensor& x, PiecesAttrs attrs) {
 Tensor all_to_all(const Tensor& x, PiecesAttrs attrs) { return apply1(named_op<"all_to_all">(), {x}, here(attrs)); }
 
 void register_ops_rank_pieces(OpRegistry& ops) {
-  const auto rooted = [](const char* name, const char* doc, auto gradient) {
+  const auto rooted = [](const char* name, const char* doc, CostRule cost, auto gradient) {
     return OpDef{.name = name,
                  .doc = doc,
                  .inputs = {"x"},
@@ -129,22 +130,26 @@ void register_ops_rank_pieces(OpRegistry& ops) {
                  .cases = root_cases,
                  .saves = kSavesNothing,
                  .comm = true,
-                 .inplace = 0};
+                 .inplace = 0,
+                 .cost = std::move(cost),
+                 .precision = Width::wide};
   };
-  ops.add(rooted("broadcast", "The root's x, on every rank.", [](const GradCall& c) {
+  ops.add(rooted("broadcast", "The root's x, on every rank.", costs::moves(), [](const GradCall& c) {
     return TensorList{apply1(named_op<"reduce_to_root">(), {c.grads[0]}, c.attrs)};
   }));
-  ops.add(rooted("reduce_to_root", "The sum of every rank's x on the root, zeros elsewhere.",
+  ops.add(rooted("reduce_to_root", "The sum of every rank's x on the root, zeros elsewhere.", costs::each(1),
                  [](const GradCall& c) { return TensorList{apply1(named_op<"broadcast">(), {c.grads[0]}, c.attrs)}; }));
-  const auto pieces = [](const char* name, const char* doc) {
+  const auto pieces = [](const char* name, const char* doc, CostRule cost) {
     return OpDef{.name = name,
                  .doc = doc,
                  .inputs = {"x"},
                  .attrs = &attr_type<PiecesAttrs>(),
                  .saves = kSavesNothing,
-                 .comm = true};
+                 .comm = true,
+                 .cost = std::move(cost),
+                 .precision = Width::wide};
   };
-  OpDef gather = pieces("all_gather", "The rows of all ranks in rank order, on every rank.");
+  OpDef gather = pieces("all_gather", "The rows of all ranks in rank order, on every rank.", costs::moves());
   gather.infer = infer_gather;
   gather.gradient = [](const GradCall& c) {
     PiecesAttrs a = c.attrs.as<PiecesAttrs>();
@@ -158,7 +163,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
     return cases;
   };
   ops.add(gather);
-  OpDef scatter = pieces("reduce_scatter", "This rank's rows of the reduction of every rank's x.");
+  OpDef scatter = pieces("reduce_scatter", "This rank's rows of the reduction of every rank's x.", costs::each(1));
   scatter.infer = infer_scatter;
   scatter.gradient = grad_scatter;
   scatter.cases = [] {
@@ -167,7 +172,8 @@ void register_ops_rank_pieces(OpRegistry& ops) {
     return cases;
   };
   ops.add(scatter);
-  OpDef to_all = pieces("all_to_all", "Piece d of the rows to rank d; the result has a piece from every rank.");
+  OpDef to_all =
+      pieces("all_to_all", "Piece d of the rows to rank d; the result has a piece from every rank.", costs::moves());
   to_all.infer = infer_to_all;
   to_all.gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0]}, c.attrs)}; };
   to_all.cases = [] {

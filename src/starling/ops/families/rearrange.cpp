@@ -6,6 +6,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -133,7 +134,9 @@ void register_copies(OpRegistry& ops) {
                                             one({2, 19}, {2, 1}), one({1, 2, 1, 2, 2}, {2, 2, 3, 1, 2}),
                                             one({2, 3}, {})};
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
   ops.add(
       {.name = "repeat",
        .doc = "Each element again and again along an axis.",
@@ -149,7 +152,9 @@ void register_copies(OpRegistry& ops) {
                                         one({2, 3, 2}, {2, -2}), one({0, 3}, {2, 0}), one({3}, {0, 0}),
                                         one({4, 2}, {1, -1}),    one({3, 9}, {4, 1}), one({2, 19}, {3, 0})};
            },
-       .saves = kSavesNothing});
+       .saves = kSavesNothing,
+       .cost = costs::moves(),
+       .precision = Width::as_given});
 }
 
 }  // namespace
@@ -177,7 +182,9 @@ void register_ops_rearrange(OpRegistry& ops) {
                                             one({2, 3, 4}, {-1, 0}), one({2, 3, 4}, {1}), one({0, 3}, {0}),
                                             one({3, 21}, {-1}),      one({21, 3}, {0}),   one({2, 2}, {})};
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
   ops.add({.name = "roll",
            .doc = "Element i goes to i + shift, round the axis.",
            .inputs = {"x"},
@@ -202,7 +209,9 @@ void register_ops_rearrange(OpRegistry& ops) {
                                             one({0, 3}, {{1}, {0}}),       one({4, 2}, {{1, 2}, {0, 0}}),
                                             one({3, 21}, {{4}, {1}}),      one({3, 2}, {})};
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
 }
 
 }  // namespace starling

@@ -7,6 +7,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -128,7 +129,9 @@ OpDef reduction(std::string name, std::string doc) {
           .attrs = &attr_type<ReduceAttrs>(),
           .infer = infer_sum,
           .cases = [] { return reduce_cases(true); },
-          .saves = kSavesNothing};
+          .saves = kSavesNothing,
+          .cost = costs::each(1),
+          .precision = Width::wide};
 }
 
 Types infer_extreme_backward(const InferCall& call) {
@@ -202,7 +205,9 @@ void register_extreme(OpRegistry& ops, const std::string& name, const std::strin
            .gradient = grad_extreme_backward,
            .shard = shard_extreme_backward,
            .cases = [near] { return extreme_backward_cases(near); },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(2),
+           .precision = Width::wide});
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "starling/ops/api/rnn.h"
 
+#include <algorithm>
+
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -117,6 +120,11 @@ std::vector<OpCase> cases_of(Operands operands) {
   return cases;
 }
 
+double flops_of_rnn_backward(const CostCall& call) {
+  const double steps = std::max(0.0, costs::size(call.in[2], 0) - 1);
+  return steps * costs::size(call.in[2], 1) * (2 * costs::elements(call.in[1]) + 4 * costs::size(call.in[1], -1));
+}
+
 }  // namespace
 
 void register_ops_rnn(OpRegistry& ops) {
@@ -137,7 +145,9 @@ void register_ops_rnn(OpRegistry& ops) {
                    return std::vector<CaseInput>{{.shape = s.gates(1)}, sample_weights(s, 1), {.shape = s.state()}};
                  });
                },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::recurrent(0, 1, 2),
+           .precision = Width::wide});
   ops.add({.name = "rnn_layer_backward",
            .doc = "The gradients of an rnn layer for gx and the states.",
            .inputs = {"dhs", "w", "hs", "lengths?"},
@@ -156,7 +166,9 @@ void register_ops_rnn(OpRegistry& ops) {
                        {.shape = s.states()}, sample_weights(s, 1), {.shape = s.states(), .low = -1, .high = 1}};
                  });
                },
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = {flops_of_rnn_backward},
+           .precision = Width::wide});
   ops.add({.name = "rnn_layer_tangent",
            .doc = "The derivative of an rnn layer along directions of gx and the states.",
            .inputs = {"ugx", "uh", "w", "hs", "lengths?"},
@@ -178,7 +190,9 @@ void register_ops_rnn(OpRegistry& ops) {
                  });
                },
            .saves = kSavesAll,
-           .plain = true});
+           .plain = true,
+           .cost = costs::recurrent(0, 2, 4),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

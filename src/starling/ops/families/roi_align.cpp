@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/vision.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -143,7 +144,9 @@ void register_ops_roi_align(OpRegistry& ops) {
                    cases.push_back({{{.shape = s.x}, boxes_of(s), sample_of(s)}, s.attrs});
                  return cases;
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "roi_align_backward",
            .doc = "dy given back to the pixels that made each bin.",
            .inputs = {"dy", "boxes", "sample"},
@@ -168,7 +171,9 @@ void register_ops_roi_align(OpRegistry& ops) {
                  }
                  return cases;
                },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

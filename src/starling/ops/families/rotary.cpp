@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -64,7 +65,9 @@ void register_ops_rotary(OpRegistry& ops) {
            .shard = shard_rotary,
            .cases = rotary_cases,
            .saves = kSavesNothing,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(3),
+           .precision = Width::as_given});
 }
 
 }  // namespace starling

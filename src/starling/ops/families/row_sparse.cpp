@@ -8,6 +8,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/call_site.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -136,6 +137,8 @@ std::vector<OpCase> coalesce_cases() {
   return {one({5, 3}, 3), one({9, 20}, 4), one({8}, 100), one({0, 2}, 3), one({6, 2, 2}, 1), one({40, 2}, 3000)};
 }
 
+double flops_of_sgd_rows(const CostCall& call) { return costs::sgd_each(call) * costs::elements(call.in[3]); }
+
 }  // namespace
 
 void register_ops_row_sparse(OpRegistry& ops) {
@@ -147,14 +150,18 @@ void register_ops_row_sparse(OpRegistry& ops) {
            .infer = infer_sgd_rows,
            .shard = rules::shard_replicated,
            .cases = sgd_rows_cases,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = {flops_of_sgd_rows},
+           .precision = Width::wide});
   ops.add({.name = "coalesce_rows",
            .doc = "Every row once, in ascending order, with the sum of its values.",
            .inputs = {"rows", "values"},
            .outputs = {"rows", "values"},
            .infer = infer_coalesce,
            .cases = coalesce_cases,
-           .measure = measure_coalesce});
+           .measure = measure_coalesce,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

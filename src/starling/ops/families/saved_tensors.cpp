@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -102,7 +103,9 @@ void register_ops_saved_tensors(OpRegistry& ops) {
            .attrs = &attr_type<SaveAttrs>(),
            .infer = infer_save,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "saved_elsewhere",
            .doc = "What save gives on ranks that leave the writing to the first: how many bytes the tensors have.",
            .inputs = {"step_and_tensors..."},
@@ -110,14 +113,18 @@ void register_ops_saved_tensors(OpRegistry& ops) {
            .attrs = &attr_type<SaveAttrs>(),
            .infer = infer_save,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "restore",
            .doc = "Reads a tensor from a safetensors file.",
            .inputs = {"step?"},
            .attrs = &attr_type<RestoreAttrs>(),
            .infer = infer_restore,
            .stateful = true,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -132,7 +133,9 @@ void register_ops_scan(OpRegistry& ops) {
            .gradient = grad_cumsum,
            .shard = shard_scan,
            .cases = scan_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "cumprod",
            .doc = "Running products along an axis; integers give i64.",
            .inputs = {"x"},
@@ -141,7 +144,9 @@ void register_ops_scan(OpRegistry& ops) {
            .gradient = grad_cumprod,
            .shard = shard_scan,
            .cases = scan_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "linear_recurrence",
            .doc = "y[t] = a[t] · y[t - 1] + b[t] along an axis.",
            .inputs = {"a", "b"},
@@ -150,7 +155,9 @@ void register_ops_scan(OpRegistry& ops) {
            .gradient = grad_recurrence,
            .shard = shard_scan,
            .cases = recurrence_cases,
-           .saves = kSavesAll});
+           .saves = kSavesAll,
+           .cost = costs::each(2),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -79,7 +79,8 @@ void register_where(OpRegistry& ops) {
            .cases = where_cases,
            .scalar = [](const double* x) { return x[0] != 0 ? x[1] : x[2]; },
            .integer = [](const std::int64_t* x) { return x[0] != 0 ? x[1] : x[2]; },
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .broadcasts = true});
 }
 
 void check_bounds(const InferCall& call) {

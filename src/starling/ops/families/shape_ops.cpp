@@ -6,6 +6,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -343,7 +344,9 @@ void register_ops_shape_ops(OpRegistry& ops) {
                                 {{{1}, {2}, {3}, {4}, {5}}, -1},
                                 {{{0}, {0}}, 0}});
            },
-       .saves = kSavesNothing});
+       .saves = kSavesNothing,
+       .cost = costs::moves(),
+       .precision = Width::as_given});
   ops.add({.name = "stack",
            .doc = "Tensors alike along a new axis.",
            .inputs = {"xs..."},
@@ -367,7 +370,9 @@ void register_ops_shape_ops(OpRegistry& ops) {
                                     {{{2, 19}, {2, 19}}, 0},
                                     {{{2, 2, 3}, {2, 2, 3}}, 2}});
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -56,6 +57,11 @@ Types infer_gather_rows(const InferCall& call) {
   return out;
 }
 
+double flops_of_matmul_sgd_rows(const CostCall& call) {
+  return costs::size(call.in[2], -1) * costs::size(call.in[3], -1) *
+         (2 * costs::size(call.in[2], 0) + costs::sgd_each(call));
+}
+
 }  // namespace
 
 void register_ops_shared_update(OpRegistry& ops) {
@@ -74,7 +80,9 @@ void register_ops_shared_update(OpRegistry& ops) {
                  };
                  return std::vector<OpCase>{one(7, {5, 0.9, 0.01}), one(20, {0, 0.5, 0}), one(3, {17, 0.9, 0})};
                },
-           .inplace = 0});
+           .inplace = 0,
+           .cost = {flops_of_matmul_sgd_rows},
+           .precision = Width::wide});
   ops.add({.name = "gather_rows",
            .doc = "Whole tensors of which every rank brings its own rows, and gets the others'.",
            .inputs = {"xs..."},
@@ -90,7 +98,9 @@ void register_ops_shared_update(OpRegistry& ops) {
                       PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
                },
            .comm = true,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::moves(),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/views.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -209,7 +210,9 @@ void register_ops_slice(OpRegistry& ops) {
                  return rules::shard_other_axes(call, call.attrs.as<SliceBackwardAttrs>().axis);
                },
            .cases = slice_backward_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::wide});
   register_split(ops);
 }
 

@@ -27,7 +27,9 @@ Tensor mish_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op
 namespace {
 
 using elementwise::backward;
+using elementwise::ends_product;
 using elementwise::unary;
+using elementwise::wide;
 
 // x · f(x), where f goes to 0 so fast that the product does too: at -∞ it is 0, not NaN.
 double times(double x, double f) { return f == 0 ? 0 : x * f; }
@@ -96,16 +98,16 @@ Tensor mish_curvature(const Tensor& scaled, const Tensor& x, const Attrs&) {
 }
 
 void register_gelu(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "gelu", "x · Φ(x), Φ being the normal distribution's share below x.",
       [](const double* x) { return times(x[0], normal_share(x[0])); },
-      [](const GradCall& c) { return TensorList{gelu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4}));
+      [](const GradCall& c) { return TensorList{gelu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("gelu_backward", "dy times the slope of gelu at x.",
                    [](const double* x) { return x[0] * gelu_slope(x[1]); }, gelu_curvature, {-4, 4}));
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "gelu_tanh", "gelu with Φ(x) as (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.",
       [](const double* x) { return times(x[0], logistic(gelu_argument(x[0]))); },
-      [](const GradCall& c) { return TensorList{gelu_tanh_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4}));
+      [](const GradCall& c) { return TensorList{gelu_tanh_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("gelu_tanh_backward", "dy times the slope of gelu_tanh at x.",
                    [](const double* x) { return x[0] * gelu_tanh_slope(x[1]); }, gelu_tanh_curvature, {-4, 4}));
 }
@@ -114,20 +116,20 @@ void register_gelu(OpRegistry& ops) {
 
 void register_ops_smooth_activation(OpRegistry& ops) {
   register_gelu(ops);
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "silu", "x · sigmoid(x)", [](const double* x) { return times(x[0], logistic(x[0])); },
-      [](const GradCall& c) { return TensorList{silu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4}));
+      [](const GradCall& c) { return TensorList{silu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("silu_backward", "dy times the slope of silu at x.",
                    [](const double* x) { return x[0] * silu_slope(x[1]); }, silu_curvature, {-4, 4}));
-  ops.add(unary(
+  ops.add(wide(ends_product(unary(
       "softplus", "log(1 + eˣ), without overflow.", [](const double* x) { return softplus_of(x[0]); },
-      [](const GradCall& c) { return TensorList{softplus_backward(c.grads[0], c.in[0])}; }, kSavesInputs));
+      [](const GradCall& c) { return TensorList{softplus_backward(c.grads[0], c.in[0])}; }, kSavesInputs))));
   ops.add(backward(
       "softplus_backward", "dy · sigmoid(x)", [](const double* x) { return x[0] * logistic(x[1]); },
       [](const Tensor& scaled, const Tensor& x, const Attrs&) { return sigmoid_backward(scaled, sigmoid(x)); }));
-  ops.add(unary(
+  ops.add(ends_product(unary(
       "mish", "x · tanh(softplus(x))", [](const double* x) { return times(x[0], std::tanh(softplus_of(x[0]))); },
-      [](const GradCall& c) { return TensorList{mish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4}));
+      [](const GradCall& c) { return TensorList{mish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("mish_backward", "dy times the slope of mish at x.",
                    [](const double* x) { return x[0] * mish_slope(x[1]); }, mish_curvature, {-4, 4}));
 }

@@ -5,6 +5,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -54,8 +55,9 @@ std::vector<OpCase> rows_cases(int operands) {
   return cases;
 }
 
+// `each`: operations per element; forward they are largest, difference, exp, sum, quotient.
 OpDef row_op(std::string name, std::string doc, std::vector<std::string> inputs,
-             std::function<TensorList(const GradCall&)> gradient, Saves saves) {
+             std::function<TensorList(const GradCall&)> gradient, Saves saves, double each) {
   const int operands = static_cast<int>(inputs.size());
   return {.name = std::move(name),
           .doc = std::move(doc),
@@ -65,7 +67,9 @@ OpDef row_op(std::string name, std::string doc, std::vector<std::string> inputs,
           .shard = shard_rows,
           .cases = [operands] { return rows_cases(operands); },
           .saves = saves,
-          .inplace = 0};
+          .inplace = 0,
+          .cost = costs::each(each),
+          .precision = Width::wide};
 }
 
 // dx = y (dy - Σ dy y), and its own gradient by the product rule.
@@ -95,16 +99,16 @@ void register_ops_softmax(OpRegistry& ops) {
         static const OpDef& op = find_op("softmax_backward");
         return TensorList{apply1(op, {c.grads[0], c.out[0]})};
       },
-      kSavesOutputs));
+      kSavesOutputs, 5));
   ops.add(row_op(
       "log_softmax", "The logarithm of softmax along the last axis.", {"x"},
       [](const GradCall& c) {
         static const OpDef& op = find_op("log_softmax_backward");
         return TensorList{apply1(op, {c.grads[0], c.out[0]})};
       },
-      kSavesOutputs));
-  ops.add(row_op("softmax_backward", "y · (dy - Σ dy · y)", {"dy", "y"}, grad_softmax_backward, kSavesInputs));
-  ops.add(row_op("log_softmax_backward", "dy - eʸ · Σ dy", {"dy", "y"}, grad_log_softmax_backward, kSavesInputs));
+      kSavesOutputs, 5));
+  ops.add(row_op("softmax_backward", "y · (dy - Σ dy · y)", {"dy", "y"}, grad_softmax_backward, kSavesInputs, 4));
+  ops.add(row_op("log_softmax_backward", "dy - eʸ · Σ dy", {"dy", "y"}, grad_log_softmax_backward, kSavesInputs, 4));
 }
 
 }  // namespace starling

@@ -9,6 +9,7 @@
 #include "starling/ops/api/index.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/call_site.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -113,7 +114,14 @@ void register_unique(OpRegistry& ops) {
                  return std::vector<OpCase>{few({9}), few({4, 5}), few({0}), few({}), {{{.shape = {6}}}, NoAttrs{}}};
                },
            .measure = measure_unique,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
+}
+
+double flops_of_sorting(const CostCall& call) {
+  const double n = std::max(2.0, costs::size(call.in[0], -1));
+  return costs::elements(call.in[0]) * std::log2(n);
 }
 
 }  // namespace
@@ -132,13 +140,17 @@ void register_ops_sort(OpRegistry& ops) {
                  return rules::shard_other_axes(call, call.attrs.as<SortAttrs>().axis);
                },
            .cases = sort_cases,
-           .saves = kSavesOutputs});
+           .saves = kSavesOutputs,
+           .cost = {flops_of_sorting},
+           .precision = Width::wide});
   ops.add({.name = "argsort",
            .doc = "Where the values along an axis stand when in order. Stable.",
            .inputs = {"x"},
            .attrs = &attr_type<SortAttrs>(),
            .infer = [](const InferCall& call) { return Types{infer_sort(call)[1]}; },
-           .cases = sort_cases});
+           .cases = sort_cases,
+           .cost = {flops_of_sorting},
+           .precision = Width::wide});
   ops.add({.name = "topk",
            .doc = "The k largest or smallest values along an axis, and where they are.",
            .inputs = {"x"},
@@ -152,7 +164,9 @@ void register_ops_sort(OpRegistry& ops) {
                  return rules::shard_other_axes(call, call.attrs.as<TopkAttrs>().axis);
                },
            .cases = topk_cases,
-           .saves = kSavesOutputs});
+           .saves = kSavesOutputs,
+           .cost = {flops_of_sorting},
+           .precision = Width::wide});
   register_unique(ops);
 }
 

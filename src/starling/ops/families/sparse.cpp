@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -129,6 +130,13 @@ std::vector<OpCase> sample_cases() {
   return cases;
 }
 
+double flops_of_csr_matmul(const CostCall& call) {
+  return 2 * costs::elements(call.in[2]) * costs::size(call.in[3], -1);
+}
+double flops_of_csr_sample(const CostCall& call) {
+  return 2 * costs::elements(call.in[1]) * costs::size(call.in[2], -1);
+}
+
 }  // namespace
 
 void register_ops_sparse(OpRegistry& ops) {
@@ -140,7 +148,9 @@ void register_ops_sparse(OpRegistry& ops) {
            .gradient = grad_matmul,
            .shard = shard_columns,
            .cases = matmul_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_csr_matmul},
+           .precision = Width::wide});
   ops.add({.name = "csr_sample",
            .doc = "a · bᵀ at the places of a sparse matrix only.",
            .inputs = {"row_offsets", "columns", "a", "b"},
@@ -149,7 +159,9 @@ void register_ops_sparse(OpRegistry& ops) {
            .gradient = grad_sample,
            .shard = shard_sample,
            .cases = sample_cases,
-           .saves = kSavesInputs});
+           .saves = kSavesInputs,
+           .cost = {flops_of_csr_sample},
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -55,7 +56,9 @@ OpDef source(std::string name, std::string doc) {
           .inputs = {},
           .attrs = &attr_type<SourceAttrs>(),
           .infer = infer_source,
-          .stateful = true};
+          .stateful = true,
+          .cost = costs::none(),
+          .precision = Width::wide};
 }
 
 void expect_lr(const InferCall& call) {
@@ -116,6 +119,16 @@ std::vector<OpCase> sgd_cases() {
   return {one({7}, {0.9}), one({33, 5}, {0.9, 0.01, true}), one({0}, {0.5}), one({4}, {})};
 }
 
+double flops_of_sgd(const CostCall& call) { return costs::sgd_each(call) * costs::elements(call.in[0]); }
+double flops_of_sgd_many(const CostCall& call) {
+  double weights = 0;
+  for (const auto& type : call.out) weights += costs::elements(type);
+  return costs::sgd_each(call) * weights / 2;  // half of the results are velocities
+}
+double flops_of_matmul_sgd(const CostCall& call) {
+  return costs::elements(call.in[0]) * (2 * costs::product_depth(call, 2) + costs::sgd_each(call));
+}
+
 void register_updates(OpRegistry& ops) {
   ops.add({.name = "sgd_update",
            .doc = "One step of SGD with momentum: new weights and velocity.",
@@ -127,7 +140,9 @@ void register_updates(OpRegistry& ops) {
                            const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<SgdAttrs>()); },
            .shard = rules::shard_replicated,
            .cases = sgd_cases,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = {flops_of_sgd},
+           .precision = Width::wide});
   ops.add({.name = "sgd_update_many",
            .doc = "sgd_update of many tensors in one pass.",
            .inputs = {"ws_vs_gs_lr..."},
@@ -141,7 +156,9 @@ void register_updates(OpRegistry& ops) {
                  return std::vector<OpCase>{{{a, b, a, b, a, b, lr}, SgdAttrs{0.9, 0.01, false}},
                                             {{a, a, a, lr}, SgdAttrs{0.9, 0, true}}};
                },
-           .inplace = 0});
+           .inplace = 0,
+           .cost = {flops_of_sgd_many},
+           .precision = Width::wide});
   ops.add({.name = "matmul_sgd",
            .doc = "sgd_update with the gradient matmul(a, b), which is never stored.",
            .inputs = {"w", "v", "a", "b", "lr"},
@@ -162,7 +179,9 @@ void register_updates(OpRegistry& ops) {
                      {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}},
                      {{w, w, {.shape = {20, 4}}, {.shape = {33, 4}}, lr}, MatmulSgdAttrs{false, true, 0.5, 0}}};
                },
-           .inplace = 0});
+           .inplace = 0,
+           .cost = {flops_of_matmul_sgd},
+           .precision = Width::wide});
 }
 
 }  // namespace
@@ -177,7 +196,9 @@ void register_ops_state(OpRegistry& ops) {
            .outputs = {},
            .attrs = &attr_type<AssignAttrs>(),
            .infer = [](const InferCall&) { return Types{}; },
-           .stateful = true});
+           .stateful = true,
+           .cost = costs::none(),
+           .precision = Width::wide});
   ops.add({.name = "identity",
            .doc = "The same tensor.",
            .inputs = {"x"},

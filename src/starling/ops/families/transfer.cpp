@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -59,19 +60,25 @@ void register_ops_transfer(OpRegistry& ops) {
            .outputs = {},
            .attrs = &attr_type<SendAttrs>(),
            .infer = infer_send,
-           .stateful = true});
+           .stateful = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "recv",
            .doc = "A copy of what another device has sent.",
            .inputs = {},
            .attrs = &attr_type<RecvAttrs>(),
            .infer = infer_recv,
-           .stateful = true});
+           .stateful = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "release",
            .doc = "Ends the life of a tensor that was sent: its receivers have copies.",
            .inputs = {"x"},
            .outputs = {},
            .infer = [](const InferCall&) { return Types{}; },
-           .stateful = true});
+           .stateful = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
   ops.add({.name = "delay",
            .doc = "The same tensor after some milliseconds of sleep.",
            .inputs = {"x"},
@@ -82,7 +89,9 @@ void register_ops_transfer(OpRegistry& ops) {
            .cases = delay_cases,
            .saves = kSavesNothing,
            .plain = true,
-           .inplace = 0});
+           .inplace = 0,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

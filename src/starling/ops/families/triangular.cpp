@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -46,7 +47,9 @@ OpDef triangle(std::string name, std::string doc) {
               },
           .cases = triangular_cases,
           .saves = kSavesNothing,
-          .inplace = 0};
+          .inplace = 0,
+          .cost = costs::moves(),
+          .precision = Width::wide};
 }
 
 }  // namespace

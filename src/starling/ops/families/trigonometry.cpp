@@ -23,7 +23,9 @@ Tensor atan2(const Tensor& y, const Tensor& x) { return elementwise::promoted(na
 
 namespace {
 
+using elementwise::ends_product;
 using elementwise::unary;
+using elementwise::wide;
 using rules::sum_to;
 
 void register_circular(OpRegistry& ops) {
@@ -33,38 +35,38 @@ void register_circular(OpRegistry& ops) {
   ops.add(unary(
       "cos", "The cosine.", [](const double* x) { return std::cos(x[0]); },
       [](const GradCall& c) { return TensorList{neg(mul(c.grads[0], sin(c.in[0])))}; }, kSavesInputs, {-20, 20}));
-  ops.add(unary(
+  ops.add(wide(unary(
       "tan", "The tangent.", [](const double* x) { return std::tan(x[0]); },
       [](const GradCall& c) { return TensorList{mul(c.grads[0], add(square(c.out[0]), 1.0))}; }, kSavesOutputs,
-      {-1.2, 1.2}));
+      {-1.2, 1.2})));
 }
 
 // 1 / √(1 - x²)
 Tensor arc_slope(const Tensor& x) { return rsqrt(sub(1.0, square(x))); }
 
 void register_inverse(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(wide(unary(
       "asin", "The angle in [-π/2, π/2] of this sine.", [](const double* x) { return std::asin(x[0]); },
-      [](const GradCall& c) { return TensorList{mul(c.grads[0], arc_slope(c.in[0]))}; }, kSavesInputs, {-0.85, 0.85}));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], arc_slope(c.in[0]))}; }, kSavesInputs, {-0.85, 0.85})));
+  ops.add(wide(unary(
       "acos", "The angle in [0, π] of this cosine.", [](const double* x) { return std::acos(x[0]); },
       [](const GradCall& c) { return TensorList{neg(mul(c.grads[0], arc_slope(c.in[0])))}; }, kSavesInputs,
-      {-0.85, 0.85}));
+      {-0.85, 0.85})));
   ops.add(unary(
       "atan", "The angle in [-π/2, π/2] of this tangent.", [](const double* x) { return std::atan(x[0]); },
       [](const GradCall& c) { return TensorList{div(c.grads[0], add(square(c.in[0]), 1.0))}; }, kSavesInputs, {-4, 4}));
 }
 
 void register_hyperbolic(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(wide(unary(
       "sinh", "The hyperbolic sine.", [](const double* x) { return std::sinh(x[0]); },
-      [](const GradCall& c) { return TensorList{mul(c.grads[0], cosh(c.in[0]))}; }, kSavesInputs));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], cosh(c.in[0]))}; }, kSavesInputs)));
+  ops.add(wide(unary(
       "cosh", "The hyperbolic cosine.", [](const double* x) { return std::cosh(x[0]); },
-      [](const GradCall& c) { return TensorList{mul(c.grads[0], sinh(c.in[0]))}; }, kSavesInputs));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], sinh(c.in[0]))}; }, kSavesInputs)));
+  ops.add(ends_product(unary(
       "tanh", "The hyperbolic tangent.", [](const double* x) { return std::tanh(x[0]); },
-      [](const GradCall& c) { return TensorList{tanh_backward(c.grads[0], c.out[0])}; }, kSavesOutputs));
+      [](const GradCall& c) { return TensorList{tanh_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = elementwise::backward(
       "tanh_backward", "dy · (1 - y²)", [](const double* x) { return x[0] * (1 - x[1] * x[1]); },
       [](const Tensor& scaled, const Tensor& y, const Attrs&) { return mul(scaled, mul(y, -2.0)); }, {-0.9, 0.9});

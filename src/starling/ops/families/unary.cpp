@@ -30,6 +30,7 @@ namespace {
 
 using elementwise::bits;
 using elementwise::unary;
+using elementwise::wide;
 using elementwise::wrap;
 
 Types infer_signed(const InferCall& call) {
@@ -59,51 +60,51 @@ void register_arithmetic(OpRegistry& ops) {
   signum.infer = infer_signed;
   signum.integer = [](const std::int64_t* x) { return std::int64_t{x[0] > 0} - std::int64_t{x[0] < 0}; };
   ops.add(signum);
-  OpDef squared = unary(
+  OpDef squared = wide(unary(
       "square", "x²", [](const double* x) { return x[0] * x[0]; },
-      [](const GradCall& c) { return TensorList{mul(mul(c.grads[0], 2.0), c.in[0])}; }, kSavesInputs);
+      [](const GradCall& c) { return TensorList{mul(mul(c.grads[0], 2.0), c.in[0])}; }, kSavesInputs));
   squared.infer = elementwise::infer_number;
   squared.integer = [](const std::int64_t* x) { return wrap(bits(x[0]) * bits(x[0])); };
   ops.add(squared);
-  ops.add(unary(
+  ops.add(wide(unary(
       "reciprocal", "1 / x", [](const double* x) { return 1 / x[0]; },
-      [](const GradCall& c) { return TensorList{neg(mul(c.grads[0], square(c.out[0])))}; }, kSavesOutputs, {0.3, 3}));
+      [](const GradCall& c) { return TensorList{neg(mul(c.grads[0], square(c.out[0])))}; }, kSavesOutputs, {0.3, 3})));
 }
 
 void register_roots(OpRegistry& ops) {
   ops.add(unary(
       "sqrt", "The square root.", [](const double* x) { return std::sqrt(x[0]); },
       [](const GradCall& c) { return TensorList{div(mul(c.grads[0], 0.5), c.out[0])}; }, kSavesOutputs, {0.2, 3}));
-  ops.add(unary(
+  ops.add(wide(unary(
       "rsqrt", "1 / √x", [](const double* x) { return 1 / std::sqrt(x[0]); },
       [](const GradCall& c) { return TensorList{mul(mul(c.grads[0], -0.5), mul(c.out[0], square(c.out[0])))}; },
-      kSavesOutputs, {0.3, 3}));
+      kSavesOutputs, {0.3, 3})));
 }
 
 void register_exponentials(OpRegistry& ops) {
-  ops.add(unary(
+  ops.add(wide(unary(
       "exp", "eˣ", [](const double* x) { return std::exp(x[0]); },
-      [](const GradCall& c) { return TensorList{mul(c.grads[0], c.out[0])}; }, kSavesOutputs));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], c.out[0])}; }, kSavesOutputs)));
+  ops.add(wide(unary(
       "expm1", "eˣ - 1, precise near 0.", [](const double* x) { return std::expm1(x[0]); },
-      [](const GradCall& c) { return TensorList{mul(c.grads[0], add(c.out[0], 1.0))}; }, kSavesOutputs));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{mul(c.grads[0], add(c.out[0], 1.0))}; }, kSavesOutputs)));
+  ops.add(wide(unary(
       "log", "The natural logarithm.", [](const double* x) { return std::log(x[0]); },
-      [](const GradCall& c) { return TensorList{div(c.grads[0], c.in[0])}; }, kSavesInputs, {0.2, 3}));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{div(c.grads[0], c.in[0])}; }, kSavesInputs, {0.2, 3})));
+  ops.add(wide(unary(
       "log1p", "log(1 + x), precise near 0.", [](const double* x) { return std::log1p(x[0]); },
-      [](const GradCall& c) { return TensorList{div(c.grads[0], add(c.in[0], 1.0))}; }, kSavesInputs, {-0.7, 3}));
-  ops.add(unary(
+      [](const GradCall& c) { return TensorList{div(c.grads[0], add(c.in[0], 1.0))}; }, kSavesInputs, {-0.7, 3})));
+  ops.add(wide(unary(
       "log2", "The logarithm to base 2.", [](const double* x) { return std::log2(x[0]); },
       [](const GradCall& c) { return TensorList{div(mul(c.grads[0], std::numbers::log2e), c.in[0])}; }, kSavesInputs,
-      {0.2, 3}));
-  ops.add(unary(
+      {0.2, 3})));
+  ops.add(wide(unary(
       "erf", "The error function.", [](const double* x) { return std::erf(x[0]); },
       [](const GradCall& c) {
         const double slope = 2 * std::numbers::inv_sqrtpi;
         return TensorList{mul(mul(c.grads[0], slope), exp(neg(square(c.in[0]))))};
       },
-      kSavesInputs, {-3, 3}));
+      kSavesInputs, {-3, 3})));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -55,7 +56,9 @@ void register_ops_unbiased_variance(OpRegistry& ops) {
            .shard = shard_unbiased,
            .cases = unbiased_cases,
            .saves = kSavesInputs,
-           .plain = true});
+           .plain = true,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/conv_geometry.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -96,7 +97,9 @@ void register_ops_unfold(OpRegistry& ops) {
            .gradient = grad_unfold,
            .shard = shard_images,
            .cases = unfold_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::wide});
   ops.add({.name = "fold",
            .doc = "The adjoint of unfold: columns added up where their windows lie in an image.",
            .inputs = {"columns"},
@@ -106,7 +109,9 @@ void register_ops_unfold(OpRegistry& ops) {
            .gradient = grad_fold,
            .shard = shard_images,
            .cases = fold_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::each(1),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -315,6 +316,16 @@ std::vector<OpCase> update_rows_cases() {
   return cases;
 }
 
+// About four operations for the weight and for each state.
+double flops_of_updates(const CostCall& call) {
+  double targets = 0;
+  for (const auto& type : call.out) targets += costs::elements(type);
+  return 4 * targets;
+}
+double flops_of_row_updates(const CostCall& call) {
+  return 4 * static_cast<double>(call.out.size()) * costs::elements(call.in[call.out.size() + 1]);
+}
+
 }  // namespace
 
 void register_ops_update(OpRegistry& ops) {
@@ -327,7 +338,9 @@ void register_ops_update(OpRegistry& ops) {
              .infer = infer_update<A>,
              .shard = rules::shard_replicated,
              .cases = update_cases<A>,
-             .inplace = 0});
+             .inplace = 0,
+             .cost = {flops_of_updates},
+             .precision = Width::wide});
   });
   for_row_update_rules([&]<class A>() {
     ops.add({.name = std::string(A::kName) + "_rows",
@@ -338,7 +351,9 @@ void register_ops_update(OpRegistry& ops) {
              .infer = infer_update_rows<A>,
              .shard = rules::shard_replicated,
              .cases = update_rows_cases<A>,
-             .inplace = 0});
+             .inplace = 0,
+             .cost = {flops_of_row_updates},
+             .precision = Width::wide});
   });
 }
 

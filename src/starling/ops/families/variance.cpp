@@ -8,6 +8,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -83,7 +84,9 @@ OpDef variance(std::string name, std::string doc, std::function<TensorList(const
           .gradient = std::move(gradient),
           .shard = shard_var,
           .cases = var_cases,
-          .saves = saves};
+          .saves = saves,
+          .cost = costs::each(4),
+          .precision = Width::wide};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -300,7 +301,9 @@ void register_ops_views(OpRegistry& ops) {
            .infer = infer_diag_embed,
            .gradient = [](const GradCall& c) { return TensorList{diagonal(c.grads[0], c.attrs.as<DiagonalAttrs>())}; },
            .cases = diag_embed_cases,
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

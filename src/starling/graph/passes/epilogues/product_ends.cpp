@@ -1,7 +1,6 @@
 #include "starling/graph/passes/epilogues/product_ends.h"
 
 #include <algorithm>
-#include <array>
 
 #include "starling/graph/match.h"
 #include "starling/graph/rewriter.h"
@@ -16,14 +15,6 @@ namespace {
 // Smallest result worth an epilogue: smaller ones stay in the last-level cache between ops, and cutting the product
 // into blocks gains nothing (measured from 128 x 2048 to 1024 x 3072: within 4 % either way).
 constexpr std::int64_t kLeastElements = 1 << 22;
-
-// Other unary ops are better left to fusion, which may join them with what follows.
-bool is_activation(const OpDef& op) {
-  constexpr std::array<std::string_view, 12> kNames = {"relu",      "tanh",      "sigmoid",    "gelu",
-                                                       "gelu_tanh", "silu",      "leaky_relu", "elu",
-                                                       "selu",      "hardswish", "softplus",   "mish"};
-  return std::find(kNames.begin(), kNames.end(), op.name) != kNames.end();
-}
 
 bool is_on_cpu(const Node& node) { return node.device.kind == DeviceKind::cpu; }
 
@@ -160,7 +151,7 @@ class LinearEnds : public Joiner {
 
   bool is_ending(NodeId id) const {
     const Node& node = graph_.node(id);
-    return is_activation(*node.op) && is_pure(node) && node.out.size() == 1 && node.in.size() == 1 &&
+    return node.op->ends_product && is_pure(node) && node.out.size() == 1 && node.in.size() == 1 &&
            ending_op(Symbol(node.op->name)) == node.op && type(node.out[0]) == type(node.in[0]);
   }
 

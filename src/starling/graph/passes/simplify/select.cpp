@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-
 #include "starling/graph/match.h"
 #include "starling/graph/passes/simplify/rules.h"
 #include "starling/ops/api/creation.h"
@@ -27,14 +24,6 @@ ValueId masked_fill_known(Site& site) {
 
 ValueId drop_nothing(Site& site) { return site.node().attrs.as<DropoutAttrs>().keep == 1 ? site.in(0) : kNoRewrite; }
 
-// Ops whose operands broadcast implicitly.
-bool broadcasts(const OpDef& op) {
-  constexpr std::array<std::string_view, 15> kNames = {
-      "add",   "sub",       "mul",  "div",        "maximum", "minimum",       "pow",        "where",
-      "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "masked_fill"};
-  return std::find(kNames.begin(), kNames.end(), op.name) != kNames.end();
-}
-
 // Operand before it was broadcast; a uniform value becomes a scalar.
 ValueId unstretched(Site& site, ValueId id) {
   const Node& maker = site.maker(id);
@@ -46,7 +35,7 @@ ValueId unstretched(Site& site, ValueId id) {
 
 // Reads operands unbroadcast, as long as the others still span the shape.
 ValueId stretched_operands(Site& site) {
-  if (!broadcasts(*site.node().op)) return kNoRewrite;
+  if (!site.node().op->broadcasts) return kNoRewrite;
   SmallVector<ValueId, 4> in;
   for (std::size_t i = 0; i < site.operands(); ++i) in.push_back(site.in(i));
   bool changed = false;
