@@ -3,8 +3,9 @@
 #
 # Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
 # is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there; and so for */jpeg/,
-# */png/, */gloo/ and */mpi/. Every file below ops/families and kernels/<device> that defines register_<file> is found by its name: the list of
-# registration functions is generated, so that nothing central is edited when a family is added.
+# */png/, */gloo/ and */mpi/. Every file in ops/families, kernels/<device>/families, graph/passes and the like, which
+# defines register_<prefix>_<file>, is found by its name: the list of registration functions is generated, so that nothing
+# central is edited when a family or a pass is added.
 set_property(GLOBAL PROPERTY STARLING_ROOMS "")
 
 function(starling_room name)
@@ -96,6 +97,8 @@ function(starling_generate_registry name dir out)
         "${dir}/${device}/families/*.cpp" "${device}" g)
       list(APPEND gen ${g})
     endforeach()
+  elseif(name STREQUAL "graph")
+    starling_registry_file(graph_passes "register_passes" "PassTable" "starling/graph/pass.h" "${dir}/passes/*.cpp" "pass" gen)
   elseif(name STREQUAL "zoo")
     starling_registry_file(zoo "register_zoo_nets" "zoo::Table" "starling/zoo/zoo.h" "${dir}/nets/*.cpp" "zoo" gen)
   elseif(name STREQUAL "nn")

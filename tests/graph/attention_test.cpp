@@ -18,7 +18,7 @@ const std::string kHead = R"(
 
 // Graph text after the pass, without the inputs.
 std::string attended(const std::string& body) {
-  const std::string text = print_short(after(passes::attention, graph_of(kHead + body)));
+  const std::string text = print_short(after("attention", graph_of(kHead + body)));
   return "\n" + text.substr(text.find("%5 = input 5\n") + 13);
 }
 void expect_kept(const std::string& body) {
@@ -196,7 +196,7 @@ TEST(Attention, DoesNotCarryAReadOfAVariableBehindItsAssign) {
     assign(%q)
     %y = matmul(%p, %v)
     return %y)";
-  expect_unchanged_by(passes::attention, text);
+  expect_unchanged_by("attention", text);
 }
 
 }  // namespace

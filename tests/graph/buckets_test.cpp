@@ -7,7 +7,7 @@ namespace {
 
 std::string after_buckets(const std::string& body, PassContext context = {}) {
   context.world = 2;
-  Graph made = passes::buckets(graph_of(body), context);
+  Graph made = run_pass("buckets", graph_of(body), context);
   verify(made, "buckets");
   return "\n" + print_short(made);
 }
@@ -46,7 +46,7 @@ return %9, %10, %11
 )");
 }
 
-TEST(Buckets, LeaveTheUsersCollectivesAlone) { expect_unchanged_by(passes::buckets, kStep); }
+TEST(Buckets, LeaveTheUsersCollectivesAlone) { expect_unchanged_by("buckets", kStep); }
 
 TEST(Buckets, LeaveWhenTheyAreFullRightBehindTheirLastGradient) {
   EXPECT_EQ(after_buckets(kStep, {.inputs = {}, .bucket_bytes = 16, .first_bucket_bytes = 32}), R"(

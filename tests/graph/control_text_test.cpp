@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "graph/passes_testing.h"
 #include "starling/graph/control/control.h"
 #include "starling/graph/parser.h"
 #include "starling/graph/pass.h"
@@ -182,7 +183,7 @@ TEST(ControlPasses, CseMergesEqualLoopsButNoneThatDrawsNumbers) {
   };
   const Graph before = traced(pure, {zeros({3})});
   EXPECT_EQ(before.bodies.size(), 6u);
-  const Graph merged = passes::cse(before, {});
+  const Graph merged = run_pass("cse", before, {});
   EXPECT_EQ(count(before, "while"), 3u);
   EXPECT_EQ(count(merged, "while"), 2u);
   EXPECT_EQ(merged.bodies.size(), 3u) << "equal bodies are one";
@@ -194,7 +195,7 @@ TEST(ControlPasses, CseMergesEqualLoopsButNoneThatDrawsNumbers) {
     };
     return TensorList{branch(), branch()};
   };
-  const Graph drawn = passes::cse(traced(random, {zeros({3})}), {});
+  const Graph drawn = run_pass("cse", traced(random, {zeros({3})}), {});
   EXPECT_EQ(count(drawn, "cond"), 2u);
 }
 
@@ -205,7 +206,7 @@ TEST(ControlPasses, PruneDropsLoopsThatNobodyReadsAndTheirBodies) {
   };
   const Graph graph = traced(f, {zeros({3})});
   EXPECT_EQ(graph.bodies.size(), 4u);
-  const Graph pruned = passes::prune(graph, {});
+  const Graph pruned = run_pass("prune", graph, {});
   EXPECT_EQ(count(pruned, "while"), 1u);
   EXPECT_EQ(pruned.bodies.size(), 2u);
   verify(pruned, "prune");
@@ -244,11 +245,11 @@ TEST(ControlPasses, PartitionWantsWholeOperands) {
   const Graph graph = traced(f, {zeros({4})});
   PassContext context{.world = 2, .rank = 0, .inputs = {Placement::split(0)}};
   EXPECT_NE(message_of([&] {
-              passes::partition(graph, context);
+              run_pass("partition", graph, context);
             }).find("[partition] expected operands of while to be whole on every rank, got operand 0 as S0"),
             std::string::npos);
   context.inputs = {Placement::replicate()};
-  EXPECT_EQ(count(passes::partition(graph, context), "while"), 1u);
+  EXPECT_EQ(count(run_pass("partition", graph, context), "while"), 1u);
 }
 
 TEST(ControlTrace, NamesTheOpAndTheLineWhoseShapeDependsOnValues) {

@@ -11,7 +11,7 @@ const std::string kHead = R"(
 )";
 
 std::string shown(const std::string& body) {
-  const std::string text = print_short(after(passes::cross_entropy, graph_of(kHead + body)));
+  const std::string text = print_short(after("cross_entropy", graph_of(kHead + body)));
   return "\n" + text.substr(text.find("%2 = input 2\n") + 13);
 }
 void expect_kept(const std::string& body) {

@@ -4,7 +4,7 @@ namespace starling {
 namespace {
 
 TEST(Epilogues, FoldActivationsIntoTheirProducers) {
-  EXPECT_EQ(shown_after(passes::epilogues, R"(
+  EXPECT_EQ(shown_after("epilogues", R"(
     %x = input {shape=[3, 4]}
     %w = input {index=1, shape=[5, 4]}
     %b = input {index=2, shape=[5]}
@@ -31,15 +31,15 @@ return %5, %6, %7
 
 TEST(Epilogues, LeaveActivationsOfValuesThatOthersWant) {
   const std::string head = "%x = input {shape=[3, 4]}\n%w = input {index=1, shape=[5, 4]}\n";
-  expect_unchanged_by(passes::epilogues, head + "%u = linear(%x, %w)\n%y = relu(%u)\nreturn %y, %u");
-  expect_unchanged_by(passes::epilogues, head + "%u = linear(%x, %w)\n%y = relu(%u)\n%z = tanh(%u)\nreturn %y, %z");
-  expect_unchanged_by(passes::epilogues, head + "%u = linear(%x, %w) {activation=\"tanh\"}\n%y = relu(%u)\nreturn %y");
-  expect_unchanged_by(passes::epilogues, head + "%u = linear(%x, %w)\n%y = relu(%u) device=cpu:1\nreturn %y");
-  expect_unchanged_by(passes::epilogues, head + "%u = linear(%x, %w)\n%y = exp(%u)\nreturn %y");
+  expect_unchanged_by("epilogues", head + "%u = linear(%x, %w)\n%y = relu(%u)\nreturn %y, %u");
+  expect_unchanged_by("epilogues", head + "%u = linear(%x, %w)\n%y = relu(%u)\n%z = tanh(%u)\nreturn %y, %z");
+  expect_unchanged_by("epilogues", head + "%u = linear(%x, %w) {activation=\"tanh\"}\n%y = relu(%u)\nreturn %y");
+  expect_unchanged_by("epilogues", head + "%u = linear(%x, %w)\n%y = relu(%u) device=cpu:1\nreturn %y");
+  expect_unchanged_by("epilogues", head + "%u = linear(%x, %w)\n%y = exp(%u)\nreturn %y");
 }
 
 TEST(Epilogues, FoldTheActivationsGradientIntoTheProductThatFeedsIt) {
-  EXPECT_EQ(shown_after(passes::epilogues, R"(
+  EXPECT_EQ(shown_after("epilogues", R"(
     %g = input {shape=[3, 5]}
     %w = input {index=1, shape=[5, 4]}
     %y = input {index=2, shape=[3, 4]}
@@ -65,11 +65,11 @@ TEST(Epilogues, LeaveGradientsThatUseTheProductOtherwise) {
     %row = input {index=3, shape=[4]}
     %d = matmul(%g, %w)
 )";
-  expect_unchanged_by(passes::epilogues, head + "%e = relu_backward(%y, %d)\nreturn %e");
-  expect_unchanged_by(passes::epilogues, head + "%e = relu_backward(%d, %d)\nreturn %e");
-  expect_unchanged_by(passes::epilogues, head + "%e = relu_backward(%d, %row)\nreturn %e");
-  expect_unchanged_by(passes::epilogues, head + "%e = relu_backward(%d, %y)\nreturn %e, %d");
-  expect_unchanged_by(passes::epilogues, head + "%late = exp(%y)\n%e = relu_backward(%d, %late)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%y, %d)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%d, %d)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%d, %row)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%d, %y)\nreturn %e, %d");
+  expect_unchanged_by("epilogues", head + "%late = exp(%y)\n%e = relu_backward(%d, %late)\nreturn %e");
 }
 
 const std::string kUpdate = R"(
@@ -83,7 +83,7 @@ const std::string kUpdate = R"(
 )";
 
 TEST(Epilogues, FoldUpdatesIntoTheProductThatIsTheirGradient) {
-  EXPECT_EQ(shown_after(passes::epilogues, kUpdate + R"(
+  EXPECT_EQ(shown_after("epilogues", kUpdate + R"(
     %d = matmul(%g, %x) {trans_a=true}
     %nw, %nv = sgd_update(%w, %v, %d, %lr) {momentum=0.9, weight_decay=0.5}
     assign(%nw)
@@ -104,17 +104,17 @@ return
 
 TEST(Epilogues, LeaveUpdatesWhoseGradientIsWantedOrReducedOrOfNesterov) {
   const std::string product = kUpdate + "%d = matmul(%g, %x) {trans_a=true}\n";
-  expect_unchanged_by(passes::epilogues, product + "%nw, %nv = sgd_update(%w, %v, %d, %lr)\nassign(%nw)\nreturn %d");
-  expect_unchanged_by(passes::epilogues,
+  expect_unchanged_by("epilogues", product + "%nw, %nv = sgd_update(%w, %v, %d, %lr)\nassign(%nw)\nreturn %d");
+  expect_unchanged_by("epilogues",
                       product + "%s = all_reduce(%d)\n%nw, %nv = sgd_update(%w, %v, %s, %lr)\nassign(%nw)\nreturn");
-  expect_unchanged_by(passes::epilogues,
+  expect_unchanged_by("epilogues",
                       product + "%nw, %nv = sgd_update(%w, %v, %d, %lr) {nesterov=true}\nassign(%nw)\nreturn");
-  expect_unchanged_by(passes::epilogues, product + "%nw, %nv = sgd_update(%d, %v, %w, %lr)\nassign(%nw)\nreturn");
-  expect_unchanged_by(passes::epilogues, product + "%nw, %nv = sgd_update(%d, %v, %d, %lr)\nassign(%nw)\nreturn");
+  expect_unchanged_by("epilogues", product + "%nw, %nv = sgd_update(%d, %v, %w, %lr)\nassign(%nw)\nreturn");
+  expect_unchanged_by("epilogues", product + "%nw, %nv = sgd_update(%d, %v, %d, %lr)\nassign(%nw)\nreturn");
 }
 
 TEST(Epilogues, DoNotMoveAProductPastAnAssignOfItsFactor) {
-  expect_unchanged_by(passes::epilogues, R"(
+  expect_unchanged_by("epilogues", R"(
     variable 0 "w" f32[4, 4]
     variable 1 "v" f32[4, 4]
     variable 2 "u" f32[4, 4]
@@ -132,7 +132,7 @@ TEST(Epilogues, DoNotMoveAProductPastAnAssignOfItsFactor) {
 }
 
 TEST(Epilogues, TurnRowsThatAreAddedIntoBiases) {
-  EXPECT_EQ(shown_after(passes::epilogues, R"(
+  EXPECT_EQ(shown_after("epilogues", R"(
     %x = input {shape=[3, 4]}
     %w = input {index=1, shape=[4, 5]}
     %b = input {index=2, shape=[5]}
@@ -156,7 +156,7 @@ return %4, %6
 }
 
 TEST(Epilogues, TurnNumbersOfChannelsThatAreAddedIntoBiases) {
-  EXPECT_EQ(shown_after(passes::epilogues, R"(
+  EXPECT_EQ(shown_after("epilogues", R"(
     %x = input {shape=[1, 2, 4, 4]}
     %w = input {index=1, shape=[3, 2, 3, 3]}
     %b = input {index=2, shape=[3, 1, 1]}
@@ -176,8 +176,8 @@ return %4
 
 TEST(Epilogues, LeaveSumsThatAreNoBias) {
   const std::string head = "%x = input {shape=[3, 4]}\n%w = input {index=1, shape=[4, 5]}\n%p = matmul(%x, %w)\n";
-  expect_unchanged_by(passes::epilogues, head + "%b = input {index=2, shape=[3, 1]}\n%y = add(%p, %b)\nreturn %y");
-  expect_unchanged_by(passes::epilogues, head + "%b = input {index=2, shape=[5]}\n%y = add(%p, %b)\nreturn %y, %p");
+  expect_unchanged_by("epilogues", head + "%b = input {index=2, shape=[3, 1]}\n%y = add(%p, %b)\nreturn %y");
+  expect_unchanged_by("epilogues", head + "%b = input {index=2, shape=[5]}\n%y = add(%p, %b)\nreturn %y, %p");
 }
 
 const std::string kLarge = R"(
@@ -189,7 +189,7 @@ const std::string kLarge = R"(
 )";
 
 TEST(Epilogues, EndLinearMapsWithResidualsAndAnyActivation) {
-  EXPECT_EQ(shown_after(passes::epilogues, kLarge + R"(
+  EXPECT_EQ(shown_after("epilogues", kLarge + R"(
     %s = add(%r, %u)
     %y = silu(%s)
     %v = linear(%x, %w)
@@ -210,7 +210,7 @@ return %4, %5, %6
 }
 
 TEST(Epilogues, KeepTheValueBeforeAnActivationForItsGradient) {
-  EXPECT_EQ(shown_after(passes::epilogues, kLarge + R"(
+  EXPECT_EQ(shown_after("epilogues", kLarge + R"(
     %y = gelu(%u)
     %d = gelu_backward(%r, %u)
     return %y, %d)"),
@@ -226,18 +226,18 @@ return %4, %6
 }
 
 TEST(Epilogues, LeaveLinearMapsThatAreSmallOrReadBeforeTheirActivation) {
-  expect_unchanged_by(passes::epilogues, R"(
+  expect_unchanged_by("epilogues", R"(
     %x = input {shape=[3, 4]}
     %w = input {index=1, shape=[5, 4]}
     %u = linear(%x, %w)
     %y = gelu(%u)
     return %y)");
-  expect_unchanged_by(passes::epilogues, kLarge + "%e = exp(%u)\n%y = gelu(%u)\nreturn %y, %e, %r");
-  expect_unchanged_by(passes::epilogues, kLarge + "%y = square(%u)\nreturn %y, %r");
+  expect_unchanged_by("epilogues", kLarge + "%e = exp(%u)\n%y = gelu(%u)\nreturn %y, %e, %r");
+  expect_unchanged_by("epilogues", kLarge + "%y = square(%u)\nreturn %y, %r");
 }
 
 TEST(Epilogues, DoNotCarryALinearMapPastAnAssignOfItsWeight) {
-  expect_unchanged_by(passes::epilogues, R"(
+  expect_unchanged_by("epilogues", R"(
     variable 0 "w" f32[512, 64]
     %x = input {shape=[8192, 64]}
     %n = input {index=1, shape=[512, 64]}

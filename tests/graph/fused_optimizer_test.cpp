@@ -18,7 +18,7 @@ const std::string kState = R"(
 )";
 
 TEST(FusedOptimizer, JoinsUpdatesOfOneKindAndTheirAssigns) {
-  EXPECT_EQ(shown_after(passes::fused_optimizer, kState + R"(
+  EXPECT_EQ(shown_after("fused_optimizer", kState + R"(
     %nw, %nwv = sgd_update(%w, %wv, %g, %lr) {momentum=0.9}
     assign(%nw)
     assign(%nwv) {index=1}
@@ -47,7 +47,7 @@ return %8
 
 // Large gradients stay separate: fused, all would wait for the last one.
 TEST(FusedOptimizer, LargeUpdatesStayApart) {
-  expect_unchanged_by(passes::fused_optimizer, R"(
+  expect_unchanged_by("fused_optimizer", R"(
     variable 0 "w" f32[1024, 512]
     variable 1 "wv" f32[1024, 512]
     variable 2 "b" f32[512]
@@ -69,23 +69,22 @@ TEST(FusedOptimizer, LargeUpdatesStayApart) {
 }
 
 TEST(FusedOptimizer, LeavesASingleUpdateAlone) {
-  expect_unchanged_by(passes::fused_optimizer,
-                      kState + "%nw, %nwv = sgd_update(%w, %wv, %g, %lr)\nassign(%nw)\nreturn");
+  expect_unchanged_by("fused_optimizer", kState + "%nw, %nwv = sgd_update(%w, %wv, %g, %lr)\nassign(%nw)\nreturn");
 }
 
 TEST(FusedOptimizer, KeepsUpdatesApartThatDifferInRateOrAttributes) {
   const std::string first = kState + "%nw, %nwv = sgd_update(%w, %wv, %g, %lr)\nassign(%nw)\n";
-  expect_unchanged_by(passes::fused_optimizer,
+  expect_unchanged_by("fused_optimizer",
                       first + "%nb, %nbv = sgd_update(%b, %bv, %h, %lr) {momentum=0.5}\nassign(%nb) {index=2}\nreturn");
   expect_unchanged_by(
-      passes::fused_optimizer,
+      "fused_optimizer",
       first + "%half = mul(%lr, %lr)\n%nb, %nbv = sgd_update(%b, %bv, %h, %half)\nassign(%nb) {index=2}\nreturn");
-  expect_unchanged_by(passes::fused_optimizer,
+  expect_unchanged_by("fused_optimizer",
                       first + "%nb, %nbv = sgd_update(%b, %bv, %h, %lr) device=cpu:1\nassign(%nb) {index=2}\nreturn");
 }
 
 TEST(FusedOptimizer, KeepsUpdatesApartThatDependOnEachOther) {
-  expect_unchanged_by(passes::fused_optimizer, kState + R"(
+  expect_unchanged_by("fused_optimizer", kState + R"(
     %nw, %nwv = sgd_update(%w, %wv, %g, %lr)
     %step = mul(%nw, %g)
     %sum = sum(%step) {axes=[1]}
@@ -95,7 +94,7 @@ TEST(FusedOptimizer, KeepsUpdatesApartThatDependOnEachOther) {
 }
 
 TEST(FusedOptimizer, KeepsUpdatesApartThatReadWhatTheOtherOverwrites) {
-  expect_unchanged_by(passes::fused_optimizer, kState + R"(
+  expect_unchanged_by("fused_optimizer", kState + R"(
     %e = exp(%h)
     %f = neg(%h)
     %row = reshape(%bv) {shape=[1, 5]}
@@ -108,7 +107,7 @@ TEST(FusedOptimizer, KeepsUpdatesApartThatReadWhatTheOtherOverwrites) {
 }
 
 TEST(FusedOptimizer, KeepsAnUpdateBeforeTheNextReadOfItsVariable) {
-  expect_unchanged_by(passes::fused_optimizer, kState + R"(
+  expect_unchanged_by("fused_optimizer", kState + R"(
     %nw, %nwv = sgd_update(%w, %wv, %g, %lr)
     assign(%nw)
     %again = variable {shape=[5, 4]}

@@ -4,7 +4,7 @@ namespace starling {
 namespace {
 
 TEST(Layout, TurnsTransposedFactorsIntoFlags) {
-  EXPECT_EQ(shown_after(passes::layout, R"(
+  EXPECT_EQ(shown_after("layout", R"(
     %a = input {shape=[4, 3]}
     %b = input {index=1, shape=[5, 4]}
     %k = input {index=2, shape=[5, 3]}
@@ -28,7 +28,7 @@ return %3, %4, %6
 }
 
 TEST(Layout, TurnsOnlyTransposesOfTheLastTwoDimensions) {
-  EXPECT_EQ(shown_after(passes::layout, R"(
+  EXPECT_EQ(shown_after("layout", R"(
     %a = input {shape=[2, 4, 3]}
     %b = input {index=1, shape=[4, 2, 5]}
     %at = transpose(%a) {order=[0, 2, 1]}
@@ -45,7 +45,7 @@ return %3
 }
 
 TEST(Layout, KeepsATransposeThatOthersReadToo) {
-  EXPECT_EQ(shown_after(passes::layout, R"(
+  EXPECT_EQ(shown_after("layout", R"(
     %a = input {shape=[4, 3]}
     %at = transpose(%a)
     %c = matmul(%at, %a)
@@ -65,13 +65,13 @@ TEST(Layout, MultipliesInTheOtherOrderWhenOnlyTheTransposeIsWanted) {
     %c = matmul(%a, %b) {trans_a=true}
     %t = transpose(%c)
     return %t)";
-  EXPECT_EQ(shown_after(passes::layout, product), R"(
+  EXPECT_EQ(shown_after("layout", product), R"(
 %0 = input 0
 %1 = input 1
 %2 = matmul(%1, %0) {trans_a=true}
 return %2
 )");
-  EXPECT_EQ(shown_after(passes::layout, product + ", %c"), R"(
+  EXPECT_EQ(shown_after("layout", product + ", %c"), R"(
 %0 = input 0
 %1 = input 1
 %2 = matmul(%0, %1) {trans_a=true}
@@ -81,7 +81,7 @@ return %3, %2
 }
 
 TEST(Layout, CancelsAndJoinsTransposes) {
-  EXPECT_EQ(shown_after(passes::layout, R"(
+  EXPECT_EQ(shown_after("layout", R"(
     %a = input {shape=[2, 3, 4]}
     %b = transpose(%a) {order=[1, 2, 0]}
     %c = transpose(%b) {order=[2, 0, 1]}
@@ -95,7 +95,7 @@ return %0, %1
 }
 
 TEST(Layout, JoinsReshapesAndDropsThoseThatReturn) {
-  EXPECT_EQ(shown_after(passes::layout, R"(
+  EXPECT_EQ(shown_after("layout", R"(
     %a = input {shape=[2, 3, 4]}
     %b = reshape(%a) {shape=[6, 4]}
     %c = reshape(%b) {shape=[24]}
@@ -109,7 +109,7 @@ return %1, %0
 }
 
 TEST(Layout, DropsOpsThatChangeNothing) {
-  EXPECT_EQ(shown_after(passes::layout, R"(
+  EXPECT_EQ(shown_after("layout", R"(
     variable 0 "w" f32[2]
     %a = input {shape=[2]}
     %b = identity(%a)
@@ -130,7 +130,7 @@ return %1
 
 TEST(Layout, KeepsCopiesBetweenDevices) {
   const std::string body = "%a = input {shape=[2]}\n%b = identity(%a) device=cuda:0\nreturn %b";
-  expect_unchanged_by(passes::layout, body);
+  expect_unchanged_by("layout", body);
 }
 
 }  // namespace

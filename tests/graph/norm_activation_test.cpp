@@ -11,7 +11,7 @@ const std::string kOperands = R"(
 )";
 
 TEST(NormActivation, JoinsANormAndItsRelu) {
-  EXPECT_EQ(shown_after(passes::norm_activation, kOperands + R"(
+  EXPECT_EQ(shown_after("norm_activation", kOperands + R"(
     %y, %m, %v = batch_norm_train(%x, %w, %b)
     %z = relu(%y)
     return %z, %m, %v)"),
@@ -27,7 +27,7 @@ return %4, %5, %6
 
 TEST(NormActivation, TakesAResidualAlong) {
   // Readers of the statistics come after the fused node.
-  EXPECT_EQ(shown_after(passes::norm_activation, kOperands + R"(
+  EXPECT_EQ(shown_after("norm_activation", kOperands + R"(
     %y, %m, %v = batch_norm_train(%x, %w, %b)
     %n = neg(%m)
     %t = tanh(%r)
@@ -47,7 +47,7 @@ return %5, %8
 }
 
 TEST(NormActivation, JoinsTheGradientsOfBoth) {
-  EXPECT_EQ(shown_after(passes::norm_activation, kOperands + R"(
+  EXPECT_EQ(shown_after("norm_activation", kOperands + R"(
     %v = input {index=4, shape=[3]}
     %g = relu_backward(%r, %x)
     %dx, %dw, %db = batch_norm_train_backward(%g, %x, %b, %v, %w)
@@ -64,13 +64,13 @@ return %5, %6, %7
 }
 
 TEST(NormActivation, LeavesWhatOthersReadBetween) {
-  expect_unchanged_by(passes::norm_activation,
+  expect_unchanged_by("norm_activation",
                       kOperands + "%y, %m, %v = batch_norm_train(%x, %w, %b)\n%z = relu(%y)\nreturn %z, %y");
-  expect_unchanged_by(passes::norm_activation,
+  expect_unchanged_by("norm_activation",
                       kOperands +
                           "%g = relu_backward(%r, %x)\n%dx, %dw, %db = batch_norm_train_backward(%g, %x, %b, "
                           "%w, %w)\nreturn %dx, %dw, %db, %g");
-  expect_unchanged_by(passes::norm_activation, kOperands + R"(
+  expect_unchanged_by("norm_activation", kOperands + R"(
     %y, %m, %v = batch_norm_train(%x, %w, %b)
     %s = add(%y, %r)
     %z = relu(%s)
@@ -78,7 +78,7 @@ TEST(NormActivation, LeavesWhatOthersReadBetween) {
 }
 
 TEST(NormActivation, MakesNoCycleThroughTheStatistics) {
-  expect_unchanged_by(passes::norm_activation, kOperands + R"(
+  expect_unchanged_by("norm_activation", kOperands + R"(
     %y, %m, %v = batch_norm_train(%x, %w, %b)
     %c = reshape(%m) {shape=[3, 1, 1]}
     %t = sub(%r, %c)
@@ -95,7 +95,7 @@ TEST(NormActivation, MakesAChainOfAnInferredNormAndWhatFollows) {
     %s = add(%y, %r)
     %z = relu(%s)
     return %z)");
-  const Graph made = after(passes::fuse, after(passes::norm_activation, graph));
+  const Graph made = after("fuse", after("norm_activation", graph));
   int wide = 0;
   for (const Node& node : made.nodes()) {
     const Value& out = made.value(node.out[0]);
@@ -105,7 +105,7 @@ TEST(NormActivation, MakesAChainOfAnInferredNormAndWhatFollows) {
 }
 
 TEST(NormActivation, LeavesAnInferredNormAloneThatNoChainFollows) {
-  expect_unchanged_by(passes::norm_activation, kOperands + R"(
+  expect_unchanged_by("norm_activation", kOperands + R"(
     %m = input {index=4, shape=[3]}
     %v = input {index=5, shape=[3]}
     %y = batch_norm_infer(%x, %m, %v, %w, %b)

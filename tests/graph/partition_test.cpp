@@ -21,7 +21,7 @@ return %s, %g, %y
 PassContext context(int world, int rank) { return {.world = world, .rank = rank, .inputs = {Placement::split(0)}}; }
 
 TEST(Partition, APartialValueThatMustBeWholeIsReduced) {
-  const Graph local = passes::partition(parse_graph(kStep), context(2, 0));
+  const Graph local = run_pass("partition", parse_graph(kStep), context(2, 0));
   EXPECT_EQ(print_short(local), R"(%0 = input 0
 %1 = variable 0
 %2 = linear(%0, %1)
@@ -39,7 +39,7 @@ return %5, %6, %2
 
 TEST(Partition, OneRankChangesNothing) {
   const Graph graph = parse_graph(kStep);
-  EXPECT_EQ(print(passes::partition(graph, context(1, 0))), print(graph));
+  EXPECT_EQ(print(run_pass("partition", graph, context(1, 0))), print(graph));
 }
 
 TEST(Partition, UnevenRowsAreSharedInRankOrder) {
@@ -48,7 +48,7 @@ TEST(Partition, UnevenRowsAreSharedInRankOrder) {
     const Piece piece = rows_of(8, context(3, rank));
     EXPECT_EQ(piece.begin, rows);
     rows += piece.size;
-    const Graph local = passes::partition(parse_graph(kStep), context(3, rank));
+    const Graph local = run_pass("partition", parse_graph(kStep), context(3, rank));
     EXPECT_EQ(local.value(local.inputs[0]).type.shape[0], piece.size);
   }
   EXPECT_EQ(rows, 8);
@@ -61,7 +61,7 @@ TEST(Partition, ASplitValueThatMustBeWholeIsGathered) {
 %s = sum(%t)
 return %s
 )");
-  const Graph local = passes::partition(global, context(2, 1));
+  const Graph local = run_pass("partition", global, context(2, 1));
   EXPECT_NE(print_short(local).find("all_gather(%0) {rows=4, rank=1, ranks=2"), std::string::npos)
       << print_short(local);
 }
@@ -73,13 +73,13 @@ TEST(Partition, RefusesCollectivesOfTheUser) {
 %r = all_reduce(%s)
 return %r
 )");
-  EXPECT_THROW(passes::partition(global, context(2, 0)), Error);
+  EXPECT_THROW(run_pass("partition", global, context(2, 0)), Error);
 }
 
 TEST(LogicalShards, WhatIsSplitStandsOncePerOwnShardAndIsAddedInOrder) {
   PassContext deterministic = context(2, 0);
   deterministic.shards = 4;
-  const Graph local = passes::logical_shards(parse_graph(kStep), deterministic);
+  const Graph local = run_pass("logical_shards", parse_graph(kStep), deterministic);
   int linears = 0, sums = 0;
   for (const auto& node : local.nodes()) {
     linears += is_op(node, "linear");
@@ -102,7 +102,7 @@ TEST(Schedule, CommunicationStartsEarlyAndWhatNeedsItComesLast) {
 %m = max(%b)
 return %e, %m
 )");
-  EXPECT_EQ(print_short(passes::schedule(global, {})), R"(%0 = input 0
+  EXPECT_EQ(print_short(run_pass("schedule", global, {})), R"(%0 = input 0
 %1 = sum(%0)
 %2 = all_reduce(%1) lane=comm
 %3 = tanh(%0)
@@ -123,7 +123,7 @@ variable 0 "w" f32[4]
 assign(%n) {index=0}
 return %r
 )");
-  const std::string text = print_short(passes::schedule(graph, {}));
+  const std::string text = print_short(run_pass("schedule", graph, {}));
   EXPECT_LT(text.find("mul("), text.find("assign")) << text;
 }
 
@@ -149,7 +149,7 @@ return %n, %m
   PassContext at{.world = 2, .rank = 0, .inputs = {Placement::replicate()}};
   const auto elsewhere = [&](int rank) {
     at.rank = rank;
-    const std::string text = print(passes::partition(global, at));
+    const std::string text = print(run_pass("partition", global, at));
     int found = 0;
     for (auto from = text.find("saved_elsewhere("); from != std::string::npos;
          from = text.find("saved_elsewhere(", from + 1))

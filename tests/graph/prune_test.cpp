@@ -4,7 +4,7 @@ namespace starling {
 namespace {
 
 TEST(Prune, DropsWhatNoOutputOrEffectNeeds) {
-  EXPECT_EQ(shown_after(passes::prune, R"(
+  EXPECT_EQ(shown_after("prune", R"(
     variable 0 "w" f32[2]
     variable 1 "unread" f32[2]
     constant 0 f32[2] {1, 2}
@@ -32,7 +32,7 @@ return %3
 }
 
 TEST(Prune, KeepsWhatControlEdgesOfNeededNodesNameAndTheInputsInOrder) {
-  const Graph graph = after(passes::prune, graph_of(R"(
+  const Graph graph = after("prune", graph_of(R"(
     %a = input {index=1, shape=[2]}
     %b = input {shape=[2]}
     %first = relu(%a)

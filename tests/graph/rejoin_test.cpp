@@ -4,7 +4,7 @@ namespace starling {
 namespace {
 
 TEST(Rejoin, LaysPiecesSideBySide) {
-  EXPECT_EQ(shown_after(passes::rejoin, R"(
+  EXPECT_EQ(shown_after("rejoin", R"(
     %a = input {shape=[4, 2]}
     %b = input {index=1, shape=[4, 3]}
     %c = input {index=2, shape=[4, 1]}
@@ -24,7 +24,7 @@ return %3
 }
 
 TEST(Rejoin, JoinsBeforeDimensionsWereMerged) {
-  EXPECT_EQ(shown_after(passes::rejoin, R"(
+  EXPECT_EQ(shown_after("rejoin", R"(
     %a = input {shape=[4, 3, 2]}
     %b = input {index=1, shape=[4, 3, 2]}
     %ta = transpose(%a) {order=[0, 2, 1]}
@@ -49,15 +49,15 @@ return %5
 TEST(Rejoin, LeavesPiecesThatOverlapOrLeaveAGap) {
   for (const char* second : {"begin=2", "begin=4"}) {
     const int count = second[6] == '2' ? 4 : 2;
-    expect_unchanged_by(passes::rejoin, "%a = input {shape=[3]}\n%b = input {index=1, shape=[" + std::to_string(count) +
-                                            "]}\n%x = slice_backward(%a) {shape=[6], end=3}\n%y = slice_backward(%b) "
-                                            "{shape=[6], " +
-                                            second + "}\n%t = add(%x, %y)\nreturn %t");
+    expect_unchanged_by("rejoin", "%a = input {shape=[3]}\n%b = input {index=1, shape=[" + std::to_string(count) +
+                                      "]}\n%x = slice_backward(%a) {shape=[6], end=3}\n%y = slice_backward(%b) "
+                                      "{shape=[6], " +
+                                      second + "}\n%t = add(%x, %y)\nreturn %t");
   }
 }
 
 TEST(Rejoin, KeepsAPieceThatIsAResult) {
-  EXPECT_EQ(shown_after(passes::rejoin, R"(
+  EXPECT_EQ(shown_after("rejoin", R"(
     %a = input {shape=[3]}
     %b = input {index=1, shape=[3]}
     %x = slice_backward(%a) {shape=[6], end=3}

@@ -17,7 +17,7 @@ const std::string kState = R"(
 )";
 
 TEST(ScaledUpdates, TakeTheFactorOfTheirGradient) {
-  EXPECT_EQ(shown_after(passes::scaled_updates, kState + R"(
+  EXPECT_EQ(shown_after("scaled_updates", kState + R"(
     %s = mul(%g, %f)
     %nw, %nm, %nv = adam_update(%w, %m, %v, %s, %lr, %t)
     assign(%nw)
@@ -37,7 +37,7 @@ return
 }
 
 TEST(ScaledUpdates, KeepTheGuardLast) {
-  const std::string shown = shown_after(passes::scaled_updates, kState + R"(
+  const std::string shown = shown_after("scaled_updates", kState + R"(
     %skip = input {index=4, dtype=bool}
     %s = mul(%f, %g)
     %nw, %nm, %nv = adam_update(%w, %m, %v, %s, %lr, %t, %skip) {guarded=true}
@@ -48,7 +48,7 @@ TEST(ScaledUpdates, KeepTheGuardLast) {
 }
 
 TEST(ScaledUpdates, OfMomentumBecomeTheGeneralUpdate) {
-  const std::string shown = shown_after(passes::scaled_updates, kState + R"(
+  const std::string shown = shown_after("scaled_updates", kState + R"(
     %s = mul(%g, %f)
     %nw, %nv = sgd_update(%w, %v, %s, %lr) {momentum=0.9, weight_decay=0.1}
     assign(%nw)
@@ -59,7 +59,7 @@ TEST(ScaledUpdates, OfMomentumBecomeTheGeneralUpdate) {
 }
 
 TEST(ScaledUpdates, LeaveThoseOfDevicesWithoutTheGeneralUpdate) {
-  expect_unchanged_by(passes::scaled_updates, kState + R"(
+  expect_unchanged_by("scaled_updates", kState + R"(
     %c = identity(%f) device=cuda:0
     %s = mul(%g, %c) device=cuda:0
     %nw, %nv = sgd_update(%w, %v, %s, %lr) {momentum=0.9, weight_decay=0.1} device=cuda:0
@@ -68,17 +68,17 @@ TEST(ScaledUpdates, LeaveThoseOfDevicesWithoutTheGeneralUpdate) {
 }
 
 TEST(ScaledUpdates, LeaveProductsThatOthersReadOrThatAreNoScale) {
-  expect_unchanged_by(passes::scaled_updates, kState + R"(
+  expect_unchanged_by("scaled_updates", kState + R"(
     %s = mul(%g, %f)
     %nw, %nm, %nv = adam_update(%w, %m, %v, %s, %lr, %t)
     assign(%nw)
     return %s)");
-  expect_unchanged_by(passes::scaled_updates, kState + R"(
+  expect_unchanged_by("scaled_updates", kState + R"(
     %s = mul(%g, %g)
     %nw, %nm, %nv = adam_update(%w, %m, %v, %s, %lr, %t)
     assign(%nw)
     return)");
-  expect_unchanged_by(passes::scaled_updates, kState + R"(
+  expect_unchanged_by("scaled_updates", kState + R"(
     %s = mul(%g, %f)
     %nw, %nv = sgd_update(%w, %v, %s, %lr)
     assign(%nw)
@@ -86,7 +86,7 @@ TEST(ScaledUpdates, LeaveProductsThatOthersReadOrThatAreNoScale) {
 }
 
 TEST(FusedOptimizer, JoinsUpdatesOfAnyRule) {
-  const std::string shown = shown_after(passes::fused_optimizer, R"(
+  const std::string shown = shown_after("fused_optimizer", R"(
     variable 0 "w" f32[5, 4]
     variable 1 "m" f32[5, 4]
     variable 2 "b" f32[5]

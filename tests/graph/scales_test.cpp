@@ -11,7 +11,7 @@ const std::string kProduct = R"(
 )";
 
 TEST(Scales, GoToTheSmallFactorOfALargeProduct) {
-  EXPECT_EQ(shown_after(passes::scales, kProduct + "%y = mul(%s, %c)\n%p = softmax(%y)\nreturn %p"), R"(
+  EXPECT_EQ(shown_after("scales", kProduct + "%y = mul(%s, %c)\n%p = softmax(%y)\nreturn %p"), R"(
 %0 = input 0
 %1 = input 1
 %2 = full {value=0.5}
@@ -23,12 +23,12 @@ return %5
 }
 
 TEST(Scales, StayWhereTheyFuseWithWhatReadsThem) {
-  expect_unchanged_by(passes::scales, kProduct + "%y = mul(%s, %c)\n%e = exp(%y)\nreturn %e");
+  expect_unchanged_by("scales", kProduct + "%y = mul(%s, %c)\n%e = exp(%y)\nreturn %e");
 }
 
 TEST(Scales, StayWithProductsThatOthersWantOrThatAreSmall) {
-  expect_unchanged_by(passes::scales, kProduct + "%y = mul(%c, %s)\n%p = softmax(%y)\nreturn %p, %s");
-  expect_unchanged_by(passes::scales, R"(
+  expect_unchanged_by("scales", kProduct + "%y = mul(%c, %s)\n%p = softmax(%y)\nreturn %p, %s");
+  expect_unchanged_by("scales", R"(
     %a = input {shape=[5, 60]}
     %s = matmul(%a, %a) {trans_b=true}
     %c = full {value=0.5}
@@ -37,8 +37,8 @@ TEST(Scales, StayWithProductsThatOthersWantOrThatAreSmall) {
 }
 
 TEST(Scales, StayWhereAFactorMightOverflowOrVanish) {
-  expect_unchanged_by(passes::scales, kProduct + "%big = full {value=1e20}\n%y = mul(%s, %big)\nreturn %y, %c");
-  expect_unchanged_by(passes::scales, kProduct + "%tiny = full {value=1e-20}\n%y = mul(%s, %tiny)\nreturn %y, %c");
+  expect_unchanged_by("scales", kProduct + "%big = full {value=1e20}\n%y = mul(%s, %big)\nreturn %y, %c");
+  expect_unchanged_by("scales", kProduct + "%tiny = full {value=1e-20}\n%y = mul(%s, %tiny)\nreturn %y, %c");
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include "starling/graph/passes/shared_updates.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +36,7 @@ PassContext context(int world, int rank = 0) {
 }
 
 bool shares(const std::string& graph, const PassContext& context) {
-  return print_short(passes::shared_updates(parse_graph(graph), context)).find("matmul_sgd") != std::string::npos;
+  return print_short(run_pass("shared_updates", parse_graph(graph), context)).find("matmul_sgd") != std::string::npos;
 }
 
 TEST(SharedUpdates, TakeWeightsThatAreLargerThanTheFactorsOfTheirGradients) {
@@ -58,8 +57,9 @@ TEST(SharedUpdates, LeaveGradientsThatOthersRead) {
 
 TEST(SharedUpdates, GatherTheFactorsAndExchangeTheRowsThatEachRankHasMade) {
   for (const int rank : {0, 1}) {
-    const Graph global = passes::shared_updates(parse_graph(layer(16)), context(2, rank));
-    const std::string local = print_short(passes::prune(passes::partition(global, context(2, rank)), context(2, rank)));
+    const Graph global = run_pass("shared_updates", parse_graph(layer(16)), context(2, rank));
+    const std::string local =
+        print_short(run_pass("prune", run_pass("partition", global, context(2, rank)), context(2, rank)));
     for (const char* part : {"all_gather", "matmul_sgd_rows", "gather_rows"})
       EXPECT_NE(local.find(part), std::string::npos) << local;
     EXPECT_EQ(local.find("all_reduce"), std::string::npos) << local;
@@ -83,14 +83,14 @@ return %p, %b, %d
 )";
 
 TEST(Partition, SequencesStaySplitWhenTimeAndBatchAreMerged) {
-  const std::string local = print_short(passes::partition(parse_graph(kSequence), context(2)));
+  const std::string local = print_short(run_pass("partition", parse_graph(kSequence), context(2)));
   EXPECT_EQ(local.find("slice_backward"), local.rfind("slice_backward")) << "only the result is laid out\n" << local;
   EXPECT_NE(local.find("reshape(%2) {shape=[10, 3]}"), std::string::npos) << local;
   EXPECT_NE(local.find("{shape=[5, 2, 2]}"), std::string::npos) << local;
 }
 
 TEST(Partition, SequencesThatDoNotCutEvenlyAreGathered) {
-  const std::string local = print_short(passes::partition(parse_graph(kSequence), context(3)));
+  const std::string local = print_short(run_pass("partition", parse_graph(kSequence), context(3)));
   EXPECT_EQ(local.find("shape=[10, 3]"), std::string::npos) << local;
   EXPECT_NE(local.find("shape=[20, 3]"), std::string::npos) << local;
 }

@@ -12,7 +12,7 @@ const std::string kForward = R"(
 )";
 
 TEST(SmallerMasks, TheMaskIsTakenFromWhatWasPooled) {
-  EXPECT_EQ(shown_after(passes::smaller_masks, kForward + "%dx = relu_backward(%dp, %y)\nreturn %p, %dx"), R"(
+  EXPECT_EQ(shown_after("smaller_masks", kForward + "%dx = relu_backward(%dp, %y)\nreturn %p, %dx"), R"(
 %0 = input 0
 %1 = input 1
 %2 = relu(%0)
@@ -24,12 +24,12 @@ return %3, %6
 }
 
 TEST(SmallerMasks, MasksOfOtherValuesStay) {
-  expect_unchanged_by(passes::smaller_masks, kForward + "%dx = relu_backward(%dp, %x)\nreturn %p, %dx");
-  expect_unchanged_by(passes::smaller_masks, kForward + "%dx = tanh_backward(%dp, %y)\nreturn %p, %dx");
+  expect_unchanged_by("smaller_masks", kForward + "%dx = relu_backward(%dp, %x)\nreturn %p, %dx");
+  expect_unchanged_by("smaller_masks", kForward + "%dx = tanh_backward(%dp, %y)\nreturn %p, %dx");
 }
 
 TEST(SmallerMasks, GradientsThatOthersReadStay) {
-  expect_unchanged_by(passes::smaller_masks, kForward + "%dx = relu_backward(%dp, %y)\nreturn %dp, %dx");
+  expect_unchanged_by("smaller_masks", kForward + "%dx = relu_backward(%dp, %y)\nreturn %dp, %dx");
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST(Verify, ABrokenPassIsNamedWhereverItStandsTogetherWithTheFirstNodeThatDiffe
     Bench bench("lenet", 2, DType::f32);
     const Tensor arguments[] = {bench.x, bench.y};
     VerifyOptions options;
-    options.passes = with_broken_pass(place, {"drop_tanh", "leaves out tanh", dropped<kTanh>});
+    options.passes = with_broken_pass(place, {.name = "drop_tanh", .doc = "leaves out tanh", .run = dropped<kTanh>});
     const VerifyReport report = verify_step(step_of(bench), arguments, options);
     EXPECT_FALSE(report.ok());
     EXPECT_EQ(report.fault.stage, "drop_tanh") << "at place " << place << "\n" << report.print();
@@ -151,7 +151,7 @@ TEST(Verify, APassThatBreaksOnlyOneResultNamesThatResult) {
   const Tensor x = normal({3, 5});
   const auto f = [](std::span<const Tensor> in) { return TensorList{relu(in[0]), softmax(in[0]), tanh(in[0])}; };
   VerifyOptions options{.outputs = {"positive", "shares", "bounded"}};
-  options.passes = with_broken_pass(3, {"drop_softmax", "leaves out softmax", dropped<kSoftmax>});
+  options.passes = with_broken_pass(3, {.name = "drop_softmax", .doc = "leaves out softmax", .run = dropped<kSoftmax>});
   const VerifyReport report = verify_step(f, {&x, 1}, options);
   EXPECT_EQ(report.fault.stage, "drop_softmax");
   EXPECT_EQ(report.fault.row, "shares");

@@ -31,38 +31,24 @@ struct PassContext {
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
 };
 
-// Rewrite of the graph with one purpose. Each can be printed, timed, disabled and tested alone.
+// Rewrite of the graph with one purpose. Each can be printed, timed, disabled and tested alone. A file of passes/ holds
+// one, and says all there is to say of it: CMake calls its register_pass_<file>(PassTable&).
 struct Pass {
   std::string_view name;
   std::string_view doc;
-  Graph (*run)(const Graph&, const PassContext&);
+  int order = 0;          // its place: passes run from the smallest number to the largest
+  bool required = false;  // runs even if it is disabled
+  Graph (*run)(const Graph&, const PassContext&) = nullptr;
 };
 
-// The passes, one file each in passes/.
-namespace passes {
-Graph partition(const Graph& graph, const PassContext& context);  // global program to this rank's, with collectives
-Graph logical_shards(const Graph& graph, const PassContext& context);   // deterministic mode: shards in fixed order
-Graph prune(const Graph& graph, const PassContext& context);            // drops nodes that no output or effect needs
-Graph buckets(const Graph& graph, const PassContext& context);          // batches small reductions as they become ready
-Graph fold(const Graph& graph, const PassContext& context);             // constant folding
-Graph simplify(const Graph& graph, const PassContext& context);         // algebraic rewrites valid for every value
-Graph cse(const Graph& graph, const PassContext& context);              // common subexpression elimination
-Graph smaller_masks(const Graph& graph, const PassContext& context);    // relu masks from pooled values
-Graph rejoin(const Graph& graph, const PassContext& context);           // concatenates gradients of slices
-Graph bodies(const Graph& graph, const PassContext& context);           // runs all passes on control-flow bodies
-Graph attention(const Graph& graph, const PassContext& context);        // softmax(q·kᵀ)·v without storing scores
-Graph cross_entropy(const Graph& graph, const PassContext& context);    // fused softmax cross entropy
-Graph scales(const Graph& graph, const PassContext& context);           // moves scales to the smaller factor
-Graph fold_batch_norm(const Graph& graph, const PassContext& context);  // folds fixed statistics into the weights
-Graph epilogues(const Graph& graph, const PassContext& context);        // folds activations and updates into products
-Graph norm_activation(const Graph& graph, const PassContext& context);  // fuses normalisation, residual, relu
-Graph scaled_updates(const Graph& graph, const PassContext& context);   // folds scales of gradients into their updates
-Graph fuse(const Graph& graph, const PassContext& context);             // fuses elementwise chains into one kernel
-Graph layout(const Graph& graph, const PassContext& context);           // transposes and copies into operand flags
-Graph fused_optimizer(const Graph& graph, const PassContext& context);  // fuses updates of one kind
-Graph schedule(const Graph& graph, const PassContext& context);         // chooses order and lanes
-Graph rematerialise(const Graph& graph, const PassContext& context);    // recomputes values to meet the memory budget
-}  // namespace passes
+class PassTable {
+ public:
+  void add(const Pass& pass);  // throws if its name or its place is taken
+  const std::vector<Pass>& in_order() const { return passes_; }
+
+ private:
+  std::vector<Pass> passes_;
+};
 
 const std::vector<Pass>& all_passes();  // in execution order
 
@@ -80,8 +66,8 @@ struct PipelineResult {
   std::vector<PassReport> reports;
 };
 
-// Runs every pass that is not in `disabled`, verifying after each. Required passes (partition) always run. Tests and
-// bisections give their own list.
+// Runs every pass that is not in `disabled`, verifying after each. Required passes always run. Tests and bisections
+// give their own list.
 PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
                           std::span<const Pass> passes = all_passes());
 

@@ -3,6 +3,7 @@
 
 #include "starling/graph/pass.h"
 #include "starling/graph/passes/attention/attention_match.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
@@ -129,9 +130,19 @@ class Attention {
   std::map<NodeId, std::pair<Planned*, std::size_t>> gradient_at_;
 };
 
-}  // namespace
-
 // prune drops the old nodes.
 Graph attention(const Graph& graph, const PassContext& context) { return prune(Attention(graph).run(), context); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_attention(PassTable& table) {
+  table.add({.name = "attention",
+             .doc = "replace attention spelt out by one that stores no scores, forward and backward",
+             .order = 1100,
+             .run = passes::attention});
+}
+
+}  // namespace starling

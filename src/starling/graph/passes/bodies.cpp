@@ -1,6 +1,7 @@
 #include "starling/graph/pass.h"
 
 namespace starling::passes {
+namespace {
 
 // Runs all passes on each body, a program of its own on one rank.
 Graph bodies(const Graph& graph, const PassContext& context) {
@@ -13,4 +14,16 @@ Graph bodies(const Graph& graph, const PassContext& context) {
   return made;
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_bodies(PassTable& table) {
+  table.add({.name = "bodies",
+             .doc = "run the passes over the bodies of cond, while and scan",
+             .order = 1000,
+             .run = passes::bodies});
+}
+
+}  // namespace starling

@@ -362,12 +362,23 @@ Graph bucketed(const Graph& graph, const PassContext& context, Order order) {
   return Joining(graph, made, grouping.before()).run();
 }
 
-}  // namespace
-
 // Collectives written by users stay where they are: ranks may reach them by different paths.
 Graph buckets(const Graph& graph, const PassContext& context) { return bucketed(graph, context, Order::readiness); }
+
+}  // namespace
 Graph buckets_by_first_use(const Graph& graph, const PassContext& context) {
   return bucketed(graph, context, Order::first_use);
 }
 
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_buckets(PassTable& table) {
+  table.add({.name = "buckets",
+             .doc = "reduce small gradients together, in the order in which they become ready",
+             .order = 500,
+             .run = passes::buckets});
+}
+
+}  // namespace starling

@@ -2,6 +2,7 @@
 
 #include "starling/graph/pass.h"
 #include "starling/graph/passes/cross_entropy/cross_entropy_match.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/loss.h"
@@ -157,10 +158,20 @@ class CrossEntropy {
   std::map<NodeId, std::pair<Planned*, std::size_t>> reader_at_;
 };
 
-}  // namespace
-
 Graph cross_entropy(const Graph& graph, const PassContext& context) {
   return prune(CrossEntropy(graph).run(), context);
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_cross_entropy(PassTable& table) {
+  table.add({.name = "cross_entropy",
+             .doc = "replace log-probabilities at labels by the loss of logits, forward and backward",
+             .order = 1200,
+             .run = passes::cross_entropy});
+}
+
+}  // namespace starling

@@ -113,8 +113,6 @@ class Merger {
   std::unordered_map<Computation, NodeId, Hash> first_;
 };
 
-}  // namespace
-
 Graph cse(const Graph& graph, const PassContext&) {
   if (graph.bodies.empty()) return Merger(graph).run();
   Graph shared = graph;
@@ -122,4 +120,13 @@ Graph cse(const Graph& graph, const PassContext&) {
   return Merger(shared).run();
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_cse(PassTable& table) {
+  table.add({.name = "cse", .doc = "merge equal nodes", .order = 800, .run = passes::cse});
+}
+
+}  // namespace starling

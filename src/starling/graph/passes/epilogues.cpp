@@ -2,6 +2,7 @@
 
 #include "starling/graph/pass.h"
 #include "starling/graph/passes/epilogues/product_ends.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/conv.h"
 #include "starling/ops/api/matmul.h"
@@ -156,8 +157,6 @@ class Epilogues {
   std::vector<bool> done_;
 };
 
-}  // namespace
-
 // Biases first, so that activations find their linear map; other elementwise ops are folded last.
 Graph epilogues(const Graph& graph, const PassContext& context) {
   bool changed = false;
@@ -166,4 +165,16 @@ Graph epilogues(const Graph& graph, const PassContext& context) {
   return join_linear_ends(Epilogues(biased).run());
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_epilogues(PassTable& table) {
+  table.add({.name = "epilogues",
+             .doc = "fold activations, their gradients and updates into products",
+             .order = 1700,
+             .run = passes::epilogues});
+}
+
+}  // namespace starling

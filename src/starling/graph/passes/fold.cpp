@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
@@ -173,9 +174,16 @@ class Folder {
   Rewriter rewriter_;
 };
 
-}  // namespace
-
 // prune drops nodes without readers.
 Graph fold(const Graph& graph, const PassContext& context) { return prune(Folder(graph).run(), context); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_fold(PassTable& table) {
+  table.add({.name = "fold", .doc = "compute what depends on constants only", .order = 600, .run = passes::fold});
+}
+
+}  // namespace starling

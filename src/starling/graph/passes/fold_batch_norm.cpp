@@ -1,5 +1,6 @@
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/normalize.h"
@@ -96,10 +97,20 @@ class BatchNorms {
   NodeId like_ = 0;
 };
 
-}  // namespace
-
 Graph fold_batch_norm(const Graph& graph, const PassContext& context) {
   return prune(BatchNorms(graph).run(), context);
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_fold_batch_norm(PassTable& table) {
+  table.add({.name = "fold_batch_norm",
+             .doc = "move normalisation by given statistics into the weights before it",
+             .order = 1600,
+             .run = passes::fold_batch_norm});
+}
+
+}  // namespace starling

@@ -5,6 +5,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/passes/fuse/fusion_groups.h"
 #include "starling/graph/passes/fuse/fusion_roles.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/fused.h"
@@ -229,9 +230,19 @@ class Fuser {
   FusionGroups found_;
 };
 
-}  // namespace
-
 // prune drops a broadcast_to without readers.
 Graph fuse(const Graph& graph, const PassContext& context) { return prune(Fuser(graph).run(), context); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_fuse(PassTable& table) {
+  table.add({.name = "fuse",
+             .doc = "join elementwise chains, broadcasts and reductions into one pass over memory",
+             .order = 2000,
+             .run = passes::fuse});
+}
+
+}  // namespace starling

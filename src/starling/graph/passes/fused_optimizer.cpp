@@ -240,9 +240,20 @@ class Joiner {
   std::vector<NodeId> waiting_;
 };
 
-}  // namespace
-
 Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph, false).run(); }
+
+}  // namespace
 Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext&) { return Joiner(graph, true).run(); }
 
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_fused_optimizer(PassTable& table) {
+  table.add({.name = "fused_optimizer",
+             .doc = "join the updates of all parameters into one",
+             .order = 2100,
+             .run = passes::fused_optimizer});
+}
+
+}  // namespace starling

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
@@ -193,9 +194,19 @@ class Layout {
   std::vector<bool> is_output_;
 };
 
-}  // namespace
-
 // prune drops nodes without readers.
 Graph layout(const Graph& graph, const PassContext& context) { return prune(Layout(graph).run(), context); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_layout(PassTable& table) {
+  table.add({.name = "layout",
+             .doc = "turn transposes into flags of the products that read them",
+             .order = 1400,
+             .run = passes::layout});
+}
+
+}  // namespace starling

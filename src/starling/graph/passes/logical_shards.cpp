@@ -2,6 +2,7 @@
 #include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling::passes {
+namespace {
 
 // Shards are cut and summed in the same way for any number of ranks, so results are bitwise equal.
 Graph logical_shards(const Graph& graph, const PassContext& context) {
@@ -19,4 +20,17 @@ Graph logical_shards(const Graph& graph, const PassContext& context) {
       .run();
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_logical_shards(PassTable& table) {
+  table.add({.name = "logical_shards",
+             .doc = "repeat the step for each logical shard and add gradients in shard order",
+             .order = 100,
+             .required = true,  // without it a distributed program would be wrong, not just slower
+             .run = passes::logical_shards});
+}
+
+}  // namespace starling

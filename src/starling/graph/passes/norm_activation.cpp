@@ -177,8 +177,18 @@ class Rewrite {
   std::vector<bool> is_output_;
 };
 
-}  // namespace
-
 Graph norm_activation(const Graph& graph, const PassContext&) { return Rewrite(graph).run(); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_norm_activation(PassTable& table) {
+  table.add({.name = "norm_activation",
+             .doc = "join batch normalisations with the residual and relu behind them, and their gradients",
+             .order = 1800,
+             .run = passes::norm_activation});
+}
+
+}  // namespace starling

@@ -1,10 +1,24 @@
 #include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling::passes {
+namespace {
 
 Graph partition(const Graph& graph, const PassContext& context) {
   if (context.world == 1 || context.shards > 0) return graph;
   return Partitioner(graph, {.parts = context.world, .first = context.rank, .count = 1}, context.inputs).run();
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_partition(PassTable& table) {
+  table.add({.name = "partition",
+             .doc = "cut the global program for this rank and insert collectives",
+             .order = 300,
+             .required = true,  // without it a distributed program would be wrong, not just slower
+             .run = passes::partition});
+}
+
+}  // namespace starling

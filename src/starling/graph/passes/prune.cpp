@@ -1,6 +1,7 @@
+#include "starling/graph/passes/prune.h"
+
 #include "starling/graph/control/control_bodies.h"
 #include "starling/graph/control/control_types.h"
-#include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/control.h"
@@ -62,3 +63,11 @@ Graph prune(const Graph& graph, const PassContext&) {
 }
 
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_prune(PassTable& table) {
+  table.add({.name = "prune", .doc = "drop nodes that no output or effect needs", .order = 400, .run = passes::prune});
+}
+
+}  // namespace starling

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
@@ -113,9 +114,19 @@ class Rejoin {
   Rewriter rewriter_;
 };
 
-}  // namespace
-
 // prune drops the slices and additions without readers.
 Graph rejoin(const Graph& graph, const PassContext& context) { return prune(Rejoin(graph).run(), context); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_rejoin(PassTable& table) {
+  table.add({.name = "rejoin",
+             .doc = "lay the gradients of a tensor's pieces side by side instead of adding them up",
+             .order = 900,
+             .run = passes::rejoin});
+}
+
+}  // namespace starling

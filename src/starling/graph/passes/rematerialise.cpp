@@ -215,8 +215,6 @@ class Attempt {
   double load_ = 0;                                       // bytes in use, summed over all nodes
 };
 
-}  // namespace
-
 Graph rematerialise(const Graph& graph, const PassContext& context) {
   if (context.memory_budget == 0) return graph;
   std::vector<double> flops;
@@ -239,4 +237,16 @@ Graph rematerialise(const Graph& graph, const PassContext& context) {
   return std::move(now->graph());
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_rematerialise(PassTable& table) {
+  table.add({.name = "rematerialise",
+             .doc = "compute values again instead of keeping them, where memory is bounded",
+             .order = 2300,
+             .run = passes::rematerialise});
+}
+
+}  // namespace starling

@@ -106,8 +106,18 @@ class Absorber {
   std::vector<bool> gone_;
 };
 
-}  // namespace
-
 Graph scaled_updates(const Graph& graph, const PassContext&) { return Absorber(graph).run(); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_scaled_updates(PassTable& table) {
+  table.add({.name = "scaled_updates",
+             .doc = "multiply gradients by a number where they are used up",
+             .order = 1900,
+             .run = passes::scaled_updates});
+}
+
+}  // namespace starling

@@ -3,6 +3,7 @@
 
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/registry.h"
@@ -81,8 +82,18 @@ class Scales {
   Uses uses_;
 };
 
-}  // namespace
-
 Graph scales(const Graph& graph, const PassContext& context) { return prune(Scales(graph).run(), context); }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_scales(PassTable& table) {
+  table.add({.name = "scales",
+             .doc = "scale the smaller factor instead of a large product",
+             .order = 1300,
+             .run = passes::scales});
+}
+
+}  // namespace starling

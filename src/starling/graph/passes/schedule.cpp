@@ -72,8 +72,6 @@ bool on_cpu(const Graph& graph) {
                      [](const Node& node) { return node.device.kind == DeviceKind::cpu; });
 }
 
-}  // namespace
-
 Graph schedule(const Graph& graph, const PassContext& context) {
   const auto before = dependencies(graph);
   BranchSchedule made;
@@ -90,4 +88,16 @@ Graph schedule(const Graph& graph, const PassContext& context) {
   return rewriter.finish();
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_schedule(PassTable& table) {
+  table.add({.name = "schedule",
+             .doc = "choose order and lanes, so that communication hides behind compute",
+             .order = 2200,
+             .run = passes::schedule});
+}
+
+}  // namespace starling

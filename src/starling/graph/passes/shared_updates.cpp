@@ -1,6 +1,5 @@
-#include "starling/graph/passes/shared_updates.h"
-
 #include "starling/graph/match.h"
+#include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/state.h"
@@ -44,8 +43,9 @@ class Sharing {
   Uses uses_;
 };
 
-}  // namespace
-
+// Runs before partition: turns updates that ranks share by rows (ops/def/shared_update.h) into matmul_sgd, which
+// partition splits that way. Applies to weights whose gradient is a product of factors with fewer elements over all
+// ranks than the weight.
 Graph shared_updates(const Graph& graph, const PassContext& context) {
   if (context.world == 1 || context.shards > 0) return graph;
   const Sharing sharing(graph, context.world);
@@ -70,4 +70,16 @@ Graph shared_updates(const Graph& graph, const PassContext& context) {
   return rewriter.finish();  // prune drops the product
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_shared_updates(PassTable& table) {
+  table.add({.name = "shared_updates",
+             .doc = "share out updates of weights whose gradient is a product of smaller factors",
+             .order = 200,
+             .run = passes::shared_updates});
+}
+
+}  // namespace starling

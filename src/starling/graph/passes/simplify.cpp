@@ -2,6 +2,7 @@
 
 #include "starling/graph/match.h"
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/passes/simplify/rules.h"
 #include "starling/ops/def/registry.h"
 
@@ -92,8 +93,6 @@ class Walk {
   std::vector<std::vector<NodeId>> users_;
 };
 
-}  // namespace
-
 Graph simplify(const Graph& graph, const PassContext& context) {
   Graph now = graph;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -105,4 +104,16 @@ Graph simplify(const Graph& graph, const PassContext& context) {
   return now;
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_simplify(PassTable& table) {
+  table.add({.name = "simplify",
+             .doc = "drop identities, join views, casts and scales",
+             .order = 700,
+             .run = passes::simplify});
+}
+
+}  // namespace starling

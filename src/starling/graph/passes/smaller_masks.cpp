@@ -1,4 +1,5 @@
 #include "starling/graph/pass.h"
+#include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/registry.h"
 
@@ -58,11 +59,21 @@ class SmallerMasks {
   std::vector<std::vector<NodeId>> users_;
 };
 
-}  // namespace
-
 // prune drops the old gradient of the pooling.
 Graph smaller_masks(const Graph& graph, const PassContext& context) {
   return prune(SmallerMasks(graph).run(), context);
 }
 
+}  // namespace
 }  // namespace starling::passes
+
+namespace starling {
+
+void register_pass_smaller_masks(PassTable& table) {
+  table.add({.name = "smaller_masks",
+             .doc = "take the mask of relu from what was pooled, so that the whole is not kept",
+             .order = 1500,
+             .run = passes::smaller_masks});
+}
+
+}  // namespace starling

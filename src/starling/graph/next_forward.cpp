@@ -231,8 +231,10 @@ std::vector<Pass> make_passes() {
     if (pass.name == "buckets") pass.run = passes::buckets_by_first_use;
     if (pass.name == "fused_optimizer") pass.run = passes::fused_optimizer_by_exchange;
   }
-  list.push_back({"next_forward", "leave updates to the next run, so that exchanges go on while it runs forward",
-                  passes::next_forward});
+  list.push_back({.name = "next_forward",
+                  .doc = "leave updates to the next run, so that exchanges go on while it runs forward",
+                  .order = list.back().order + 100,
+                  .run = passes::next_forward});
   return list;
 }
 
