@@ -5,6 +5,8 @@ Rules, each printed with file, line and name:
   include-order    a room includes itself and the rooms that the table in src/starling/README.md lets it include
   optional-part    conditionals on, and headers of, an optional part (CUDA, MPI, ...) stay in the folder of that part
   room-paragraph   every room has a row in that table and a paragraph "**room**" beneath it
+  op-table         what is true of an op stands in its definition: no lists of op names outside ops/ and the folders of
+                   kernels (families, blocks), which are found by name; a pass names the ops it matches or builds
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -17,6 +19,12 @@ import sys
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 FOLDERS = ("src", "tests", "bench", "examples")
 LONG = 500
+TABLE = 6  # as many names of ops in one initialiser, and more of them than of other words, are a table
+# Lists that say nothing of ops.
+NO_TABLES = {
+    "src/starling/dist/comm/call.cpp": "names of the calls of the comm interface",
+    "src/starling/kernels/cpu/fused/fused_run.cpp": "the steps that this kernel has code for",
+}
 
 # Folder of an optional part: how the words of its macros begin, and how its headers' names begin.
 OPTIONAL_PARTS = {
@@ -34,6 +42,8 @@ OPTIONAL_PARTS = {
 INCLUDE_ROOM = re.compile(r'\s*#\s*include\s+["<]starling/([^">]+)[">]')
 INCLUDE_SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 CONDITIONAL = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b(.*)")
+# How ops/families/*.cpp name an op: in a definition, in a call of a helper that makes one, and where it is looked up.
+OP_NAME = re.compile(r'\.name\s*=\s*"(\w+)"|\b\w+\(\s*"(\w+)"\s*,\s*"[^"]|\bnamed_op<"(\w+)">|\bfind_op\("(\w+)"\)')
 TABLE_ROW = re.compile(r"\|([^|]+)\|[^|]*\|([^|]+)\|\s*$")
 
 
@@ -71,10 +81,14 @@ def read_table(readme: str) -> dict[str, set[str]]:
     return allowed
 
 
+def without_comments(text: str) -> str:
+    text = re.sub(r"/\*.*?\*/", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.S)
+    return re.sub(r"//[^\n]*", "", text)
+
+
 def logical_lines(text: str):
     """(line number, line) with continued lines joined and comments blanked, so that a directive is one line."""
-    text = re.sub(r"/\*.*?\*/", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.S)
-    text = re.sub(r"//[^\n]*", "", text)
+    text = without_comments(text)
     start, parts = 1, []
     for number, line in enumerate(text.split("\n"), 1):
         if not parts:
@@ -112,12 +126,49 @@ def check_optional(file: pathlib.Path, line: int, text: str):
             yield Finding(file, line, "optional-part", f"<{header[1]}> belongs into a folder {part}/")
 
 
+def read_op_names(tree: pathlib.Path) -> set[str]:
+    families = sorted((tree / "src" / "starling" / "ops" / "families").glob("*.cpp"))
+    found = (OP_NAME.findall(path.read_text(encoding="utf-8")) for path in families)
+    return {name for matches in found for groups in matches for name in groups if name}
+
+
+def initialisers(text: str):
+    """(start, end) of every outermost pair of braces without a statement in it: lists, not blocks."""
+    starts: list[int] = []
+    found: list[tuple[int, int]] = []
+    for match in re.finditer(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[{};]', text):
+        if match[0] == "{":
+            starts.append(match.start())
+        elif match[0] == ";":
+            starts = [-1] * len(starts)  # the braces that are open hold statements
+        elif match[0] == "}" and starts:
+            start = starts.pop()
+            if start >= 0:
+                found = [pair for pair in found if pair[0] < start] + [(start, match.end())]
+    return found
+
+
+def check_op_table(file: pathlib.Path, text: str, ops: set[str]):
+    parts = file.parts[2:]
+    by_name = parts[:1] == ("kernels",) and ("families" in parts or "blocks" in parts)
+    if file.parts[:2] != ("src", "starling") or parts[0] == "ops" or by_name or file.as_posix() in NO_TABLES:
+        return
+    text = without_comments(text)
+    for start, end in initialisers(text):
+        words = re.findall(r'"([^"]*)"', text[start:end])
+        named = [word for word in words if word in ops]
+        if len(set(named)) >= TABLE and 2 * len(named) > len(words):
+            line = text.count("\n", 0, start) + 1
+            shown = ", ".join(named[:3])
+            yield Finding(file, line, "op-table", f"a list of {len(named)} ops ({shown}, ...): make it a field of OpDef")
+
+
 def room_of(file: pathlib.Path) -> str | None:
     """The room of src/starling/<room>/...; None for the door beside the rooms and for files elsewhere."""
     return file.parts[2] if file.parts[:2] == ("src", "starling") and len(file.parts) > 3 else None
 
 
-def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[str]]):
+def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[str]], ops: set[str]):
     file = source.relative_to(tree)
     room = room_of(file)
     text = source.read_text(encoding="utf-8")
@@ -125,6 +176,7 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
         if content.lstrip().startswith("#"):
             yield from check_include(file, line, content, room, allowed)
             yield from check_optional(file, line, content)
+    yield from check_op_table(file, text, ops)
     if text.count("\n") > LONG:
         yield Finding(file, LONG + 1, "long-file", f"{text.count(chr(10))} lines: does it still have one subject?")
 
@@ -145,10 +197,11 @@ def check_tree(tree: pathlib.Path) -> list[Finding]:
     path = tree / "src" / "starling" / "README.md"
     readme = path.read_text(encoding="utf-8") if path.exists() else ""
     allowed = read_table(readme)
+    ops = read_op_names(tree)
     findings = list(check_paragraphs(tree, readme, allowed))
     for folder in FOLDERS:
         for source in sorted(path for path in (tree / folder).rglob("*") if path.suffix in SOURCES):
-            findings += check_file(source, tree, allowed)
+            findings += check_file(source, tree, allowed, ops)
     return findings
 
 

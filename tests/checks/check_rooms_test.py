@@ -1,6 +1,7 @@
 """check_rooms.py on small trees, each with one fault: it must name the rule and the line, and pass the tree without it."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,24 @@ GOOD = {
     "src/starling/kernels/cuda/add.cu": "#include <cuda_runtime.h>\n#ifdef __CUDA_ARCH__\n#endif\n",
     "src/starling/cli/main.cpp": '#include "starling/starling.h"\n',
 }
+
+
+DEFINITIONS = """
+  ops.add({.name = "matmul", .doc = "The product."});
+  ops.add(unary("relu", "x where it is positive.", nullptr));
+  ops.add(unary(
+      "tanh", "The hyperbolic tangent.", nullptr));
+  const OpDef& sum = named_op<"sum">();
+  static const OpDef& mean = find_op("mean");
+  ops.add({.name = "cast"});
+"""
+TABLE = """
+bool is_nice(const OpDef& op) {
+  static const std::set<std::string_view> names = {"matmul", "relu", "tanh",
+                                                   "sum", "mean", "cast"};  // "not", "these"
+  return names.contains(op.name);
+}
+"""
 
 
 def run(changes: dict[str, str]) -> tuple[int, str]:
@@ -99,6 +118,42 @@ class CheckRooms(unittest.TestCase):
 
     def test_refuses_a_room_without_a_row(self):
         self.refuses({"src/starling/attic/box.h": "#pragma once\n"}, "no row for the room attic")
+
+    def refuses_a_table(self, file: str, text: str) -> None:
+        self.refuses(
+            {"src/starling/ops/families/all.cpp": DEFINITIONS, file: text}, f"{file}:3: error [op-table] a list of 6 ops (matmul, relu"
+        )
+
+    def accepts_a_table(self, file: str, text: str) -> None:
+        self.accepts({"src/starling/ops/families/all.cpp": DEFINITIONS, file: text})
+
+    def test_refuses_a_table_of_ops(self):
+        self.refuses_a_table("src/starling/cli/bad.cpp", TABLE)
+
+    def test_refuses_a_table_from_ops_to_something(self):
+        rows = re.sub(r'"(\w+)"(?=[,}])', r'{"\1", 1}', TABLE)
+        self.refuses_a_table("src/starling/kernels/bad.cpp", rows)
+
+    def test_accepts_a_table_where_ops_are_defined_and_where_their_kernels_are(self):
+        for folder in ("ops/def", "kernels/cpu/families", "kernels/cpu/blocks"):
+            self.accepts_a_table(f"src/starling/{folder}/good.cpp", TABLE)
+
+    def test_accepts_a_table_of_ops_in_tests(self):
+        self.accepts_a_table("tests/ops/good_test.cpp", TABLE)
+
+    def test_accepts_a_few_ops_in_a_list(self):
+        self.accepts_a_table("src/starling/cli/good.cpp", TABLE.replace('"mean", ', ""))
+
+    def test_accepts_words_that_are_no_ops(self):
+        self.accepts_a_table("src/starling/cli/good.cpp", TABLE.replace('"mean"', '"median"'))
+
+    def test_accepts_rules_that_match_ops(self):
+        rows = re.sub(r'"(\w+)"(?=[,}])', r'{"\1", "of \1", rewrite}', TABLE)
+        self.accepts_a_table("src/starling/kernels/rules.cpp", rows)
+
+    def test_accepts_ops_named_one_by_one_in_a_function(self):
+        lines = "".join(f'  emit("{op}");\n' for op in ("matmul", "relu", "tanh", "sum", "mean", "cast"))
+        self.accepts_a_table("src/starling/kernels/good.cpp", f"void build() {{\n{lines}}}\n")
 
     def test_warns_of_a_long_file(self):
         self.assertIn("base/long.h:501: warning [long-file]", self.accepts({"src/starling/base/long.h": "//\n" * 501}))

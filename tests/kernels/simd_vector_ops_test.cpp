@@ -152,12 +152,12 @@ void expect_any_lane() {
   expect_binary<T, T>("mul", std::multiplies<>());
   expect_binary<T, T>("maximum", [](double a, double b) { return std::max(a, b); });
   expect_binary<T, T>("minimum", [](double a, double b) { return std::min(a, b); });
-  expect_binary<T, std::uint8_t>("eq", std::equal_to<>());
-  expect_binary<T, std::uint8_t>("ne", std::not_equal_to<>());
-  expect_binary<T, std::uint8_t>("lt", std::less<>());
-  expect_binary<T, std::uint8_t>("le", std::less_equal<>());
-  expect_binary<T, std::uint8_t>("gt", std::greater<>());
-  expect_binary<T, std::uint8_t>("ge", std::greater_equal<>());
+  expect_binary<T, std::uint8_t>("equal", std::equal_to<>());
+  expect_binary<T, std::uint8_t>("not_equal", std::not_equal_to<>());
+  expect_binary<T, std::uint8_t>("less", std::less<>());
+  expect_binary<T, std::uint8_t>("less_equal", std::less_equal<>());
+  expect_binary<T, std::uint8_t>("greater", std::greater<>());
+  expect_binary<T, std::uint8_t>("greater_equal", std::greater_equal<>());
 }
 
 template <class T>

@@ -212,12 +212,12 @@ void add_blocks(BlockTable& table) {
   add_any<Neg>(table, "neg");
   add_any<Maximum>(table, "maximum");
   add_any<Minimum>(table, "minimum");
-  add_every<Eq>(table, "eq");
-  add_every<Ne>(table, "ne");
-  add_any<Lt>(table, "lt");
-  add_any<Le>(table, "le");
-  add_any<Gt>(table, "gt");
-  add_any<Ge>(table, "ge");
+  add_every<Eq>(table, "equal");
+  add_every<Ne>(table, "not_equal");
+  add_any<Lt>(table, "less");
+  add_any<Le>(table, "less_equal");
+  add_any<Gt>(table, "greater");
+  add_any<Ge>(table, "greater_equal");
   add_every<Where>(table, "where");
   add_any<Abs>(table, "abs");
   add_any<Sign>(table, "sign");

@@ -1,7 +1,5 @@
 #include "starling/kernels/cpu/fused/op_blocks.h"
 
-#include <utility>
-
 #include "starling/kernels/cpu/simd/vector_ops.h"
 
 namespace starling {
@@ -14,17 +12,6 @@ const BlockTable& block_table() {
     return t;
   }();
   return *table;
-}
-
-// Name of an op's vector function: the op's own, except for comparisons.
-std::string_view block_name(std::string_view op) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {{"equal", "eq"},   {"not_equal", "ne"},
-                                                                     {"less", "lt"},    {"less_equal", "le"},
-                                                                     {"greater", "gt"}, {"greater_equal", "ge"}};
-  for (const auto& [from, to] : names) {
-    if (op == from) return to;
-  }
-  return op;
 }
 
 }  // namespace
@@ -41,7 +28,7 @@ std::optional<BlockType> lane_of(DType dtype) {
 }
 
 OpBlock find_block(const OpDef& op, std::span<const DType> operands) {
-  const BlockEntry* entry = block_table().find(block_name(op.name));
+  const BlockEntry* entry = block_table().find(op.name);
   if (!entry || entry->arity != static_cast<int>(operands.size())) return {};
   const auto lane = lane_of(operands.back());
   if (!lane) return {};
