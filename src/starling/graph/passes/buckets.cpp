@@ -366,6 +366,7 @@ Graph bucketed(const Graph& graph, const PassContext& context, Order order) {
 Graph buckets(const Graph& graph, const PassContext& context) { return bucketed(graph, context, Order::readiness); }
 
 }  // namespace
+
 Graph buckets_by_first_use(const Graph& graph, const PassContext& context) {
   return bucketed(graph, context, Order::first_use);
 }

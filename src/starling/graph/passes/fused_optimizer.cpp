@@ -243,6 +243,7 @@ class Joiner {
 Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph, false).run(); }
 
 }  // namespace
+
 Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext&) { return Joiner(graph, true).run(); }
 
 }  // namespace starling::passes
