@@ -7,6 +7,7 @@ Rules, each printed with file, line and name:
   room-paragraph   every room has a row in that table and a paragraph "**room**" beneath it
   op-table         what is true of an op stands in its definition: no lists of op names outside ops/ and the folders of
                    kernels (families, blocks), which are found by name; a pass names the ops it matches or builds
+  second-definition  a type is defined twice in one namespace, which no linker notices
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -181,6 +182,35 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
         yield Finding(file, LONG + 1, "long-file", f"{text.count(chr(10))} lines: does it still have one subject?")
 
 
+OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")
+DEFINED = re.compile(r"(?:(?:struct|class|union) (\w+)(?: final)?(?: :(?!:).*)? ?(?:\{|$)|enum(?: class)? (\w+).*\{|using (\w+) = )")
+
+
+def definitions(text: str):
+    """(line, namespace, name) of every type that a source defines at the left margin of a named namespace."""
+    scopes: list[str] = []
+    for line, content in enumerate(text.split("\n"), 1):
+        opened = OPEN.match(content)
+        if opened and not content.rstrip().endswith("}"):
+            scopes.append(opened[1])
+        elif re.match(r"\}  // (?:inline )?namespace", content):
+            scopes = scopes[:-1]
+        elif scopes and all(scopes) and (found := DEFINED.match(content)):
+            yield line, "::".join(scopes), found[1] or found[2] or found[3]
+
+
+def check_definitions(tree: pathlib.Path):
+    first: dict[tuple[str, str], tuple[pathlib.Path, int, str]] = {}
+    for source in sorted(path for path in (tree / "src").rglob("*") if path.suffix in SOURCES):
+        file, text = source.relative_to(tree), source.read_text(encoding="utf-8")
+        lines = text.split("\n")
+        for line, namespace, name in definitions(text):
+            known = first.setdefault((namespace, name), (file, line, lines[line - 1]))
+            alias = lines[line - 1].startswith("using ") and known[2] == lines[line - 1]
+            if known[:2] != (file, line) and known[0] != file and not alias:
+                yield Finding(file, line, "second-definition", f"{namespace}::{name} is defined at {known[0]}:{known[1]} too")
+
+
 def check_paragraphs(tree: pathlib.Path, readme: str, allowed: dict[str, set[str]]):
     house = tree / "src" / "starling"
     where = (house / "README.md").relative_to(tree)
@@ -198,7 +228,7 @@ def check_tree(tree: pathlib.Path) -> list[Finding]:
     readme = path.read_text(encoding="utf-8") if path.exists() else ""
     allowed = read_table(readme)
     ops = read_op_names(tree)
-    findings = list(check_paragraphs(tree, readme, allowed))
+    findings = [*check_paragraphs(tree, readme, allowed), *check_definitions(tree)]
     for folder in FOLDERS:
         for source in sorted(path for path in (tree / folder).rglob("*") if path.suffix in SOURCES):
             findings += check_file(source, tree, allowed, ops)

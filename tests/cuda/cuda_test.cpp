@@ -164,7 +164,7 @@ TEST_F(CudaReplay, TwoRecordingsRunInTheOrderOfTheirLaunches) {
   void* inputs[] = {x.raw(), two.raw()};
   void* outputs[] = {x.raw()};
   const auto first = make_cuda_replay(0), second = make_cuda_replay(0);
-  const auto recorded = [&](Replay& replay, const Plan& plan) {
+  const auto recorded = [&](DeviceRecording& replay, const Plan& plan) {
     replay.record([&](void* stream) {
       RunContext context{stream};
       plan.run({inputs, outputs, nullptr, context});

@@ -31,7 +31,7 @@ TEST(FieldSummary, AgreesWithSumsOverAllValues) {
 
 TEST(FieldSummary, CountsZerosAndWhatIsNotFiniteApart) {
   const std::vector<float> values = {0, 2, NAN, INFINITY, -INFINITY, 4};
-  const Moments all = summarise(from_host<float>(values, {6})).all;
+  const FieldMoments all = summarise(from_host<float>(values, {6})).all;
   EXPECT_EQ(all.count, 3);
   EXPECT_EQ(all.zeros, 1);
   EXPECT_EQ(all.nans, 1);
@@ -80,9 +80,9 @@ TEST(FieldSummary, DoesNotDependOnThreadsOrChunks) {
   std::vector<float> values(200000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977);
   const Tensor tensor = from_host<float>(values, {2000, 100});
-  const Moments one = summarise(tensor).all;
+  const FieldMoments one = summarise(tensor).all;
   const ThreadScope threads(3);
-  const Moments other = summarise(tensor, {.chunk_bytes = 5000}).all;
+  const FieldMoments other = summarise(tensor, {.chunk_bytes = 5000}).all;
   EXPECT_NEAR(one.mean, other.mean, 1e-10);
   EXPECT_NEAR(one.std(), other.std(), 1e-10);
   EXPECT_EQ(one.count, other.count);

@@ -2,6 +2,6 @@
 
 namespace starling {
 
-std::unique_ptr<Replay> make_cuda_replay(int) { return nullptr; }
+std::unique_ptr<DeviceRecording> make_cuda_replay(int) { return nullptr; }
 
 }  // namespace starling

@@ -23,8 +23,8 @@ double as_double(T value) {
 }
 
 template <class T>
-Moments moments_of_block(const T* values, std::int64_t n) {
-  Moments made;
+FieldMoments moments_of_block(const T* values, std::int64_t n) {
+  FieldMoments made;
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double value = as_double(values[i]);
@@ -48,8 +48,8 @@ Moments moments_of_block(const T* values, std::int64_t n) {
 }
 
 template <class T>
-Moments moments_of(const T* values, std::int64_t n) {
-  Moments all;
+FieldMoments moments_of(const T* values, std::int64_t n) {
+  FieldMoments all;
   for (std::int64_t at = 0; at < n; at += kBlock) all.merge(moments_of_block(values + at, std::min(kBlock, n - at)));
   return all;
 }
@@ -62,7 +62,7 @@ void add_values(FieldSummary& field, const Tensor& batch, bool counting) {
   const auto planes = static_cast<std::int64_t>(std::max<std::size_t>(field.channels.size(), 1));
   const std::int64_t plane = planes > 1 ? field.type.shape.numel() / planes : batch.numel();
   std::mutex mutex;
-  const auto merge = [&](std::int64_t piece, const Moments& moments) {
+  const auto merge = [&](std::int64_t piece, const FieldMoments& moments) {
     const std::lock_guard lock(mutex);
     field.all.merge(moments);
     if (planes > 1) field.channels[static_cast<std::size_t>(piece % planes)].merge(moments);
@@ -105,7 +105,7 @@ std::vector<Tensor> gathered(const Dataset& data, const std::vector<std::int64_t
 
 }  // namespace
 
-void Moments::merge(const Moments& other) {
+void FieldMoments::merge(const FieldMoments& other) {
   nans += other.nans;
   infinities += other.infinities;
   zeros += other.zeros;
@@ -119,7 +119,7 @@ void Moments::merge(const Moments& other) {
   count += other.count;
 }
 
-double Moments::std() const {
+double FieldMoments::std() const {
   return count > 0 ? std::sqrt(squares / static_cast<double>(count)) : std::numeric_limits<double>::quiet_NaN();
 }
 

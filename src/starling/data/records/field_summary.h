@@ -13,7 +13,7 @@ namespace starling {
 
 // Running mean and variance; merging the moments of parts gives those of the whole. NaN and infinities are counted and
 // excluded from the rest.
-struct Moments {
+struct FieldMoments {
   std::int64_t count = 0;  // finite values
   std::int64_t nans = 0;
   std::int64_t infinities = 0;
@@ -23,7 +23,7 @@ struct Moments {
   double min = std::numeric_limits<double>::infinity();
   double max = -std::numeric_limits<double>::infinity();
 
-  void merge(const Moments& other);
+  void merge(const FieldMoments& other);
   double std() const;  // population standard deviation; NaN if there are no values
 };
 
@@ -31,8 +31,8 @@ struct Moments {
 struct FieldSummary {
   TensorType type{};  // type of the field in one sample
   std::int64_t samples = 0;
-  Moments all{};
-  std::vector<Moments> channels{};  // per channel, for images [c, h, w] with 2 to 4 channels
+  FieldMoments all{};
+  std::vector<FieldMoments> channels{};  // per channel, for images [c, h, w] with 2 to 4 channels
   // Samples per value, for scalar integer fields; empty if there are more than kMostValues values.
   std::map<std::int64_t, std::int64_t> values{};
   static constexpr std::size_t kMostValues = 1000;

@@ -24,7 +24,7 @@ std::string percent(std::int64_t part, std::int64_t whole) {
 
 using Row = std::vector<std::string>;
 
-Row row_of(const std::string& name, const std::string& type, std::int64_t samples, const Moments& m) {
+Row row_of(const std::string& name, const std::string& type, std::int64_t samples, const FieldMoments& m) {
   const bool any = m.count > 0;
   const std::int64_t values = m.count + m.nans + m.infinities;
   return {name,

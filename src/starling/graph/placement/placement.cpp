@@ -129,14 +129,14 @@ class Placer {
     const auto released = simulator_.release_positions(simulated, chosen);
     for (const auto& jobs : simulated.jobs) {
       auto& steps = placement.steps.emplace_back();
-      for (const Job& job : jobs) steps.push_back(step(job));
+      for (const SimulatedJob& job : jobs) steps.push_back(step(job));
     }
     add_releases(placement, released, chosen);
     add_bytes_in(placement, chosen);
     return placement;
   }
 
-  PlacedStep step(const Job& job) const {
+  PlacedStep step(const SimulatedJob& job) const {
     if (!job.receives) return {tasks_.tasks[at(job.id)].node, -1, PlacedStep::Kind::run, job.start, job.finish, 0};
     const TaskValue& value = tasks_.values[at(job.id)];
     return {

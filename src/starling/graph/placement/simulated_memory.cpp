@@ -124,11 +124,11 @@ Simulated Simulator::delay_receipts(const Simulated& from, const std::vector<int
   measure_memory(best, placed);
   const double longest = best.makespan * (1 + slack);
   for (std::size_t d = 0; d < from.jobs.size(); ++d) {
-    for (const Job& receipt : from.jobs[d]) {
+    for (const SimulatedJob& receipt : from.jobs[d]) {
       if (!receipt.receives) continue;
       const auto& order = best.jobs[d];
       const auto here = std::find_if(order.begin(), order.end(),
-                                     [&](const Job& job) { return job.receives && job.id == receipt.id; });
+                                     [&](const SimulatedJob& job) { return job.receives && job.id == receipt.id; });
       auto first = here + 1;
       const auto& users = graph_.values[at(receipt.id)].users;
       while (first != order.end() &&

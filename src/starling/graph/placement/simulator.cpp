@@ -43,7 +43,7 @@ namespace {
 
 struct Waiting {
   double key;
-  Job job;
+  SimulatedJob job;
 };
 struct Sooner {
   bool operator()(const Waiting& a, const Waiting& b) const { return a.key > b.key; }
@@ -79,8 +79,8 @@ Simulated Simulator::schedule(const std::vector<int>& device_of_group) const {
   std::vector<Queue> queues(at(graph_.devices));
   std::vector<int> missing(count, 0);
   std::vector<double> ready_at(count, 0);
-  const auto push = [&](int device, Job job, double time) { queues[at(device)].later.push({time, job}); };
-  const auto rank_of = [&](const Job& job, int device) {
+  const auto push = [&](int device, SimulatedJob job, double time) { queues[at(device)].later.push({time, job}); };
+  const auto rank_of = [&](const SimulatedJob& job, int device) {
     if (!job.receives) return rank[at(job.id)];
     double most = 0;
     for (int user : graph_.values[at(job.id)].users) {
@@ -128,11 +128,11 @@ Simulated Simulator::schedule(const std::vector<int>& device_of_group) const {
     Queue& queue = queues[at(device)];
     const double start = queue.next_start();
     while (!queue.later.empty() && queue.later.top().key <= start) {
-      const Job job = queue.later.top().job;
+      const SimulatedJob job = queue.later.top().job;
       queue.later.pop();
       queue.ready.push({rank_of(job, device), job});
     }
-    Job job = queue.ready.top().job;
+    SimulatedJob job = queue.ready.top().job;
     queue.ready.pop();
     const double seconds =
         job.receives ? graph_.transfer_seconds(graph_.values[at(job.id)]) : graph_.seconds[at(job.id)][at(device)];
@@ -163,7 +163,7 @@ bool Simulator::retime(Simulated& simulated) const {
     for (std::size_t d = 0; d < simulated.jobs.size(); ++d) {
       auto& jobs = simulated.jobs[d];
       while (next[d] < jobs.size()) {
-        Job& job = jobs[next[d]];
+        SimulatedJob& job = jobs[next[d]];
         double start = free[d], seconds = 0;
         if (job.receives) {
           const TaskValue& value = graph_.values[at(job.id)];

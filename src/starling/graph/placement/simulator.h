@@ -6,8 +6,8 @@
 
 namespace starling {
 
-// Job of a device: runs a task, or receives a value.
-struct Job {
+// What a simulated device does: runs a task, or receives a value.
+struct SimulatedJob {
   int id = 0;
   bool receives = false;
   double start = 0;
@@ -15,7 +15,7 @@ struct Job {
 };
 
 struct Simulated {
-  std::vector<std::vector<Job>> jobs;  // by device, in order
+  std::vector<std::vector<SimulatedJob>> jobs;  // by device, in order
   double makespan = 0;
   std::vector<double> busy;
   std::vector<std::int64_t> peak;  // bytes of variables and values

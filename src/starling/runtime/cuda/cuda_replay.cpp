@@ -6,7 +6,7 @@ namespace {
 
 // Recorded on its own stream, launched in the default stream: so replays, eager kernels and copies run in the order of
 // their calls, whatever the number of recordings.
-class CudaReplay final : public Replay {
+class CudaReplay final : public DeviceRecording {
  public:
   explicit CudaReplay(int device) : device_(device) {
     use_device();
@@ -70,6 +70,6 @@ class CudaReplay final : public Replay {
 
 }  // namespace
 
-std::unique_ptr<Replay> make_cuda_replay(int device) { return std::make_unique<CudaReplay>(device); }
+std::unique_ptr<DeviceRecording> make_cuda_replay(int device) { return std::make_unique<CudaReplay>(device); }
 
 }  // namespace starling

@@ -113,7 +113,7 @@ class Instance {
   Profiler* profiler_ = nullptr;
   const ProgramProfile* profile_ = nullptr;  // profile of this program, owned by the profiler
   std::vector<void*> replay_key_;
-  std::vector<std::pair<std::vector<void*>, std::unique_ptr<Replay>>> replays_;
+  std::vector<std::pair<std::vector<void*>, std::unique_ptr<DeviceRecording>>> replays_;
 };
 
 }  // namespace starling

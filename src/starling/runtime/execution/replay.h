@@ -9,9 +9,9 @@ namespace starling {
 // Recorded launch of a device program (a CUDA graph). `enqueue(stream)` puts all instructions on a stream; it is called
 // once to record them, later runs replay the recording in one launch. A recording holds addresses: a run with different
 // ones needs another recording.
-class Replay {
+class DeviceRecording {
  public:
-  virtual ~Replay() = default;
+  virtual ~DeviceRecording() = default;
   virtual bool recorded() const = 0;
   virtual void record(FunctionRef<void(void* stream)> enqueue) = 0;
   virtual void launch() = 0;       // asynchronous
@@ -19,6 +19,6 @@ class Replay {
 };
 
 // CUDA implementation; null in builds without CUDA.
-std::unique_ptr<Replay> make_cuda_replay(int device);
+std::unique_ptr<DeviceRecording> make_cuda_replay(int device);
 
 }  // namespace starling

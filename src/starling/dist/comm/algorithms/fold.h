@@ -4,7 +4,7 @@
 
 namespace starling {
 
-// Reduction of any number of ranks to a power of two of cores: the first 2·extras ranks are pairs of a core and the
+// ReduceBuffers of any number of ranks to a power of two of cores: the first 2·extras ranks are pairs of a core and the
 // extra that folds into it, so that cores keep the order of ranks and each stands for neighbours.
 struct Fold {
   explicit Fold(int size)

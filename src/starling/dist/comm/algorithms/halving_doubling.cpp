@@ -99,7 +99,7 @@ Schedule reduce_scatter(const ScheduleRequest& request) {
 }  // namespace
 
 int halving_doubling_all_reduce(ScheduleBuilder& b, int round, const Team& team, std::int64_t begin, std::int64_t end,
-                                const Reduction& how) {
+                                const ReduceBuffers& how) {
   if (team.size() == 1) return round;
   const Fold fold(team.size());
   const int core = fold.core_of(team.index);

@@ -60,7 +60,7 @@ Schedule all_gather(const ScheduleRequest& request) {
 
 }  // namespace
 
-int ring_reduce_scatter(ScheduleBuilder& b, int round, const Team& team, const Cuts& cuts, const Reduction& how) {
+int ring_reduce_scatter(ScheduleBuilder& b, int round, const Team& team, const Cuts& cuts, const ReduceBuffers& how) {
   const Neighbours ring(team);
   if (ring.size == 1) return round;
   const Block landing = b.scratch(longest(cuts));

@@ -68,13 +68,13 @@ struct RmspropNumbers {
 
 // First and second moments with bias correction, shared by Adam and its variants.
 template <class T>
-struct Moments {
+struct AdamMoments {
   T beta1, rest1, beta2, rest2;
   T root;  // 1 / √(1 - beta2ᵗ)
   T eps;
 
   template <class A>
-  Moments(const A& a, double t)
+  AdamMoments(const A& a, double t)
       : beta1(T(a.beta1)),
         rest1(T(1 - a.beta1)),
         beta2(T(a.beta2)),
@@ -84,12 +84,12 @@ struct Moments {
 };
 
 template <class T>
-struct AdamNumbers : Moments<T> {
+struct AdamNumbers : AdamMoments<T> {
   T factor, lr, l2, keep;  // lr includes the correction of the first moment
   bool amsgrad;
 
   AdamNumbers(const AdamUpdateAttrs& a, const UpdateMoment& now)
-      : Moments<T>(a, now.t),
+      : AdamMoments<T>(a, now.t),
         factor(T(now.factor)),
         lr(T(now.lr / (1 - std::pow(a.beta1, now.t)))),
         l2(a.decoupled ? T(0) : T(a.weight_decay)),
@@ -112,11 +112,11 @@ struct AdamaxNumbers {
 };
 
 template <class T>
-struct NadamNumbers : Moments<T> {
+struct NadamNumbers : AdamMoments<T> {
   T factor, l2, keep, of_g, of_m;
 
   NadamNumbers(const NadamUpdateAttrs& a, const UpdateMoment& now)
-      : Moments<T>(a, now.t),
+      : AdamMoments<T>(a, now.t),
         factor(T(now.factor)),
         l2(a.decoupled ? T(0) : T(a.weight_decay)),
         keep(a.decoupled ? T(1 - now.lr * a.weight_decay) : T(1)) {
@@ -151,12 +151,12 @@ struct AverageNumbers {
 
 // Rules that scale the step of a tensor by norms of the whole tensor: a first pass measures, a second applies.
 template <class T>
-struct LambNumbers : Moments<T> {
+struct LambNumbers : AdamMoments<T> {
   T factor, first, l2;  // first = 1 / (1 - beta1ᵗ)
   double lr;
 
   LambNumbers(const LambUpdateAttrs& a, const UpdateMoment& now)
-      : Moments<T>(a, now.t),
+      : AdamMoments<T>(a, now.t),
         factor(T(now.factor)),
         first(T(1 / (1 - std::pow(a.beta1, now.t)))),
         l2(T(a.weight_decay)),
