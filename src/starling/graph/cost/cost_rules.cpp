@@ -187,7 +187,7 @@ double rnn_tangent(const CostCall& call) { return recurrent(call, 0, 2, 4); }
 
 // A fused program counts its steps, each over the elements it makes.
 double fused(const CostCall& call) {
-  const FusedProgram& program = fused_program(call.attrs.as<FusedAttrs>().program);
+  const FusedProgram& program = fused_program(call.attrs.as<op::FusedAttrs>().program);
   const auto types = program.infer(call.in);
   double sum = 0;
   for (std::size_t i = static_cast<std::size_t>(program.operands); i < types.size(); ++i) sum += elements(types[i]);
