@@ -97,7 +97,7 @@ struct Chain {
 
   void add_fused(const FusedProgram& program, const std::vector<Tensor>& in) {
     const OpDef& op = find_op("fused");
-    const Attrs attrs = FusedAttrs{Symbol(program.print())};
+    const Attrs attrs = op::FusedAttrs{Symbol(program.print())};
     const Types types = types_of(in);
     TensorList out;
     for (const auto& type : infer(op, {types.data(), types.size()}, attrs))

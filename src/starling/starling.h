@@ -1,35 +1,14 @@
 #pragma once
 
-// Everything a program that uses Starling needs.
+// Everything a program that uses Starling needs; training.h has what a training loop needs beside it.
 
-#include "starling/autograd/autograd.h"
-#include "starling/autograd/custom_function.h"
-#include "starling/autograd/hooks.h"
-#include "starling/autograd/recompute.h"
-#include "starling/autograd/transforms.h"
+// Tensors, devices, errors, threads.
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
-#include "starling/dist/comm/comm_scope.h"
-#include "starling/dist/strategy/data_parallel.h"
-#include "starling/dist/strategy/gradient_reducer.h"
-#include "starling/graph/builder.h"
-#include "starling/graph/control/control.h"
-#include "starling/graph/parser.h"
-#include "starling/graph/printer.h"
-#include "starling/kernels/eager.h"
-#include "starling/nn/attention.h"
-#include "starling/nn/containers.h"
-#include "starling/nn/declared.h"
-#include "starling/nn/infer.h"
-#include "starling/nn/init.h"
-#include "starling/nn/layers.h"
-#include "starling/nn/module.h"
-#include "starling/nn/normalize.h"
-#include "starling/nn/residual.h"
-#include "starling/nn/sequence.h"
-#include "starling/nn/summary.h"
-#include "starling/nn/transformer.h"
-#include "starling/nn/wired.h"
+#include "starling/tensor/queue.h"
+#include "starling/tensor/tensor.h"
+
+// Functions of tensors, a header per family.
 #include "starling/ops/api/activation.h"
 #include "starling/ops/api/arg_reduce.h"
 #include "starling/ops/api/attention.h"
@@ -53,6 +32,7 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/masked.h"
 #include "starling/ops/api/matmul.h"
+#include "starling/ops/api/messages.h"
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/api/pad.h"
 #include "starling/ops/api/pool.h"
@@ -79,6 +59,40 @@
 #include "starling/ops/api/variance.h"
 #include "starling/ops/api/views.h"
 #include "starling/ops/api/vision.h"
+
+// Gradients: the tape, hooks, transformations, recomputed regions, functions of your own.
+#include "starling/autograd/autograd.h"
+#include "starling/autograd/custom_function.h"
+#include "starling/autograd/hooks.h"
+#include "starling/autograd/recompute.h"
+#include "starling/autograd/transforms.h"
+
+// Programs: compiled functions, control flow, graphs built by hand, their text, sessions, containers, devices.
+#include "starling/graph/builder.h"
+#include "starling/graph/control/control.h"
+#include "starling/graph/parser.h"
+#include "starling/graph/printer.h"
+#include "starling/runtime/compile.h"
+#include "starling/runtime/containers.h"
+#include "starling/runtime/placed/placed.h"
+#include "starling/runtime/session.h"
+
+// Modules.
+#include "starling/nn/attention.h"
+#include "starling/nn/containers.h"
+#include "starling/nn/declared.h"
+#include "starling/nn/infer.h"
+#include "starling/nn/init.h"
+#include "starling/nn/layers.h"
+#include "starling/nn/module.h"
+#include "starling/nn/normalize.h"
+#include "starling/nn/residual.h"
+#include "starling/nn/sequence.h"
+#include "starling/nn/summary.h"
+#include "starling/nn/transformer.h"
+#include "starling/nn/wired.h"
+
+// Optimizers and schedules.
 #include "starling/optim/accumulate.h"
 #include "starling/optim/adadelta.h"
 #include "starling/optim/adagrad.h"
@@ -96,10 +110,11 @@
 #include "starling/optim/rmsprop.h"
 #include "starling/optim/schedules.h"
 #include "starling/optim/sgd.h"
-#include "starling/runtime/compile.h"
-#include "starling/runtime/containers.h"
-#include "starling/runtime/placed/placed.h"
-#include "starling/runtime/session.h"
-#include "starling/tensor/queue.h"
-#include "starling/tensor/tensor.h"
+
+// Ranks: collectives, data parallelism, the reducer of gradients.
+#include "starling/dist/comm/comm_scope.h"
+#include "starling/dist/strategy/data_parallel.h"
+#include "starling/dist/strategy/gradient_reducer.h"
+
+// Networks.
 #include "starling/zoo/zoo.h"

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd_testing.h"
+#include "starling/ops/def/row_sparse.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -29,11 +31,11 @@ TEST(Guards, NoticeEveryPublicWriter) {
   expect_refused([](const Tensor& w) { assign(w, row({5, 5})); }, "assign");
   expect_refused([](const Tensor& w) { copy_into(w, row({5, 5})); }, "copy_into");
   expect_refused([](const Tensor& w) { copy_into(w.detach(), row({5, 5})); }, "copy_into of a detached handle");
-  expect_refused([](const Tensor& w) { sgd_update(w, row({0, 0}), row({1, 1}), scalar(0.1), {}); }, "sgd_update");
+  expect_refused([](const Tensor& w) { op::sgd_update(w, row({0, 0}), row({1, 1}), scalar(0.1), {}); }, "sgd_update");
   expect_refused(
       [](const Tensor& w) {
         const std::int64_t first = 0;
-        sgd_update_rows(w, row({0, 0}), from_host<std::int64_t>({&first, 1}, {1}), row({1}), scalar(0.1), {});
+        op::sgd_update_rows(w, row({0, 0}), from_host<std::int64_t>({&first, 1}, {1}), row({1}), scalar(0.1), {});
       },
       "sgd_update_rows");
   expect_refused(

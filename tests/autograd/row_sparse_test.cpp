@@ -6,6 +6,7 @@
 
 #include "autograd/autograd_testing.h"
 #include "starling/ops/api/embedding.h"
+#include "starling/ops/def/row_sparse.h"
 
 namespace starling {
 namespace {
@@ -51,13 +52,13 @@ TEST(RowSparse, RefusesPartsThatDoNotFit) {
 
 TEST(RowSparse, SumsAreRowSparseWhereBothAre) {
   const Tensor a = sparse_of({4}, 1), b = sparse_of({4, 0}, 2);
-  const Tensor both = add_gradients(a, b);
+  const Tensor both = op::add_gradients(a, b);
   EXPECT_TRUE(is_row_sparse(both));
   EXPECT_EQ(rows_of(both).numel(), 3);
   EXPECT_EQ(dense(both).to_vector(), add(dense(a), dense(b)).to_vector());
-  EXPECT_FALSE(is_row_sparse(add_gradients(a, dense(b))));
+  EXPECT_FALSE(is_row_sparse(op::add_gradients(a, dense(b))));
   Tensor many = a;
-  for (int i = 0; i < 10; ++i) many = add_gradients(many, b);
+  for (int i = 0; i < 10; ++i) many = op::add_gradients(many, b);
   EXPECT_LE(rows_of(many).numel(), 6) << "never more than the dense form";
 }
 

@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/cuda/elementwise.h"
 #include "starling/kernels/cuda/run_time_kernel.h"
+#include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::testing {

@@ -5,6 +5,7 @@
 #include "cuda/cuda_testing.h"
 #include "starling/base/error.h"
 #include "starling/kernels/eager.h"
+#include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
@@ -128,7 +129,7 @@ TEST_F(CudaReplay, RunsWhatWasRecordedAtEveryLaunch) {
   const Tensor x = zeros({1000}, DType::f32, kGpu);
   const Tensor one = to(from_doubles(std::vector<double>{1}, {}), kGpu);
   const ArgDesc in[] = {desc_of(x), desc_of(one)}, out[] = {desc_of(x)};
-  const Planned planned = plan_kernel(op, DeviceKind::cuda, NoAttrs{}, in, out, {});
+  const Planned planned = plan_kernel(op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
   const auto replay = make_cuda_replay(0);
   EXPECT_FALSE(replay->recorded());
   void* inputs[] = {x.raw(), one.raw()};
@@ -159,8 +160,8 @@ TEST_F(CudaReplay, TwoRecordingsRunInTheOrderOfTheirLaunches) {
   const Tensor x = zeros({1 << 20}, DType::f32, kGpu);
   const Tensor two = to(from_doubles(std::vector<double>{2}, {}), kGpu);
   const ArgDesc in[] = {desc_of(x), desc_of(two)}, out[] = {desc_of(x)};
-  const Planned adding = plan_kernel(add_op, DeviceKind::cuda, NoAttrs{}, in, out, {});
-  const Planned doubling = plan_kernel(mul_op, DeviceKind::cuda, NoAttrs{}, in, out, {});
+  const Planned adding = plan_kernel(add_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
+  const Planned doubling = plan_kernel(mul_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
   void* inputs[] = {x.raw(), two.raw()};
   void* outputs[] = {x.raw()};
   const auto first = make_cuda_replay(0), second = make_cuda_replay(0);

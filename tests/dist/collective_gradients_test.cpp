@@ -116,7 +116,7 @@ TEST(Messages, WithoutAPeerAreZeros) {
 TEST(Collectives, OfAnotherWorldThanTheyWereMadeForAreRefused) {
   const auto errors = errors_of(checking_backend().make(2), [](Comm& comm) {
     const CommScope scope(comm);
-    const PiecesAttrs three{.rank = 0, .ranks = 3};
+    const op::PiecesAttrs three{.rank = 0, .ranks = 3};
     apply(find_op("all_gather"), {zeros({2})}, three);
   });
   for (const auto& error : errors) EXPECT_TRUE(contains(error, "expected a communicator in which this is rank 0 of 3"));

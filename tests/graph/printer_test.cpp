@@ -7,6 +7,7 @@
 #include "starling/ops/api/comm.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -24,8 +25,8 @@ Graph small_graph() {
   const NodeId linear = graph.add(find_op("linear"), in, attrs);
   graph.node(linear).scope = Symbol("mlp/\"fc1\"");
   graph.value(graph.node(linear).out[0]).spec = {Placement::split(0), Placement::partial(ReduceOp::max)};
-  const NodeId assign = graph.add(find_op("assign"), {&w, 1}, AssignAttrs{weight});
-  const NodeId reduce = graph.add(find_op("all_reduce"), {&step, 1}, AllReduceAttrs{});
+  const NodeId assign = graph.add(find_op("assign"), {&w, 1}, op::AssignAttrs{weight});
+  const NodeId reduce = graph.add(find_op("all_reduce"), {&step, 1}, op::AllReduceAttrs{});
   Node& node = graph.node(reduce);
   node.lane = Lane::comm;
   node.device = {DeviceKind::cpu, 1};

@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -61,20 +62,20 @@ TEST(Verifier, RefusesOperandsThatDoNotInfer) {
 
 TEST(Verifier, RefusesTheAttributesOfAnotherOp) {
   Graph graph = valid();
-  graph.node(4).attrs = AssignAttrs{};
+  graph.node(4).attrs = op::AssignAttrs{};
   EXPECT_NE(error_of(graph).find("node 4 (relu): expected the attributes of its op"), std::string::npos);
 }
 
 TEST(Verifier, RefusesSourcesThatNameNothing) {
   Graph graph = valid();
-  graph.node(1).attrs = SourceAttrs{3, {2}, DType::f32};
+  graph.node(1).attrs = op::SourceAttrs{3, {2}, DType::f32};
   EXPECT_EQ(error_of(graph), "[verify] after fuse: node 1 (variable): expected the index of one of 1 variables, got 3");
   graph = valid();
-  graph.node(2).attrs = SourceAttrs{-1, {2}, DType::f32};
+  graph.node(2).attrs = op::SourceAttrs{-1, {2}, DType::f32};
   EXPECT_EQ(error_of(graph),
             "[verify] after fuse: node 2 (constant): expected the index of one of 1 constants, got -1");
   graph = valid();
-  graph.node(0).attrs = SourceAttrs{1, {2}, DType::f32};
+  graph.node(0).attrs = op::SourceAttrs{1, {2}, DType::f32};
   EXPECT_EQ(error_of(graph), "[verify] after fuse: node 0 (input): expected the index of one of 1 inputs, got 1");
 }
 
@@ -90,11 +91,11 @@ TEST(Verifier, RefusesSourcesOfAnotherTypeThanWhatTheyName) {
 
 TEST(Verifier, RefusesAssignsOfWhatDoesNotExistOrFit) {
   Graph graph = valid();
-  graph.node(5).attrs = AssignAttrs{1};
+  graph.node(5).attrs = op::AssignAttrs{1};
   EXPECT_EQ(error_of(graph), "[verify] after fuse: node 5 (assign): expected to assign one of 1 variables, got 1");
   graph = valid();
   graph.add_variable({"b", {DType::f32, {7}}, {}});
-  graph.node(5).attrs = AssignAttrs{1};
+  graph.node(5).attrs = op::AssignAttrs{1};
   EXPECT_EQ(error_of(graph),
             "[verify] after fuse: node 5 (assign): expected a value of f32[7] for variable 1 (b), got f32[2]");
 }

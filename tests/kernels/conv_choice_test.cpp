@@ -27,7 +27,7 @@ struct Made {
 Made plan(const Layer& l, int threads) {
   const TensorType x{l.dtype, {4, l.channels, l.size, l.size}};
   const TensorType w{l.dtype, {l.out, l.channels / l.groups, l.kernel, l.kernel}};
-  const Conv2dAttrs attrs{{l.stride, l.stride}, {l.padding, l.padding}, {1, 1}, l.groups, Symbol(l.activation)};
+  const op::Conv2dAttrs attrs{{l.stride, l.stride}, {l.padding, l.padding}, {1, 1}, l.groups, Symbol(l.activation)};
   const OpDef& op = find_op("conv2d");
   const TensorType types[] = {x, w};
   Made made;

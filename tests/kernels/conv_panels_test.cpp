@@ -39,7 +39,7 @@ std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.nu
 
 struct Problem {
   Shape x, w;
-  Conv2dAttrs attrs;
+  op::Conv2dAttrs attrs;
   ConvGeometry geometry() const { return conv_geometry(x, w, attrs, "test"); }
 };
 

@@ -39,7 +39,7 @@ struct Problem {
   Shape x, w;
   std::int64_t padding;
   ConvGeometry geometry() const {
-    return conv_geometry(x, w, Conv2dAttrs{{1, 1}, {padding, padding}, {1, 1}, 1, {}}, "test");
+    return conv_geometry(x, w, op::Conv2dAttrs{{1, 1}, {padding, padding}, {1, 1}, 1, {}}, "test");
   }
   Conv2dShape shape() const { return conv_plans::image_shape(geometry()); }
 };

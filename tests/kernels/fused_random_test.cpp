@@ -146,7 +146,7 @@ void expect_close(const Tensor& got, const Tensor& want, double tolerance, const
 }
 
 std::string kernel_of(const FusedProgram& program, std::span<const Tensor> in, int threads) {
-  const Attrs attrs = FusedAttrs{Symbol(program.print())};
+  const Attrs attrs = op::FusedAttrs{Symbol(program.print())};
   std::vector<ArgDesc> args, out;
   for (const auto& x : in) args.push_back({x.dtype(), x.shape(), x.strides()});
   const Types types = types_of(in);
@@ -168,7 +168,7 @@ TEST(FusedPrograms, DrawnAtRandomDoWhatTheirOpsDo) {
       in.push_back(drawn(draw.shapes[k], dtype, seed + static_cast<unsigned>(k)));
     std::string what = std::to_string(seed) + ": " + text;
     for (const auto& shape : draw.shapes) what += " " + to_string(shape);
-    const TensorList want = op.decompose(in, FusedAttrs{Symbol(text)});
+    const TensorList want = op.decompose(in, op::FusedAttrs{Symbol(text)});
     for (int threads : {1, 3}) {
       const ThreadScope scope(threads);
       const TensorList got = fused(in, draw.program);
@@ -216,7 +216,8 @@ TEST(FusedPrograms, ReadViewsAsTheyLie) {
       FusedProgram::parse("t0=max(a0,1); t1=sub(a0,t0); t2=exp(t1); t3=mul(t2,a1); t4=sum(t3,0); o0=t3; o1=t4");
   const Tensor in[] = {transpose(x), y};
   EXPECT_EQ(kernel_of(program, in, 2), "chain");
-  const TensorList got = fused(in, program), want = find_op("fused").decompose(in, FusedAttrs{Symbol(program.print())});
+  const TensorList got = fused(in, program),
+                   want = find_op("fused").decompose(in, op::FusedAttrs{Symbol(program.print())});
   for (std::size_t o = 0; o < 2; ++o) expect_close(got[o], want[o], 1e-6, "view");
 }
 

@@ -33,7 +33,7 @@ double distance(const Tensor& a, const Tensor& b) {
 }
 
 std::string chosen(const FusedProgram& program, std::span<const Tensor> in) {
-  const Attrs attrs = FusedAttrs{Symbol(program.print())};
+  const Attrs attrs = op::FusedAttrs{Symbol(program.print())};
   const Types types = types_of(in);
   std::vector<ArgDesc> args, out;
   for (const auto& x : in) args.push_back({x.dtype(), x.shape(), x.strides()});
@@ -104,7 +104,7 @@ TEST(Fused, RunsOnReferenceWhatNoChainFits) {
 TEST(Fused, DecomposesIntoPlainOps) {
   const OpDef& op = find_op("fused");
   const Tensor in[] = {ramp({6, 5}), ramp({5}), ramp({6, 1})};
-  const Attrs attrs = FusedAttrs{Symbol(kChain)};
+  const Attrs attrs = op::FusedAttrs{Symbol(kChain)};
   const TensorList got = apply(op, in, attrs), plain = op.decompose(in, attrs);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_LT(distance(got[i], plain[i]), 1e-6);
 }

@@ -18,7 +18,7 @@ using Floats = std::vector<float>;
 
 struct Sample {
   Shape x;
-  MaxPoolAttrs attrs;
+  op::MaxPoolAttrs attrs;
   bool count_include_pad = true;
 };
 
@@ -161,7 +161,7 @@ TEST(MaxPool, RefusesPositionsOutsideTheImage) {
 TEST(MaxPool, LetsTheFirstNanWin) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (std::int64_t kernel : {2, 3}) {
-    const PoolGeometry g = pool_geometry({1, 1, 4, 70}, MaxPoolAttrs{{kernel}, {2}}, 2, "test");
+    const PoolGeometry g = pool_geometry({1, 1, 4, 70}, op::MaxPoolAttrs{{kernel}, {2}}, 2, "test");
     const PoolWindows w = regular_windows(g);
     starling::testing::for_each_target([&] {
       Floats x(280, 5);
@@ -180,7 +180,7 @@ TEST(MaxPool, LetsTheFirstNanWin) {
 
 TEST(MaxPool, TakesTheFirstOfInfinities) {
   const float low = -std::numeric_limits<float>::infinity();
-  const PoolGeometry g = pool_geometry({1, 1, 3, 71}, MaxPoolAttrs{{3}, {2}}, 2, "test");
+  const PoolGeometry g = pool_geometry({1, 1, 3, 71}, op::MaxPoolAttrs{{3}, {2}}, 2, "test");
   const PoolWindows w = regular_windows(g);
   starling::testing::for_each_target([&] {
     const Floats x(3 * 71, low);
@@ -223,7 +223,7 @@ TEST(AvgPool, SpreadsTheGradientOverTheWindow) {
 }
 
 TEST(Pool, RefusesShapesThatDoNotFit) {
-  const auto pool = [](Shape x, MaxPoolAttrs a) { return pool_geometry(x, a, 2, "test"); };
+  const auto pool = [](Shape x, op::MaxPoolAttrs a) { return pool_geometry(x, a, 2, "test"); };
   EXPECT_THROW(pool({1, 1, 1, 4}, {}), Error);
   EXPECT_THROW(pool({1, 1, 4, 4}, {{2}, {2}, {2}}), Error);
   EXPECT_THROW(pool({1, 1, 4, 4}, {{2}, {2, 0}}), Error);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "starling/kernels/eager.h"
 #include "starling/starling.h"
 #include "testing/temporary_folder.h"
 

@@ -21,7 +21,7 @@ namespace starling::testing {
 namespace {
 
 Tensor draw_one(const Shape& shape, unsigned seed, DType dtype = DType::f32) {
-  return draw({{{.shape = shape, .low = -1, .high = 1}}, NoAttrs{}}, dtype, seed).in[0];
+  return draw({{{.shape = shape, .low = -1, .high = 1}}, op::NoAttrs{}}, dtype, seed).in[0];
 }
 
 struct Case {
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
              {3, 70, 16},
              {3, 280, 16},
              {3, 280, 16},
-             {.mask = draw({{{.shape = {3, 1, 280}, .low = 0, .high = 2, .dtype = DType::boolean}}, NoAttrs{}},
+             {.mask = draw({{{.shape = {3, 1, 280}, .low = 0, .high = 2, .dtype = DType::boolean}}, op::NoAttrs{}},
                            DType::f32)
                           .in[0]}}),
     [](const auto& info) { return std::string(info.param.name); });

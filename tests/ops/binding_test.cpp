@@ -33,7 +33,7 @@ TEST(Binding, AttributesOfEveryOpHaveTheTypeItSays) {
 
 TEST(Binding, UnknownAttributesAreRefused) {
   const TextAttrs text = {{"no_such_attribute", "1"}};
-  const Drawn drawn = draw({{{.shape = {3}}}, NoAttrs{}}, DType::f64);
+  const Drawn drawn = draw({{{.shape = {3}}}, op::NoAttrs{}}, DType::f64);
   EXPECT_THROW(call("sum", drawn.span(), text), Error);
 }
 

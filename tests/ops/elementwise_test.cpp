@@ -173,7 +173,7 @@ TEST(Elementwise, OpsThatWouldTakeU64AsSignedRefuseIt) {
   for (const char* op : {"less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "div", "floor_div",
                          "mod", "fmod", "right_shift", "clamp", "abs", "sign", "max", "min", "argmax", "argmin"}) {
     const OpDef& def = find_op(op);
-    const Attrs attrs = def.attrs ? def.cases()[0].attrs : Attrs(NoAttrs{});
+    const Attrs attrs = def.attrs ? def.cases()[0].attrs : Attrs(op::NoAttrs{});
     const std::string said = refusal([&] { apply(def, {pair, def.inputs.size()}, attrs); });
     EXPECT_EQ(said.rfind(std::string("[") + op + "] expected", 0), 0u) << said;
     EXPECT_NE(said.find("got u64: it is for storage and conversion"), std::string::npos) << said;

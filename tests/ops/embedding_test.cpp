@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "starling/kernels/eager.h"
+#include "starling/ops/def/embedding.h"
+#include "starling/ops/def/row_sparse.h"
 #include "starling/starling.h"
 
 namespace starling {
@@ -57,7 +60,7 @@ TEST(Embedding, IndicesOutOfRangeAreNamed) {
   }
   EXPECT_NE(refusal([&] { embedding(ints({-1}), w); }).find("got -1 at position 0"), std::string::npos);
   EXPECT_THROW(embedding_bag(ints({1, 9}, {1, 2}), w), Error);
-  EXPECT_THROW(embedding_backward(table(2, 3), ints({0, 7}), {4}), Error);
+  EXPECT_THROW(op::embedding_backward(table(2, 3), ints({0, 7}), {4}), Error);
 }
 
 TEST(Embedding, GradientsDoNotDependOnThreads) {
@@ -67,7 +70,7 @@ TEST(Embedding, GradientsDoNotDependOnThreads) {
   std::vector<std::vector<double>> results;
   for (int threads : {1, 2, 3}) {
     const ThreadScope scope(threads);
-    results.push_back(embedding_backward(dy, ints(indices), {301}).to_vector());
+    results.push_back(op::embedding_backward(dy, ints(indices), {301}).to_vector());
   }
   EXPECT_EQ(results[0], results[1]);
   EXPECT_EQ(results[0], results[2]);
@@ -81,7 +84,7 @@ TEST(Embedding, RowUpdatesDoNotDependOnThreads) {
   for (int threads : {1, 2, 3}) {
     const ThreadScope scope(threads);
     Tensor w = zeros({3001, 65}), v = zeros({3001, 65});
-    sgd_update_rows(w, v, ints(rows), values, scalar(0.5), {0.9, 0.1, false});
+    op::sgd_update_rows(w, v, ints(rows), values, scalar(0.5), {0.9, 0.1, false});
     results.push_back(w.to_vector());
   }
   EXPECT_EQ(results[0], results[1]);

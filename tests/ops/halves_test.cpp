@@ -28,19 +28,19 @@ void expect_wide_then_rounded(const OpDef& op, std::span<const Tensor> halves, c
 class Halves : public ::testing::TestWithParam<DType> {};
 
 TEST_P(Halves, AreMultipliedInF32) {
-  const Drawn drawn = draw({{{.shape = {5, 19}}, {.shape = {19, 7}}}, NoAttrs{}}, GetParam());
-  expect_wide_then_rounded(find_op("matmul"), drawn.span(), MatmulAttrs{});
+  const Drawn drawn = draw({{{.shape = {5, 19}}, {.shape = {19, 7}}}, op::NoAttrs{}}, GetParam());
+  expect_wide_then_rounded(find_op("matmul"), drawn.span(), op::MatmulAttrs{});
 }
 
 TEST_P(Halves, AreMultipliedInF32WhenStrided) {
-  Drawn drawn = draw({{{.shape = {5, 19}}, {.shape = {19, 7}}}, NoAttrs{}}, GetParam());
+  Drawn drawn = draw({{{.shape = {5, 19}}, {.shape = {19, 7}}}, op::NoAttrs{}}, GetParam());
   for (auto& x : drawn.in) x = strided_copy(x);
-  expect_wide_then_rounded(find_op("matmul"), drawn.span(), MatmulAttrs{});
+  expect_wide_then_rounded(find_op("matmul"), drawn.span(), op::MatmulAttrs{});
 }
 
 TEST_P(Halves, AreConvolvedInF32) {
-  const Drawn drawn = draw({{{.shape = {2, 3, 8, 8}}, {.shape = {4, 3, 3, 3}}}, NoAttrs{}}, GetParam());
-  expect_wide_then_rounded(find_op("conv2d"), drawn.span(), Conv2dAttrs{});
+  const Drawn drawn = draw({{{.shape = {2, 3, 8, 8}}, {.shape = {4, 3, 3, 3}}}, op::NoAttrs{}}, GetParam());
+  expect_wide_then_rounded(find_op("conv2d"), drawn.span(), op::Conv2dAttrs{});
 }
 
 // Nodes refuse gradients of a dtype other than the operand's, so running each one is the check.

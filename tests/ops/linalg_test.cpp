@@ -19,7 +19,7 @@ namespace starling::testing {
 namespace {
 
 Tensor matrices(const Shape& shape, double diagonal) {
-  return draw({{{.shape = shape, .diagonal = diagonal}}, NoAttrs{}}, DType::f64).in[0];
+  return draw({{{.shape = shape, .diagonal = diagonal}}, op::NoAttrs{}}, DType::f64).in[0];
 }
 
 std::string error_of(const std::function<void()>& f) {

@@ -13,6 +13,7 @@
 #include "starling/ops/api/vision.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling::testing {
 namespace {
@@ -164,7 +165,7 @@ TEST(Misuse, LabelsOutOfRangeNameRowAndLabel) {
 TEST(Misuse, AttributesOfAnotherOpAreRefused) {
   for (const char* name : {"leaky_relu", "relu", "sum"}) {
     try {
-      apply(find_op(name), {zeros({3})}, ShapeAttrs{{3}});
+      apply(find_op(name), {zeros({3})}, op::ShapeAttrs{{3}});
       FAIL() << name << " took the attributes of another op";
     } catch (const Error& error) {
       EXPECT_EQ(std::string(error.what()), fmt::format("[{}] expected its own attributes, got others", name));
@@ -176,7 +177,7 @@ TEST(Misuse, AttributesOfAnotherOpAreRefused) {
 TEST(Misuse, RegionsOfNoChannelsTakeNoTimeButAreChecked) {
   const Tensor x = zeros({1, 0, 4, 4}), boxes = zeros({1, 4});
   const std::int64_t first[] = {0}, beyond[] = {1};
-  const RoiAlignAttrs huge{.size = {1 << 20, 1 << 20}, .sampling_ratio = 1};
+  const op::RoiAlignAttrs huge{.size = {1 << 20, 1 << 20}, .sampling_ratio = 1};
   const Shape want{1, 0, 1 << 20, 1 << 20};
   EXPECT_EQ(roi_align(x, boxes, from_host<std::int64_t>(first, {1}), huge).shape(), want);
   EXPECT_THROW(roi_align(x, boxes, from_host<std::int64_t>(beyond, {1}), huge), Error);
@@ -198,7 +199,7 @@ TEST(Misuse, PoolIndicesOutsideTheImageAreErrors) {
   const OpDef& op = find_op("max_pool_backward");
   const Tensor dy = zeros({1, 1, 2, 2});
   const std::int32_t index[] = {0, 2, 16, 10};
-  EXPECT_THROW(apply(op, {dy, from_host<std::int32_t>(index, {1, 1, 2, 2})}, ShapeAttrs{{1, 1, 4, 4}}), Error);
+  EXPECT_THROW(apply(op, {dy, from_host<std::int32_t>(index, {1, 1, 2, 2})}, op::ShapeAttrs{{1, 1, 4, 4}}), Error);
 }
 
 }  // namespace

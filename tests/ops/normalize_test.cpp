@@ -46,18 +46,18 @@ TEST(Normalisation, OfLargeTensorsAgreesWithTheReference) {
   for (const Shape& x : {Shape{3, 5, 40, 41}, Shape{2, 3, 20000}, Shape{300, 130}, Shape{70, 9, 3}}) {
     const Tensor in = drawn(x, DType::f32, 3), dy = drawn(x, DType::f32, 0.5, 1, 6);
     const Tensor w = drawn({x[1]}, DType::f32, 1, 1, 7), b = drawn({x[1]}, DType::f32, 0, 1, 8);
-    const TensorList out = apply(find_op("batch_norm_train"), {in, w, b}, EpsAttrs{});
-    expect_as_reference("batch_norm_train", {in, w, b}, EpsAttrs{});
-    expect_as_reference("batch_norm_infer", {in, out[1], out[2], w, b}, EpsAttrs{});
-    expect_as_reference("channel_squares", {in, out[1]}, NoAttrs{});
+    const TensorList out = apply(find_op("batch_norm_train"), {in, w, b}, op::EpsAttrs{});
+    expect_as_reference("batch_norm_train", {in, w, b}, op::EpsAttrs{});
+    expect_as_reference("batch_norm_infer", {in, out[1], out[2], w, b}, op::EpsAttrs{});
+    expect_as_reference("channel_squares", {in, out[1]}, op::NoAttrs{});
   }
   const Shape x{400, 300};
   const Tensor in = drawn(x, DType::f32, 3), w = drawn({300}, DType::f32, 1, 1, 7), b = drawn({300}, DType::f32);
-  expect_as_reference("layer_norm", {in, w, b}, LayerNormAttrs{});
-  expect_as_reference("rms_norm", {in, w}, LayerNormAttrs{});
+  expect_as_reference("layer_norm", {in, w, b}, op::LayerNormAttrs{});
+  expect_as_reference("rms_norm", {in, w}, op::LayerNormAttrs{});
   const Tensor image = drawn({4, 6, 30, 31}, DType::f32, 3), cw = drawn({6}, DType::f32), cb = drawn({6}, DType::f32);
-  expect_as_reference("group_norm", {image, cw, cb}, GroupNormAttrs{.groups = 2});
-  expect_as_reference("instance_norm", {image, cw, cb}, EpsAttrs{});
+  expect_as_reference("group_norm", {image, cw, cb}, op::GroupNormAttrs{.groups = 2});
+  expect_as_reference("instance_norm", {image, cw, cb}, op::EpsAttrs{});
 }
 
 TEST(Normalisation, BackwardOfLargeTensorsAgreesWithTheReference) {
@@ -76,17 +76,17 @@ TEST(Normalisation, BackwardOfLargeTensorsAgreesWithTheReference) {
   const DType d = DType::f64;
   for (const Shape& x : {Shape{3, 5, 40, 41}, Shape{300, 130}}) {
     const Tensor mean = drawn({x[1]}, d), var = add(mul(mean, mean), 0.5), w = drawn({x[1]}, d, 1, 1, 9);
-    same("batch_norm_train_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), mean, var, w}, EpsAttrs{});
-    same("batch_norm_infer_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), mean, var, w}, EpsAttrs{});
+    same("batch_norm_train_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), mean, var, w}, op::EpsAttrs{});
+    same("batch_norm_infer_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), mean, var, w}, op::EpsAttrs{});
   }
   const Shape x{400, 300};
   const Tensor mean = drawn({400}, d), var = add(mul(mean, mean), 0.5), w = drawn({300}, d);
-  same("layer_norm_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), mean, var, w}, LayerNormAttrs{});
-  same("rms_norm_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), var, w}, LayerNormAttrs{});
+  same("layer_norm_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), mean, var, w}, op::LayerNormAttrs{});
+  same("rms_norm_backward", {drawn(x, d), drawn(x, d, 0, 1, 6), var, w}, op::LayerNormAttrs{});
   const Shape images{4, 6, 30, 31};
   const Tensor means = drawn({4, 2}, d), vars = add(mul(means, means), 0.5), cw = drawn({6}, d);
   same("group_norm_backward", {drawn(images, d), drawn(images, d, 0, 1, 6), means, vars, cw},
-       GroupNormAttrs{.groups = 2});
+       op::GroupNormAttrs{.groups = 2});
 }
 
 TEST(Normalisation, SurvivesALargeMean) {

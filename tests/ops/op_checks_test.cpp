@@ -248,7 +248,7 @@ TEST(OpChecks, EveryOpHasSampleCalls) {
 }
 
 TEST(OpChecks, DrawsDistinctValuesApart) {
-  const OpCase sample{{{.shape = {40}, .distinct = true}, {.shape = {40}, .distinct = true}}, NoAttrs{}};
+  const OpCase sample{{{.shape = {40}, .distinct = true}, {.shape = {40}, .distinct = true}}, op::NoAttrs{}};
   const Drawn drawn = draw(sample, DType::f64);
   std::vector<double> all = drawn.in[0].to_vector();
   for (double v : drawn.in[1].to_vector()) all.push_back(v);
@@ -257,7 +257,7 @@ TEST(OpChecks, DrawsDistinctValuesApart) {
 }
 
 TEST(OpChecks, MakesStridedCopiesWithTheSameValues) {
-  const Tensor x = draw({{{.shape = {3, 4, 2}}}, NoAttrs{}}, DType::f32).in[0];
+  const Tensor x = draw({{{.shape = {3, 4, 2}}}, op::NoAttrs{}}, DType::f32).in[0];
   const Tensor y = strided_copy(x);
   EXPECT_FALSE(y.contiguous());
   EXPECT_EQ(difference(y, x), 0);

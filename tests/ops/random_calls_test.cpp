@@ -150,7 +150,8 @@ class Caller {
                                 DType::u8,  DType::i8,  DType::u64, DType::boolean};
     Shape shape;
     for (std::size_t i = 0, rank = pick(5); i < rank; ++i) shape.push_back(static_cast<std::int64_t>(pick(6)));
-    const OpCase other{{{.shape = shape, .low = 0, .high = 3, .dtype = dtypes[pick(std::size(dtypes))]}}, NoAttrs{}};
+    const OpCase other{{{.shape = shape, .low = 0, .high = 3, .dtype = dtypes[pick(std::size(dtypes))]}},
+                       op::NoAttrs{}};
     x = draw(other, DType::f32, static_cast<unsigned>(random_())).in[0];
   }
 

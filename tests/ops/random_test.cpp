@@ -9,6 +9,7 @@
 #include "starling/base/parallel.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/random.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -162,14 +163,14 @@ TEST(Random, ShuffleMovesSlicesAsThePermutationSays) {
   std::vector<double> values(24);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
   const Tensor x = from_doubles(values, {2, 4, 3});
-  const Tensor y = apply1(op, {x, key}, ShuffleAttrs{.axis = 1, .site = 9});
-  const auto order = apply1(find_op("permutation"), {key}, PermutationAttrs{4, 9}).to_vector();
+  const Tensor y = apply1(op, {x, key}, op::ShuffleAttrs{.axis = 1, .site = 9});
+  const auto order = apply1(find_op("permutation"), {key}, op::PermutationAttrs{4, 9}).to_vector();
   const auto got = y.to_vector();
   for (std::size_t i = 0; i < 24; ++i) {
     const auto from = i / 12 * 12 + static_cast<std::size_t>(order[i / 3 % 4]) * 3 + i % 3;
     EXPECT_EQ(got[i], values[from]);
   }
-  EXPECT_EQ(apply1(op, {y, key}, ShuffleAttrs{.axis = 1, .inverse = true, .site = 9}).to_vector(), values);
+  EXPECT_EQ(apply1(op, {y, key}, op::ShuffleAttrs{.axis = 1, .inverse = true, .site = 9}).to_vector(), values);
 }
 
 // A piece has the same values as the whole at its position, on any number of threads.
@@ -188,15 +189,15 @@ TEST(Random, PiecesAreThoseOfTheWhole) {
     EXPECT_EQ(part.to_vector(), slice(all, {.axis = 0, .begin = 300, .end = 400}).to_vector()) << name;
     EXPECT_EQ(apply1(find_op(name), in, whole).to_vector(), all.to_vector()) << name;
   };
-  compare("bernoulli", BernoulliAttrs{.site = 5}, BernoulliAttrs{.site = 5});
-  compare("randint", RandintAttrs{.site = 5, .high = 1000}, RandintAttrs{.site = 5, .high = 1000});
+  compare("bernoulli", op::BernoulliAttrs{.site = 5}, op::BernoulliAttrs{.site = 5});
+  compare("randint", op::RandintAttrs{.site = 5, .high = 1000}, op::RandintAttrs{.site = 5, .high = 1000});
 }
 
 TEST(Random, MultinomialPiecesAreThoseOfTheWhole) {
   const Tensor key = key_of(3, 4), weights = uniform({12, 5});
   const Tensor some = slice(weights, {.axis = 0, .begin = 4, .end = 7});
   for (bool replacement : {false, true}) {
-    MultinomialAttrs attrs{3, replacement, {}, {}, 8};
+    op::MultinomialAttrs attrs{3, replacement, {}, {}, 8};
     const Tensor all = apply1(find_op("multinomial"), {weights, key}, attrs);
     attrs.global = {12, 3};
     attrs.offset = {4, 0};
@@ -207,7 +208,7 @@ TEST(Random, MultinomialPiecesAreThoseOfTheWhole) {
 
 TEST(Random, OtherSeedsStepsAndSitesDrawOtherNumbers) {
   const auto draw = [](std::int64_t seed, std::int64_t step, std::int64_t site) {
-    return apply1(find_op("randint"), {key_of(seed, step)}, RandintAttrs{.shape = {50}, .site = site, .high = 1000})
+    return apply1(find_op("randint"), {key_of(seed, step)}, op::RandintAttrs{.shape = {50}, .site = site, .high = 1000})
         .to_vector();
   };
   const auto first = draw(1, 2, 3);

@@ -62,7 +62,7 @@ TEST(Reductions, OfIntegersGiveSixtyFourBits) {
 TEST(Reductions, OverNothingGiveTheirIdentityOrRefuse) {
   both([] {
     const Tensor none = tensor({}, {0, 2});
-    const ReduceAttrs first{.axes = {0}};
+    const op::ReduceAttrs first{.axes = {0}};
     EXPECT_EQ(sum(none, first).to_vector(), (Values{0, 0}));
     EXPECT_EQ(prod(none, first).to_vector(), (Values{1, 1}));
     EXPECT_EQ(logsumexp(none, first).to_vector(), (Values{-kInfinity, -kInfinity}));
@@ -194,7 +194,7 @@ TEST(Variances, DoNotDependOnThreads) {
   for (auto& v : values) v = static_cast<double>(random() % 1000);
   for (const Shape& shape : {Shape{400'000}, Shape{2, 200'000}, Shape{4, 100, 1000}}) {
     const Tensor x = tensor(values, shape);
-    const VarAttrs attrs{.axes = shape.rank() == 3 ? Shape{0, 2} : Shape{-1}};
+    const op::VarAttrs attrs{.axes = shape.rank() == 3 ? Shape{0, 2} : Shape{-1}};
     const Values one = [&] {
       const ThreadScope threads(1);
       return var(x, attrs).to_vector();

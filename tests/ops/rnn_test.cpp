@@ -33,7 +33,7 @@ class Recurrent : public ::testing::TestWithParam<Network> {
 
   // Small numbers, no two tensors alike.
   Tensor draw(const Shape& shape, DType dtype = DType::f64) {
-    return testing::draw({{{.shape = shape, .low = -0.6, .high = 0.6}}, NoAttrs{}}, dtype, ++seed_).in[0];
+    return testing::draw({{{.shape = shape, .low = -0.6, .high = 0.6}}, op::NoAttrs{}}, dtype, ++seed_).in[0];
   }
   RnnWeights weights(std::int64_t in, std::int64_t hidden = kHidden, DType dtype = DType::f64) {
     const std::int64_t rows = GetParam().gates * hidden;

@@ -59,7 +59,7 @@ TEST(Slice, RefusesPlacesOutside) {
 
 TEST(Slice, SeveralAxesAreSlicedOneAfterAnother) {
   const Tensor x = counting({3, 4});
-  const SliceAttrs both[] = {{.axis = 0, .begin = kToEnd, .step = -2}, {.axis = 1, .begin = 1, .end = 3}};
+  const op::SliceAttrs both[] = {{.axis = 0, .begin = kToEnd, .step = -2}, {.axis = 1, .begin = 1, .end = 3}};
   EXPECT_EQ(slice(x, both).to_vector(), (Values{9, 10, 1, 2}));
 }
 

@@ -1,6 +1,7 @@
 #include "optim/optim_testing.h"
 #include "runtime/step_testing.h"
 #include "starling/data/formats/safetensors.h"
+#include "starling/kernels/eager.h"
 #include "testing/temporary_folder.h"
 
 // Optimizers in use: compiled steps, skipping, clipping, scaling, accumulating, averaging, checkpoints.

@@ -7,6 +7,7 @@
 #include "runtime/step_testing.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 #include "starling/runtime/execution/instance.h"
 
 namespace starling {
@@ -30,7 +31,7 @@ class RandomProgram {
   int number(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
   ValueId pick() { return values_[static_cast<std::size_t>(number(static_cast<int>(values_.size())))]; }
 
-  void apply(const char* op, std::vector<ValueId> in, const Attrs& attrs = NoAttrs{}) {
+  void apply(const char* op, std::vector<ValueId> in, const Attrs& attrs = op::NoAttrs{}) {
     values_.push_back(graph_.node(graph_.add(find_op(op), in, attrs)).out[0]);
   }
 
@@ -49,7 +50,7 @@ class RandomProgram {
       case 7: return apply("softmax", {pick()}, Attrs::defaults(*find_op("softmax").attrs));
       case 8: return apply("all_reduce", {pick()}, Attrs::defaults(*find_op("all_reduce").attrs));
       case 9: values_.push_back(graph_.read(number(3))); return;
-      case 10: graph_.add(find_op("assign"), std::vector<ValueId>{pick()}, AssignAttrs{number(3)}); return;
+      case 10: graph_.add(find_op("assign"), std::vector<ValueId>{pick()}, op::AssignAttrs{number(3)}); return;
       default: return apply("tanh", {pick()});
     }
   }

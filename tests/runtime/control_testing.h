@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/graph/control/control.h"
+#include "starling/kernels/eager.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 #include "starling/starling.h"
 

@@ -42,7 +42,7 @@ const Formulation kFormulations[] = {
      }},
     {"weighted_rows",
      [](const Tensor& x, const Tensor& y) {
-       return sum(mul(label_pick(log_softmax(x), y), cast(add(y, 1), x.dtype())));
+       return sum(mul(op::label_pick(log_softmax(x), y), cast(add(y, 1), x.dtype())));
      }},
 };
 

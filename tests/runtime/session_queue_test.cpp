@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "runtime/session_testing.h"
+#include "starling/ops/def/queue.h"
 
 namespace starling::testing {
 namespace {
@@ -196,7 +197,8 @@ TEST(SessionQueues, RefuseToRunInABody) {
 
 TEST(SessionQueues, RefuseBadAttributes) {
   const auto infer_types = [](const std::string& types, std::int64_t n) {
-    return error_of([&] { parse_types(types, "dequeue"), dequeue_many("q", n, parse_types(types, "dequeue")); });
+    return error_of(
+        [&] { op::parse_types(types, "dequeue"), dequeue_many("q", n, op::parse_types(types, "dequeue")); });
   };
   EXPECT_TRUE(holds(infer_types("f32", 1), "expected types like f32[784], i64[], got 'f32'"));
   EXPECT_TRUE(holds(infer_types("f33[1]", 1), "got 'f33[1]'"));
@@ -205,7 +207,7 @@ TEST(SessionQueues, RefuseBadAttributes) {
   EXPECT_TRUE(holds(infer_types("", 1), "got none"));
   EXPECT_TRUE(holds(infer_types("f32[1]", 0), "expected at least one element, got n = 0"));
   EXPECT_TRUE(holds(infer_types("f32[1,1,1,1,1,1,1,1]", 2), "rank below 8"));
-  EXPECT_EQ(to_string(parse_types("f32[2, 3],i64[] , bool[0]", "x")), "f32[2, 3], i64[], bool[0]");
+  EXPECT_EQ(to_string(op::parse_types("f32[2, 3],i64[] , bool[0]", "x")), "f32[2, 3], i64[], bool[0]");
 }
 
 TEST(SessionQueues, AreNotDifferentiated) {

@@ -8,6 +8,7 @@
 #include "starling/ops/api/saved_tensors.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/saved_tensors.h"
 
 namespace starling::testing {
 namespace {
@@ -121,7 +122,7 @@ TEST_F(SavedTensors, AreRefusedInABranchThatAGradientGoesThrough) {
 
 TEST_F(SavedTensors, AreOnlyCountedWhereAnotherRankWritesThem) {
   const auto bytes = [&](const char* op) {
-    return apply1(find_op(op), TensorList{values({1, 2, 3})}, SaveAttrs{Symbol(file()), Symbol("w")}).item();
+    return apply1(find_op(op), TensorList{values({1, 2, 3})}, op::SaveAttrs{Symbol(file()), Symbol("w")}).item();
   };
   EXPECT_EQ(bytes("saved_elsewhere"), 12);
   EXPECT_FALSE(fs::exists(file()));

@@ -8,6 +8,7 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/row_sparse.h"
 
 namespace starling {
 namespace {
@@ -54,7 +55,8 @@ class Wanted {
   void leaf(const Ref<TensorImpl>& impl, const Tensor& gradient) {
     const auto it = leaves_.find(impl.get());
     if (it == leaves_.end()) return;
-    for (std::size_t i : it->second) found_[i] = found_[i].defined() ? add_gradients(found_[i], gradient) : gradient;
+    for (std::size_t i : it->second)
+      found_[i] = found_[i].defined() ? op::add_gradients(found_[i], gradient) : gradient;
   }
   void visit(GradNode* node, const TensorList& grads) {
     for (const auto& inner : inner_) {
@@ -125,7 +127,7 @@ void Tensor::backward(const Tensor& gradient) const {
     check(!g.traced() || Tensor(impl).is_variable(),
           "[compile] expected gradients to go to named tensors, got one that is not: give it a name with set_name");
     Tensor slot = impl->more().grad;
-    impl->more().grad = slot.defined() ? add_gradients(slot, g) : owned(g);
+    impl->more().grad = slot.defined() ? op::add_gradients(slot, g) : owned(g);
   };
   BackwardPass pass({.leaf = leaf, .filling = true});
   pass.seed(*this, seed_for(*this, {&gradient, 1}, 0));

@@ -6,6 +6,7 @@
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
 #include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/row_sparse.h"
 
 namespace starling {
 namespace {
@@ -23,7 +24,7 @@ class OriginScope {
   int before_;
 };
 
-void accumulate(Tensor& slot, const Tensor& term) { slot = slot.defined() ? add_gradients(slot, term) : term; }
+void accumulate(Tensor& slot, const Tensor& term) { slot = slot.defined() ? op::add_gradients(slot, term) : term; }
 
 void run_hooks(const GradNode& node, TensorList& grads) {
   const auto all = *node.hooks();  // copy: a hook may register another

@@ -164,7 +164,7 @@ void record(const OpDef& op, std::span<const Tensor> inputs, std::span<Tensor> o
 
 void record(std::shared_ptr<const OpDef> op, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const OpDef& def = *op;
-  mark(new GradNode(def, inputs, outputs, NoAttrs{}, std::move(op)), outputs);
+  mark(new GradNode(def, inputs, outputs, op::NoAttrs{}, std::move(op)), outputs);
 }
 
 std::uint64_t next_grad_sequence() { return next_sequence.load(); }

@@ -6,6 +6,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -70,7 +71,7 @@ void Watcher::depends_on(const std::shared_ptr<const bool>& flag) {
 
 void Watcher::read(const Tensor& tensor) {
   if (tensor.requires_grad()) return into_.add_differentiable(tensor);
-  if (tensor.traced() || is_constant(tensor)) return;
+  if (tensor.traced() || op::is_constant(tensor)) return;
   const Storage* storage = tensor.impl()->storage.get();
   if (made_.count(storage) || !known_.try_emplace(tensor.impl(), into_.read.size()).second) return;
   outside_.insert(storage);
@@ -80,11 +81,11 @@ void Watcher::read(const Tensor& tensor) {
 
 // The copy goes through the interpreter below, which may be a replay with substitutes of its own.
 Tensor Watcher::copy_of(const Tensor& tensor) {
-  const Tensor now = below_.apply(named_op<"identity">(), {&tensor, 1}, NoAttrs{})[0];
+  const Tensor now = below_.apply(named_op<"identity">(), {&tensor, 1}, op::NoAttrs{})[0];
   if (!(now.impl()->storage == tensor.impl()->storage)) return now;
   const Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
   const Tensor target[] = {copy};
-  eager_interpreter().apply_into(named_op<"identity">(), {&tensor, 1}, NoAttrs{}, target);
+  eager_interpreter().apply_into(named_op<"identity">(), {&tensor, 1}, op::NoAttrs{}, target);
   return copy;
 }
 

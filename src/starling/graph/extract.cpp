@@ -7,6 +7,7 @@
 #include "starling/graph/control/control_bodies.h"
 #include "starling/graph/control/control_types.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -72,9 +73,9 @@ class Extractor {
   }
 
   Attrs attrs_of(const Node& node) {
-    if (is_op(node, "assign")) return AssignAttrs{variable(source_index(node))};
+    if (is_op(node, "assign")) return op::AssignAttrs{variable(source_index(node))};
     if (!is_source(node)) return node.attrs;
-    auto attrs = node.attrs.as<SourceAttrs>();
+    auto attrs = node.attrs.as<op::SourceAttrs>();
     attrs.index = is_op(node, "variable") ? variable(attrs.index) : constant(attrs.index);
     return attrs;
   }

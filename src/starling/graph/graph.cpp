@@ -8,6 +8,7 @@
 #include "starling/graph/printer.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 
@@ -53,7 +54,7 @@ NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& att
 namespace {
 
 Attrs source_attrs(std::size_t index, const TensorType& type) {
-  return SourceAttrs{static_cast<std::int64_t>(index), type.shape, type.dtype};
+  return op::SourceAttrs{static_cast<std::int64_t>(index), type.shape, type.dtype};
 }
 
 }  // namespace
@@ -103,13 +104,13 @@ std::vector<std::vector<NodeId>> Graph::users() const {
 
 bool is_op(const Node& node, std::string_view name) { return node.op->name == name; }
 
-bool is_source(const Node& node) { return node.op->attrs == &attr_type<SourceAttrs>(); }
+bool is_source(const Node& node) { return node.op->attrs == &attr_type<op::SourceAttrs>(); }
 
 bool has_effect(const Node& node) { return node.op->stateful && !is_source(node) && !is_op(node, "assign"); }
 
 std::int64_t source_index(const Node& node) {
-  if (is_source(node)) return node.attrs.as<SourceAttrs>().index;
-  return node.attrs.as<AssignAttrs>().index;
+  if (is_source(node)) return node.attrs.as<op::SourceAttrs>().index;
+  return node.attrs.as<op::AssignAttrs>().index;
 }
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph) { return out << print(graph); }

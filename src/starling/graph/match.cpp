@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "starling/ops/api/creation.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/dtype_limits.h"
 #include "starling/tensor/dtype.h"
 
@@ -24,7 +25,7 @@ std::optional<double> uniform_value(const Graph& graph, ValueId id) {
   const Node* maker = &graph.maker(id);
   while (is_op(*maker, "broadcast_to") || is_op(*maker, "reshape")) maker = &graph.maker(maker->in[0]);
   if (is_op(*maker, "full")) {
-    const auto& attrs = maker->attrs.as<FullAttrs>();
+    const auto& attrs = maker->attrs.as<op::FullAttrs>();
     return held(attrs.value, attrs.dtype);
   }
   if (!is_op(*maker, "constant")) return std::nullopt;

@@ -8,6 +8,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -149,7 +150,7 @@ class Turning {
   void keep(ValueId value, Lane lane) {
     static const OpDef& assign = find_op("assign");
     const ValueId now = rewriter_.map(value);
-    const NodeId made = rewriter_.to().add(assign, {&now, 1}, AssignAttrs{variables_.at(value)});
+    const NodeId made = rewriter_.to().add(assign, {&now, 1}, op::AssignAttrs{variables_.at(value)});
     Node& node = rewriter_.to().node(made);
     node.device = graph_.maker(value).device;
     node.lane = lane;

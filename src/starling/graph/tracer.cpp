@@ -11,6 +11,7 @@
 #include "starling/ops/def/loop_scope.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/scope.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 
@@ -145,7 +146,7 @@ void Tracer::expect_no_slots_filled() {
 }
 
 ValueId Tracer::lift(const Tensor& tensor) {
-  if (is_constant(tensor)) return graph_.add_constant(tensor);
+  if (op::is_constant(tensor)) return graph_.add_constant(tensor);
   if (outer_) return lift_capture(tensor);
   if (tensor.is_variable()) return graph_.read(variable_of(tensor));
   if (const Tensor* variable = variable_sharing(tensor)) {
@@ -265,7 +266,7 @@ void Tracer::apply_into(const OpDef& op, std::span<const Tensor> inputs, const A
     const ValueId value = out[i].impl()->value;
     const int variable = declared(targets[i]);
     const NodeId id =
-        graph_.add(assign_op, {&value, 1}, AssignAttrs{variable >= 0 ? variable : variable_of(targets[i])});
+        graph_.add(assign_op, {&value, 1}, op::AssignAttrs{variable >= 0 ? variable : variable_of(targets[i])});
     annotate(id, targets[i].device());
     if (declarative_)
       current_.erase(targets[i].impl());

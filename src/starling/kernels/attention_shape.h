@@ -6,6 +6,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/kernels/strides.h"
 #include "starling/ops/api/attention.h"
+#include "starling/ops/def/attention.h"
 
 namespace starling {
 
@@ -45,7 +46,7 @@ struct AttentionShape {
 // Shape from a request whose operand `q` is followed by k and v; the mask, if any, is operand `mask`.
 inline AttentionShape attention_shape(const PlanRequest& request, std::size_t q, std::size_t mask) {
   const Shape &qs = request.in[q].shape, &vs = request.in[q + 2].shape;
-  const auto& a = request.attrs.as<AttentionAttrs>();
+  const auto& a = request.attrs.as<op::AttentionAttrs>();
   AttentionShape s;
   const int rank = qs.rank();
   for (int i = 0; i < rank - 2; ++i) s.leading.push_back(qs[i]);

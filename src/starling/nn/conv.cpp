@@ -113,8 +113,8 @@ LocallyConnected2d::LocallyConnected2d(const LocallyConnected2dOptions& o) : sam
   stride_ = o.stride.over(2, who, "stride", 1);
   padding_ = o.padding.over(2, who, "padding", 0);
   dilation_ = o.dilation.over(2, who, "dilation", 1);
-  const std::int64_t rows = window_count(o.height, kernel_[0], stride_[0], padding_[0], dilation_[0], who);
-  const std::int64_t columns = window_count(o.width, kernel_[1], stride_[1], padding_[1], dilation_[1], who);
+  const std::int64_t rows = op::window_count(o.height, kernel_[0], stride_[0], padding_[0], dilation_[0], who);
+  const std::int64_t columns = op::window_count(o.width, kernel_[1], stride_[1], padding_[1], dilation_[1], who);
   const std::int64_t window = o.in * kernel_.numel();
   weight_ = &add_parameter("weight", initial({rows * columns, o.out, window}, o.init, bound_of(window)));
   if (o.bias) bias_ = &add_parameter("bias", initial({o.out, rows, columns}, o.bias_init, bound_of(window)));

@@ -30,7 +30,7 @@ MaxPool::MaxPool(int axes, const PoolOptions& o)
       ceil_mode_(o.ceil_mode) {}
 
 Tensor MaxPool::forward(const Tensor& x) {
-  const MaxPoolAttrs attrs{kernel_, stride_, padding_, dilation_, ceil_mode_};
+  const op::MaxPoolAttrs attrs{kernel_, stride_, padding_, dilation_, ceil_mode_};
   return axes_ == 1 ? max_pool1d(x, attrs) : axes_ == 2 ? max_pool2d(x, attrs) : max_pool3d(x, attrs);
 }
 
@@ -42,12 +42,12 @@ AvgPool::AvgPool(int axes, const AvgPoolOptions& o)
       options_(o) {}
 
 Tensor AvgPool::forward(const Tensor& x) {
-  const AvgPoolAttrs attrs{.kernel = kernel_,
-                           .stride = stride_,
-                           .padding = padding_,
-                           .ceil_mode = options_.ceil_mode,
-                           .count_include_pad = options_.count_include_pad,
-                           .divisor = options_.divisor};
+  const op::AvgPoolAttrs attrs{.kernel = kernel_,
+                               .stride = stride_,
+                               .padding = padding_,
+                               .ceil_mode = options_.ceil_mode,
+                               .count_include_pad = options_.count_include_pad,
+                               .divisor = options_.divisor};
   return axes_ == 1 ? avg_pool1d(x, attrs) : axes_ == 2 ? avg_pool2d(x, attrs) : avg_pool3d(x, attrs);
 }
 
@@ -61,7 +61,7 @@ LpPool::LpPool(int axes, const LpPoolOptions& o)
 }
 
 Tensor LpPool::forward(const Tensor& x) {
-  const LpPoolAttrs attrs{p_, kernel_, stride_, ceil_mode_};
+  const op::LpPoolAttrs attrs{p_, kernel_, stride_, ceil_mode_};
   return axes_ == 1 ? lp_pool1d(x, attrs) : axes_ == 2 ? lp_pool2d(x, attrs) : lp_pool3d(x, attrs);
 }
 
@@ -69,7 +69,7 @@ AdaptivePool::AdaptivePool(int axes, bool max, const AdaptivePoolOptions& o)
     : axes_(axes), max_(max), size_(o.size.over(axes, "AdaptivePool", "size", 1)) {}
 
 Tensor AdaptivePool::forward(const Tensor& x) {
-  const AdaptivePoolAttrs attrs{size_};
+  const op::AdaptivePoolAttrs attrs{size_};
   if (axes_ == 1) return max_ ? adaptive_max_pool1d(x, attrs) : adaptive_avg_pool1d(x, attrs);
   if (axes_ == 2) return max_ ? adaptive_max_pool2d(x, attrs) : adaptive_avg_pool2d(x, attrs);
   return max_ ? adaptive_max_pool3d(x, attrs) : adaptive_avg_pool3d(x, attrs);

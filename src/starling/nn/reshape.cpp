@@ -121,7 +121,7 @@ Upsample::Upsample(const UpsampleOptions& o) : options_(o) {
   for (const double scale : o.scale) check(scale > 0, "[Upsample] expected a scale above 0, got {}", scale);
 }
 Tensor Upsample::forward(const Tensor& x) {
-  InterpolateAttrs attrs{
+  op::InterpolateAttrs attrs{
       .mode = options_.mode == UpsampleOptions::Mode::nearest ? Symbol("nearest") : Symbol("bilinear"),
       .align_corners = options_.align_corners};
   if (options_.size.empty()) {

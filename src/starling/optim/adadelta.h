@@ -15,7 +15,7 @@ struct AdadeltaOptions {
 };
 
 // Adadelta (Zeiler 2012): gradients scaled by the root mean square of past steps over that of gradients.
-class Adadelta : public RuleOptimizer<AdadeltaUpdateAttrs> {
+class Adadelta : public RuleOptimizer<op::AdadeltaUpdateAttrs> {
  public:
   explicit Adadelta(std::vector<ParameterGroup> groups, const AdadeltaOptions& options = {});
   explicit Adadelta(std::vector<Tensor> parameters, const AdadeltaOptions& options = {})

@@ -16,7 +16,7 @@ struct AdagradOptions {
 };
 
 // Adagrad (Duchi, Hazan and Singer 2011): gradients divided by the root of the sum of all squared gradients.
-class Adagrad : public RuleOptimizer<AdagradUpdateAttrs> {
+class Adagrad : public RuleOptimizer<op::AdagradUpdateAttrs> {
  public:
   explicit Adagrad(std::vector<ParameterGroup> groups, const AdagradOptions& options = {});
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {})

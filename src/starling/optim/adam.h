@@ -17,7 +17,7 @@ struct AdamOptions {
 };
 
 // Adam (Kingma and Ba 2015): mean gradient divided by its root mean square. Weight decay adds to the gradient.
-class Adam : public RuleOptimizer<AdamUpdateAttrs> {
+class Adam : public RuleOptimizer<op::AdamUpdateAttrs> {
  public:
   explicit Adam(std::vector<ParameterGroup> groups, const AdamOptions& options = {});
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {})
@@ -36,7 +36,7 @@ struct AdamWOptions {
 };
 
 // Adam with decoupled weight decay (Loshchilov and Hutter 2019): each step also shrinks weights by lr · weight_decay.
-class AdamW : public RuleOptimizer<AdamUpdateAttrs> {
+class AdamW : public RuleOptimizer<op::AdamUpdateAttrs> {
  public:
   explicit AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options = {});
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {})

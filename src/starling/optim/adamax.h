@@ -16,7 +16,7 @@ struct AdamaxOptions {
 };
 
 // Adamax (Kingma and Ba 2015): Adam with a decaying maximum of |gradient| in place of the root mean square.
-class Adamax : public RuleOptimizer<AdamaxUpdateAttrs> {
+class Adamax : public RuleOptimizer<op::AdamaxUpdateAttrs> {
  public:
   explicit Adamax(std::vector<ParameterGroup> groups, const AdamaxOptions& options = {});
   explicit Adamax(std::vector<Tensor> parameters, const AdamaxOptions& options = {})

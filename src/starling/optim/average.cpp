@@ -35,7 +35,8 @@ void WeightAverage::update() {
   const Tensor rate = options_.equal_weights ? div(1, add(before, 1))
                                              : where(equal(before, 0), full({}, 1), full({}, 1 - options_.decay));
   for (std::size_t i = 0; i < weights_.size(); ++i)
-    starling::update(named_op<"average_update">(), AverageUpdateAttrs{}, {&averages_[i], 1}, weights_[i], {.lr = rate});
+    starling::op::update(named_op<"average_update">(), op::AverageUpdateAttrs{}, {&averages_[i], 1}, weights_[i],
+                         {.lr = rate});
   assign(count_, add(count_, 1));
 }
 

@@ -17,7 +17,7 @@ struct LambOptions {
 
 // LAMB (You and others 2020): Adam with each layer's step scaled to the norm of its weights. Weight decay is part of
 // the direction.
-class Lamb : public RuleOptimizer<LambUpdateAttrs> {
+class Lamb : public RuleOptimizer<op::LambUpdateAttrs> {
  public:
   explicit Lamb(std::vector<ParameterGroup> groups, const LambOptions& options = {});
   explicit Lamb(std::vector<Tensor> parameters, const LambOptions& options = {})

@@ -17,7 +17,7 @@ struct LarsOptions {
 
 // LARS (You, Gitman and Ginsburg 2017): momentum with a learning rate per layer from the norms of weights and
 // gradients.
-class Lars : public RuleOptimizer<LarsUpdateAttrs> {
+class Lars : public RuleOptimizer<op::LarsUpdateAttrs> {
  public:
   explicit Lars(std::vector<ParameterGroup> groups, const LarsOptions& options = {});
   explicit Lars(std::vector<Tensor> parameters, const LarsOptions& options = {})

@@ -15,7 +15,7 @@ struct LionOptions {
 };
 
 // Lion (Chen and others 2023): steps by the sign of a mean gradient; weight decay is decoupled.
-class Lion : public RuleOptimizer<LionUpdateAttrs> {
+class Lion : public RuleOptimizer<op::LionUpdateAttrs> {
  public:
   explicit Lion(std::vector<ParameterGroup> groups, const LionOptions& options = {});
   explicit Lion(std::vector<Tensor> parameters, const LionOptions& options = {})

@@ -18,14 +18,14 @@ struct NadamOptions {
 };
 
 // NAdam (Dozat 2016): Adam with Nesterov momentum that grows over time.
-class Nadam : public RuleOptimizer<NadamUpdateAttrs> {
+class Nadam : public RuleOptimizer<op::NadamUpdateAttrs> {
  public:
   explicit Nadam(std::vector<ParameterGroup> groups, const NadamOptions& options = {});
   explicit Nadam(std::vector<Tensor> parameters, const NadamOptions& options = {})
       : Nadam(one_group(std::move(parameters)), options) {}
 
  private:
-  void advance(UpdateScalars& scalars) override;
+  void advance(op::UpdateScalars& scalars) override;
 
   double beta1_;
   double momentum_decay_;

@@ -71,7 +71,7 @@ void Optimizer::assign_unless(const Tensor& skip, const Tensor& variable, const 
   assign(variable, skip.defined() ? where(skip, variable, value) : value);
 }
 
-void Optimizer::advance(UpdateScalars& scalars) {
+void Optimizer::advance(op::UpdateScalars& scalars) {
   if (!count_.defined()) return;
   assign_unless(scalars.skip, count_, add(count_, 1));
   scalars.t = count_;
@@ -87,7 +87,7 @@ void Optimizer::step(const Tensor& skip) {
 
 void Optimizer::run(const Tensor& skip) {
   const NoGrad no_grad;
-  UpdateScalars scalars{.lr = {}, .skip = skip};
+  op::UpdateScalars scalars{.lr = {}, .skip = skip};
   advance(scalars);
   for (const auto& slot : slots_) {
     const Tensor& parameter = slot.targets[0];

@@ -63,9 +63,9 @@ class Optimizer {
 
   // Updates one parameter: `targets` are the weight and its states.
   virtual void update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
-                      const UpdateScalars& scalars) = 0;
+                      const op::UpdateScalars& scalars) = 0;
   // Advances the counts shared by all parameters, before the updates of a step, and adds them to the scalars.
-  virtual void advance(UpdateScalars& scalars);
+  virtual void advance(op::UpdateScalars& scalars);
   // Adds a variable "<name>.<what>" to state().
   Tensor add_scalar(const std::string& what, double value, DType dtype);
   // Assigns variable := value, unless the step is skipped.

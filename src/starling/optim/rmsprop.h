@@ -17,7 +17,7 @@ struct RmspropOptions {
 };
 
 // RMSProp (Tieleman and Hinton 2012): gradients divided by their root mean square; centered: by their deviation.
-class Rmsprop : public RuleOptimizer<RmspropUpdateAttrs> {
+class Rmsprop : public RuleOptimizer<op::RmspropUpdateAttrs> {
  public:
   explicit Rmsprop(std::vector<ParameterGroup> groups, const RmspropOptions& options = {});
   explicit Rmsprop(std::vector<Tensor> parameters, const RmspropOptions& options = {})

@@ -24,10 +24,10 @@ class RuleOptimizer : public Optimizer {
   }
 
   void update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
-              const UpdateScalars& scalars) override {
+              const op::UpdateScalars& scalars) override {
     A attrs = attrs_;
     attrs.weight_decay = weight_decay;
-    starling::update(op(), attrs, targets, gradient, scalars);
+    starling::op::update(op(), attrs, targets, gradient, scalars);
   }
 
  private:

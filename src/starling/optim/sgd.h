@@ -2,6 +2,7 @@
 
 #include "starling/base/settings.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/state.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::optim {
@@ -22,13 +23,13 @@ class Sgd : public Optimizer {
   Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
   Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options = {});
 
-  const SgdAttrs& attrs() const { return attrs_; }
+  const op::SgdAttrs& attrs() const { return attrs_; }
 
  private:
   void update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
-              const UpdateScalars& scalars) override;
+              const op::UpdateScalars& scalars) override;
 
-  SgdAttrs attrs_;
+  op::SgdAttrs attrs_;
 };
 
 }  // namespace starling::optim

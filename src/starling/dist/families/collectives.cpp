@@ -12,7 +12,7 @@ namespace starling {
 namespace {
 
 std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
-  const auto a = request.attrs.as<AllReduceAttrs>();
+  const auto a = request.attrs.as<op::AllReduceAttrs>();
   const CommReduce reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
@@ -56,7 +56,7 @@ struct Packed {
 };
 
 std::unique_ptr<Plan> plan_all_reduce_many(const PlanRequest& request) {
-  const auto a = request.attrs.as<AllReduceAttrs>();
+  const auto a = request.attrs.as<op::AllReduceAttrs>();
   const CommReduce reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const Packed packed(request.in);
@@ -105,7 +105,7 @@ void lay_out(const Shards& shards, const Launch& launch) {
 }
 
 std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
-  const auto a = request.attrs.as<OrderedSumAttrs>();
+  const auto a = request.attrs.as<op::OrderedSumAttrs>();
   const SumOrder order = a.order.str() == "tree" ? SumOrder::by_rank_tree : SumOrder::by_shard;
   const auto tensors = static_cast<std::size_t>(a.tensors);
   Shards shards{request.in.size() / tensors, {}, request.in[0].dtype};

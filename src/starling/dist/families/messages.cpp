@@ -16,7 +16,7 @@ int checked_peer(const char* op, const Comm& comm, std::int64_t peer) {
 }
 
 std::unique_ptr<Plan> plan_send(const PlanRequest& request) {
-  const auto a = request.attrs.as<SendToAttrs>();
+  const auto a = request.attrs.as<op::SendToAttrs>();
   const DType dtype = request.in[0].dtype;
   const std::int64_t n = request.in[0].shape.numel();
   return make_plan([=](const Launch& launch) {
@@ -28,7 +28,7 @@ std::unique_ptr<Plan> plan_send(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_recv(const PlanRequest& request) {
-  const auto a = request.attrs.as<RecvFromAttrs>();
+  const auto a = request.attrs.as<op::RecvFromAttrs>();
   const DType dtype = request.out[0].dtype;
   const std::int64_t n = request.out[0].shape.numel();
   return make_plan([=](const Launch& launch) {

@@ -19,7 +19,7 @@ void check_place(const char* op, const Comm& comm, std::int64_t rank, std::int64
 }
 
 std::unique_ptr<Plan> plan_broadcast(const PlanRequest& request) {
-  const auto a = request.attrs.as<RootAttrs>();
+  const auto a = request.attrs.as<op::RootAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
@@ -37,7 +37,7 @@ std::unique_ptr<Plan> plan_broadcast(const PlanRequest& request) {
 
 // All-reduce of which only the root keeps the result.
 std::unique_ptr<Plan> plan_reduce_to_root(const PlanRequest& request) {
-  const auto a = request.attrs.as<RootAttrs>();
+  const auto a = request.attrs.as<op::RootAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
@@ -59,7 +59,7 @@ struct Pieces {
   std::int64_t own = 0;
   std::int64_t total = 0;
 
-  Pieces(const Shape& whole, const PiecesAttrs& a) {
+  Pieces(const Shape& whole, const op::PiecesAttrs& a) {
     const std::int64_t row = whole[0] > 0 ? whole.numel() / whole[0] : 0;
     for (std::int64_t r = 0; r < a.ranks; ++r) {
       counts.push_back(row * piece_of(whole[0], static_cast<int>(r), static_cast<int>(a.ranks)).size);
@@ -71,7 +71,7 @@ struct Pieces {
 };
 
 std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
-  const auto a = request.attrs.as<PiecesAttrs>();
+  const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.out[0].shape, a);
   const DType dtype = request.in[0].dtype;
   const std::size_t size = size_of(dtype);
@@ -95,7 +95,7 @@ constexpr std::size_t kTogether = 16;
 
 // All-gathers the rows of several tensors in place.
 std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
-  const auto a = request.attrs.as<PiecesAttrs>();
+  const auto a = request.attrs.as<op::PiecesAttrs>();
   std::vector<Pieces> tensors;
   std::vector<DType> dtypes;
   for (const auto& in : request.in) {
@@ -123,7 +123,7 @@ std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
-  const auto a = request.attrs.as<PiecesAttrs>();
+  const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.in[0].shape, a);
   const DType dtype = request.in[0].dtype;
   const CommReduce reduce = reduce_named(a.reduce.str());
@@ -140,7 +140,7 @@ std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_all_to_all(const PlanRequest& request) {
-  const auto a = request.attrs.as<PiecesAttrs>();
+  const auto a = request.attrs.as<op::PiecesAttrs>();
   const DType dtype = request.in[0].dtype;
   const std::int64_t n = request.in[0].shape.numel(), each = n / a.ranks;
   return make_plan([=](const Launch& launch) {

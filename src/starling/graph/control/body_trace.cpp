@@ -5,6 +5,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -50,7 +51,7 @@ Body finished(HistoryPtr history) {
     for (const auto& input : *list) {
       const ValueId id = tracer.value_of(input);
       Node& node = graph->node(graph->value(id).node);
-      SourceAttrs attrs = node.attrs.as<SourceAttrs>();
+      op::SourceAttrs attrs = node.attrs.as<op::SourceAttrs>();
       attrs.index = static_cast<std::int64_t>(graph->inputs.size());
       node.attrs = attrs;
       graph->inputs.push_back(id);

@@ -124,7 +124,7 @@ TensorList traced_while(const std::string& name, const LoopCondition& condition,
   };
   TensorList captures;
   const auto bodies = trace_bodies("while", with_trip(state), functions, captures);
-  const WhileAttrs attrs{.states = static_cast<std::int64_t>(state.size()), .max_trips = options.max_trips};
+  const op::WhileAttrs attrs{.states = static_cast<std::int64_t>(state.size()), .max_trips = options.max_trips};
   return first_of(apply_while(attrs, bodies[0], bodies[1], all(joined(state, captures))), state.size());
 }
 
@@ -178,9 +178,9 @@ std::pair<TensorList, TensorList> traced_scan(const std::string& name, const Sca
   };
   TensorList captures;
   const auto bodies = trace_bodies("scan", own, {&function, 1}, captures);
-  const ScanLoopAttrs attrs{.carried = static_cast<std::int64_t>(carry.size()),
-                            .sliced = static_cast<std::int64_t>(xs.size()),
-                            .length = length};
+  const op::ScanLoopAttrs attrs{.carried = static_cast<std::int64_t>(carry.size()),
+                                .sliced = static_cast<std::int64_t>(xs.size()),
+                                .length = length};
   const TensorList out = apply_scan(attrs, bodies[0], all(joined(joined(carry, xs), captures)));
   return {first_of(out, carry.size()), first_of(rest_of(out, carry.size()), results)};
 }

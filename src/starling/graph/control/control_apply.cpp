@@ -37,32 +37,33 @@ TensorList apply_again(const Graph& graph, const Node& node, std::span<const Ten
   if (!is_control(*node.op)) return apply(*node.op, in, node.attrs);
   const auto bodies = bodies_of(graph, node);
   if (is_op(node, "cond")) return apply_cond({bodies[0]}, {bodies[1]}, in);
-  if (is_op(node, "while")) return apply_while(node.attrs.as<WhileAttrs>(), {bodies[0]}, {bodies[1]}, in);
-  if (is_op(node, "scan")) return apply_scan(node.attrs.as<ScanLoopAttrs>(), {bodies[0]}, in);
-  return apply_while_grad(node.attrs.as<WhileGradAttrs>(), {bodies[0]}, {bodies[1]}, {bodies[2]}, in);
+  if (is_op(node, "while")) return apply_while(node.attrs.as<op::WhileAttrs>(), {bodies[0]}, {bodies[1]}, in);
+  if (is_op(node, "scan")) return apply_scan(node.attrs.as<op::ScanLoopAttrs>(), {bodies[0]}, in);
+  return apply_while_grad(node.attrs.as<op::WhileGradAttrs>(), {bodies[0]}, {bodies[1]}, {bodies[2]}, in);
 }
 
 }  // namespace
 
 TensorList apply_cond(const Body& then, const Body& otherwise, std::span<const Tensor> operands) {
-  return emit(named_op<"cond">(), CondAttrs{}, {then, otherwise}, operands);
+  return emit(named_op<"cond">(), op::CondAttrs{}, {then, otherwise}, operands);
 }
 
-TensorList apply_while(WhileAttrs attrs, const Body& condition, const Body& body, std::span<const Tensor> operands) {
+TensorList apply_while(op::WhileAttrs attrs, const Body& condition, const Body& body,
+                       std::span<const Tensor> operands) {
   static const OpDef& op = named_op<"while">();
   const bool save = attrs.max_trips > 0 && !attrs.saves && wants_record(op, operands);
   attrs.saves |= save;
   return emit(op, attrs, {condition, save ? saving(body, attrs.states) : body}, operands);
 }
 
-TensorList apply_scan(ScanLoopAttrs attrs, const Body& body, std::span<const Tensor> operands) {
+TensorList apply_scan(op::ScanLoopAttrs attrs, const Body& body, std::span<const Tensor> operands) {
   static const OpDef& op = named_op<"scan">();
   const bool save = !attrs.saves && wants_record(op, operands);
   attrs.saves |= save;
   return emit(op, attrs, {save ? saving(body, attrs.carried) : body}, operands);
 }
 
-TensorList apply_while_grad(WhileGradAttrs attrs, const Body& condition, const Body& body, const Body& backward,
+TensorList apply_while_grad(op::WhileGradAttrs attrs, const Body& condition, const Body& body, const Body& backward,
                             std::span<const Tensor> operands) {
   return emit(named_op<"while_grad">(), attrs, {condition, body, backward}, operands);
 }

@@ -19,9 +19,9 @@ struct Body {
 // ops/def/control.h) and recorded on the tape. The body fields of the attributes are set here. Where a gradient may be
 // wanted, loops of static length also return the state at the start of each trip.
 TensorList apply_cond(const Body& then, const Body& otherwise, std::span<const Tensor> operands);
-TensorList apply_while(WhileAttrs attrs, const Body& condition, const Body& body, std::span<const Tensor> operands);
-TensorList apply_scan(ScanLoopAttrs attrs, const Body& body, std::span<const Tensor> operands);
-TensorList apply_while_grad(WhileGradAttrs attrs, const Body& condition, const Body& body, const Body& backward,
+TensorList apply_while(op::WhileAttrs attrs, const Body& condition, const Body& body, std::span<const Tensor> operands);
+TensorList apply_scan(op::ScanLoopAttrs attrs, const Body& body, std::span<const Tensor> operands);
+TensorList apply_while_grad(op::WhileGradAttrs attrs, const Body& condition, const Body& body, const Body& backward,
                             std::span<const Tensor> operands);
 
 // Applies all nodes of a body to other inputs, so that they run, or are traced and recorded, again; returns its

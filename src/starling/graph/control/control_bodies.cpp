@@ -31,9 +31,9 @@ std::string meaning(const Graph& body) {
 
 // First stacked result of a loop: those from here on may be dropped. -1: none.
 int first_stacked(const Node& node) {
-  if (is_op(node, "scan")) return static_cast<int>(node.attrs.as<ScanLoopAttrs>().carried);
-  if (!is_op(node, "while") || node.attrs.as<WhileAttrs>().max_trips == 0) return -1;
-  return static_cast<int>(node.attrs.as<WhileAttrs>().states) + 1;
+  if (is_op(node, "scan")) return static_cast<int>(node.attrs.as<op::ScanLoopAttrs>().carried);
+  if (!is_op(node, "while") || node.attrs.as<op::WhileAttrs>().max_trips == 0) return -1;
+  return static_cast<int>(node.attrs.as<op::WhileAttrs>().states) + 1;
 }
 
 // Copies a loop without the stacked results that are not `used`; its body returns no more than the others.

@@ -93,7 +93,7 @@ TensorList sublist(const TensorList& list, std::size_t from, std::size_t count) 
 // --- cond
 
 TensorList cond_gradient(const GradCall& c) {
-  const auto& a = c.attrs.as<CondAttrs>();
+  const auto& a = c.attrs.as<op::CondAttrs>();
   const auto captures = c.in.subspan(1);
   const Indices wanted = wanted_in(c, 1, captures.size());
   const Indices arrived = arrived_in(c, 0, c.grads.size());
@@ -228,7 +228,8 @@ Body widened(std::shared_ptr<const Graph> body, const TensorList& operands, std:
 TensorList reverse_scan(const GradCall& c, LoopGradient& gradient, std::size_t states, std::int64_t length,
                         bool reverse, const Tensor& limit) {
   const Body backward = gradient.backward();
-  ScanLoopAttrs attrs{.carried = gradient.carried(), .sliced = gradient.sliced(), .length = length, .reverse = reverse};
+  op::ScanLoopAttrs attrs{
+      .carried = gradient.carried(), .sliced = gradient.sliced(), .length = length, .reverse = reverse};
   TensorList operands;
   if (limit.defined()) {
     attrs.limited = true;
@@ -243,7 +244,7 @@ TensorList reverse_scan(const GradCall& c, LoopGradient& gradient, std::size_t s
 }
 
 TensorList scan_gradient(const GradCall& c) {
-  const auto& a = c.attrs.as<ScanLoopAttrs>();
+  const auto& a = c.attrs.as<op::ScanLoopAttrs>();
   const LoopParts parts = loop_parts(c.attrs, c.in.size());
   check(a.saves, "[scan] expected a scan that saves its carries to be differentiated, got one that does not");
   LoopGradient gradient(c, body_of(c, a.body, 1 + parts.carried + parts.sliced), parts, parts.carried);
@@ -252,7 +253,7 @@ TensorList scan_gradient(const GradCall& c) {
 }
 
 TensorList while_gradient(const GradCall& c) {
-  const auto& a = c.attrs.as<WhileAttrs>();
+  const auto& a = c.attrs.as<op::WhileAttrs>();
   const LoopParts parts = loop_parts(c.attrs, c.in.size());
   const bool bounded = a.max_trips > 0;
   check(a.saves == bounded,
@@ -263,7 +264,7 @@ TensorList while_gradient(const GradCall& c) {
   if (bounded) return reverse_scan(c, gradient, parts.carried, a.max_trips, true, c.out[parts.carried].detach());
   expect_no_effects(c, *graph_at(c, a.condition));
   const Body backward = gradient.backward();
-  const WhileGradAttrs attrs{.carried = gradient.carried(), .states = a.states};
+  const op::WhileGradAttrs attrs{.carried = gradient.carried(), .states = a.states};
   TensorList operands = gradient.seeds();
   append(operands, c.in.subspan(0, parts.carried));  // initial states
   append(operands, all(gradient.captures()));

@@ -19,7 +19,7 @@ class ControlCall {
  public:
   ControlCall(const Graph& graph, const OpDef& op, std::span<const TensorType> in) : graph_(graph), op_(op), in_(in) {}
 
-  Types cond(const CondAttrs& a) const {
+  Types cond(const op::CondAttrs& a) const {
     expect_type("the predicate", in_[0], kFlag);
     const auto captures = in_.subspan(1);
     const Types made = outputs_of(body("then", a.then, {}, {}, captures));
@@ -33,7 +33,7 @@ class ControlCall {
     return made;
   }
 
-  Types loop(const WhileAttrs& a) const {
+  Types loop(const op::WhileAttrs& a) const {
     const auto states = part("states", a.states, 0);
     check(a.states > 0, "[while] expected at least one state, got none");
     check(a.max_trips >= 0, "[while] expected max_trips of 0 (no bound) or more, got {}", a.max_trips);
@@ -52,7 +52,7 @@ class ControlCall {
     return out;
   }
 
-  Types scan(const ScanLoopAttrs& a) const {
+  Types scan(const op::ScanLoopAttrs& a) const {
     std::size_t at = 0;
     check(a.length > 0, "[scan] expected at least one slice, got {}", a.length);
     if (a.limited) expect_type("the number of trips", in_[at++], kTrip);
@@ -73,7 +73,7 @@ class ControlCall {
     return out;
   }
 
-  Types loop_gradient(const WhileGradAttrs& a) const {
+  Types loop_gradient(const op::WhileGradAttrs& a) const {
     const auto carry = part("carried", a.carried, 0);
     const auto states = part("states", a.states, carry.size());
     check(a.states > 0, "[while_grad] expected at least one state, got none");
@@ -199,10 +199,10 @@ Types infer_node(const Graph& graph, const OpDef& op, std::span<const TensorType
   check(!in.empty(), "[{}] expected operands, got none", op.name);
   if (&attrs.type() != op.attrs) fail("[{}] expected its own attributes, got others", op.name);
   const ControlCall call(graph, op, in);
-  Types out = op.attrs == &attr_type<CondAttrs>()       ? call.cond(attrs.as<CondAttrs>())
-              : op.attrs == &attr_type<WhileAttrs>()    ? call.loop(attrs.as<WhileAttrs>())
-              : op.attrs == &attr_type<ScanLoopAttrs>() ? call.scan(attrs.as<ScanLoopAttrs>())
-                                                        : call.loop_gradient(attrs.as<WhileGradAttrs>());
+  Types out = op.attrs == &attr_type<op::CondAttrs>()       ? call.cond(attrs.as<op::CondAttrs>())
+              : op.attrs == &attr_type<op::WhileAttrs>()    ? call.loop(attrs.as<op::WhileAttrs>())
+              : op.attrs == &attr_type<op::ScanLoopAttrs>() ? call.scan(attrs.as<op::ScanLoopAttrs>())
+                                                            : call.loop_gradient(attrs.as<op::WhileGradAttrs>());
   for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
   return out;
 }
@@ -245,10 +245,10 @@ std::vector<std::shared_ptr<const Graph>> bodies_of(const Graph& graph, const No
 
 LoopParts loop_parts(const Attrs& attrs, std::size_t operands) {
   LoopParts parts;
-  if (&attrs.type() == &attr_type<WhileAttrs>()) {
-    parts.carried = static_cast<std::size_t>(attrs.as<WhileAttrs>().states);
+  if (&attrs.type() == &attr_type<op::WhileAttrs>()) {
+    parts.carried = static_cast<std::size_t>(attrs.as<op::WhileAttrs>().states);
   } else {
-    const auto& a = attrs.as<ScanLoopAttrs>();
+    const auto& a = attrs.as<op::ScanLoopAttrs>();
     parts = {a.limited ? std::size_t{1} : 0, static_cast<std::size_t>(a.carried), static_cast<std::size_t>(a.sliced),
              0};
   }

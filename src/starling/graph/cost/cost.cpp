@@ -49,9 +49,9 @@ Cost times(Cost cost, double count) {
 
 // Number of trips of a loop, as far as the graph knows.
 double trips_of(const Node& node) {
-  if (is_op(node, "scan")) return static_cast<double>(node.attrs.as<ScanLoopAttrs>().length);
-  const bool bounded = is_op(node, "while") && node.attrs.as<WhileAttrs>().max_trips > 0;
-  return bounded ? static_cast<double>(node.attrs.as<WhileAttrs>().max_trips) : 1;
+  if (is_op(node, "scan")) return static_cast<double>(node.attrs.as<op::ScanLoopAttrs>().length);
+  const bool bounded = is_op(node, "while") && node.attrs.as<op::WhileAttrs>().max_trips > 0;
+  return bounded ? static_cast<double>(node.attrs.as<op::WhileAttrs>().max_trips) : 1;
 }
 
 // Cost of bodies: the more expensive branch of a cond, all trips of a scan, the bound of a while, and one trip of a

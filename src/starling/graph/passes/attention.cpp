@@ -7,7 +7,9 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 // Replaces written-out attention by the op that stores no scores. Rows that see no key become zeros, as that op
 // defines, where the softmax was undefined.
@@ -70,7 +72,7 @@ class Attention {
     const int rank = rewriter_.to().value(id).type.shape.rank();
     for (int i = 0; i < rank; ++i) order.push_back(i);
     std::swap(order[rank - 1], order[rank - 2]);
-    return emit("transpose", {id}, TransposeAttrs{order}, like);
+    return emit("transpose", {id}, op::TransposeAttrs{order}, like);
   }
 
   ValueId value_of(const Factor& factor, NodeId like) {
@@ -86,7 +88,7 @@ class Attention {
     std::vector<ValueId> in{p.q, p.k, p.v};
     if (p.match.mask >= 0) {
       p.mask = rewriter_.map(p.match.mask);
-      if (p.match.mask_hides) p.mask = emit("logical_not", {p.mask}, NoAttrs{}, like);
+      if (p.match.mask_hides) p.mask = emit("logical_not", {p.mask}, op::NoAttrs{}, like);
       in.push_back(p.mask);
     }
     const NodeId made = rewriter_.emit(find_op("scaled_dot_product_attention"), in, p.match.attrs, like);
@@ -101,7 +103,7 @@ class Attention {
     const NodeId like = backward_like(p);
     const ValueId dy = value_of(p.match.dy, like);
     const TensorType lse = rewriter_.to().value(p.lse).type;
-    const ValueId dlse = emit("full", {}, FullAttrs{lse.shape, 0, lse.dtype}, like);
+    const ValueId dlse = emit("full", {}, op::FullAttrs{lse.shape, 0, lse.dtype}, like);
     std::vector<ValueId> in{dy, dlse, p.q, p.k, p.v, p.y, p.lse};
     if (p.mask >= 0) in.push_back(p.mask);
     p.backward = rewriter_.emit(find_op("scaled_dot_product_attention_backward"), in, p.match.attrs, like);

@@ -8,7 +8,9 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 // Cross entropy from logits: log-probabilities that are read only at labels are not computed, and the gradient is
 // (softmax - onehot) times the incoming gradient of each row.
@@ -63,9 +65,9 @@ class CrossEntropy {
   ValueId emit(std::string_view op, std::initializer_list<ValueId> in, const Attrs& attrs = {}) {
     return emit(op, std::span(in.begin(), in.size()), attrs);
   }
-  ValueId number(double value, DType dtype) { return emit("full", {}, FullAttrs{{}, value, dtype}); }
+  ValueId number(double value, DType dtype) { return emit("full", {}, op::FullAttrs{{}, value, dtype}); }
   ValueId shaped(ValueId id, const Shape& shape) {
-    return type(id).shape == shape ? id : emit("reshape", {id}, ShapeAttrs{shape});
+    return type(id).shape == shape ? id : emit("reshape", {id}, op::ShapeAttrs{shape});
   }
   ValueId zero_where_ignored(const Planned& p, ValueId rows) {
     return p.ignored < 0 ? rows : emit("where", {p.ignored, number(0, type(rows).dtype), rows});
@@ -86,22 +88,22 @@ class CrossEntropy {
       if (reader.kind == Reader::Kind::nll) in.push_back(p.weights = row_weights(p, reader.weights));
     }
     const char* name = in.size() == 3 ? "cross_entropy_weighted" : "cross_entropy_sum";
-    const NodeId made = rewriter_.emit(find_op(name), in, NoAttrs{}, like_);
+    const NodeId made = rewriter_.emit(find_op(name), in, op::NoAttrs{}, like_);
     p.sum = rewriter_.to().node(made).out[0];
     p.lse = rewriter_.to().node(made).out[1];
   }
 
   ValueId row_weights(const Planned& p, ValueId of_classes) {
     const DType dtype = type(p.logits).dtype;
-    if (of_classes < 0) return emit("cast", {emit("logical_not", {p.ignored})}, CastAttrs{dtype});
-    const ValueId wide = emit("broadcast_to", {rewriter_.map(of_classes)}, ShapeAttrs{type(p.logits).shape});
-    return emit("label_pick", {wide, p.labels}, NllAttrs{*p.match.ignored});
+    if (of_classes < 0) return emit("cast", {emit("logical_not", {p.ignored})}, op::CastAttrs{dtype});
+    const ValueId wide = emit("broadcast_to", {rewriter_.map(of_classes)}, op::ShapeAttrs{type(p.logits).shape});
+    return emit("label_pick", {wide, p.labels}, op::NllAttrs{*p.match.ignored});
   }
 
   // Log-probability at each label, [rows].
   ValueId picked(Planned& p) {
     if (p.picked >= 0) return p.picked;
-    const NllAttrs attrs = p.match.ignored ? NllAttrs{*p.match.ignored} : NllAttrs{};
+    const op::NllAttrs attrs = p.match.ignored ? op::NllAttrs{*p.match.ignored} : op::NllAttrs{};
     const ValueId at_label = emit("label_pick", {p.logits, p.labels}, attrs);
     return p.picked = zero_where_ignored(p, emit("sub", {at_label, p.lse}));
   }
@@ -119,7 +121,7 @@ class CrossEntropy {
                                      : emit("sum", {shaped(picked(p), reader.kept)}, node.attrs));
       case Reader::Kind::nll:
         name(node.out[0], p.sum);
-        return name(node.out[1], emit("sum", {p.weights}, ReduceAttrs{}));
+        return name(node.out[1], emit("sum", {p.weights}, op::ReduceAttrs{}));
       case Reader::Kind::backward: return name(node.out[0], shaped(gradient(p, reader.rows), shape));
     }
   }
@@ -131,7 +133,7 @@ class CrossEntropy {
       return emit("cross_entropy_backward", {p.logits, p.safe, p.lse, scale});
     const ValueId whole = type(rows).shape.numel() == p.match.rows
                               ? shaped(rows, {p.match.rows})
-                              : emit("broadcast_to", {shaped(rows, {})}, ShapeAttrs{{p.match.rows}});
+                              : emit("broadcast_to", {shaped(rows, {})}, op::ShapeAttrs{{p.match.rows}});
     const ValueId weights = zero_where_ignored(p, emit("neg", {whole}));
     return emit("cross_entropy_weighted_backward", {p.logits, p.safe, weights, p.lse, number(1, dtype)});
   }

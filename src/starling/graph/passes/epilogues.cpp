@@ -8,6 +8,7 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling::passes {
 namespace {
@@ -95,9 +96,9 @@ class Epilogues {
     const ValueId y = backward.in[1];
     if (type(y) != type(node.out[0]) || !rewriter_.mapped(y)) return false;
     static const OpDef& op = find_op("matmul_act");
-    const auto& attrs = node.attrs.as<MatmulAttrs>();
+    const auto& attrs = node.attrs.as<op::MatmulAttrs>();
     const ValueId in[] = {rewriter_.map(node.in[0]), rewriter_.map(node.in[1]), rewriter_.map(y)};
-    absorb(id, user, op, in, MatmulActAttrs{attrs.trans_a, attrs.trans_b, activation});
+    absorb(id, user, op, in, op::MatmulActAttrs{attrs.trans_a, attrs.trans_b, activation});
     return true;
   }
 
@@ -108,7 +109,7 @@ class Epilogues {
     const NodeId user = only_user(node.out[0]);
     if (user < 0 || !is_op(graph_.node(user), "sgd_update")) return -1;
     const Node& update = graph_.node(user);
-    const bool as_gradient = update.in[2] == node.out[0] && !update.attrs.as<SgdAttrs>().nesterov;
+    const bool as_gradient = update.in[2] == node.out[0] && !update.attrs.as<op::SgdAttrs>().nesterov;
     return as_gradient && node.after.empty() && stays(node.in[0], id, user) && stays(node.in[1], id, user) ? user : -1;
   }
 
@@ -135,12 +136,13 @@ class Epilogues {
     if (update_of(product) != id) return false;
     static const OpDef& op = find_op("matmul_sgd");
     const Node& factors = graph_.node(product);
-    const auto& flags = factors.attrs.as<MatmulAttrs>();
-    const auto& sgd = node.attrs.as<SgdAttrs>();
+    const auto& flags = factors.attrs.as<op::MatmulAttrs>();
+    const auto& sgd = node.attrs.as<op::SgdAttrs>();
     const ValueId old[] = {node.in[0], node.in[1], factors.in[0], factors.in[1], node.in[3]};
     const auto in = rewriter_.map(old);
-    const NodeId made = rewriter_.emit(
-        op, {in.data(), in.size()}, MatmulSgdAttrs{flags.trans_a, flags.trans_b, sgd.momentum, sgd.weight_decay}, id);
+    const NodeId made =
+        rewriter_.emit(op, {in.data(), in.size()},
+                       op::MatmulSgdAttrs{flags.trans_a, flags.trans_b, sgd.momentum, sgd.weight_decay}, id);
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       const ValueId fresh = rewriter_.to().node(made).out[i];
       rewriter_.to().value(fresh).spec = graph_.value(node.out[i]).spec;

@@ -8,6 +8,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
@@ -157,7 +158,7 @@ class Folder {
   void replace_by_full(NodeId id, std::size_t output, double value) {
     static const OpDef& op = find_op("full");
     const TensorType& type = graph_.value(graph_.node(id).out[output]).type;
-    const NodeId made = rewriter_.emit(op, {}, FullAttrs{type.shape, value, type.dtype}, id);
+    const NodeId made = rewriter_.emit(op, {}, op::FullAttrs{type.shape, value, type.dtype}, id);
     name_result(id, output, to().node(made).out[0]);
   }
 

@@ -5,7 +5,9 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 // conv(x, w) + b normalised by fixed statistics equals conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
 // eps): the weights are scaled instead of the activations. Programs with gradients read the activations again and are
@@ -71,12 +73,12 @@ class BatchNorms {
     const auto stats = rewriter_.map({norm.in.data(), norm.in.size()});
     auto in = rewriter_.map({made.in.data(), made.in.size()});
     const DType dtype = type(norm.in[0]).dtype;
-    const ValueId eps = emit("full", {}, FullAttrs{{}, norm.attrs.as<EpsAttrs>().eps, dtype});
+    const ValueId eps = emit("full", {}, op::FullAttrs{{}, norm.attrs.as<op::EpsAttrs>().eps, dtype});
     ValueId scale = emit("rsqrt", {emit("add", {stats[2], eps})});
     if (stats.size() > 3) scale = emit("mul", {scale, stats[3]});
     Shape column = Shape::filled(type(made.in[1]).shape.rank(), 1);
     column[0] = type(made.in[1]).shape[0];
-    in[1] = emit("mul", {in[1], emit("reshape", {scale}, ShapeAttrs{column})});
+    in[1] = emit("mul", {in[1], emit("reshape", {scale}, op::ShapeAttrs{column})});
     ValueId shift = in.size() == 3 ? emit("sub", {in[2], stats[1]}) : emit("neg", {stats[1]});
     shift = emit("mul", {shift, scale});
     if (stats.size() > 4) shift = emit("add", {shift, stats[4]});

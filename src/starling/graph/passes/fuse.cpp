@@ -10,6 +10,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/fused.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling::passes {
 namespace {
@@ -203,7 +204,7 @@ class Fuser {
   ValueId reshaped(ValueId id, const Shape& shape, NodeId like) {
     if (type(id).shape == shape) return id;
     static const OpDef& op = find_op("reshape");
-    const NodeId made = rewriter_.emit(op, std::span(&id, 1), ShapeAttrs{shape}, like);
+    const NodeId made = rewriter_.emit(op, std::span(&id, 1), op::ShapeAttrs{shape}, like);
     return rewriter_.to().node(made).out[0];
   }
 
@@ -214,7 +215,7 @@ class Fuser {
     for (const auto& [value, shape] : program.operands)
       in.push_back(reshaped(rewriter_.map(value), shape, group.members.front()));
     unstretch(in, program.text, group);
-    const NodeId made = rewriter_.emit(op, in, FusedAttrs{Symbol(program.text.print())}, group.members.front());
+    const NodeId made = rewriter_.emit(op, in, op::FusedAttrs{Symbol(program.text.print())}, group.members.front());
     for (NodeId id : group.members) rewriter_.stands_for(id, made);
     for (const auto& [value, index, again] : program.outputs) {
       const ValueId first = rewriter_.to().node(made).out[static_cast<std::size_t>(index)];

@@ -15,7 +15,7 @@ constexpr std::size_t kMostBytes = 1 << 20;
 
 using Group = std::vector<NodeId>;
 
-UpdateLayout layout_of(const Node& update) { return *update_layout(*update.op, update.attrs); }
+op::UpdateLayout layout_of(const Node& update) { return *op::update_layout(*update.op, update.attrs); }
 
 ValueId gradient_of(const Node& update) { return update.in[layout_of(update).targets]; }
 
@@ -97,7 +97,7 @@ bool share_state(const Graph& graph, const Node& a, const Node& b) {
 }
 
 bool is_single_update(const Node& node) {
-  const auto layout = update_layout(*node.op, node.attrs);
+  const auto layout = op::update_layout(*node.op, node.attrs);
   return layout && layout->tensors(node.in.size()) == 1;
 }
 

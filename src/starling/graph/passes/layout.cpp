@@ -7,12 +7,14 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/state.h"
 
 namespace starling::passes {
 namespace {
 
 Shape full_order(const Node& transpose, int rank) {
-  const Shape& order = transpose.attrs.as<TransposeAttrs>().order;
+  const Shape& order = transpose.attrs.as<op::TransposeAttrs>().order;
   Shape out;
   for (int i = 0; i < rank; ++i)
     out.push_back(order.empty() ? rank - 1 - i : normalize_axis(order[i], rank, "transpose"));
@@ -53,11 +55,11 @@ int first_factor(const Node& node) {
 // Flips the flags in the op's attribute struct.
 void flip(const Node& node, Attrs& attrs, Flags which) {
   if (is_op(node, "matmul"))
-    flip<MatmulAttrs>(attrs, which);
+    flip<op::MatmulAttrs>(attrs, which);
   else if (is_op(node, "matmul_act"))
-    flip<MatmulActAttrs>(attrs, which);
+    flip<op::MatmulActAttrs>(attrs, which);
   else
-    flip<MatmulSgdAttrs>(attrs, which);
+    flip<op::MatmulSgdAttrs>(attrs, which);
 }
 
 // Rewrites in one walk; rules look at makers in the new graph, so that they see each other's results.
@@ -136,7 +138,7 @@ class Layout {
     if (keeps_order(both))
       replace(id, from);
     else
-      replace(id, *node.op, {&from, 1}, TransposeAttrs{both});
+      replace(id, *node.op, {&from, 1}, op::TransposeAttrs{both});
     return true;
   }
 
@@ -171,9 +173,9 @@ class Layout {
     const Node& transpose = graph_.node(user);
     if (!is_op(transpose, "transpose") || transpose.device != node.device || !transpose.after.empty()) return false;
     if (!swaps_last_two(full_order(transpose, graph_.value(node.out[0]).type.shape.rank()))) return false;
-    const auto& flags = attrs.as<MatmulAttrs>();
+    const auto& flags = attrs.as<op::MatmulAttrs>();
     const ValueId swapped[] = {in[1], in[0]};
-    const NodeId made = rewriter_.emit(*node.op, swapped, MatmulAttrs{!flags.trans_b, !flags.trans_a}, id);
+    const NodeId made = rewriter_.emit(*node.op, swapped, op::MatmulAttrs{!flags.trans_b, !flags.trans_a}, id);
     to().value(to().node(made).out[0]).spec = graph_.value(transpose.out[0]).spec;
     replace(user, to().node(made).out[0]);
     rewriter_.stands_for(id, made);

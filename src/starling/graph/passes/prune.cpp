@@ -5,6 +5,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/control.h"
+#include "starling/ops/def/state.h"
 
 namespace starling::passes {
 namespace {
@@ -41,7 +42,7 @@ void drop_unread_constants(Graph& graph) {
       moved[index] = static_cast<std::int64_t>(kept.size());
       kept.push_back(graph.constants[index]);
     }
-    SourceAttrs attrs = graph.node(id).attrs.as<SourceAttrs>();
+    op::SourceAttrs attrs = graph.node(id).attrs.as<op::SourceAttrs>();
     attrs.index = moved[index];
     graph.node(id).attrs = attrs;
   }

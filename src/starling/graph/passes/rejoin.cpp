@@ -8,6 +8,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/slice.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling::passes {
 namespace {
@@ -31,7 +32,7 @@ class Rejoin {
     ValueId value;
   };
   struct Pieces {
-    SliceBackwardAttrs like;
+    op::SliceBackwardAttrs like;
     std::vector<Piece> list;
   };
   const Shape& shape(ValueId id) const { return graph_.value(id).type.shape; }
@@ -43,11 +44,12 @@ class Rejoin {
       return shape(node.in[0]) == shape(node.in[1]) && collect(node.in[0], found) && collect(node.in[1], found);
     }
     if (!is_op(node, "slice_backward")) return false;
-    auto like = node.attrs.as<SliceBackwardAttrs>();
+    auto like = node.attrs.as<op::SliceBackwardAttrs>();
     like.axis = normalize_axis(like.axis, like.shape.rank(), "slice_backward");
     if (found.list.empty()) found.like = like;
     if (like.step != 1 || like.axis != found.like.axis || like.shape != found.like.shape) return false;
-    const SliceRange range = slice_range({like.axis, like.begin, like.end, 1}, like.shape[static_cast<int>(like.axis)]);
+    const op::SliceRange range =
+        op::slice_range({like.axis, like.begin, like.end, 1}, like.shape[static_cast<int>(like.axis)]);
     found.list.push_back({range.begin, range.count, node.in[0]});
     return true;
   }
@@ -73,10 +75,10 @@ class Rejoin {
     std::vector<ValueId> in;
     for (ValueId value : from) in.push_back(rewriter_.map(value));
     static const OpDef &concat_op = find_op("concat"), &reshape_op = find_op("reshape");
-    NodeId made = rewriter_.emit(concat_op, in, AxisAttrs{pieces.like.axis}, id);
+    NodeId made = rewriter_.emit(concat_op, in, op::AxisAttrs{pieces.like.axis}, id);
     if (wider) {
       const ValueId whole = rewriter_.to().node(made).out[0];
-      made = rewriter_.emit(reshape_op, {&whole, 1}, ShapeAttrs{pieces.like.shape}, id);
+      made = rewriter_.emit(reshape_op, {&whole, 1}, op::ShapeAttrs{pieces.like.shape}, id);
     }
     const ValueId fresh = rewriter_.to().node(made).out[0];
     rewriter_.to().value(fresh).spec = graph_.value(node.out[0]).spec;

@@ -3,6 +3,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 #include "starling/ops/def/update.h"
 
 // update(w, …, g · f, lr, …) with a scalar f reads g unscaled and takes f as an operand: gradient clipping and loss
@@ -48,16 +49,16 @@ class Absorber {
   // updates that take one.
   bool may_scale(const Node& update) const {
     if (update.device.kind != DeviceKind::cpu) return false;
-    const auto layout = update_layout(*update.op, update.attrs);
+    const auto layout = op::update_layout(*update.op, update.attrs);
     if (!layout || layout->tensors(update.in.size()) != 1) return false;
-    if (is_op(update, "sgd_update")) return update.attrs.as<SgdAttrs>().momentum != 0;
+    if (is_op(update, "sgd_update")) return update.attrs.as<op::SgdAttrs>().momentum != 0;
     return !update.attrs.get<bool>(*update.attrs.find("scaled"));
   }
 
   Scaled scaled(NodeId id) const {
     const Node& update = graph_.node(id);
     if (!may_scale(update)) return {};
-    const ValueId gradient = update.in[update_layout(*update.op, update.attrs)->targets];
+    const ValueId gradient = update.in[op::update_layout(*update.op, update.attrs)->targets];
     const NodeId product = graph_.value(gradient).node;
     const Node& mul = graph_.node(product);
     const TensorType& type = graph_.value(gradient).type;
@@ -75,7 +76,7 @@ class Absorber {
   void emit(NodeId id, const Scaled& scaled) {
     const Node& update = graph_.node(id);
     const bool is_sgd = is_op(update, "sgd_update");
-    const UpdateLayout layout = *update_layout(*update.op, update.attrs);
+    const op::UpdateLayout layout = *op::update_layout(*update.op, update.attrs);
     Attrs attrs = is_sgd ? momentum_attrs(update) : update.attrs;
     attrs.get<bool>(*attrs.find("scaled")) = true;
     const bool guarded = attrs.get<bool>(*attrs.find("guarded"));
@@ -95,8 +96,8 @@ class Absorber {
   }
 
   static Attrs momentum_attrs(const Node& update) {
-    const auto& a = update.attrs.as<SgdAttrs>();
-    return MomentumUpdateAttrs{.momentum = a.momentum, .weight_decay = a.weight_decay, .nesterov = a.nesterov};
+    const auto& a = update.attrs.as<op::SgdAttrs>();
+    return op::MomentumUpdateAttrs{.momentum = a.momentum, .weight_decay = a.weight_decay, .nesterov = a.nesterov};
   }
 
   const Graph& graph_;

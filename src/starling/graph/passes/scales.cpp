@@ -6,6 +6,7 @@
 #include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::passes {
@@ -68,9 +69,9 @@ class Scales {
     auto in = rewriter_.map({product.in.data(), product.in.size()});
     const DType dtype = graph_.value(product.out[0]).type.dtype;
     const ValueId number =
-        to.node(rewriter_.emit(find_op("full"), {}, FullAttrs{{}, found.scale, dtype}, found.product)).out[0];
+        to.node(rewriter_.emit(find_op("full"), {}, op::FullAttrs{{}, found.scale, dtype}, found.product)).out[0];
     const ValueId factors[] = {in[found.factor], number};
-    in[found.factor] = to.node(rewriter_.emit(find_op("mul"), factors, NoAttrs{}, found.product)).out[0];
+    in[found.factor] = to.node(rewriter_.emit(find_op("mul"), factors, op::NoAttrs{}, found.product)).out[0];
     const NodeId made = rewriter_.emit(*product.op, {in.data(), in.size()}, product.attrs, found.product);
     to.value(to.node(made).out[0]).spec = graph_.value(graph_.node(id).out[0]).spec;
     rewriter_.set(graph_.node(id).out[0], to.node(made).out[0]);

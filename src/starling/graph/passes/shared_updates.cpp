@@ -4,6 +4,7 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 
 namespace starling::passes {
 namespace {
@@ -22,8 +23,8 @@ class Sharing {
     const bool stored = is_op(graph_.maker(update.in[0]), "variable") && is_op(graph_.maker(update.in[1]), "variable");
     const NodeId product = graph_.value(update.in[2]).node;
     const Node& factors = graph_.node(product);
-    if (!stored || update.attrs.as<SgdAttrs>().nesterov || !is_op(factors, "matmul")) return -1;
-    const auto& flags = factors.attrs.as<MatmulAttrs>();
+    if (!stored || update.attrs.as<op::SgdAttrs>().nesterov || !is_op(factors, "matmul")) return -1;
+    const auto& flags = factors.attrs.as<op::MatmulAttrs>();
     if (!flags.trans_a || flags.trans_b || !factors.after.empty()) return -1;
     const bool may_move =
         may_be_read_later(graph_, factors.in[0], product, id) && may_be_read_later(graph_, factors.in[1], product, id);
@@ -58,12 +59,12 @@ Graph shared_updates(const Graph& graph, const PassContext& context) {
       continue;
     }
     const Node& update = graph.node(id);
-    const auto& sgd = update.attrs.as<SgdAttrs>();
+    const auto& sgd = update.attrs.as<op::SgdAttrs>();
     const Node& factors = graph.node(product);
     const ValueId old[] = {update.in[0], update.in[1], factors.in[0], factors.in[1], update.in[3]};
     const auto in = rewriter.map(old);
     const NodeId made =
-        rewriter.emit(op, {in.data(), in.size()}, MatmulSgdAttrs{true, false, sgd.momentum, sgd.weight_decay}, id);
+        rewriter.emit(op, {in.data(), in.size()}, op::MatmulSgdAttrs{true, false, sgd.momentum, sgd.weight_decay}, id);
     for (std::size_t i = 0; i < update.out.size(); ++i) rewriter.set(update.out[i], rewriter.to().node(made).out[i]);
     rewriter.stands_for(id, made);
   }

@@ -33,7 +33,7 @@ double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& devi
     const double seconds = options.measured(graph, id, device);
     if (seconds >= 0) return seconds;
   }
-  if (is_op(node, "delay")) return node.attrs.as<DelayAttrs>().milliseconds / 1e3;
+  if (is_op(node, "delay")) return node.attrs.as<op::DelayAttrs>().milliseconds / 1e3;
   const Cost cost = cost_of(graph, id);
   if (cost.flops == 0 && cost.bytes() == 0) return 0;  // views and assigns
   const Speed speed = speed_of(device);

@@ -9,6 +9,7 @@
 #include "starling/graph/verifier.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 #include "starling/ops/def/transfer.h"
 
 namespace starling {
@@ -126,9 +127,9 @@ class Cutter {
 
   // Attributes with sources and assigns renumbered for the part.
   Attrs attributes(const Node& node) {
-    if (is_op(node, "assign")) return AssignAttrs{local_variable(source_index(node))};
+    if (is_op(node, "assign")) return op::AssignAttrs{local_variable(source_index(node))};
     if (!is_source(node)) return node.attrs;
-    SourceAttrs source = node.attrs.as<SourceAttrs>();
+    op::SourceAttrs source = node.attrs.as<op::SourceAttrs>();
     if (is_op(node, "input")) {
       source.index = static_cast<std::int64_t>(made_.inputs.size());
     } else if (is_op(node, "variable")) {
@@ -168,7 +169,7 @@ class Cutter {
     if (found == destinations_.end()) return;
     const Node& node = graph_.node(sent.first);
     for (int to : found->second) {
-      const Attrs attrs = SendAttrs{key(sent, to), Symbol(to_string(device(to)))};
+      const Attrs attrs = op::SendAttrs{key(sent, to), Symbol(to_string(device(to)))};
       if (sent.second >= 0) {
         const ValueId value = values_[at(node.out[static_cast<std::size_t>(sent.second)])];
         add(op, {&value, 1}, attrs, node);
@@ -185,12 +186,12 @@ class Cutter {
     const Symbol from(to_string(device(placement_.of_node[at(step.node)])));
     const Symbol name = key({step.node, step.output}, device_);
     if (step.output < 0) {
-      news_[at(step.node)] = add(op, {}, RecvAttrs{name, from, Shape{0}, DType::u8}, node);
+      news_[at(step.node)] = add(op, {}, op::RecvAttrs{name, from, Shape{0}, DType::u8}, node);
       return;
     }
     const ValueId value = node.out[static_cast<std::size_t>(step.output)];
     const TensorType& type = graph_.value(value).type;
-    const NodeId made = add(op, {}, RecvAttrs{name, from, type.shape, type.dtype}, node);
+    const NodeId made = add(op, {}, op::RecvAttrs{name, from, type.shape, type.dtype}, node);
     values_[at(value)] = made_.graph.node(made).out[0];
   }
 
@@ -198,7 +199,7 @@ class Cutter {
     static const OpDef& op = find_op("release");
     const Node& node = graph_.node(step.node);
     const ValueId value = values_[at(node.out[static_cast<std::size_t>(step.output)])];
-    add(op, {&value, 1}, NoAttrs{}, node);
+    add(op, {&value, 1}, op::NoAttrs{}, node);
   }
 
   // Restores the caller's order of inputs, which were numbered in the order of the schedule.
@@ -211,7 +212,7 @@ class Cutter {
     for (std::size_t i : order) {
       const ValueId value = made_.graph.inputs[i];
       Node& node = made_.graph.node(made_.graph.value(value).node);
-      SourceAttrs source = node.attrs.as<SourceAttrs>();
+      op::SourceAttrs source = node.attrs.as<op::SourceAttrs>();
       source.index = static_cast<std::int64_t>(values.size());
       node.attrs = source;
       inputs.push_back(made_.inputs[i]);

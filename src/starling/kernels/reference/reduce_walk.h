@@ -12,7 +12,7 @@ namespace starling::reference {
 template <class V, class F>
 std::unique_ptr<Plan> plan_reduction_in(const PlanRequest& request, const Shape& axes, F f) {
   const ArgDesc in = request.in[0], out = request.out[0];
-  const Shape reduced = reduced_axes(axes, in.shape.rank(), "reduce");
+  const Shape reduced = op::reduced_axes(axes, in.shape.rank(), "reduce");
   Shape kept_shape, kept_strides, shape, strides;
   for (int d = 0; d < in.shape.rank(); ++d) {
     const bool lost = std::find(reduced.begin(), reduced.end(), d) != reduced.end();

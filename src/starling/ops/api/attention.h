@@ -1,17 +1,8 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
-
-struct AttentionAttrs {
-  bool causal = false;  // query i sees keys 0 … i only
-  double scale = 0;     // scale of the scores; 0: 1 / √d
-  static AttrFields fields() {
-    return {field("causal", &AttentionAttrs::causal), field("scale", &AttentionAttrs::scale)};
-  }
-};
 
 struct AttentionOptions {
   Tensor mask = {};  // bool (true: visible) or floats added to the scores; broadcast to [.., l, s]

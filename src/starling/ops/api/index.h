@@ -3,7 +3,6 @@
 #include <span>
 
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -14,16 +13,6 @@ namespace starling {
 //
 // Duplicate indices: replacing writes apply in element order, so the last one wins (and it alone gets a gradient);
 // accumulating writes add in element order, for any number of threads.
-
-struct IndexPutAttrs {
-  bool accumulate = false;
-  static AttrFields fields() { return {field("accumulate", &IndexPutAttrs::accumulate)}; }
-};
-struct OneHotAttrs {
-  std::int64_t classes = 1;
-  DType dtype = DType::i64;
-  static AttrFields fields() { return {field("classes", &OneHotAttrs::classes), field("dtype", &OneHotAttrs::dtype)}; }
-};
 
 // y[i][j][k] = x[index[i][j][k]][j][k] for axis 0. index has x's rank and is no larger than x except along the axis.
 Tensor gather(const Tensor& x, const Tensor& index, std::int64_t axis);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
+#include "starling/ops/def/linalg.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -25,13 +25,9 @@ SignAndLog slogdet(const Tensor& a);
 // matrices.
 Tensor solve(const Tensor& a, const Tensor& b);
 
-struct CholeskyAttrs {
-  bool upper = false;
-  static AttrFields fields() { return {field("upper", &CholeskyAttrs::upper)}; }
-};
 // L with L · Lᵀ = a, from the lower triangle only (upper: U with Uᵀ · U = a from the upper one). Refuses matrices that
 // are not positive definite.
-Tensor cholesky(const Tensor& a, const CholeskyAttrs& attrs = {});
+Tensor cholesky(const Tensor& a, const op::CholeskyAttrs& attrs = {});
 
 // a [.., m, n] = q [.., m, k] · r [.., k, n] with k = min(m, n), orthonormal columns of q, r upper triangular with a
 // diagonal ≥ 0.

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "starling/ops/def/attrs.h"
+#include "starling/ops/def/loss.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -27,10 +27,6 @@ struct CrossEntropyOptions {
 // logits' shape. A label has its class's weight; with probabilities every row counts 1.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
-struct NllAttrs {
-  std::int64_t ignore_index = -100;
-  static AttrFields fields() { return {field("ignore_index", &NllAttrs::ignore_index)}; }
-};
 struct NllOptions {
   Tensor weight{};  // class weights, [classes]
   std::int64_t ignore_index = -100;
@@ -38,11 +34,6 @@ struct NllOptions {
 };
 // -log_probs at the labels; log_probs [n, classes, d...], labels i64 [n, d...].
 Tensor nll(const Tensor& log_probs, const Tensor& labels, const NllOptions& options = {});
-
-// label_pick: x [n, classes, d...] at the labels [n, d...], 0 if ignored. label_place, its adjoint: y at the labels, 0
-// elsewhere.
-Tensor label_pick(const Tensor& x, const Tensor& labels, std::int64_t ignore_index = -100);
-Tensor label_place(const Tensor& y, const Tensor& labels, std::int64_t classes, std::int64_t ignore_index = -100);
 
 // Elementwise losses; prediction and target broadcast.
 Tensor mse(const Tensor& prediction, const Tensor& target, const LossOptions& options = {});  // (a - b)²
@@ -68,20 +59,10 @@ Tensor cosine_embedding(const Tensor& a, const Tensor& b, const Tensor& labels, 
 Tensor triplet(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin = 1,
                double eps = 1e-6, const LossOptions& options = {});
 
-struct CtcAttrs {
-  std::int64_t blank = 0;
-  bool zero_infinity = false;
-  static AttrFields fields() {
-    return {field("blank", &CtcAttrs::blank), field("zero_infinity", &CtcAttrs::zero_infinity)};
-  }
-};
 // Connectionist temporal classification: -log of the probability of all alignments of targets[i] with repeats and
 // blanks, [n]. log_probs [t, n, classes], targets i64 [n, s], lengths i64 [n]. An impossible target has an infinite
 // loss, or zero loss and gradient with zero_infinity. The mean weighs every sample 1.
 Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
-           const CtcAttrs& attrs = {}, const LossOptions& options = {});
-
-// Reduces per-sample losses to the weighted mean or sum that the options ask for.
-Tensor reduce_loss(const Tensor& losses, const LossOptions& options, const char* who);
+           const op::CtcAttrs& attrs = {}, const LossOptions& options = {});
 
 }  // namespace starling

@@ -1,18 +1,8 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
-
-struct MaskedFillAttrs {
-  double value = 0;
-  static AttrFields fields() { return {field("value", &MaskedFillAttrs::value)}; }
-};
-struct MaskedGatherAttrs {
-  std::int64_t size = 0;
-  static AttrFields fields() { return {field("size", &MaskedGatherAttrs::size)}; }
-};
 
 // Masks are bool and are broadcast against x.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);

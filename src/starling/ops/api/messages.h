@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
+#include "starling/ops/def/messages.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -19,23 +19,7 @@ namespace starling {
 // All losses count, as for collectives (ops/api/comm.h): after backward() on both, x.grad() on rank 0 holds dL/dx
 // through rank 1. If one rank differentiates, its partner must too, with messages in the opposite order.
 
-struct SendToAttrs {
-  std::int64_t to = 0;
-  Symbol name{};  // label for diagnostics
-  static AttrFields fields() { return {field("to", &SendToAttrs::to), field("name", &SendToAttrs::name)}; }
-};
-
-struct RecvFromAttrs {
-  std::int64_t from = 0;
-  Shape shape{};
-  Symbol name{};
-  static AttrFields fields() {
-    return {field("from", &RecvFromAttrs::from), field("shape", &RecvFromAttrs::shape),
-            field("name", &RecvFromAttrs::name)};
-  }
-};
-
-Tensor send_to(const Tensor& x, const SendToAttrs& attrs);           // returns the receipt
-Tensor recv_from(const Tensor& ticket, const RecvFromAttrs& attrs);  // returns the message
+Tensor send_to(const Tensor& x, const op::SendToAttrs& attrs);           // returns the receipt
+Tensor recv_from(const Tensor& ticket, const op::RecvFromAttrs& attrs);  // returns the message
 
 }  // namespace starling

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
+#include "starling/ops/def/normalize.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -23,35 +23,20 @@ struct BatchNormResult {
 BatchNormResult batch_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                            const BatchNormOptions& options = {});
 
-struct EpsAttrs {
-  double eps = 1e-5;
-  static AttrFields fields() { return {field("eps", &EpsAttrs::eps)}; }
-};
 // Batch norm with given statistics: running ones, or those of a larger batch.
 Tensor batch_norm_infer(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight = {},
-                        const Tensor& bias = {}, const EpsAttrs& attrs = {});
-// Σ (x - mean)² of every channel of x [n, c, ...].
-Tensor channel_squares(const Tensor& x, const Tensor& mean);
+                        const Tensor& bias = {}, const op::EpsAttrs& attrs = {});
 
-struct LayerNormAttrs {
-  std::int64_t dims = 1;  // number of trailing dimensions normalised together
-  double eps = 1e-5;
-  static AttrFields fields() { return {field("dims", &LayerNormAttrs::dims), field("eps", &LayerNormAttrs::eps)}; }
-};
 // Layer norm; weight and bias have the shape of the normalised dimensions.
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
-                  const LayerNormAttrs& attrs = {});
+                  const op::LayerNormAttrs& attrs = {});
 // x / sqrt(mean(x²) + eps) · weight
-Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, const LayerNormAttrs& attrs = {});
+Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, const op::LayerNormAttrs& attrs = {});
 
-struct GroupNormAttrs {
-  std::int64_t groups = 1;
-  double eps = 1e-5;
-  static AttrFields fields() { return {field("groups", &GroupNormAttrs::groups), field("eps", &GroupNormAttrs::eps)}; }
-};
 // Group norm of x [n, c, ...], c cut into groups; weight and bias [c]. Instance norm has one group per channel.
 Tensor group_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
-                  const GroupNormAttrs& attrs = {});
-Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, const EpsAttrs& attrs = {});
+                  const op::GroupNormAttrs& attrs = {});
+Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                     const op::EpsAttrs& attrs = {});
 
 }  // namespace starling

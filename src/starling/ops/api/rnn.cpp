@@ -11,6 +11,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -36,7 +37,7 @@ LayerResult lstm_layer(const LayerCall& call) {
   const Tensor gx = linear(call.x, call.w.w_ih, sum_of(call.w.b_ih, call.w.b_hh));
   const TensorList out =
       apply(named_op<"lstm_layer">(), with_lengths({gx, call.w.w_hh, call.h0, call.c0}, call.lengths),
-            LayerAttrs{call.reverse});
+            op::LayerAttrs{call.reverse});
   return {out[0], out[1]};
 }
 
@@ -45,14 +46,14 @@ LayerResult gru_layer(const LayerCall& call) {
   const Tensor gx = linear(call.x, call.w.w_ih, call.w.b_ih);
   const Tensor b = call.w.b_hh.defined() ? call.w.b_hh : full({call.w.w_hh.shape()[0]}, 0.0, gx.dtype());
   const TensorList out = apply(named_op<"gru_layer">(), with_lengths({gx, call.w.w_hh, b, call.h0}, call.lengths),
-                               LayerAttrs{call.reverse});
+                               op::LayerAttrs{call.reverse});
   return {out[0], {}};
 }
 
 LayerResult rnn_layer(const LayerCall& call) {
   const Tensor gx = linear(call.x, call.w.w_ih, sum_of(call.w.b_ih, call.w.b_hh));
   const TensorList out = apply(named_op<"rnn_layer">(), with_lengths({gx, call.w.w_hh, call.h0}, call.lengths),
-                               RnnLayerAttrs{call.reverse, call.relu});
+                               op::RnnLayerAttrs{call.reverse, call.relu});
   return {out[0], {}};
 }
 

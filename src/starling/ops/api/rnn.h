@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
@@ -40,17 +39,5 @@ struct RnnResult {
 RnnResult lstm(const Tensor& x, std::span<const RnnWeights> weights, const RnnOptions& options = {});
 RnnResult gru(const Tensor& x, std::span<const RnnWeights> weights, const RnnOptions& options = {});
 RnnResult rnn(const Tensor& x, std::span<const RnnWeights> weights, const RnnOptions& options = {});
-
-struct LayerAttrs {
-  bool reverse = false;  // from the last step to the first
-  static AttrFields fields() { return {field("reverse", &LayerAttrs::reverse)}; }
-};
-struct RnnLayerAttrs {
-  bool reverse = false;
-  bool relu = false;
-  static AttrFields fields() {
-    return {field("reverse", &RnnLayerAttrs::reverse), field("relu", &RnnLayerAttrs::relu)};
-  }
-};
 
 }  // namespace starling

@@ -1,22 +1,11 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
+#include "starling/ops/def/rotary.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
 
-struct RotaryAttrs {
-  double base = 10000;
-  std::int64_t offset = 0;   // position of the first row
-  bool interleaved = false;  // pairs are (0, 1), (2, 3), …; otherwise (0, d/2), (1, d/2 + 1), …
-  bool inverse = false;      // rotates back: the gradient
-  static AttrFields fields() {
-    return {field("base", &RotaryAttrs::base), field("offset", &RotaryAttrs::offset),
-            field("interleaved", &RotaryAttrs::interleaved), field("inverse", &RotaryAttrs::inverse)};
-  }
-};
-
 // Rotary position embedding of x [.., t, d], d even: pair i of row p is rotated by (offset + p) · base^(-2i/d).
-Tensor rotary(const Tensor& x, const RotaryAttrs& attrs = {});
+Tensor rotary(const Tensor& x, const op::RotaryAttrs& attrs = {});
 
 }  // namespace starling

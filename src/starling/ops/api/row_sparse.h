@@ -22,13 +22,4 @@ Tensor dense(const Tensor& tensor);
 // Row-sparse tensor with every row once, in ascending order. Eager only: its size depends on values.
 Tensor coalesce(const Tensor& sparse, SourceLocation where = SourceLocation::current());
 
-// a + b. Two row-sparse tensors give a row-sparse one: the entries of both, coalesced when they are many; but dense
-// while tracing, and where that would not be larger. Otherwise dense.
-Tensor add_gradients(const Tensor& a, const Tensor& b);
-
-// sgd_update of the rows that occur, with their summed values as gradients: (w, v, rows, values, lr) → (w', v'). Other
-// rows keep weight and velocity: momentum and weight decay are lazy.
-void sgd_update_rows(const Tensor& w, const Tensor& v, const Tensor& rows, const Tensor& values, const Tensor& lr,
-                     const SgdAttrs& attrs);
-
 }  // namespace starling

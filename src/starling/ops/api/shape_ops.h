@@ -5,23 +5,9 @@
 
 #include "starling/ops/api/slice.h"
 #include "starling/ops/api/views.h"
-#include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
-
-struct ShapeAttrs {
-  Shape shape{};
-  static AttrFields fields() { return {field("shape", &ShapeAttrs::shape)}; }
-};
-struct TransposeAttrs {
-  Shape order{};  // empty: all dimensions reversed
-  static AttrFields fields() { return {field("order", &TransposeAttrs::order)}; }
-};
-struct AxisAttrs {
-  std::int64_t axis = -1;
-  static AttrFields fields() { return {field("axis", &AxisAttrs::axis)}; }
-};
 
 // Shape ops: views if the strides allow it, copies otherwise.
 Tensor reshape(const Tensor& x, const Shape& shape);  // one size may be -1

@@ -1,15 +1,8 @@
 #pragma once
 
-#include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
-
-struct CsrAttrs {
-  bool trans = false;
-  std::int64_t columns = 0;  // columns of the sparse matrix; with trans the rows of the result
-  static AttrFields fields() { return {field("trans", &CsrAttrs::trans), field("columns", &CsrAttrs::columns)}; }
-};
 
 // CSR matrix times a dense one: [m, k] · dense [k, n] → [m, n]. Row i has the values [nnz] from row_offsets[i] to
 // row_offsets[i + 1], each at its column. row_offsets i64 [m + 1] ascend within [0, nnz]; columns i64 [nnz] lie in [0,

@@ -32,9 +32,6 @@ Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 
-// dy · (1 - y²), with y the output of tanh.
-Tensor tanh_backward(const Tensor& dy, const Tensor& y);
-
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
 }  // namespace starling

@@ -78,16 +78,20 @@ const AttrType& attr_type() {
   return kType;
 }
 
+namespace op {
+
 struct NoAttrs {
   static AttrFields fields() { return {}; }
 };
+
+}  // namespace op
 
 // Type-erased attribute struct of any op, stored inline.
 class Attrs {
  public:
   static constexpr std::size_t kCapacity = 384;  // five lists of sizes
 
-  Attrs() : Attrs(NoAttrs{}) {}
+  Attrs() : Attrs(op::NoAttrs{}) {}
   // Implicit conversion: `apply(op, {x}, SumAttrs{…})`.
   template <class T>
     requires(!std::is_same_v<T, Attrs>)

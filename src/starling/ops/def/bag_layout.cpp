@@ -4,16 +4,17 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {
 
-BagLayout bag_layout(const OpDef& op, std::span<const TensorType> in, bool scaled) {
+op::BagLayout bag_layout(const OpDef& op, std::span<const TensorType> in, bool scaled) {
   const TensorType& indices = in[1];
   const int rank = indices.shape.rank();
   check(indices.dtype == DType::i64 && (rank == 1 || rank == 2), "[{}] expected indices i64[n] or i64[b, n], got {}",
         op.name, to_string(indices));
-  BagLayout layout{rank == 2 ? indices.shape[0] : 0, indices.shape.numel()};
+  op::BagLayout layout{rank == 2 ? indices.shape[0] : 0, indices.shape.numel()};
   std::size_t next = 2;
   if (rank == 1) {
     check(in.size() > 2 && in[2].dtype == DType::i64 && in[2].shape.rank() == 1,
@@ -46,7 +47,7 @@ void expect_rows(const InferCall& call) {
   check(call.in[0].shape.rank() > 0, "[{}] expected rows, got {}", call.op.name, to_string(call.in[0]));
 }
 
-void expect_no_scaled_mean(const InferCall& call, const BagLayout& layout, bool mean) {
+void expect_no_scaled_mean(const InferCall& call, const op::BagLayout& layout, bool mean) {
   check(!mean || layout.scale < 0, "[{}] expected per-sample weights with sums only, got a mean", call.op.name);
 }
 

@@ -8,6 +8,8 @@ namespace starling {
 // and constants only, so everything it reads from outside is an operand of the node: a capture. The user-facing
 // functions, eager or traced, are in graph/control/control.h.
 
+namespace op {
+
 // cond: (predicate bool[], captures…) → results of the branch taken; the other does not run. Both branches take the
 // captures.
 struct CondAttrs {
@@ -67,6 +69,8 @@ struct WhileGradAttrs {
             field("states", &WhileGradAttrs::states)};
   }
 };
+
+}  // namespace op
 
 bool is_control(const OpDef& op);
 

@@ -4,8 +4,8 @@
 
 namespace starling {
 
-std::int64_t window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                          std::int64_t dilation, const char* who) {
+std::int64_t op::window_count(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                              std::int64_t dilation, const char* who) {
   check(kernel >= 1 && stride >= 1 && padding >= 0 && dilation >= 1,
         "[{}] expected kernel, stride and dilation of at least 1 and padding of at least 0, got {}, {}, {} and {}", who,
         kernel, stride, dilation, padding);
@@ -61,7 +61,7 @@ ConvGeometry conv_geometry(int dims, const Shape& x, const Shape& w, const Shape
   g.dilation = three(dilation, 1);
   g.y = {x[0], w[0]};
   for (int i = 0; i < 3; ++i)
-    g.y.push_back(window_count(g.x[i + 2], g.w[i + 2], g.stride[i], g.padding[i], g.dilation[i], who));
+    g.y.push_back(op::window_count(g.x[i + 2], g.w[i + 2], g.stride[i], g.padding[i], g.dilation[i], who));
   return g;
 }
 
@@ -73,8 +73,8 @@ Shape without_unit_sizes(const Shape& five, int dims) {
 
 Pair window_counts(const Shape& image, const Windows2d& a, const char* who) {
   const int h = image.rank() - 2, w = h + 1;
-  return {window_count(image[h], a.kernel[0], a.stride[0], a.padding[0], a.dilation[0], who),
-          window_count(image[w], a.kernel[1], a.stride[1], a.padding[1], a.dilation[1], who)};
+  return {op::window_count(image[h], a.kernel[0], a.stride[0], a.padding[0], a.dilation[0], who),
+          op::window_count(image[w], a.kernel[1], a.stride[1], a.padding[1], a.dilation[1], who)};
 }
 
 }  // namespace starling

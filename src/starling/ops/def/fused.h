@@ -52,10 +52,14 @@ struct FusedProgram {
 };
 Shape fused_shape(std::span<const TensorType> operands);  // the whole shape of a chain
 
+namespace op {
+
 struct FusedAttrs {
   Symbol program{};
   static AttrFields fields() { return {field("program", &FusedAttrs::program)}; }
 };
+
+}  // namespace op
 
 // Program of a `fused` op's attribute, parsed once per process and kept. Thread-safe.
 const FusedProgram& fused_program(Symbol program);

@@ -152,7 +152,7 @@ Shape FusedStep::axes() const {
 }
 
 Attrs FusedStep::attrs() const {
-  if (reduces()) return ReduceAttrs{axes(), true};
+  if (reduces()) return op::ReduceAttrs{axes(), true};
   Attrs made = Attrs::defaults(*op->attrs);
   if (stretches()) return made;
   for (std::size_t i = 0; i < attributes.size(); ++i) {

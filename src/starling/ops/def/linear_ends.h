@@ -4,6 +4,8 @@
 
 namespace starling {
 
+namespace op {
+
 // Epilogue of x · weightᵀ, applied in this order; made by graph rewrites, while users write the parts.
 struct LinearEndsAttrs {
   bool biased = false;    // operands include a bias [out]
@@ -17,6 +19,8 @@ struct LinearEndsAttrs {
             field("keep", &LinearEndsAttrs::keep)};
   }
 };
+
+}  // namespace op
 
 // Op of this name if it can be an epilogue: elementwise, with one float operand and at most one numeric attribute; else
 // null.

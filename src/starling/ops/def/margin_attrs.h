@@ -2,7 +2,7 @@
 
 #include "starling/ops/def/attrs.h"
 
-namespace starling {
+namespace starling::op {
 
 struct CosineAttrs {
   double margin = 0;
@@ -18,4 +18,4 @@ struct TripletAttrs {
 // Keeps the cosine of a zero vector finite.
 inline constexpr double kCosineEps = 1e-12;
 
-}  // namespace starling
+}  // namespace starling::op

@@ -2,7 +2,7 @@
 
 #include "starling/ops/def/attrs.h"
 
-namespace starling {
+namespace starling::op {
 
 struct LabelPlaceAttrs {
   std::int64_t classes = 0;
@@ -12,4 +12,4 @@ struct LabelPlaceAttrs {
   }
 };
 
-}  // namespace starling
+}  // namespace starling::op

@@ -66,15 +66,15 @@ NormView norm_view(const OpDef& op, const TensorType& x, const Attrs& attrs) {
   NormView v;
   check(is_float(x.dtype), "[{}] expected floats, got {}", op.name, to_string(x));
   if (is(op, "layer_norm") || is(op, "rms_norm")) {
-    const auto& a = attrs.as<LayerNormAttrs>();
+    const auto& a = attrs.as<op::LayerNormAttrs>();
     v.eps = a.eps;
     v.centred = is(op, "layer_norm");
     view_rows(v, x.shape, a.dims, op.name);
   } else {
     check(x.shape.rank() >= 2, "[{}] expected x [n, c, ...], got {}", op.name, to_string(x));
-    v.eps = is(op, "group_norm") ? attrs.as<GroupNormAttrs>().eps : attrs.as<EpsAttrs>().eps;
+    v.eps = is(op, "group_norm") ? attrs.as<op::GroupNormAttrs>().eps : attrs.as<op::EpsAttrs>().eps;
     if (is(op, "group_norm"))
-      view_groups(v, x.shape, attrs.as<GroupNormAttrs>().groups, op.name);
+      view_groups(v, x.shape, attrs.as<op::GroupNormAttrs>().groups, op.name);
     else if (is(op, "instance_norm"))
       view_groups(v, x.shape, std::max<std::int64_t>(x.shape[1], 1), op.name);
     else

@@ -110,7 +110,7 @@ struct OpDef {
 
   std::vector<std::string> inputs = {};  // "bias?" is optional, "xs..." is any number
   std::vector<std::string> outputs = {"y"};
-  const AttrType* attrs = &attr_type<NoAttrs>();
+  const AttrType* attrs = &attr_type<op::NoAttrs>();
 
   std::function<Types(const InferCall&)> infer = nullptr;         // throws "[name] expected …, got …"
   std::function<TensorList(const GradCall&)> gradient = nullptr;  // null: not differentiable

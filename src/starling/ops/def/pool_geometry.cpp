@@ -51,7 +51,7 @@ int spatial_of(const Shape& x, int spatial, const char* who) {
 
 PoolAxis axis_of(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation,
                  bool ceil_mode, const char* who) {
-  PoolAxis axis{in, window_count(in, kernel, stride, padding, dilation, who), kernel, stride, padding, dilation};
+  PoolAxis axis{in, op::window_count(in, kernel, stride, padding, dilation, who), kernel, stride, padding, dilation};
   check(padding <= kernel / 2, "[{}] expected padding of at most half the kernel, got {} for {}", who, padding, kernel);
   check(padding == 0 || dilation <= in,
         "[{}] expected a dilation of at most the image's size {} where it is padded, got {}", who, in, dilation);
@@ -79,17 +79,17 @@ PoolGeometry make(const Shape& x, const Shape& kernel, const Shape& stride, cons
 
 }  // namespace
 
-PoolGeometry pool_geometry(const Shape& x, const MaxPoolAttrs& a, int spatial, const char* who) {
+PoolGeometry pool_geometry(const Shape& x, const op::MaxPoolAttrs& a, int spatial, const char* who) {
   return make(x, a.kernel, a.stride, a.padding, a.dilation, a.ceil_mode, spatial, who);
 }
 
-PoolGeometry pool_geometry(const Shape& x, const AvgPoolAttrs& a, int spatial, const char* who) {
+PoolGeometry pool_geometry(const Shape& x, const op::AvgPoolAttrs& a, int spatial, const char* who) {
   check(a.divisor >= 0, "[{}] expected a divisor of at least 1, or 0 for the number of elements, got {}", who,
         a.divisor);
   return make(x, a.kernel, a.stride, a.padding, {1}, a.ceil_mode, spatial, who);
 }
 
-PoolGeometry pool_geometry(const Shape& x, const LpPoolAttrs& a, int spatial, const char* who) {
+PoolGeometry pool_geometry(const Shape& x, const op::LpPoolAttrs& a, int spatial, const char* who) {
   check(a.p >= 1 && a.p <= 1000, "[{}] expected p in [1, 1000], got {}", who, a.p);
   return make(x, a.kernel, a.stride, {0}, {1}, a.ceil_mode, spatial, who);
 }

@@ -35,9 +35,9 @@ struct PoolGeometry {
 
 // Checks all arguments and counts the windows; throws "[who] expected …". `spatial` is the required number of spatial
 // dimensions of x, 0: any.
-PoolGeometry pool_geometry(const Shape& x, const MaxPoolAttrs& attrs, int spatial, const char* who);
-PoolGeometry pool_geometry(const Shape& x, const AvgPoolAttrs& attrs, int spatial, const char* who);
-PoolGeometry pool_geometry(const Shape& x, const LpPoolAttrs& attrs, int spatial, const char* who);
+PoolGeometry pool_geometry(const Shape& x, const op::MaxPoolAttrs& attrs, int spatial, const char* who);
+PoolGeometry pool_geometry(const Shape& x, const op::AvgPoolAttrs& attrs, int spatial, const char* who);
+PoolGeometry pool_geometry(const Shape& x, const op::LpPoolAttrs& attrs, int spatial, const char* who);
 
 // Geometry of adaptive pooling: only `in` and `out` of the axes are used.
 PoolGeometry adaptive_geometry(const Shape& x, const Shape& size, int spatial, const char* who);

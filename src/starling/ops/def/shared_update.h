@@ -2,7 +2,7 @@
 
 #include "starling/ops/def/attrs.h"
 
-namespace starling {
+namespace starling::op {
 
 // Sharing the update of a weight between ranks, if its gradient is a product of factors smaller than the weight: every
 // rank gathers all factors, updates its own rows of the weight, and receives the other rows. The gradient is never
@@ -23,4 +23,4 @@ struct RowsSgdAttrs {
 // gather_rows(xs...) {PiecesAttrs}: in-place all_gather of whole tensors of `rows` rows, each rank contributing its
 // piece.
 
-}  // namespace starling
+}  // namespace starling::op

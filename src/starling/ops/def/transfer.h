@@ -5,6 +5,8 @@
 
 namespace starling {
 
+namespace op {
+
 // Transfers between devices: a graph cut over devices has one send and one recv for every tensor and receiving device,
 // paired by key. send() is asynchronous; without an operand it only signals that it was reached.
 struct SendAttrs {
@@ -31,6 +33,8 @@ struct DelayAttrs {
   double milliseconds = 0;  // up to a minute
   static AttrFields fields() { return {field("milliseconds", &DelayAttrs::milliseconds)}; }
 };
+
+}  // namespace op
 
 // Identity after a delay: the thread sleeps. For tests of schedules and predictions.
 Tensor delay(const Tensor& x, double milliseconds);

@@ -8,7 +8,7 @@
 #include "starling/ops/def/op_def.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::op {
 
 // Optimizer updates: one op per rule, each for any number n of tensors in one pass over memory. Operands are
 //   all n weights, all n of the first state, …, all n gradients, then scalars: lr f32[], t i64[] (steps, this one
@@ -222,4 +222,4 @@ struct UpdateScalars {
 void update(const OpDef& op, Attrs attrs, std::span<const Tensor> targets, const Tensor& gradient,
             const UpdateScalars& scalars);
 
-}  // namespace starling
+}  // namespace starling::op

@@ -6,6 +6,7 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
+#include "starling/ops/def/activation.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/elementwise_def.h"
 #include "starling/ops/def/registry.h"
@@ -16,9 +17,9 @@ namespace starling {
 Tensor sigmoid(const Tensor& x) { return apply1(named_op<"sigmoid">(), {x}); }
 Tensor relu(const Tensor& x) { return apply1(named_op<"relu">(), {x}); }
 Tensor leaky_relu(const Tensor& x, double slope) {
-  return apply1(named_op<"leaky_relu">(), {x}, LeakyReluAttrs{slope});
+  return apply1(named_op<"leaky_relu">(), {x}, op::LeakyReluAttrs{slope});
 }
-Tensor elu(const Tensor& x, double alpha) { return apply1(named_op<"elu">(), {x}, EluAttrs{alpha}); }
+Tensor elu(const Tensor& x, double alpha) { return apply1(named_op<"elu">(), {x}, op::EluAttrs{alpha}); }
 Tensor selu(const Tensor& x) { return apply1(named_op<"selu">(), {x}); }
 Tensor hardswish(const Tensor& x) { return apply1(named_op<"hardswish">(), {x}); }
 
@@ -31,19 +32,21 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   return apply1(op, {x, reshape(weight, shape)});
 }
 
-Tensor sigmoid_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"sigmoid_backward">(), {dy, y}); }
-Tensor relu_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"relu_backward">(), {dy, y}); }
-Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, double slope) {
-  return apply1(named_op<"leaky_relu_backward">(), {dy, x}, LeakyReluAttrs{slope});
+Tensor op::sigmoid_backward(const Tensor& dy, const Tensor& y) {
+  return apply1(named_op<"sigmoid_backward">(), {dy, y});
 }
-Tensor elu_backward(const Tensor& dy, const Tensor& x, double alpha) {
-  return apply1(named_op<"elu_backward">(), {dy, x}, EluAttrs{alpha});
+Tensor op::relu_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"relu_backward">(), {dy, y}); }
+Tensor op::leaky_relu_backward(const Tensor& dy, const Tensor& x, double slope) {
+  return apply1(named_op<"leaky_relu_backward">(), {dy, x}, op::LeakyReluAttrs{slope});
 }
-Tensor selu_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"selu_backward">(), {dy, x}); }
-Tensor hardswish_backward(const Tensor& dy, const Tensor& x) {
+Tensor op::elu_backward(const Tensor& dy, const Tensor& x, double alpha) {
+  return apply1(named_op<"elu_backward">(), {dy, x}, op::EluAttrs{alpha});
+}
+Tensor op::selu_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"selu_backward">(), {dy, x}); }
+Tensor op::hardswish_backward(const Tensor& dy, const Tensor& x) {
   return apply1(named_op<"hardswish_backward">(), {dy, x});
 }
-Tensor prelu_backward(const Tensor& dy, const Tensor& x, const Tensor& weight) {
+Tensor op::prelu_backward(const Tensor& dy, const Tensor& x, const Tensor& weight) {
   return apply1(named_op<"prelu_backward">(), {dy, x, weight});
 }
 
@@ -72,7 +75,7 @@ void with_numbers(OpDef& op, const AttrType& type, std::vector<Attrs> values) {
 void register_sigmoid(OpRegistry& ops) {
   ops.add(ends_product(unary(
       "sigmoid", "1 / (1 + e⁻ˣ)", [](const double* x) { return 1 / (1 + std::exp(-x[0])); },
-      [](const GradCall& c) { return TensorList{sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
+      [](const GradCall& c) { return TensorList{op::sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = backward(
       "sigmoid_backward", "dy · y · (1 - y)", [](const double* x) { return x[0] * x[1] * (1 - x[1]); },
       [](const Tensor& scaled, const Tensor& y, const Attrs&) { return mul(scaled, add(mul(y, -2.0), 1.0)); },
@@ -84,7 +87,7 @@ void register_sigmoid(OpRegistry& ops) {
 void register_relu(OpRegistry& ops) {
   ops.add(ends_product(unary(
       "relu", "x where it is positive, else 0.", [](const double* x) { return x[0] < 0 ? 0.0 : x[0]; },
-      [](const GradCall& c) { return TensorList{relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
+      [](const GradCall& c) { return TensorList{op::relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = backward(
       "relu_backward", "dy where y > 0, else 0", [](const double* x) { return x[1] > 0 ? x[0] : 0.0; }, nullptr);
   slope.inputs = {"dy", "y"};
@@ -92,33 +95,33 @@ void register_relu(OpRegistry& ops) {
 }
 
 void register_leaky_relu(OpRegistry& ops) {
-  const std::vector<Attrs> slopes = {LeakyReluAttrs{}, LeakyReluAttrs{0.2}, LeakyReluAttrs{-0.5}};
+  const std::vector<Attrs> slopes = {op::LeakyReluAttrs{}, op::LeakyReluAttrs{0.2}, op::LeakyReluAttrs{-0.5}};
   OpDef leaky = ends_product(unary(
       "leaky_relu", "x, below 0 times a slope.", [](const double* x) { return x[0] < 0 ? x[1] * x[0] : x[0]; },
       [](const GradCall& c) {
-        return TensorList{leaky_relu_backward(c.grads[0], c.in[0], c.attrs.as<LeakyReluAttrs>().slope)};
+        return TensorList{op::leaky_relu_backward(c.grads[0], c.in[0], c.attrs.as<op::LeakyReluAttrs>().slope)};
       },
       kSavesInputs));
-  with_numbers(leaky, attr_type<LeakyReluAttrs>(), slopes);
+  with_numbers(leaky, attr_type<op::LeakyReluAttrs>(), slopes);
   ops.add(leaky);
   OpDef slope = backward(
       "leaky_relu_backward", "dy, times the slope where x ≤ 0.",
       [](const double* x) { return x[1] > 0 ? x[0] : x[2] * x[0]; }, nullptr);
-  with_numbers(slope, attr_type<LeakyReluAttrs>(), slopes);
+  with_numbers(slope, attr_type<op::LeakyReluAttrs>(), slopes);
   ops.add(slope);
 }
 
 // The weight has no gradient where x > 0.
 TensorList grad_prelu(const GradCall& c) {
   const auto to_weight = [&] { return sum_to(mul(c.grads[0], minimum(c.in[0], 0.0)), c.in[1].shape()); };
-  return {c.needs(0) ? sum_to(prelu_backward(c.grads[0], c.in[0], c.in[1]), c.in[0].shape()) : Tensor(),
+  return {c.needs(0) ? sum_to(op::prelu_backward(c.grads[0], c.in[0], c.in[1]), c.in[0].shape()) : Tensor(),
           c.needs(1) ? to_weight() : Tensor()};
 }
 
 TensorList grad_prelu_backward(const GradCall& c) {
   const Tensor &g = c.grads[0], &dy = c.in[0], &x = c.in[1], &weight = c.in[2];
   const auto to_weight = [&] { return where(greater(x, 0.0), elementwise::number_like(g, 0), mul(g, dy)); };
-  return {c.needs(0) ? sum_to(prelu_backward(g, x, weight), dy.shape()) : Tensor(), Tensor(),
+  return {c.needs(0) ? sum_to(op::prelu_backward(g, x, weight), dy.shape()) : Tensor(), Tensor(),
           c.needs(2) ? sum_to(to_weight(), weight.shape()) : Tensor()};
 }
 
@@ -145,24 +148,26 @@ Tensor elu_curvature(const Tensor& scaled, const Tensor& x, double alpha) {
 }
 
 void register_elu(OpRegistry& ops) {
-  const std::vector<Attrs> alphas = {EluAttrs{}, EluAttrs{0.4}, EluAttrs{-0.7}};
+  const std::vector<Attrs> alphas = {op::EluAttrs{}, op::EluAttrs{0.4}, op::EluAttrs{-0.7}};
   OpDef op = ends_product(unary(
       "elu", "x, below 0 alpha · (eˣ - 1).", [](const double* x) { return elu_of(x[0], x[1]); },
-      [](const GradCall& c) { return TensorList{elu_backward(c.grads[0], c.in[0], c.attrs.as<EluAttrs>().alpha)}; },
+      [](const GradCall& c) {
+        return TensorList{op::elu_backward(c.grads[0], c.in[0], c.attrs.as<op::EluAttrs>().alpha)};
+      },
       kSavesInputs));
-  with_numbers(op, attr_type<EluAttrs>(), alphas);
+  with_numbers(op, attr_type<op::EluAttrs>(), alphas);
   ops.add(op);
   OpDef slope = backward(
       "elu_backward", "dy times the slope of elu at x.", [](const double* x) { return x[0] * elu_slope(x[1], x[2]); },
       [](const Tensor& scaled, const Tensor& x, const Attrs& attrs) {
-        return elu_curvature(scaled, x, attrs.as<EluAttrs>().alpha);
+        return elu_curvature(scaled, x, attrs.as<op::EluAttrs>().alpha);
       });
-  with_numbers(slope, attr_type<EluAttrs>(), alphas);
+  with_numbers(slope, attr_type<op::EluAttrs>(), alphas);
   ops.add(slope);
   ops.add(ends_product(unary(
       "selu", "scale · elu(x, alpha), both chosen so that variances stay at 1.",
       [](const double* x) { return kSeluScale * elu_of(x[0], kSeluAlpha); },
-      [](const GradCall& c) { return TensorList{selu_backward(c.grads[0], c.in[0])}; }, kSavesInputs)));
+      [](const GradCall& c) { return TensorList{op::selu_backward(c.grads[0], c.in[0])}; }, kSavesInputs)));
   ops.add(backward(
       "selu_backward", "dy times the slope of selu at x.",
       [](const double* x) { return x[0] * kSeluScale * elu_slope(x[1], kSeluAlpha); },
@@ -175,7 +180,8 @@ void register_hardswish(OpRegistry& ops) {
   ops.add(ends_product(unary(
       "hardswish", "x · clamp(x + 3, 0, 6) / 6",
       [](const double* x) { return x[0] <= -3 ? 0.0 : x[0] * (std::min(x[0], 3.0) + 3) / 6; },
-      [](const GradCall& c) { return TensorList{hardswish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4.3, 4})));
+      [](const GradCall& c) { return TensorList{op::hardswish_backward(c.grads[0], c.in[0])}; }, kSavesInputs,
+      {-4.3, 4})));
   ops.add(backward(
       "hardswish_backward", "dy times the slope of hardswish at x.",
       [](const double* x) { return x[1] <= -3 ? 0.0

@@ -8,27 +8,27 @@
 
 namespace starling {
 
-Tensor argmax(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"argmax">(), {x}, attrs); }
-Tensor argmin(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"argmin">(), {x}, attrs); }
+Tensor argmax(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"argmax">(), {x}, attrs); }
+Tensor argmin(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"argmin">(), {x}, attrs); }
 
 namespace {
 
 Types infer_arg(const InferCall& call) {
   rules::expect_ordered(call);
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   const Shape& shape = call.in[0].shape;
   check(attrs.axes.rank() <= 1, "[{}] expected one axis or none, got {}", call.op.name, to_string(attrs.axes));
-  const Shape axes = reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
+  const Shape axes = op::reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
   for (auto axis : axes) {
     check(shape[static_cast<int>(axis)] > 0, "[{}] expected at least one element along axis {}, got {}", call.op.name,
           axis, to_string(call.in[0]));
   }
-  return {TensorType{DType::i64, reduced_shape(shape, axes, attrs.keepdim)}};
+  return {TensorType{DType::i64, op::reduced_shape(shape, axes, attrs.keepdim)}};
 }
 
 ShardRule shard_arg(const ShardCall& call) {
   const Placement from = call.placed[0];
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   if (!from.is_split() || attrs.axes.empty()) return rules::shard_replicated(call);
   const int axis = normalize_axis(attrs.axes[0], call.in[0].shape.rank(), call.op.name.c_str());
   if (axis == from.dim) return rules::shard_replicated(call);
@@ -36,7 +36,7 @@ ShardRule shard_arg(const ShardCall& call) {
 }
 
 std::vector<OpCase> arg_cases() {
-  const auto one = [](Shape shape, ReduceAttrs attrs, DType dtype = DType::f64) {
+  const auto one = [](Shape shape, op::ReduceAttrs attrs, DType dtype = DType::f64) {
     return OpCase{{{.shape = shape, .dtype = dtype}}, attrs};
   };
   return {one({7}, {}),
@@ -61,7 +61,7 @@ void register_ops_arg_reduce(OpRegistry& ops) {
              .doc = doc,
              .inputs = {"x"},
              .outputs = {"index"},
-             .attrs = &attr_type<ReduceAttrs>(),
+             .attrs = &attr_type<op::ReduceAttrs>(),
              .infer = infer_arg,
              .shard = shard_arg,
              .cases = arg_cases,

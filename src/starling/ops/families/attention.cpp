@@ -15,6 +15,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attention.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -22,7 +23,7 @@
 namespace starling {
 namespace {
 
-double scale_of(const AttentionAttrs& a, std::int64_t d) {
+double scale_of(const op::AttentionAttrs& a, std::int64_t d) {
   return a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(d, 1)));
 }
 
@@ -46,7 +47,7 @@ Tensor causal_mask(std::int64_t queries, std::int64_t keys) {
 }
 
 // Full scores, for second derivatives, gradients of masks and dropout only.
-Tensor scores(const Tensor& q, const Tensor& k, const Tensor& mask, const AttentionAttrs& a) {
+Tensor scores(const Tensor& q, const Tensor& k, const Tensor& mask, const op::AttentionAttrs& a) {
   Tensor s = mul(times_t(q, k), scale_of(a, q.shape().back()));
   const Tensor unseen = full({}, -std::numeric_limits<double>::infinity(), q.dtype());
   if (mask.defined()) s = mask.dtype() == DType::boolean ? where(mask, s, unseen) : add(s, mask);
@@ -54,7 +55,8 @@ Tensor scores(const Tensor& q, const Tensor& k, const Tensor& mask, const Attent
   return s;
 }
 
-Tensor probabilities(const Tensor& q, const Tensor& k, const Tensor& lse, const Tensor& mask, const AttentionAttrs& a) {
+Tensor probabilities(const Tensor& q, const Tensor& k, const Tensor& lse, const Tensor& mask,
+                     const op::AttentionAttrs& a) {
   return exp(sub(scores(q, k, mask, a), column(lse)));
 }
 
@@ -70,7 +72,7 @@ TensorList grad_attention(const GradCall& c) {
   TensorList out = apply(named_op<"scaled_dot_product_attention_backward">(), operands, c.attrs);
   if (mask.defined() && c.needs(3) && is_float(mask.dtype())) {
     const Tensor inner = sub(times_t(dy, v), column(sub(row_sum(mul(dy, y)), dlse)));
-    const Tensor p = probabilities(q, k, lse, mask, c.attrs.as<AttentionAttrs>());
+    const Tensor p = probabilities(q, k, lse, mask, c.attrs.as<op::AttentionAttrs>());
     out.push_back(rules::sum_to(mul(p, inner), mask.shape()));
   }
   return out;
@@ -81,7 +83,7 @@ TensorList grad_attention(const GradCall& c) {
 TensorList grad_attention_backward(const GradCall& c) {
   const Tensor &dy = c.in[0], &dlse = c.in[1], &q = c.in[2], &k = c.in[3], &v = c.in[4], &y = c.in[5], &lse = c.in[6];
   const Tensor mask = mask_of(c.in, 7);
-  const auto& a = c.attrs.as<AttentionAttrs>();
+  const auto& a = c.attrs.as<op::AttentionAttrs>();
   const double scale = scale_of(a, q.shape().back());
   const auto given = [&](int i) {
     const auto at = static_cast<std::size_t>(i);
@@ -120,7 +122,7 @@ Shape check_operands(const InferCall& call, std::size_t at) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   check(q.shape[rank - 2] < kMost && k.shape[rank - 2] < kMost && q.shape.back() < kMost && v.shape.back() < kMost,
         "[{}] expected sizes below 2^31, got {}, {} and {}", call.op.name, to_string(q), to_string(k), to_string(v));
-  const double scale = call.attrs.as<AttentionAttrs>().scale;
+  const double scale = call.attrs.as<op::AttentionAttrs>().scale;
   check(std::abs(scale) <= 1e6, "[{}] expected a scale within ±1e6, got {}", call.op.name, scale);
   Shape lse = q.shape;
   lse.erase(rank - 1);
@@ -181,7 +183,7 @@ ShardRule shard_attention(const ShardCall& call, std::size_t q, std::size_t mask
 
 struct Sample {
   Shape q, k, v;
-  AttentionAttrs attrs;
+  op::AttentionAttrs attrs;
   std::optional<CaseInput> mask = std::nullopt;
 };
 
@@ -229,7 +231,7 @@ Tensor heads_of(const Tensor& x, std::int64_t heads) {
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const OpDef& op = named_op<"scaled_dot_product_attention">();
-  const AttentionAttrs attrs{o.causal, o.scale};
+  const op::AttentionAttrs attrs{o.causal, o.scale};
   TensorList operands{q, k, v};
   if (o.mask.defined()) operands.push_back(o.mask);
   const TensorList out = apply(op, operands, attrs);
@@ -277,7 +279,7 @@ void register_ops_attention(OpRegistry& ops) {
            .doc = "softmax(q · kᵀ · scale + mask) · v, and each query's log-sum-exp (0 where it sees no key).",
            .inputs = {"q", "k", "v", "mask?"},
            .outputs = {"y", "lse"},
-           .attrs = &attr_type<AttentionAttrs>(),
+           .attrs = &attr_type<op::AttentionAttrs>(),
            .infer = infer_attention,
            .gradient = grad_attention,
            .shard = [](const ShardCall& call) { return shard_attention(call, 0, 3); },
@@ -289,7 +291,7 @@ void register_ops_attention(OpRegistry& ops) {
            .doc = "The gradients of attention for q, k and v, from its results.",
            .inputs = {"dy", "dlse", "q", "k", "v", "y", "lse", "mask?"},
            .outputs = {"dq", "dk", "dv"},
-           .attrs = &attr_type<AttentionAttrs>(),
+           .attrs = &attr_type<op::AttentionAttrs>(),
            .infer = infer_backward,
            .gradient = grad_attention_backward,
            .shard = [](const ShardCall& call) { return shard_attention(call, 2, 7); },

@@ -6,42 +6,49 @@
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 
-Tensor avg_pool1d(const Tensor& x, const AvgPoolAttrs& attrs) { return apply1(named_op<"avg_pool1d">(), {x}, attrs); }
-Tensor avg_pool2d(const Tensor& x, const AvgPoolAttrs& attrs) { return apply1(named_op<"avg_pool2d">(), {x}, attrs); }
-Tensor avg_pool3d(const Tensor& x, const AvgPoolAttrs& attrs) { return apply1(named_op<"avg_pool3d">(), {x}, attrs); }
-Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+Tensor avg_pool1d(const Tensor& x, const op::AvgPoolAttrs& attrs) {
+  return apply1(named_op<"avg_pool1d">(), {x}, attrs);
+}
+Tensor avg_pool2d(const Tensor& x, const op::AvgPoolAttrs& attrs) {
+  return apply1(named_op<"avg_pool2d">(), {x}, attrs);
+}
+Tensor avg_pool3d(const Tensor& x, const op::AvgPoolAttrs& attrs) {
+  return apply1(named_op<"avg_pool3d">(), {x}, attrs);
+}
+Tensor adaptive_avg_pool1d(const Tensor& x, const op::AdaptivePoolAttrs& attrs) {
   return apply1(named_op<"adaptive_avg_pool1d">(), {x}, attrs);
 }
-Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+Tensor adaptive_avg_pool2d(const Tensor& x, const op::AdaptivePoolAttrs& attrs) {
   return apply1(named_op<"adaptive_avg_pool2d">(), {x}, attrs);
 }
-Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+Tensor adaptive_avg_pool3d(const Tensor& x, const op::AdaptivePoolAttrs& attrs) {
   return apply1(named_op<"adaptive_avg_pool3d">(), {x}, attrs);
 }
 Tensor global_avg_pool(const Tensor& x) { return apply1(named_op<"global_avg_pool">(), {x}); }
 
 namespace {
 
-AvgPoolGradAttrs grad_attrs(const Shape& shape, const AvgPoolAttrs& a) {
+op::AvgPoolGradAttrs grad_attrs(const Shape& shape, const op::AvgPoolAttrs& a) {
   return {shape, a.kernel, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor};
 }
-AvgPoolAttrs forward_attrs(const AvgPoolGradAttrs& a) {
+op::AvgPoolAttrs forward_attrs(const op::AvgPoolGradAttrs& a) {
   return {a.kernel, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor};
 }
 
 Types infer_avg(const InferCall& call) {
   rules::expect_float(call);
   const char* who = call.op.name.c_str();
-  const auto& a = call.attrs.as<AvgPoolAttrs>();
+  const auto& a = call.attrs.as<op::AvgPoolAttrs>();
   return {TensorType{call.in[0].dtype, pool_geometry(call.in[0].shape, a, spatial_dims(call.op.name), who).y}};
 }
 
 Types infer_adaptive(const InferCall& call) {
   rules::expect_float(call);
-  const auto& size = call.attrs.as<AdaptivePoolAttrs>().size;
+  const auto& size = call.attrs.as<op::AdaptivePoolAttrs>().size;
   const int spatial = spatial_dims(call.op.name);
   return {TensorType{call.in[0].dtype, adaptive_geometry(call.in[0].shape, size, spatial, call.op.name.c_str()).y}};
 }
@@ -58,13 +65,13 @@ Types image_of(const InferCall& call, const Shape& shape, const Shape& dy) {
 }
 
 Types infer_backward(const InferCall& call) {
-  const auto& a = call.attrs.as<AvgPoolGradAttrs>();
+  const auto& a = call.attrs.as<op::AvgPoolGradAttrs>();
   return image_of(call, a.shape, pool_geometry(a.shape, forward_attrs(a), 0, call.op.name.c_str()).y);
 }
 
 // Windows are derived from the shapes.
 Types infer_adaptive_backward(const InferCall& call) {
-  const Shape& x = call.attrs.as<ShapeAttrs>().shape;
+  const Shape& x = call.attrs.as<op::ShapeAttrs>().shape;
   Shape size;
   for (int i = 2; i < call.in[0].shape.rank(); ++i) size.push_back(call.in[0].shape[i]);
   check(x.rank() == call.in[0].shape.rank() && !size.empty(), "[{}] expected dy of rank {}, got {}", call.op.name,
@@ -73,12 +80,12 @@ Types infer_adaptive_backward(const InferCall& call) {
 }
 
 TensorList avg_gradient(const GradCall& c) {
-  return {
-      apply1(named_op<"avg_pool_backward">(), {c.grads[0]}, grad_attrs(c.in[0].shape(), c.attrs.as<AvgPoolAttrs>()))};
+  return {apply1(named_op<"avg_pool_backward">(), {c.grads[0]},
+                 grad_attrs(c.in[0].shape(), c.attrs.as<op::AvgPoolAttrs>()))};
 }
 
 TensorList adaptive_gradient(const GradCall& c) {
-  return {apply1(named_op<"adaptive_avg_pool_backward">(), {c.grads[0]}, ShapeAttrs{c.in[0].shape()})};
+  return {apply1(named_op<"adaptive_avg_pool_backward">(), {c.grads[0]}, op::ShapeAttrs{c.in[0].shape()})};
 }
 
 const OpDef& avg_of(int spatial) {
@@ -92,12 +99,12 @@ TensorList adaptive_backward_gradient(const GradCall& c) {
   const OpDef& op = size.rank() == 1   ? named_op<"adaptive_avg_pool1d">()
                     : size.rank() == 2 ? named_op<"adaptive_avg_pool2d">()
                                        : named_op<"adaptive_avg_pool3d">();
-  return {apply1(op, {c.grads[0]}, AdaptivePoolAttrs{size})};
+  return {apply1(op, {c.grads[0]}, op::AdaptivePoolAttrs{size})};
 }
 
 struct AvgCase {
   Shape x;
-  AvgPoolAttrs attrs;
+  op::AvgPoolAttrs attrs;
 };
 
 std::vector<AvgCase> samples(int spatial) {
@@ -177,7 +184,7 @@ const std::vector<std::pair<Shape, Shape>>& adaptive_samples() {
 std::vector<OpCase> adaptive_cases(int spatial) {
   std::vector<OpCase> cases;
   for (const auto& [x, size] : adaptive_samples()) {
-    if (x.rank() == spatial + 2) cases.push_back({{{.shape = x}}, AdaptivePoolAttrs{size}});
+    if (x.rank() == spatial + 2) cases.push_back({{{.shape = x}}, op::AdaptivePoolAttrs{size}});
   }
   return cases;
 }
@@ -185,12 +192,12 @@ std::vector<OpCase> adaptive_cases(int spatial) {
 std::vector<OpCase> adaptive_backward_cases() {
   std::vector<OpCase> cases;
   for (const auto& [x, size] : adaptive_samples())
-    cases.push_back({{{.shape = adaptive_geometry(x, size, 0, "cases").y}}, ShapeAttrs{x}});
+    cases.push_back({{{.shape = adaptive_geometry(x, size, 0, "cases").y}}, op::ShapeAttrs{x}});
   return cases;
 }
 
 std::vector<OpCase> global_cases() {
-  const auto one = [](Shape x) { return OpCase{{{.shape = x}}, NoAttrs{}}; };
+  const auto one = [](Shape x) { return OpCase{{{.shape = x}}, op::NoAttrs{}}; };
   return {one({2, 3, 8}),    one({2, 3, 4, 4}), one({1, 2, 3, 2, 2}), one({0, 3, 2, 2}),
           one({1, 3, 7, 7}), one({1, 1, 1, 1}), one({4, 2, 1, 20}),   one({1, 1, 5, 33})};
 }
@@ -212,7 +219,7 @@ OpDef avg_op(std::string name, std::string doc, std::string input, const AttrTyp
 void register_ops_avg_pool(OpRegistry& ops) {
   for (int spatial : {1, 2, 3}) {
     const std::string dims = std::to_string(spatial) + "d";
-    OpDef avg = avg_op("avg_pool" + dims, "The mean of each window.", "x", attr_type<AvgPoolAttrs>());
+    OpDef avg = avg_op("avg_pool" + dims, "The mean of each window.", "x", attr_type<op::AvgPoolAttrs>());
     avg.infer = infer_avg;
     avg.gradient = avg_gradient;
     avg.cost = costs::pool();
@@ -220,23 +227,23 @@ void register_ops_avg_pool(OpRegistry& ops) {
     avg.cases = [spatial] { return avg_cases(spatial); };
     ops.add(std::move(avg));
     OpDef adaptive = avg_op("adaptive_avg_pool" + dims, "The mean of each of `size` even windows.", "x",
-                            attr_type<AdaptivePoolAttrs>());
+                            attr_type<op::AdaptivePoolAttrs>());
     adaptive.infer = infer_adaptive;
     adaptive.gradient = adaptive_gradient;
     adaptive.cases = [spatial] { return adaptive_cases(spatial); };
     ops.add(std::move(adaptive));
   }
-  OpDef global = avg_op("global_avg_pool", "The mean of each image.", "x", attr_type<NoAttrs>());
+  OpDef global = avg_op("global_avg_pool", "The mean of each image.", "x", attr_type<op::NoAttrs>());
   global.infer = infer_global;
   global.gradient = adaptive_gradient;
   global.cases = global_cases;
   ops.add(std::move(global));
 
   OpDef backward =
-      avg_op("avg_pool_backward", "dy spread evenly over each window.", "dy", attr_type<AvgPoolGradAttrs>());
+      avg_op("avg_pool_backward", "dy spread evenly over each window.", "dy", attr_type<op::AvgPoolGradAttrs>());
   backward.infer = infer_backward;
   backward.gradient = [](const GradCall& c) {
-    const auto& a = c.attrs.as<AvgPoolGradAttrs>();
+    const auto& a = c.attrs.as<op::AvgPoolGradAttrs>();
     return TensorList{apply1(avg_of(a.shape.rank() - 2), {c.grads[0]}, forward_attrs(a))};
   };
   backward.cost = costs::pool_backward();
@@ -244,7 +251,7 @@ void register_ops_avg_pool(OpRegistry& ops) {
   ops.add(std::move(backward));
 
   OpDef even = avg_op("adaptive_avg_pool_backward", "dy spread evenly over each of the even windows.", "dy",
-                      attr_type<ShapeAttrs>());
+                      attr_type<op::ShapeAttrs>());
   even.infer = infer_adaptive_backward;
   even.gradient = adaptive_backward_gradient;
   even.cases = adaptive_backward_cases;

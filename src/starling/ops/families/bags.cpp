@@ -2,6 +2,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/bag_layout.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
 
 // Maps between rows of entries and rows of bags, used by embedding_bag's gradients.
@@ -11,8 +12,8 @@ namespace {
 // bag_spread maps one row per bag to one per entry; bag_reduce maps one per entry to one per bag.
 Types infer_rows(const InferCall& call, bool spread) {
   bags::expect_rows(call);
-  const auto& a = call.attrs.as<BagAttrs>();
-  const BagLayout layout = bag_layout(call.op, call.in);
+  const auto& a = call.attrs.as<op::BagAttrs>();
+  const op::BagLayout layout = bag_layout(call.op, call.in);
   bags::expect_no_scaled_mean(call, layout, a.mean);
   check(a.padding >= -1, "[{}] expected padding to be -1 or a row, got {}", call.op.name, a.padding);
   const auto from = spread ? layout.bags : layout.entries, to = spread ? layout.entries : layout.bags;
@@ -44,7 +45,7 @@ TensorList grad_reduce(const GradCall& c) {
 
 Types infer_place(const InferCall& call) {
   bags::expect_rows(call);
-  const auto entries = call.attrs.as<BagPlaceAttrs>().entries;
+  const auto entries = call.attrs.as<op::BagPlaceAttrs>().entries;
   check(call.in[1] == TensorType{DType::i64, call.in[0].shape}, "[bag_place] expected chosen {}, got {}",
         to_string(TensorType{DType::i64, call.in[0].shape}), to_string(call.in[1]));
   check(entries >= 0, "[bag_place] expected entries of at least 0, got {}", entries);
@@ -62,7 +63,7 @@ Types infer_pick(const InferCall& call) {
 }
 
 std::vector<OpCase> spread_cases() {
-  using A = BagAttrs;
+  using A = op::BagAttrs;
   return {bags::sample({2, 3}, {2, 4}, 5, A{}),
           bags::sample({3, 3}, {3, 2}, 5, A{true}),
           bags::sample({3, 20}, {9}, 4, A{}, 3),
@@ -76,7 +77,7 @@ std::vector<OpCase> spread_cases() {
 }
 
 std::vector<OpCase> reduce_cases() {
-  using A = BagAttrs;
+  using A = op::BagAttrs;
   return {bags::sample({8, 3}, {2, 4}, 5, A{}),
           bags::sample({6, 3}, {3, 2}, 5, A{true}),
           bags::sample({9, 20}, {9}, 4, A{}, 3),
@@ -97,7 +98,7 @@ OpCase chosen_case(const Shape& x, const Shape& chosen, std::int64_t entries, co
 
 std::vector<OpCase> place_cases() {
   const auto one = [](const Shape& dy, std::int64_t entries) {
-    return chosen_case(dy, dy, entries, BagPlaceAttrs{entries});
+    return chosen_case(dy, dy, entries, op::BagPlaceAttrs{entries});
   };
   return {one({2, 3}, 5), one({3, 20}, 4), one({4}, 3),     one({2, 2, 3}, 6),
           one({0, 3}, 2), one({2, 0}, 2),  one({5, 33}, 1), one({1, 1}, 9)};
@@ -105,7 +106,7 @@ std::vector<OpCase> place_cases() {
 
 std::vector<OpCase> pick_cases() {
   const auto one = [](const Shape& e, std::int64_t bags) {
-    return chosen_case(e, bags::with_rows(bags, e), e[0], NoAttrs{});
+    return chosen_case(e, bags::with_rows(bags, e), e[0], op::NoAttrs{});
   };
   return {one({5, 3}, 2), one({4, 20}, 3), one({3}, 4),     one({6, 2, 3}, 2),
           one({2, 3}, 0), one({2, 0}, 2),  one({1, 33}, 5), one({9, 1}, 1)};
@@ -117,7 +118,7 @@ void register_ops_bags(OpRegistry& ops) {
   ops.add({.name = "bag_spread",
            .doc = "The row of its bag for every entry, by the entry's share: the gradient of bag_reduce.",
            .inputs = {"dy", "indices", "offsets?", "scale?"},
-           .attrs = &attr_type<BagAttrs>(),
+           .attrs = &attr_type<op::BagAttrs>(),
            .infer = [](const InferCall& call) { return infer_rows(call, true); },
            .gradient = grad_spread,
            .cases = spread_cases,
@@ -127,7 +128,7 @@ void register_ops_bags(OpRegistry& ops) {
   ops.add({.name = "bag_reduce",
            .doc = "Sums or means of the rows of entries in bags.",
            .inputs = {"entries", "indices", "offsets?", "scale?"},
-           .attrs = &attr_type<BagAttrs>(),
+           .attrs = &attr_type<op::BagAttrs>(),
            .infer = [](const InferCall& call) { return infer_rows(call, false); },
            .gradient = grad_reduce,
            .cases = reduce_cases,
@@ -137,7 +138,7 @@ void register_ops_bags(OpRegistry& ops) {
   ops.add({.name = "bag_place",
            .doc = "Adds every element to the row it was chosen from: the gradient of bag_pick.",
            .inputs = {"dy", "chosen"},
-           .attrs = &attr_type<BagPlaceAttrs>(),
+           .attrs = &attr_type<op::BagPlaceAttrs>(),
            .infer = infer_place,
            .gradient =
                [](const GradCall& c) {
@@ -154,7 +155,7 @@ void register_ops_bags(OpRegistry& ops) {
            .gradient =
                [](const GradCall& c) {
                  return TensorList{
-                     apply1(named_op<"bag_place">(), {c.grads[0], c.in[1]}, BagPlaceAttrs{c.in[0].shape()[0]}),
+                     apply1(named_op<"bag_place">(), {c.grads[0], c.in[1]}, op::BagPlaceAttrs{c.in[0].shape()[0]}),
                      Tensor()};
                },
            .cases = pick_cases,

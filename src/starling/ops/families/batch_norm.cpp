@@ -28,12 +28,12 @@ BatchNormResult batch_norm_global(const Tensor& x, const Tensor& weight, const T
     const BatchNormResult wide = batch_norm_global(widened(x), widened(weight), widened(bias), eps);
     return {cast(wide.y, x.dtype()), cast(wide.mean, x.dtype()), cast(wide.var, x.dtype())};
   }
-  const NormView v = norm_view(named_op<"batch_norm_train">(), x.type(), EpsAttrs{eps});
+  const NormView v = norm_view(named_op<"batch_norm_train">(), x.type(), op::EpsAttrs{eps});
   const double each = 1 / static_cast<double>(v.count());
   Shape axes{0};
   for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
   const Tensor mean = mul(sum(x, {.axes = axes}), each);
-  const Tensor var = mul(channel_squares(x, mean), each);
+  const Tensor var = mul(op::channel_squares(x, mean), each);
   return {batch_norm_infer(x, mean, var, weight, bias, {eps}), mean, var};
 }
 
@@ -42,17 +42,19 @@ BatchNormResult batch_norm_global(const Tensor& x, const Tensor& weight, const T
 BatchNormResult batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOptions& options) {
   if (options.global_statistics) return batch_norm_global(x, weight, bias, options.eps);
   const TensorList in = with_affine({x}, weight, bias, "batch_norm");
-  TensorList out = apply(named_op<"batch_norm_train">(), {in.data(), in.size()}, EpsAttrs{options.eps});
+  TensorList out = apply(named_op<"batch_norm_train">(), {in.data(), in.size()}, op::EpsAttrs{options.eps});
   return {out[0], out[1], out[2]};
 }
 
 Tensor batch_norm_infer(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
-                        const Tensor& bias, const EpsAttrs& attrs) {
+                        const Tensor& bias, const op::EpsAttrs& attrs) {
   const TensorList in = with_affine({x, mean, var}, weight, bias, "batch_norm_infer");
   return apply1(named_op<"batch_norm_infer">(), in, attrs);
 }
 
-Tensor channel_squares(const Tensor& x, const Tensor& mean) { return apply1(named_op<"channel_squares">(), {x, mean}); }
+Tensor op::channel_squares(const Tensor& x, const Tensor& mean) {
+  return apply1(named_op<"channel_squares">(), {x, mean});
+}
 
 namespace {
 
@@ -70,7 +72,7 @@ void expect_channels(const InferCall& call, const TensorType& channels, std::siz
 }
 
 void expect_eps(const InferCall& call) {
-  const double eps = call.attrs.as<EpsAttrs>().eps;
+  const double eps = call.attrs.as<op::EpsAttrs>().eps;
   check(eps >= 0 && eps < kInfinity, "[{}] expected eps of at least 0, got {}", call.op.name, eps);
 }
 
@@ -114,7 +116,7 @@ Tensor inverse_root(const Tensor& var, double eps) { return div(full({}, 1.0, va
 TensorList decompose_infer(std::span<const Tensor> in, const Attrs& attrs) {
   Shape channels = Shape::filled(in[0].rank() - 1, 1);
   channels[0] = in[0].shape()[1];
-  const Tensor root = sqrt(add(in[2], attrs.as<EpsAttrs>().eps));
+  const Tensor root = sqrt(add(in[2], attrs.as<op::EpsAttrs>().eps));
   const Tensor scale = div(in.size() > 3 ? in[3] : full({}, 1.0, root.dtype()), root);
   const Tensor y = mul(sub(in[0], reshape(in[1], channels)), reshape(scale, channels));
   return {in.size() > 4 ? add(y, reshape(in[4], channels)) : y};
@@ -129,7 +131,7 @@ TensorList grad_infer(const GradCall& c) {
   TensorList out(c.in.size());
   out[0] = back[0];
   if (c.needs(1) || c.needs(2)) {
-    const Tensor r = inverse_root(var, c.attrs.as<EpsAttrs>().eps);
+    const Tensor r = inverse_root(var, c.attrs.as<op::EpsAttrs>().eps);
     const Tensor scale = weighted ? mul(r, c.in[3]) : r;
     if (c.needs(1)) out[1] = neg(mul(back[1], scale));
     if (c.needs(2)) out[2] = mul(mul(back[2], mul(scale, r)), -0.5);
@@ -144,7 +146,7 @@ TensorList grad_infer_backward(const GradCall& c) {
   const Channels as(c.in[1].shape());
   const bool weighted = c.in.size() > 4;
   const Tensor dy = reshape(c.in[0], as.x), apart = sub(reshape(c.in[1], as.x), as.spread(c.in[2]));
-  const Tensor root = inverse_root(c.in[3], c.attrs.as<EpsAttrs>().eps), r = as.spread(root);
+  const Tensor root = inverse_root(c.in[3], c.attrs.as<op::EpsAttrs>().eps), r = as.spread(root);
   TensorList out(c.in.size());
   Tensor to_dy, to_r;
   const auto plus = [](Tensor& total, const Tensor& term) { total = total.defined() ? add(total, term) : term; };
@@ -224,7 +226,7 @@ std::vector<OpCase> channel_cases(bool backward, bool statistics, int most) {
   for (std::size_t i = 0; i < shapes().size(); ++i) {
     const auto& [shape, eps] = shapes()[i];
     const Shape channels{shape[1]};
-    OpCase c{{}, EpsAttrs{eps}};
+    OpCase c{{}, op::EpsAttrs{eps}};
     if (backward) c.in.push_back({.shape = shape});
     c.in.push_back({.shape = shape, .distinct = !backward});
     if (statistics) {
@@ -241,11 +243,11 @@ std::vector<OpCase> channel_cases(bool backward, bool statistics, int most) {
 void register_train(OpRegistry& ops) {
   OpDef train = norm_forward(
       "batch_norm_train", "(x - mean) / sqrt(var + eps) · weight + bias of every channel, and its mean and variance.",
-      &attr_type<EpsAttrs>());
+      &attr_type<op::EpsAttrs>());
   train.shard = shard_train;
   train.cases = [] { return channel_cases(false, false, 2); };
   ops.add(std::move(train));
-  OpDef backward = norm_backward("batch_norm_train_backward", &attr_type<EpsAttrs>());
+  OpDef backward = norm_backward("batch_norm_train_backward", &attr_type<op::EpsAttrs>());
   backward.shard = shard_train_backward;
   backward.cases = [] { return channel_cases(true, true, 1); };
   ops.add(std::move(backward));
@@ -258,7 +260,7 @@ void register_ops_batch_norm(OpRegistry& ops) {
   ops.add({.name = "batch_norm_infer",
            .doc = "(x - mean) / sqrt(var + eps) · weight + bias of every channel, with given statistics.",
            .inputs = {"x", "mean", "var", "weight?", "bias?"},
-           .attrs = &attr_type<EpsAttrs>(),
+           .attrs = &attr_type<op::EpsAttrs>(),
            .infer = infer_infer,
            .gradient = grad_infer,
            .decompose = decompose_infer,
@@ -272,7 +274,7 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .doc = "dx with given statistics, Σ dy and Σ dy · (x - mean) / sqrt(var + eps) of every channel.",
            .inputs = {"dy", "x", "mean", "var", "weight?"},
            .outputs = {"dx", "sum", "dot"},
-           .attrs = &attr_type<EpsAttrs>(),
+           .attrs = &attr_type<op::EpsAttrs>(),
            .infer = infer_infer_backward,
            .gradient = grad_infer_backward,
            .shard = [](const ShardCall& call) { return shard_rows(call, 2); },
@@ -280,23 +282,24 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .saves = kSavesInputs,
            .cost = costs::each(6),
            .precision = Width::wide});
-  ops.add({.name = "channel_squares",
-           .doc = "Σ (x - mean)² of every channel.",
-           .inputs = {"x", "mean"},
-           .infer = infer_squares,
-           .gradient = grad_squares,
-           .shard = [](const ShardCall& call) { return shard_rows(call, 1); },
-           .cases =
-               [] {
-                 std::vector<OpCase> cases;
-                 for (const auto& [shape, eps] : shapes())
-                   cases.push_back({{{.shape = shape}, {.shape = {shape[1]}, .low = -0.5, .high = 0.5}}, NoAttrs{}});
-                 cases.push_back({{{.shape = {0, 2, 3}}, {.shape = {2}}}, NoAttrs{}});
-                 return cases;
-               },
-           .saves = kSavesInputs,
-           .cost = costs::each(1),
-           .precision = Width::wide});
+  ops.add(
+      {.name = "channel_squares",
+       .doc = "Σ (x - mean)² of every channel.",
+       .inputs = {"x", "mean"},
+       .infer = infer_squares,
+       .gradient = grad_squares,
+       .shard = [](const ShardCall& call) { return shard_rows(call, 1); },
+       .cases =
+           [] {
+             std::vector<OpCase> cases;
+             for (const auto& [shape, eps] : shapes())
+               cases.push_back({{{.shape = shape}, {.shape = {shape[1]}, .low = -0.5, .high = 0.5}}, op::NoAttrs{}});
+             cases.push_back({{{.shape = {0, 2, 3}}, {.shape = {2}}}, op::NoAttrs{}});
+             return cases;
+           },
+       .saves = kSavesInputs,
+       .cost = costs::each(1),
+       .precision = Width::wide});
 }
 
 }  // namespace starling

@@ -34,7 +34,7 @@ Types infer_backward(const InferCall& call) {
 }
 
 TensorList decompose_forward(std::span<const Tensor> in, const Attrs& attrs) {
-  const BatchNormResult norm = batch_norm(in[0], in[1], in[2], {.eps = attrs.as<EpsAttrs>().eps});
+  const BatchNormResult norm = batch_norm(in[0], in[1], in[2], {.eps = attrs.as<op::EpsAttrs>().eps});
   return {relu(in.size() > 3 ? add(norm.y, in[3]) : norm.y), norm.mean, norm.var};
 }
 
@@ -50,7 +50,7 @@ std::vector<OpCase> cases(bool backward) {
   for (const Shape& x : {Shape{4, 3}, Shape{2, 3, 4}, Shape{2, 3, 2, 3}, Shape{3, 2, 19}, Shape{5, 17}, Shape{7, 1},
                          Shape{2, 2, 2, 2, 3}, Shape{3, 0, 2}, Shape{2, 3, 5, 7}}) {
     const Shape channels{x[1]};
-    OpCase c{{{.shape = x, .distinct = true}}, EpsAttrs{i % 2 ? 1e-5 : 1e-2}};
+    OpCase c{{{.shape = x, .distinct = true}}, op::EpsAttrs{i % 2 ? 1e-5 : 1e-2}};
     if (backward) {
       c.in.insert(c.in.end(), 2, {.shape = x, .distinct = true});
       c.in.push_back({.shape = channels, .low = -0.5, .high = 0.5});
@@ -72,7 +72,7 @@ void register_ops_batch_norm_relu(OpRegistry& ops) {
            .doc = "relu of batch_norm_train's y, plus a residual where one is given; and the statistics.",
            .inputs = {"x", "weight", "bias", "residual?"},
            .outputs = {"y", "mean", "var"},
-           .attrs = &attr_type<EpsAttrs>(),
+           .attrs = &attr_type<op::EpsAttrs>(),
            .infer = infer_forward,
            .decompose = decompose_forward,
            .cases = [] { return cases(false); },
@@ -81,7 +81,7 @@ void register_ops_batch_norm_relu(OpRegistry& ops) {
            .doc = "batch_norm_train_backward of dy where y > 0.",
            .inputs = {"dy", "y", "x", "mean", "var", "weight"},
            .outputs = {"dx", "dweight", "dbias"},
-           .attrs = &attr_type<EpsAttrs>(),
+           .attrs = &attr_type<op::EpsAttrs>(),
            .infer = infer_backward,
            .decompose = decompose_backward,
            .cases = [] { return cases(true); },

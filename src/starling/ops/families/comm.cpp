@@ -14,7 +14,7 @@
 
 namespace starling {
 
-Tensor all_reduce(const Tensor& x, AllReduceAttrs attrs) {
+Tensor all_reduce(const Tensor& x, op::AllReduceAttrs attrs) {
   // Sums and means need no rank, so the op is identical on every rank.
   if (attrs.reduce.str() != "sum" && attrs.reduce.str() != "mean") {
     attrs.rank = current_world().rank;
@@ -35,7 +35,7 @@ void check_reduction(const InferCall& call, const std::string& reduce) {
 }
 
 Types infer_all_reduce(const InferCall& call) {
-  const auto& a = call.attrs.as<AllReduceAttrs>();
+  const auto& a = call.attrs.as<op::AllReduceAttrs>();
   check_reduction(call, a.reduce.str());
   check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[all_reduce] expected a rank in [0, {}), got {}", a.ranks,
         a.rank);
@@ -44,7 +44,7 @@ Types infer_all_reduce(const InferCall& call) {
 
 Types infer_many(const InferCall& call) {
   check(!call.in.empty(), "[all_reduce_many] expected at least one tensor, got none");
-  check_reduction(call, call.attrs.as<AllReduceAttrs>().reduce.str());
+  check_reduction(call, call.attrs.as<op::AllReduceAttrs>().reduce.str());
   Types out;
   for (const auto& type : call.in) {
     check(type.dtype == call.in[0].dtype, "[all_reduce_many] expected tensors of one dtype, got {} and {}",
@@ -55,20 +55,20 @@ Types infer_many(const InferCall& call) {
 }
 
 // The gradient goes to the lowest rank with the extreme value, as max() gives it to the first of equal elements.
-Tensor extreme_gradient(const GradCall& c, const Tensor& total, const AllReduceAttrs& a) {
+Tensor extreme_gradient(const GradCall& c, const Tensor& total, const op::AllReduceAttrs& a) {
   const Tensor holder = where(equal(c.in[0], c.out[0]), scalar(static_cast<double>(a.rank), DType::i64),
                               scalar(static_cast<double>(a.ranks), DType::i64));
-  AllReduceAttrs lowest = a;
+  op::AllReduceAttrs lowest = a;
   lowest.reduce = Symbol("min");
   const Tensor own = equal(apply1(c.op, {holder}, lowest), static_cast<double>(a.rank));
   return mul(total, cast(own, total.dtype()));
 }
 
 // Product of the other ranks' factors, computed without division, so that zeros are handled.
-Tensor product_gradient(const GradCall& c, const Tensor& total, const AllReduceAttrs& a) {
+Tensor product_gradient(const GradCall& c, const Tensor& total, const op::AllReduceAttrs& a) {
   Shape row = c.in[0].shape();
   row.insert(0, 1);
-  const PiecesAttrs pieces{.rank = a.rank, .ranks = a.ranks, .name = a.name};
+  const op::PiecesAttrs pieces{.rank = a.rank, .ranks = a.ranks, .name = a.name};
   const Tensor all = apply1(named_op<"all_gather">(), {reshape(c.in[0], row)}, pieces);
   std::vector<Tensor> factors;
   if (a.rank > 0) factors.push_back(slice(all, {.axis = 0, .begin = 0, .end = a.rank}));
@@ -78,8 +78,8 @@ Tensor product_gradient(const GradCall& c, const Tensor& total, const AllReduceA
 }
 
 TensorList grad_all_reduce(const GradCall& c) {
-  const auto& a = c.attrs.as<AllReduceAttrs>();
-  AllReduceAttrs back{Symbol(a.reduce.str() == "mean" ? "mean" : "sum"), a.name};
+  const auto& a = c.attrs.as<op::AllReduceAttrs>();
+  op::AllReduceAttrs back{Symbol(a.reduce.str() == "mean" ? "mean" : "sum"), a.name};
   const Tensor total = apply1(c.op, {c.grads[0]}, back);
   if (a.reduce.str() == "max" || a.reduce.str() == "min") return {extreme_gradient(c, total, a)};
   if (a.reduce.str() == "product") return {product_gradient(c, total, a)};
@@ -89,17 +89,17 @@ TensorList grad_all_reduce(const GradCall& c) {
 std::vector<OpCase> all_reduce_cases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}, {1, 17}})
-    cases.push_back({{{.shape = shape}}, AllReduceAttrs{}});
-  cases.push_back({{{.shape = {3}}}, AllReduceAttrs{Symbol("sum"), Symbol("gradient")}});
-  cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, AllReduceAttrs{Symbol("max"), Symbol()}});
+    cases.push_back({{{.shape = shape}}, op::AllReduceAttrs{}});
+  cases.push_back({{{.shape = {3}}}, op::AllReduceAttrs{Symbol("sum"), Symbol("gradient")}});
+  cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, op::AllReduceAttrs{Symbol("max"), Symbol()}});
   for (const char* reduce : {"mean", "max", "min", "product"})
-    cases.push_back({{{.shape = {2, 4}, .distinct = true}}, AllReduceAttrs{Symbol(reduce), Symbol()}});
-  cases.push_back({{{.shape = {6}, .distinct = true}}, AllReduceAttrs{Symbol("max"), Symbol(), 1, 3}});
+    cases.push_back({{{.shape = {2, 4}, .distinct = true}}, op::AllReduceAttrs{Symbol(reduce), Symbol()}});
+  cases.push_back({{{.shape = {6}, .distinct = true}}, op::AllReduceAttrs{Symbol("max"), Symbol(), 1, 3}});
   return cases;
 }
 
 Types infer_ordered_sum(const InferCall& call) {
-  const auto& a = call.attrs.as<OrderedSumAttrs>();
+  const auto& a = call.attrs.as<op::OrderedSumAttrs>();
   check(!call.in.empty(), "[ordered_sum] expected at least one shard, got none");
   check(a.order.str() == "shard" || a.order.str() == "tree", "[ordered_sum] expected the order shard or tree, got '{}'",
         a.order.str());
@@ -121,7 +121,7 @@ void register_ops_comm(OpRegistry& ops) {
   ops.add({.name = "all_reduce",
            .doc = "The reduction of every rank's x, on every rank.",
            .inputs = {"x"},
-           .attrs = &attr_type<AllReduceAttrs>(),
+           .attrs = &attr_type<op::AllReduceAttrs>(),
            .infer = infer_all_reduce,
            .gradient = grad_all_reduce,
            .cases = all_reduce_cases,
@@ -133,13 +133,13 @@ void register_ops_comm(OpRegistry& ops) {
            .doc = "The reductions of several tensors of one dtype, by one exchange.",
            .inputs = {"xs..."},
            .outputs = {"ys"},
-           .attrs = &attr_type<AllReduceAttrs>(),
+           .attrs = &attr_type<op::AllReduceAttrs>(),
            .infer = infer_many,
            .cases =
                [] {
                  return std::vector<OpCase>{
-                     {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {}}}, AllReduceAttrs{}},
-                     {{{.shape = {0}}, {.shape = {5}}}, AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}}};
+                     {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {}}}, op::AllReduceAttrs{}},
+                     {{{.shape = {0}}, {.shape = {5}}}, op::AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}}};
                },
            .comm = true,
            .inplace = 0,
@@ -148,17 +148,17 @@ void register_ops_comm(OpRegistry& ops) {
   ops.add({.name = "ordered_sum",
            .doc = "The sum of all ranks' shards, one after another in global order.",
            .inputs = {"xs..."},
-           .attrs = &attr_type<OrderedSumAttrs>(),
+           .attrs = &attr_type<op::OrderedSumAttrs>(),
            .infer = infer_ordered_sum,
            .cases =
                [] {
                  const CaseInput a{.shape = {7}}, b{.shape = {3, 2}};
                  return std::vector<OpCase>{
-                     {{a, a, a}, OrderedSumAttrs{3}},
-                     {{{.shape = {2, 3}}}, OrderedSumAttrs{1}},
-                     {{{.shape = {0}}, {.shape = {0}}}, OrderedSumAttrs{2}},
-                     {{a, a, b, b}, OrderedSumAttrs{2, Symbol("shard"), Symbol(), 2}},
-                     {{{.shape = {19}}, {.shape = {19}}}, OrderedSumAttrs{2, Symbol("tree"), Symbol("gradient")}}};
+                     {{a, a, a}, op::OrderedSumAttrs{3}},
+                     {{{.shape = {2, 3}}}, op::OrderedSumAttrs{1}},
+                     {{{.shape = {0}}, {.shape = {0}}}, op::OrderedSumAttrs{2}},
+                     {{a, a, b, b}, op::OrderedSumAttrs{2, Symbol("shard"), Symbol(), 2}},
+                     {{{.shape = {19}}, {.shape = {19}}}, op::OrderedSumAttrs{2, Symbol("tree"), Symbol("gradient")}}};
                },
            .comm = true,
            .cost = costs::each(1),

@@ -6,8 +6,8 @@
 namespace starling {
 
 bool is_control(const OpDef& op) {
-  return op.attrs == &attr_type<CondAttrs>() || op.attrs == &attr_type<WhileAttrs>() ||
-         op.attrs == &attr_type<ScanLoopAttrs>() || op.attrs == &attr_type<WhileGradAttrs>();
+  return op.attrs == &attr_type<op::CondAttrs>() || op.attrs == &attr_type<op::WhileAttrs>() ||
+         op.attrs == &attr_type<op::ScanLoopAttrs>() || op.attrs == &attr_type<op::WhileGradAttrs>();
 }
 
 void fail_beyond_bound(std::int64_t max_trips) {
@@ -40,13 +40,13 @@ OpDef control(std::string name, std::string doc, const AttrType& attrs, std::str
 }  // namespace
 
 void register_ops_control(OpRegistry& ops) {
-  ops.add(control("cond", "One of two bodies, chosen by a predicate; only that one runs.", attr_type<CondAttrs>(),
+  ops.add(control("cond", "One of two bodies, chosen by a predicate; only that one runs.", attr_type<op::CondAttrs>(),
                   "predicate_captures..."));
-  ops.add(control("while", "A body again and again while a condition holds.", attr_type<WhileAttrs>(),
+  ops.add(control("while", "A body again and again while a condition holds.", attr_type<op::WhileAttrs>(),
                   "states_captures..."));
-  ops.add(control("scan", "A body for each slice along axis 0, its results stacked.", attr_type<ScanLoopAttrs>(),
+  ops.add(control("scan", "A body for each slice along axis 0, its results stacked.", attr_type<op::ScanLoopAttrs>(),
                   "carry_xs_captures..."));
-  ops.add(control("while_grad", "The gradient of a while without a bound.", attr_type<WhileGradAttrs>(),
+  ops.add(control("while_grad", "The gradient of a while without a bound.", attr_type<op::WhileGradAttrs>(),
                   "carry_states_captures..."));
 }
 

@@ -20,25 +20,25 @@ Tensor apply_biased(const OpDef& op, const Tensor& x, const Tensor& weight, cons
 
 }  // namespace
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dAttrs& attrs) {
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::Conv1dAttrs& attrs) {
   return apply_biased(named_op<"conv1d">(), x, weight, bias, attrs);
 }
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dAttrs& attrs) {
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::Conv2dAttrs& attrs) {
   return apply_biased(named_op<"conv2d">(), x, weight, bias, attrs);
 }
-Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dAttrs& attrs) {
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::Conv3dAttrs& attrs) {
   return apply_biased(named_op<"conv3d">(), x, weight, bias, attrs);
 }
-Tensor conv2d_backward_input(const Tensor& dy, const Tensor& weight, const Conv2dGradAttrs& attrs) {
+Tensor op::conv2d_backward_input(const Tensor& dy, const Tensor& weight, const op::Conv2dGradAttrs& attrs) {
   return apply1(named_op<"conv2d_backward_input">(), {dy, weight}, attrs);
 }
-Tensor conv2d_backward_weight(const Tensor& dy, const Tensor& x, const Conv2dGradAttrs& attrs) {
+Tensor op::conv2d_backward_weight(const Tensor& dy, const Tensor& x, const op::Conv2dGradAttrs& attrs) {
   return apply1(named_op<"conv2d_backward_weight">(), {dy, x}, attrs);
 }
-Tensor conv3d_backward_input(const Tensor& dy, const Tensor& weight, const Conv3dGradAttrs& attrs) {
+Tensor op::conv3d_backward_input(const Tensor& dy, const Tensor& weight, const op::Conv3dGradAttrs& attrs) {
   return apply1(named_op<"conv3d_backward_input">(), {dy, weight}, attrs);
 }
-Tensor conv3d_backward_weight(const Tensor& dy, const Tensor& x, const Conv3dGradAttrs& attrs) {
+Tensor op::conv3d_backward_weight(const Tensor& dy, const Tensor& x, const op::Conv3dGradAttrs& attrs) {
   return apply1(named_op<"conv3d_backward_weight">(), {dy, x}, attrs);
 }
 
@@ -54,29 +54,29 @@ std::int64_t same_padding(std::int64_t kernel, std::int64_t dilation) {
 namespace {
 
 // Overloads by number of dimensions, selected by the attributes' type.
-Tensor forward(const Tensor& x, const Tensor& w, const Conv2dAttrs& a) { return conv2d(x, w, {}, a); }
-Tensor forward(const Tensor& x, const Tensor& w, const Conv3dAttrs& a) { return conv3d(x, w, {}, a); }
-Tensor backward_input(const Tensor& dy, const Tensor& w, const Conv2dGradAttrs& a) {
-  return conv2d_backward_input(dy, w, a);
+Tensor forward(const Tensor& x, const Tensor& w, const op::Conv2dAttrs& a) { return conv2d(x, w, {}, a); }
+Tensor forward(const Tensor& x, const Tensor& w, const op::Conv3dAttrs& a) { return conv3d(x, w, {}, a); }
+Tensor backward_input(const Tensor& dy, const Tensor& w, const op::Conv2dGradAttrs& a) {
+  return op::conv2d_backward_input(dy, w, a);
 }
-Tensor backward_input(const Tensor& dy, const Tensor& w, const Conv3dGradAttrs& a) {
-  return conv3d_backward_input(dy, w, a);
+Tensor backward_input(const Tensor& dy, const Tensor& w, const op::Conv3dGradAttrs& a) {
+  return op::conv3d_backward_input(dy, w, a);
 }
-Tensor backward_weight(const Tensor& dy, const Tensor& x, const Conv2dGradAttrs& a) {
-  return conv2d_backward_weight(dy, x, a);
+Tensor backward_weight(const Tensor& dy, const Tensor& x, const op::Conv2dGradAttrs& a) {
+  return op::conv2d_backward_weight(dy, x, a);
 }
-Tensor backward_weight(const Tensor& dy, const Tensor& x, const Conv3dGradAttrs& a) {
-  return conv3d_backward_weight(dy, x, a);
+Tensor backward_weight(const Tensor& dy, const Tensor& x, const op::Conv3dGradAttrs& a) {
+  return op::conv3d_backward_weight(dy, x, a);
 }
 
-Conv2dGradAttrs grad_attrs(const Shape& shape, const Conv2dAttrs& a) {
+op::Conv2dGradAttrs grad_attrs(const Shape& shape, const op::Conv2dAttrs& a) {
   return {shape, a.stride, a.padding, a.dilation, a.groups};
 }
-Conv3dGradAttrs grad_attrs(const Shape& shape, const Conv3dAttrs& a) {
+op::Conv3dGradAttrs grad_attrs(const Shape& shape, const op::Conv3dAttrs& a) {
   return {shape, a.stride, a.padding, a.dilation, a.groups};
 }
-Conv2dAttrs plain(const Conv2dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
-Conv3dAttrs plain(const Conv3dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
+op::Conv2dAttrs plain(const op::Conv2dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
+op::Conv3dAttrs plain(const op::Conv3dGradAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups, {}}; }
 template <class G>
 G reshaped(G a, const Shape& shape) {
   a.shape = shape;
@@ -122,7 +122,7 @@ Shape all_but_channels(int rank) {
 template <class A>
 TensorList grad_conv(const GradCall& c) {
   const auto& a = c.attrs.as<A>();
-  const Tensor g = activation_backward(a.activation, c.grads[0], c.out[0]);
+  const Tensor g = op::activation_backward(a.activation, c.grads[0], c.out[0]);
   TensorList out(c.in.size());
   if (c.needs(0)) out[0] = backward_input(g, c.in[1], grad_attrs(c.in[0].shape(), a));
   if (c.needs(1)) out[1] = backward_weight(g, c.in[0], grad_attrs(c.in[1].shape(), a));
@@ -132,21 +132,23 @@ TensorList grad_conv(const GradCall& c) {
 
 // 1-D inputs as images of height 1.
 Shape as_image(const Shape& line) { return {line[0], line[1], 1, line[2]}; }
-Conv2dAttrs as_image(const Conv1dAttrs& a) { return {{1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups, {}}; }
+op::Conv2dAttrs as_image(const op::Conv1dAttrs& a) {
+  return {{1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups, {}};
+}
 
 TensorList grad_conv1d(const GradCall& c) {
-  const auto& a = c.attrs.as<Conv1dAttrs>();
-  const Tensor g = activation_backward(a.activation, c.grads[0], c.out[0]);
+  const auto& a = c.attrs.as<op::Conv1dAttrs>();
+  const Tensor g = op::activation_backward(a.activation, c.grads[0], c.out[0]);
   const Tensor image = reshape(g, as_image(g.shape()));
   const Shape &x = c.in[0].shape(), &w = c.in[1].shape();
   TensorList out(c.in.size());
   if (c.needs(0)) {
     const auto to = grad_attrs(as_image(x), as_image(a));
-    out[0] = reshape(conv2d_backward_input(image, reshape(c.in[1], as_image(w)), to), x);
+    out[0] = reshape(op::conv2d_backward_input(image, reshape(c.in[1], as_image(w)), to), x);
   }
   if (c.needs(1)) {
     const auto to = grad_attrs(as_image(w), as_image(a));
-    out[1] = reshape(conv2d_backward_weight(image, reshape(c.in[0], as_image(x)), to), w);
+    out[1] = reshape(op::conv2d_backward_weight(image, reshape(c.in[0], as_image(x)), to), w);
   }
   if (c.in.size() == 3 && c.needs(2)) out[2] = sum(g, {.axes = {0, 2}});
   return out;
@@ -181,7 +183,7 @@ OpCase make_case(const Shape& x, const Shape& w, const A& a, bool bias) {
 }
 
 std::vector<OpCase> cases_1d() {
-  const auto make = make_case<Conv1dAttrs>;
+  const auto make = make_case<op::Conv1dAttrs>;
   return {make({2, 1, 9}, {3, 1, 3}, {}, true),
           make({1, 2, 8}, {2, 2, 2}, {.stride = 2, .padding = 1}, false),
           make({2, 4, 7}, {4, 2, 3}, {.padding = 2, .groups = 2, .activation = Symbol("tanh")}, true),
@@ -193,7 +195,7 @@ std::vector<OpCase> cases_1d() {
 }
 
 std::vector<OpCase> cases_2d() {
-  const auto make = make_case<Conv2dAttrs>;
+  const auto make = make_case<op::Conv2dAttrs>;
   return {
       make({2, 1, 5, 5}, {3, 1, 3, 3}, {}, true),
       make({1, 2, 6, 5}, {2, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}, false),
@@ -207,7 +209,7 @@ std::vector<OpCase> cases_2d() {
 }
 
 std::vector<OpCase> cases_3d() {
-  const auto make = make_case<Conv3dAttrs>;
+  const auto make = make_case<op::Conv3dAttrs>;
   return {
       make({1, 1, 3, 4, 5}, {2, 1, 2, 3, 3}, {}, true),
       make({1, 2, 4, 5, 4}, {2, 2, 3, 3, 2}, {.stride = {2, 1, 2}, .padding = {1, 0, 1}}, false),
@@ -255,7 +257,7 @@ OpDef conv_op(const char* name, const char* doc, std::function<TensorList(const 
                 A a = attrs.as<A>();
                 const Symbol activation = a.activation;
                 a.activation = {};
-                return TensorList{activate(activation, conv(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
+                return TensorList{op::activate(activation, conv(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
               },
           .shard = shard_images,
           .cases = std::move(cases),
@@ -295,17 +297,17 @@ void register_backward(OpRegistry& ops, const std::string& name, std::vector<OpC
 }  // namespace
 
 void register_ops_conv(OpRegistry& ops) {
-  ops.add(conv_op<Conv1dAttrs>(
+  ops.add(conv_op<op::Conv1dAttrs>(
       "conv1d", "One-dimensional convolution (cross-correlation) of [n, c, l], with bias and activation.", grad_conv1d,
       conv1d, cases_1d));
-  ops.add(conv_op<Conv2dAttrs>(
+  ops.add(conv_op<op::Conv2dAttrs>(
       "conv2d", "Two-dimensional convolution (cross-correlation) of [n, c, h, w], with bias and activation.",
-      grad_conv<Conv2dAttrs>, conv2d, cases_2d));
-  ops.add(conv_op<Conv3dAttrs>(
+      grad_conv<op::Conv2dAttrs>, conv2d, cases_2d));
+  ops.add(conv_op<op::Conv3dAttrs>(
       "conv3d", "Three-dimensional convolution (cross-correlation) of [n, c, d, h, w], with bias and activation.",
-      grad_conv<Conv3dAttrs>, conv3d, cases_3d));
-  register_backward<Conv2dAttrs, Conv2dGradAttrs>(ops, "conv2d", cases_2d);
-  register_backward<Conv3dAttrs, Conv3dGradAttrs>(ops, "conv3d", cases_3d);
+      grad_conv<op::Conv3dAttrs>, conv3d, cases_3d));
+  register_backward<op::Conv2dAttrs, op::Conv2dGradAttrs>(ops, "conv2d", cases_2d);
+  register_backward<op::Conv3dAttrs, op::Conv3dGradAttrs>(ops, "conv3d", cases_3d);
 }
 
 }  // namespace starling

@@ -20,13 +20,16 @@ Tensor apply_biased(const OpDef& op, const Tensor& x, const Tensor& weight, cons
 
 }  // namespace
 
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dAttrs& attrs) {
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const op::ConvTranspose1dAttrs& attrs) {
   return apply_biased(named_op<"conv_transpose1d">(), x, weight, bias, attrs);
 }
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dAttrs& attrs) {
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const op::ConvTranspose2dAttrs& attrs) {
   return apply_biased(named_op<"conv_transpose2d">(), x, weight, bias, attrs);
 }
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose3dAttrs& attrs) {
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const op::ConvTranspose3dAttrs& attrs) {
   return apply_biased(named_op<"conv_transpose3d">(), x, weight, bias, attrs);
 }
 
@@ -90,27 +93,30 @@ Types infer_transpose(const InferCall& call) {
 struct Parts {
   Tensor dx, dw;
 };
-Parts parts(const GradCall& c, const ConvTranspose2dAttrs& a) {
+Parts parts(const GradCall& c, const op::ConvTranspose2dAttrs& a) {
   const Tensor& g = c.grads[0];
   return {c.needs(0) ? conv2d(g, c.in[1], {}, {a.stride, a.padding, a.dilation, a.groups, {}}) : Tensor(),
-          c.needs(1) ? conv2d_backward_weight(c.in[0], g, {c.in[1].shape(), a.stride, a.padding, a.dilation, a.groups})
-                     : Tensor()};
+          c.needs(1)
+              ? op::conv2d_backward_weight(c.in[0], g, {c.in[1].shape(), a.stride, a.padding, a.dilation, a.groups})
+              : Tensor()};
 }
-Parts parts(const GradCall& c, const ConvTranspose3dAttrs& a) {
+Parts parts(const GradCall& c, const op::ConvTranspose3dAttrs& a) {
   const Tensor& g = c.grads[0];
   return {c.needs(0) ? conv3d(g, c.in[1], {}, {a.stride, a.padding, a.dilation, a.groups, {}}) : Tensor(),
-          c.needs(1) ? conv3d_backward_weight(c.in[0], g, {c.in[1].shape(), a.stride, a.padding, a.dilation, a.groups})
-                     : Tensor()};
+          c.needs(1)
+              ? op::conv3d_backward_weight(c.in[0], g, {c.in[1].shape(), a.stride, a.padding, a.dilation, a.groups})
+              : Tensor()};
 }
 Tensor as_image(const Tensor& line) {
   const Shape& s = line.shape();
   return reshape(line, {s[0], s[1], 1, s[2]});
 }
-Parts parts(const GradCall& c, const ConvTranspose1dAttrs& a) {
+Parts parts(const GradCall& c, const op::ConvTranspose1dAttrs& a) {
   const Shape& w = c.in[1].shape();
-  const Conv2dGradAttrs image{{w[0], w[1], 1, w[2]}, {1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups};
-  return {c.needs(0) ? conv1d(c.grads[0], c.in[1], {}, {a.stride, a.padding, a.dilation, a.groups, {}}) : Tensor(),
-          c.needs(1) ? reshape(conv2d_backward_weight(as_image(c.in[0]), as_image(c.grads[0]), image), w) : Tensor()};
+  const op::Conv2dGradAttrs image{{w[0], w[1], 1, w[2]}, {1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups};
+  return {
+      c.needs(0) ? conv1d(c.grads[0], c.in[1], {}, {a.stride, a.padding, a.dilation, a.groups, {}}) : Tensor(),
+      c.needs(1) ? reshape(op::conv2d_backward_weight(as_image(c.in[0]), as_image(c.grads[0]), image), w) : Tensor()};
 }
 
 template <class A>
@@ -133,7 +139,7 @@ OpCase make_case(const Shape& x, const Shape& w, const A& a, bool bias) {
 }
 
 std::vector<OpCase> cases_1d() {
-  const auto make = make_case<ConvTranspose1dAttrs>;
+  const auto make = make_case<op::ConvTranspose1dAttrs>;
   return {make({2, 1, 5}, {1, 3, 3}, {}, true),
           make({1, 2, 4}, {2, 2, 3}, {.stride = 2, .padding = 1, .output_padding = 1}, false),
           make({2, 4, 5}, {4, 2, 3}, {.padding = 1, .groups = 2}, true),
@@ -145,7 +151,7 @@ std::vector<OpCase> cases_1d() {
 }
 
 std::vector<OpCase> cases_2d() {
-  const auto make = make_case<ConvTranspose2dAttrs>;
+  const auto make = make_case<op::ConvTranspose2dAttrs>;
   return {make({2, 1, 3, 4}, {1, 3, 3, 3}, {}, true),
           make({1, 2, 3, 4}, {2, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .output_padding = {1, 0}}, false),
           make({2, 4, 3, 3}, {4, 2, 3, 3}, {.padding = {2, 1}, .groups = 2}, true),
@@ -157,7 +163,7 @@ std::vector<OpCase> cases_2d() {
 }
 
 std::vector<OpCase> cases_3d() {
-  const auto make = make_case<ConvTranspose3dAttrs>;
+  const auto make = make_case<op::ConvTranspose3dAttrs>;
   return {make({1, 1, 2, 3, 3}, {1, 2, 2, 3, 3}, {}, true),
           make({1, 2, 2, 3, 2}, {2, 2, 3, 2, 2},
                {.stride = {2, 1, 2}, .padding = {1, 0, 0}, .output_padding = {1, 0, 1}}, false),
@@ -193,12 +199,12 @@ void add_transpose(OpRegistry& ops, const char* name, const char* doc, std::vect
 }  // namespace
 
 void register_ops_conv_transpose(OpRegistry& ops) {
-  add_transpose<ConvTranspose1dAttrs>(ops, "conv_transpose1d", "Transposed convolution of [n, c, l], with bias.",
-                                      cases_1d);
-  add_transpose<ConvTranspose2dAttrs>(ops, "conv_transpose2d", "Transposed convolution of [n, c, h, w], with bias.",
-                                      cases_2d);
-  add_transpose<ConvTranspose3dAttrs>(ops, "conv_transpose3d", "Transposed convolution of [n, c, d, h, w], with bias.",
-                                      cases_3d);
+  add_transpose<op::ConvTranspose1dAttrs>(ops, "conv_transpose1d", "Transposed convolution of [n, c, l], with bias.",
+                                          cases_1d);
+  add_transpose<op::ConvTranspose2dAttrs>(ops, "conv_transpose2d", "Transposed convolution of [n, c, h, w], with bias.",
+                                          cases_2d);
+  add_transpose<op::ConvTranspose3dAttrs>(ops, "conv_transpose3d",
+                                          "Transposed convolution of [n, c, d, h, w], with bias.", cases_3d);
 }
 
 }  // namespace starling

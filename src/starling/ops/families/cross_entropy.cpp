@@ -43,7 +43,7 @@ Tensor row_weights(const Rows& rows, const CrossEntropyOptions& options) {
   if (options.weight.defined()) {
     check(options.weight.shape() == Shape{shape[1]}, "[cross_entropy] expected a weight [{}], got {}", shape[1],
           to_string(options.weight.type()));
-    return label_pick(broadcast_to(options.weight, shape), rows.labels, options.ignore_index.value_or(-1));
+    return op::label_pick(broadcast_to(options.weight, shape), rows.labels, options.ignore_index.value_or(-1));
   }
   if (!options.ignore_index) return {};
   return cast(not_equal(rows.labels, full({}, static_cast<double>(*options.ignore_index), DType::i64)),
@@ -79,7 +79,7 @@ Tensor with_labels(const Tensor& logits, const Tensor& labels, const CrossEntrop
     return weights.defined() && !options.weight.defined() ? mul(each, weights) : each;
   };
   if (options.reduction == Reduction::none) {
-    Tensor each = sub(out[1], label_pick(rows.logits, safe));
+    Tensor each = sub(out[1], op::label_pick(rows.logits, safe));
     if (weights.defined()) each = mul(each, weights);
     if (eps > 0) each = add(mul(each, 1 - eps), mul(smooth(), eps));
     return reshape(each, labels.shape());
@@ -109,7 +109,7 @@ Tensor with_probabilities(const Tensor& logits, const Tensor& target, const Cros
     probabilities = mul(probabilities, reshape(options.weight, column));
   }
   const Tensor each = neg(sum(mul(probabilities, log_softmax(logits, 1)), {.axes = {1}}));
-  return reduce_loss(each, {.reduction = options.reduction}, "cross_entropy");
+  return op::reduce_loss(each, {.reduction = options.reduction}, "cross_entropy");
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ TensorList grad_weighted(const GradCall& c) {
   TensorList out(3);
   if (c.grads[0].defined()) {
     if (c.needs(0)) out[0] = weighted_backward(logits, labels, weights, c.out[1], c.grads[0]);
-    if (c.needs(2)) out[2] = mul(sub(c.out[1], label_pick(logits, labels)), c.grads[0]);
+    if (c.needs(2)) out[2] = mul(sub(c.out[1], op::label_pick(logits, labels)), c.grads[0]);
   }
   if (c.needs(0) && c.grads[1].defined()) {
     const Tensor through_lse = mul(softmax(logits), column(c.grads[1]));
@@ -167,7 +167,7 @@ TensorList grad_weighted_backward(const GradCall& c) {
   if (c.needs(0)) out[0] = mul(mul(up, column(weights)), scale);
   if (c.needs(3)) out[3] = neg(mul(mul(sum(up, {.axes = {1}}), weights), scale));
   if (!c.needs(2) && !c.needs(4)) return out;
-  const Tensor each = sub(sum(up, {.axes = {1}}), label_pick(u, labels));
+  const Tensor each = sub(sum(up, {.axes = {1}}), op::label_pick(u, labels));
   if (c.needs(2)) out[2] = mul(each, scale);
   if (c.needs(4)) out[4] = sum(mul(each, weights));
   return out;
@@ -180,7 +180,7 @@ std::vector<OpCase> weighted_cases(bool backward) {
     OpCase c{{{.shape = {n, classes}},
               {.shape = {n}, .low = 0, .high = static_cast<double>(classes) - 0.01, .dtype = DType::i64},
               {.shape = {n}, .low = 0.5, .high = 1.5}},
-             NoAttrs{}};
+             op::NoAttrs{}};
     if (backward) {
       c.in.push_back({.shape = {n}, .low = 2, .high = 3});
       c.in.push_back({.shape = {}, .low = 0.5, .high = 1});

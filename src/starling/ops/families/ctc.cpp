@@ -10,9 +10,9 @@
 namespace starling {
 
 Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
-           const CtcAttrs& attrs, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"ctc_loss">(), {log_probs, targets, input_lengths, target_lengths}, attrs),
-                     options, "ctc");
+           const op::CtcAttrs& attrs, const LossOptions& options) {
+  return op::reduce_loss(apply1(named_op<"ctc_loss">(), {log_probs, targets, input_lengths, target_lengths}, attrs),
+                         options, "ctc");
 }
 
 namespace {
@@ -29,7 +29,7 @@ void check_ctc(const InferCall& call) {
   check(call.in[1] == targets && call.in[2] == lengths && call.in[3] == lengths,
         "[{}] expected targets i64[{}, s] and two lengths {}, got {}, {} and {}", call.op.name, x[1],
         to_string(lengths), to_string(call.in[1]), to_string(call.in[2]), to_string(call.in[3]));
-  const auto blank = call.attrs.as<CtcAttrs>().blank;
+  const auto blank = call.attrs.as<op::CtcAttrs>().blank;
   check(blank >= 0 && blank < x[2], "[{}] expected a blank in [0, {}), got {}", call.op.name, x[2], blank);
 }
 
@@ -91,7 +91,7 @@ struct Sizes {
   std::int64_t time, batch, classes, targets;
 };
 
-OpCase ctc_case(Sizes n, CtcAttrs attrs, double shortest, int directions = 0) {
+OpCase ctc_case(Sizes n, op::CtcAttrs attrs, double shortest, int directions = 0) {
   const auto whole = [](std::int64_t v) { return static_cast<double>(v); };
   const Shape x = {n.time, n.batch, n.classes};
   const double first = attrs.blank == 0 ? 1 : 0;
@@ -133,7 +133,7 @@ void register_ops_ctc(OpRegistry& ops) {
            .doc = "-log of the probability of every way to read the targets with repeats and blanks, of each sample.",
            .inputs = {"log_probs", "targets", "input_lengths", "target_lengths"},
            .outputs = {"loss"},
-           .attrs = &attr_type<CtcAttrs>(),
+           .attrs = &attr_type<op::CtcAttrs>(),
            .infer = infer_loss,
            .gradient = grad_loss,
            .shard = shard_ctc,
@@ -145,7 +145,7 @@ void register_ops_ctc(OpRegistry& ops) {
            .doc = "The derivative of ctc_loss by log_probs, taken further along each direction given.",
            .inputs = {"log_probs", "targets", "input_lengths", "target_lengths", "directions..."},
            .outputs = {"dx"},
-           .attrs = &attr_type<CtcAttrs>(),
+           .attrs = &attr_type<op::CtcAttrs>(),
            .infer = infer_derivative,
            .gradient = grad_derivative,
            .shard = shard_ctc,

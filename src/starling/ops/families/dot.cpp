@@ -45,7 +45,7 @@ std::vector<OpCase> dot_cases() {
   std::vector<OpCase> cases;
   for (const Shape& shape :
        {Shape{1}, Shape{7}, Shape{90}, Shape{3, 5}, Shape{2, 3, 19}, Shape{0}, Shape{0, 4}, Shape{4, 0}, Shape{70, 2}})
-    cases.push_back({{{.shape = shape}, {.shape = shape}}, NoAttrs{}});
+    cases.push_back({{{.shape = shape}, {.shape = shape}}, op::NoAttrs{}});
   return cases;
 }
 
@@ -77,7 +77,7 @@ std::vector<OpCase> outer_cases() {
   std::vector<OpCase> cases;
   for (const auto& [m, n] :
        {Pair{3, 4}, Pair{1, 1}, Pair{5, 33}, Pair{20, 1}, Pair{1, 20}, Pair{0, 3}, Pair{3, 0}, Pair{17, 11}})
-    cases.push_back({{{.shape = {m}}, {.shape = {n}}}, NoAttrs{}});
+    cases.push_back({{{.shape = {m}}, {.shape = {n}}}, op::NoAttrs{}});
   return cases;
 }
 

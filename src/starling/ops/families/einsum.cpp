@@ -10,13 +10,14 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/einsum.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> xs) {
-  return apply1(named_op<"einsum">(), xs, EinsumAttrs{Symbol(equation)});
+  return apply1(named_op<"einsum">(), xs, op::EinsumAttrs{Symbol(equation)});
 }
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> xs) {
   return einsum(equation, std::span(xs.begin(), xs.size()));
@@ -25,10 +26,10 @@ Tensor einsum(std::string_view equation, std::initializer_list<Tensor> xs) {
 namespace {
 
 template <class Range>
-EinsumLabels labels_of(const Range& types, const Attrs& attrs) {
+op::EinsumLabels labels_of(const Range& types, const Attrs& attrs) {
   std::vector<Shape> shapes;
   for (const auto& type : types) shapes.push_back(type.shape);
-  return read_equation(attrs.as<EinsumAttrs>().equation.str(), shapes);
+  return op::read_equation(attrs.as<op::EinsumAttrs>().equation.str(), shapes);
 }
 
 Types infer_einsum(const InferCall& call) {
@@ -45,7 +46,7 @@ struct Plainly {
   Tensor x;
   std::string term;
 };
-Plainly plainly(const Tensor& x, const std::vector<int>& labels, const EinsumLabels& all) {
+Plainly plainly(const Tensor& x, const std::vector<int>& labels, const op::EinsumLabels& all) {
   Plainly out;
   Shape shape;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -62,7 +63,7 @@ Plainly plainly(const Tensor& x, const std::vector<int>& labels, const EinsumLab
 // result; a letter that none of them has is broadcast.
 TensorList grad_einsum(const GradCall& c) {
   const Types types = types_of(c.in);
-  const EinsumLabels labels = labels_of(types, c.attrs);
+  const op::EinsumLabels labels = labels_of(types, c.attrs);
   std::vector<Plainly> operands;
   for (std::size_t i = 0; i < c.in.size(); ++i) operands.push_back(plainly(c.in[i], labels.in[i], labels));
   std::string result;
@@ -91,7 +92,7 @@ TensorList grad_einsum(const GradCall& c) {
 // Splitting a label on every operand that has it: the result is split too or, if the label is summed over, partial.
 ShardRule shard_einsum(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  const EinsumLabels labels = labels_of(call.in, call.attrs);
+  const op::EinsumLabels labels = labels_of(call.in, call.attrs);
   const auto places = [&](const std::vector<int>& term, const Shape& shape, int label) {
     std::vector<int> at;
     for (std::size_t d = 0; d < term.size(); ++d) {
@@ -119,7 +120,7 @@ ShardRule shard_einsum(const ShardCall& call) {
 
 std::vector<OpCase> einsum_cases() {
   const auto one = [](const char* equation, std::initializer_list<Shape> shapes) {
-    OpCase c{{}, EinsumAttrs{Symbol(equation)}};
+    OpCase c{{}, op::EinsumAttrs{Symbol(equation)}};
     for (const auto& shape : shapes) c.in.push_back({.shape = shape});
     return c;
   };
@@ -155,7 +156,7 @@ std::vector<OpCase> einsum_cases() {
 
 // One operation per operand for every combination of all indices.
 double flops_of_einsum(const CostCall& call) {
-  const std::string text = call.attrs.as<EinsumAttrs>().equation.str();
+  const std::string text = call.attrs.as<op::EinsumAttrs>().equation.str();
   std::map<char, double> sizes;
   double rest = 1;  // elements of the ellipsis
   std::size_t operand = 0;
@@ -188,7 +189,7 @@ void register_ops_einsum(OpRegistry& ops) {
   ops.add({.name = "einsum",
            .doc = "Sums of products named by the letters of dimensions: bij,bjk->bik.",
            .inputs = {"xs..."},
-           .attrs = &attr_type<EinsumAttrs>(),
+           .attrs = &attr_type<op::EinsumAttrs>(),
            .infer = infer_einsum,
            .gradient = grad_einsum,
            .shard = shard_einsum,

@@ -7,6 +7,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -25,10 +26,10 @@ std::int64_t padding_of(std::optional<std::int64_t> given, const Tensor& weight)
 
 Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingOptions& options) {
   return apply1(named_op<"embedding">(), {indices, weight},
-                EmbeddingAttrs{padding_of(options.padding_idx, weight), options.sparse});
+                op::EmbeddingAttrs{padding_of(options.padding_idx, weight), options.sparse});
 }
 
-Tensor embedding_backward(const Tensor& dy, const Tensor& indices, const EmbeddingBackwardAttrs& attrs) {
+Tensor op::embedding_backward(const Tensor& dy, const Tensor& indices, const op::EmbeddingBackwardAttrs& attrs) {
   return apply1(named_op<"embedding_backward">(), {dy, indices}, attrs);
 }
 
@@ -45,7 +46,7 @@ Types infer_embedding(const InferCall& call) {
   check(weight.rank() > 0 && indices.rank() + weight.rank() - 1 <= kMaxRank,
         "[embedding] expected a weight of rows, and at most {} dimensions in all, got {} and {}", kMaxRank,
         to_string(call.in[0]), to_string(call.in[1]));
-  const auto padding = call.attrs.as<EmbeddingAttrs>().padding;
+  const auto padding = call.attrs.as<op::EmbeddingAttrs>().padding;
   check(padding >= -1 && padding < std::max<std::int64_t>(weight[0], 1),
         "[embedding] expected padding to be -1 or a row of {}, got {}", to_string(weight), padding);
   Shape out = indices;
@@ -56,7 +57,7 @@ Types infer_embedding(const InferCall& call) {
 Types infer_embedding_backward(const InferCall& call) {
   rules::expect_float(call);
   expect_indices(call, 1);
-  const auto& a = call.attrs.as<EmbeddingBackwardAttrs>();
+  const auto& a = call.attrs.as<op::EmbeddingBackwardAttrs>();
   const Shape &dy = call.in[0].shape, &indices = call.in[1].shape;
   bool fits = dy.rank() >= indices.rank() && dy.rank() - indices.rank() < kMaxRank;
   for (int i = 0; fits && i < indices.rank(); ++i) fits = dy[i] == indices[i];
@@ -73,7 +74,7 @@ Types infer_embedding_backward(const InferCall& call) {
 // Gradient of an embedding's weight: dense, or row-sparse with zeros in padding entries.
 Tensor weight_gradient(const Tensor& dy, const Tensor& indices, const Shape& weight, std::int64_t padding,
                        bool sparse) {
-  if (!sparse) return embedding_backward(dy, indices, {weight[0], padding});
+  if (!sparse) return op::embedding_backward(dy, indices, {weight[0], padding});
   Shape values{indices.numel()};
   for (int i = 1; i < weight.rank(); ++i) values.push_back(weight[i]);
   Tensor kept = reshape(dy, values);
@@ -88,12 +89,12 @@ Tensor weight_gradient(const Tensor& dy, const Tensor& indices, const Shape& wei
 }
 
 TensorList grad_embedding(const GradCall& c) {
-  const auto& a = c.attrs.as<EmbeddingAttrs>();
+  const auto& a = c.attrs.as<op::EmbeddingAttrs>();
   return {Tensor(), weight_gradient(c.grads[0], c.in[0], c.in[1].shape(), a.padding, a.sparse)};
 }
 
 TensorList grad_embedding_backward(const GradCall& c) {
-  const auto padding = c.attrs.as<EmbeddingBackwardAttrs>().padding;
+  const auto padding = c.attrs.as<op::EmbeddingBackwardAttrs>().padding;
   const Tensor& indices = c.in[1];
   Tensor g = embedding(indices, c.grads[0]);
   if (padding >= 0) {
@@ -119,7 +120,7 @@ ShardRule shard_embedding_backward(const ShardCall& call) {
 
 // Sample indices avoid the padding row, whose missing gradient would fail the derivative check.
 std::vector<OpCase> embedding_cases() {
-  const auto one = [](const Shape& indices, const Shape& weight, EmbeddingAttrs a = {}) {
+  const auto one = [](const Shape& indices, const Shape& weight, op::EmbeddingAttrs a = {}) {
     return OpCase{{{.shape = indices,
                     .low = static_cast<double>(a.padding + 1),
                     .high = static_cast<double>(weight[0]),
@@ -141,7 +142,7 @@ std::vector<OpCase> embedding_cases() {
 }
 
 std::vector<OpCase> embedding_backward_cases() {
-  const auto one = [](const Shape& dy, const Shape& indices, EmbeddingBackwardAttrs a) {
+  const auto one = [](const Shape& dy, const Shape& indices, op::EmbeddingBackwardAttrs a) {
     return OpCase{
         {{.shape = dy}, {.shape = indices, .low = 0, .high = static_cast<double>(a.rows), .dtype = DType::i64}}, a};
   };
@@ -156,7 +157,7 @@ void register_ops_embedding(OpRegistry& ops) {
   ops.add({.name = "embedding",
            .doc = "Rows of a table by index.",
            .inputs = {"indices", "weight"},
-           .attrs = &attr_type<EmbeddingAttrs>(),
+           .attrs = &attr_type<op::EmbeddingAttrs>(),
            .infer = infer_embedding,
            .gradient = grad_embedding,
            .shard = shard_embedding,
@@ -167,7 +168,7 @@ void register_ops_embedding(OpRegistry& ops) {
   ops.add({.name = "embedding_backward",
            .doc = "Rows added up by index: the gradient of an embedding's table.",
            .inputs = {"dy", "indices"},
-           .attrs = &attr_type<EmbeddingBackwardAttrs>(),
+           .attrs = &attr_type<op::EmbeddingBackwardAttrs>(),
            .infer = infer_embedding_backward,
            .gradient = grad_embedding_backward,
            .shard = shard_embedding_backward,

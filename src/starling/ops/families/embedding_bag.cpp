@@ -1,9 +1,11 @@
 #include "starling/base/error.h"
+#include "starling/ops/api/embedding.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/bag_layout.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -21,8 +23,8 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Embeddin
   TensorList in{weight, indices};
   if (o.offsets.defined()) in.push_back(o.offsets);
   if (o.per_sample_weights.defined()) in.push_back(o.per_sample_weights);
-  if (o.mode == BagMode::max) return apply1(named_op<"embedding_bag_max">(), in, EmbeddingAttrs{padding, o.sparse});
-  return apply1(named_op<"embedding_bag">(), in, EmbeddingBagAttrs{o.mode == BagMode::mean, padding, o.sparse});
+  if (o.mode == BagMode::max) return apply1(named_op<"embedding_bag_max">(), in, op::EmbeddingAttrs{padding, o.sparse});
+  return apply1(named_op<"embedding_bag">(), in, op::EmbeddingBagAttrs{o.mode == BagMode::mean, padding, o.sparse});
 }
 
 namespace {
@@ -35,8 +37,8 @@ void expect_padding(const InferCall& call, std::int64_t padding) {
 
 Types infer_bag(const InferCall& call) {
   bags::expect_rows(call);
-  const auto& a = call.attrs.as<EmbeddingBagAttrs>();
-  const BagLayout layout = bag_layout(call.op, call.in);
+  const auto& a = call.attrs.as<op::EmbeddingBagAttrs>();
+  const op::BagLayout layout = bag_layout(call.op, call.in);
   expect_padding(call, a.padding);
   bags::expect_no_scaled_mean(call, layout, a.mean);
   return {TensorType{call.in[0].dtype, bags::with_rows(layout.bags, call.in[0].shape)}};
@@ -44,20 +46,20 @@ Types infer_bag(const InferCall& call) {
 
 Types infer_bag_max(const InferCall& call) {
   bags::expect_rows(call);
-  const BagLayout layout = bag_layout(call.op, call.in, false);
-  expect_padding(call, call.attrs.as<EmbeddingAttrs>().padding);
+  const op::BagLayout layout = bag_layout(call.op, call.in, false);
+  expect_padding(call, call.attrs.as<op::EmbeddingAttrs>().padding);
   const Shape out = bags::with_rows(layout.bags, call.in[0].shape);
   return {TensorType{call.in[0].dtype, out}, TensorType{DType::i64, out}};
 }
 
 Tensor scattered(const Tensor& values, const Tensor& indices, const Shape& weight, bool sparse) {
   const Tensor rows = reshape(indices, {indices.numel()});
-  return sparse ? row_sparse(rows, values, weight) : embedding_backward(values, rows, {weight[0], -1});
+  return sparse ? row_sparse(rows, values, weight) : op::embedding_backward(values, rows, {weight[0], -1});
 }
 
 TensorList grad_bag(const GradCall& c) {
-  const auto& a = c.attrs.as<EmbeddingBagAttrs>();
-  const BagAttrs spread{a.mean, a.padding};
+  const auto& a = c.attrs.as<op::EmbeddingBagAttrs>();
+  const op::BagAttrs spread{a.mean, a.padding};
   TensorList out(c.in.size());
   const int scale = bags::scale_operand(c);
   if (c.needs(0)) {
@@ -75,8 +77,8 @@ TensorList grad_bag(const GradCall& c) {
 TensorList grad_bag_max(const GradCall& c) {
   TensorList out(c.in.size());
   if (!c.grads[0].defined()) return out;
-  const Tensor values = apply1(named_op<"bag_place">(), {c.grads[0], c.out[1]}, BagPlaceAttrs{c.in[1].numel()});
-  out[0] = scattered(values, c.in[1], c.in[0].shape(), c.attrs.as<EmbeddingAttrs>().sparse);
+  const Tensor values = apply1(named_op<"bag_place">(), {c.grads[0], c.out[1]}, op::BagPlaceAttrs{c.in[1].numel()});
+  out[0] = scattered(values, c.in[1], c.in[0].shape(), c.attrs.as<op::EmbeddingAttrs>().sparse);
   return out;
 }
 
@@ -90,7 +92,7 @@ ShardRule shard_bag(const ShardCall& call) {
 }
 
 std::vector<OpCase> bag_cases() {
-  using A = EmbeddingBagAttrs;
+  using A = op::EmbeddingBagAttrs;
   return {bags::sample({5, 3}, {2, 4}, 5, A{}),
           bags::sample({5, 3}, {3, 2}, 5, A{true}),
           bags::sample({4, 20}, {9}, 4, A{}, 3),
@@ -106,7 +108,7 @@ std::vector<OpCase> bag_cases() {
 }
 
 std::vector<OpCase> max_cases() {
-  using A = EmbeddingAttrs;
+  using A = op::EmbeddingAttrs;
   const auto one = [](const Shape& x, const Shape& indices, const A& a, std::int64_t bags = 0) {
     return bags::sample(x, indices, x[0], a, bags, false, true);
   };
@@ -121,7 +123,7 @@ void register_ops_embedding_bag(OpRegistry& ops) {
   ops.add({.name = "embedding_bag",
            .doc = "Sums or means of the rows of a table in bags of indices.",
            .inputs = {"weight", "indices", "offsets?", "scale?"},
-           .attrs = &attr_type<EmbeddingBagAttrs>(),
+           .attrs = &attr_type<op::EmbeddingBagAttrs>(),
            .infer = infer_bag,
            .gradient = grad_bag,
            .shard = shard_bag,
@@ -133,7 +135,7 @@ void register_ops_embedding_bag(OpRegistry& ops) {
            .doc = "The largest elements of the rows of a table in bags of indices, and which entries they are of.",
            .inputs = {"weight", "indices", "offsets?"},
            .outputs = {"y", "chosen"},
-           .attrs = &attr_type<EmbeddingAttrs>(),
+           .attrs = &attr_type<op::EmbeddingAttrs>(),
            .infer = infer_bag_max,
            .gradient = grad_bag_max,
            .cases = max_cases,

@@ -24,17 +24,17 @@ const FusedProgram& fused_program(Symbol program) {
 
 TensorList fused(std::span<const Tensor> operands, const FusedProgram& program) {
   static const OpDef& op = find_op("fused");
-  return apply(op, operands, FusedAttrs{Symbol(program.print())});
+  return apply(op, operands, op::FusedAttrs{Symbol(program.print())});
 }
 
 namespace {
 
 Types infer_fused(const InferCall& call) {
-  return fused_program(call.attrs.as<FusedAttrs>().program).infer_outputs(call.in);
+  return fused_program(call.attrs.as<op::FusedAttrs>().program).infer_outputs(call.in);
 }
 
 TensorList decompose(std::span<const Tensor> in, const Attrs& attrs) {
-  const FusedProgram& program = fused_program(attrs.as<FusedAttrs>().program);
+  const FusedProgram& program = fused_program(attrs.as<op::FusedAttrs>().program);
   const auto below = program.reduced();
   const Types types = types_of(in);
   const Shape whole = fused_shape({types.data(), types.size()});
@@ -63,13 +63,13 @@ TensorList decompose(std::span<const Tensor> in, const Attrs& attrs) {
 
 // All operands may be split by rows, unless rows are reduced.
 ShardRule shard_fused(const ShardCall& call) {
-  const bool reduces = fused_program(call.attrs.as<FusedAttrs>().program).reduces();
+  const bool reduces = fused_program(call.attrs.as<op::FusedAttrs>().program).reduces();
   return reduces ? rules::shard_replicated(call) : rules::shard_elementwise(call);
 }
 
 std::vector<OpCase> fused_cases() {
   const auto make = [](const char* program, std::vector<Shape> shapes) {
-    OpCase c{{}, FusedAttrs{Symbol(program)}};
+    OpCase c{{}, op::FusedAttrs{Symbol(program)}};
     for (const auto& shape : shapes) c.in.push_back({.shape = shape, .low = 0.3, .distinct = true});
     return c;
   };
@@ -96,7 +96,7 @@ std::vector<OpCase> fused_cases() {
 
 // Counts the steps of the program, each over the elements it makes.
 double flops_of_fused(const CostCall& call) {
-  const FusedProgram& program = fused_program(call.attrs.as<FusedAttrs>().program);
+  const FusedProgram& program = fused_program(call.attrs.as<op::FusedAttrs>().program);
   const auto types = program.infer(call.in);
   double sum = 0;
   for (std::size_t i = static_cast<std::size_t>(program.operands); i < types.size(); ++i)
@@ -111,7 +111,7 @@ void register_ops_fused(OpRegistry& ops) {
            .doc = "A chain of elementwise ops, broadcasts and reductions in one pass over memory.",
            .inputs = {"xs..."},
            .outputs = {"ys"},
-           .attrs = &attr_type<FusedAttrs>(),
+           .attrs = &attr_type<op::FusedAttrs>(),
            .infer = infer_fused,
            .decompose = decompose,
            .shard = shard_fused,

@@ -6,6 +6,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -43,7 +44,7 @@ constexpr int kSaved = 4;  // r, z, n and m = W_hn h + b_hn, which r multiplies
 struct At {
   Tensor w, gates, hs, lengths;
   Attrs attrs;
-  bool reverse() const { return attrs.as<LayerAttrs>().reverse; }
+  bool reverse() const { return attrs.as<op::LayerAttrs>().reverse; }
 };
 
 TensorList backward(const At& at, const Tensor& dhs, const Tensor& dgates) {
@@ -155,7 +156,7 @@ template <class Operands>
 std::vector<OpCase> cases_of(Operands operands) {
   std::vector<OpCase> cases;
   for (const auto& sample : samples()) {
-    cases.push_back({operands(sample.sizes, sample.other), LayerAttrs{sample.reverse}});
+    cases.push_back({operands(sample.sizes, sample.other), op::LayerAttrs{sample.reverse}});
     if (sample.lengths) cases.back().in.push_back(sample_lengths(sample.sizes));
   }
   return cases;
@@ -190,7 +191,7 @@ void register_ops_gru(OpRegistry& ops) {
            .doc = "A GRU over a sequence of projected inputs gx [t, n, 3h]: states [t+1, n, h], gates.",
            .inputs = {"gx", "w", "b", "h0", "lengths?"},
            .outputs = {"hs", "gates"},
-           .attrs = &attr_type<LayerAttrs>(),
+           .attrs = &attr_type<op::LayerAttrs>(),
            .infer = infer_layer,
            .gradient = grad_layer,
            .shard =
@@ -205,7 +206,7 @@ void register_ops_gru(OpRegistry& ops) {
            .doc = "The gradients of a GRU layer for gx, W h + b and the states; an empty dgates is zero.",
            .inputs = {"dhs", "dgates", "w", "gates", "hs", "lengths?"},
            .outputs = {"dgx", "dp", "dh"},
-           .attrs = &attr_type<LayerAttrs>(),
+           .attrs = &attr_type<op::LayerAttrs>(),
            .infer = infer_backward,
            .gradient = grad_backward,
            .shard =
@@ -220,7 +221,7 @@ void register_ops_gru(OpRegistry& ops) {
            .doc = "The derivative of a GRU layer along directions of gx, W h + b and the states.",
            .inputs = {"ugx", "up", "uh", "w", "gates", "hs", "lengths?"},
            .outputs = {"ths", "tgates"},
-           .attrs = &attr_type<LayerAttrs>(),
+           .attrs = &attr_type<op::LayerAttrs>(),
            .infer = infer_tangent,
            .gradient = grad_tangent,
            .shard =

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<OpCase> hold_cases() {
   const auto one = [](const Shape& x, const Shape& after) {
-    return OpCase{{{.shape = x}, {.shape = after}}, NoAttrs{}};
+    return OpCase{{{.shape = x}, {.shape = after}}, op::NoAttrs{}};
   };
   return {one({3, 4}, {2}),   one({}, {}),      one({33}, {0}),   one({0, 2}, {3}),
           one({2, 3, 4}, {}), one({1}, {4, 4}), one({5, 7}, {1}), one({2, 2, 2, 2}, {2, 2})};

@@ -6,8 +6,10 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/index.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 
@@ -27,22 +29,22 @@ Tensor beside(const Tensor& src, const Tensor& index) {
 }  // namespace
 
 Tensor gather(const Tensor& x, const Tensor& index, std::int64_t axis) {
-  return apply1(named_op<"gather">(), {x, wide(index)}, AxisAttrs{axis});
+  return apply1(named_op<"gather">(), {x, wide(index)}, op::AxisAttrs{axis});
 }
 Tensor scatter(const Tensor& x, const Tensor& index, const Tensor& src, std::int64_t axis) {
-  return apply1(named_op<"scatter">(), {x, wide(index), beside(src, index)}, AxisAttrs{axis});
+  return apply1(named_op<"scatter">(), {x, wide(index), beside(src, index)}, op::AxisAttrs{axis});
 }
 Tensor scatter_add(const Tensor& x, const Tensor& index, const Tensor& src, std::int64_t axis) {
-  return apply1(named_op<"scatter_add">(), {x, wide(index), beside(src, index)}, AxisAttrs{axis});
+  return apply1(named_op<"scatter_add">(), {x, wide(index), beside(src, index)}, op::AxisAttrs{axis});
 }
 Tensor index_select(const Tensor& x, const Tensor& index, std::int64_t axis) {
-  return apply1(named_op<"index_select">(), {x, wide(index)}, AxisAttrs{axis});
+  return apply1(named_op<"index_select">(), {x, wide(index)}, op::AxisAttrs{axis});
 }
 Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& src, std::int64_t axis) {
-  return apply1(named_op<"index_add">(), {x, wide(index), src}, AxisAttrs{axis});
+  return apply1(named_op<"index_add">(), {x, wide(index), src}, op::AxisAttrs{axis});
 }
 Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype) {
-  return apply1(named_op<"one_hot">(), {wide(index)}, OneHotAttrs{classes, dtype});
+  return apply1(named_op<"one_hot">(), {wide(index)}, op::OneHotAttrs{classes, dtype});
 }
 
 namespace {
@@ -56,7 +58,7 @@ void expect_index(const InferCall& call, std::size_t input) {
 void check_places(const InferCall& call) {
   expect_index(call, 1);
   const Shape &x = call.in[0].shape, &index = call.in[1].shape;
-  const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, x.rank(), call.op.name.c_str());
+  const int axis = normalize_axis(call.attrs.as<op::AxisAttrs>().axis, x.rank(), call.op.name.c_str());
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index[i] <= x[i];
   check(fits, "[{}] expected an index no larger than {} but along axis {}, got {}", call.op.name, to_string(x), axis,
@@ -83,11 +85,11 @@ Tensor stays(const Tensor& index, const Shape& shape, std::int64_t axis) {
 
 TensorList grad_gather(const GradCall& c) {
   const Tensor zero = full(c.in[0].shape(), 0, c.in[0].dtype());
-  return {scatter_add(zero, c.in[1], c.grads[0], c.attrs.as<AxisAttrs>().axis), Tensor()};
+  return {scatter_add(zero, c.in[1], c.grads[0], c.attrs.as<op::AxisAttrs>().axis), Tensor()};
 }
 
 TensorList grad_scatter(const GradCall& c) {
-  const auto axis = c.attrs.as<AxisAttrs>().axis;
+  const auto axis = c.attrs.as<op::AxisAttrs>().axis;
   const Tensor &index = c.in[1], &dy = c.grads[0];
   const Tensor zero = full(index.shape(), 0, dy.dtype());
   TensorList out(3);
@@ -99,7 +101,7 @@ TensorList grad_scatter(const GradCall& c) {
 TensorList grad_scatter_add(const GradCall& c) {
   TensorList out(3);
   if (c.needs(0)) out[0] = c.grads[0];
-  if (c.needs(2)) out[2] = gather(c.grads[0], c.in[1], c.attrs.as<AxisAttrs>().axis);
+  if (c.needs(2)) out[2] = gather(c.grads[0], c.in[1], c.attrs.as<op::AxisAttrs>().axis);
   return out;
 }
 
@@ -107,7 +109,7 @@ Shape selected_shape(const InferCall& call) {
   expect_index(call, 1);
   rules::expect_rank(call, 1, 1);
   Shape shape = call.in[0].shape;
-  shape[normalize_axis(call.attrs.as<AxisAttrs>().axis, shape.rank(), call.op.name.c_str())] = call.in[1].shape[0];
+  shape[normalize_axis(call.attrs.as<op::AxisAttrs>().axis, shape.rank(), call.op.name.c_str())] = call.in[1].shape[0];
   return shape;
 }
 
@@ -126,7 +128,7 @@ std::vector<OpCase> place_cases(bool writes) {
   std::vector<OpCase> cases;
   const auto add = [&](Shape x, Shape index, std::int64_t axis) {
     const auto size = x[normalize_axis(axis, x.rank(), "gather")];
-    OpCase one{{{.shape = x}, indices(index, static_cast<double>(size))}, AxisAttrs{axis}};
+    OpCase one{{{.shape = x}, indices(index, static_cast<double>(size))}, op::AxisAttrs{axis}};
     if (writes) one.in.push_back({.shape = index});
     cases.push_back(std::move(one));
   };
@@ -146,7 +148,7 @@ std::vector<OpCase> row_cases(bool writes) {
   std::vector<OpCase> cases;
   const auto add = [&](Shape x, std::int64_t count, std::int64_t axis) {
     const int at = normalize_axis(axis, x.rank(), "index_select");
-    OpCase one{{{.shape = x}, indices({count}, static_cast<double>(x[at]))}, AxisAttrs{axis}};
+    OpCase one{{{.shape = x}, indices({count}, static_cast<double>(x[at]))}, op::AxisAttrs{axis}};
     x[at] = count;
     if (writes) one.in.push_back({.shape = x});
     cases.push_back(std::move(one));
@@ -164,7 +166,7 @@ std::vector<OpCase> row_cases(bool writes) {
 }
 
 ShardRule shard_rows(const ShardCall& call) {
-  const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
+  const int axis = normalize_axis(call.attrs.as<op::AxisAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
   ShardRule rule = rules::shard_replicated(call);
   if (!call.placed[0].is_split() || call.placed[0].dim == axis) return rule;
   rule.in[0] = rule.out[0] = call.placed[0];
@@ -174,7 +176,7 @@ ShardRule shard_rows(const ShardCall& call) {
 
 ShardRule shard_places(const ShardCall& call) {
   const int dim = rules::split_dim(call);
-  const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
+  const int axis = normalize_axis(call.attrs.as<op::AxisAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
   return rules::shard_kept(call, dim, dim == axis ? -1 : dim);
 }
 
@@ -182,7 +184,7 @@ void register_places(OpRegistry& ops) {
   ops.add({.name = "gather",
            .doc = "The elements of x at the places that index names along an axis.",
            .inputs = {"x", "index"},
-           .attrs = &attr_type<AxisAttrs>(),
+           .attrs = &attr_type<op::AxisAttrs>(),
            .infer = infer_gather,
            .gradient = grad_gather,
            .shard = shard_places,
@@ -193,7 +195,7 @@ void register_places(OpRegistry& ops) {
   ops.add({.name = "scatter",
            .doc = "x with the elements of src at the places that index names along an axis; the last of several stays.",
            .inputs = {"x", "index", "src"},
-           .attrs = &attr_type<AxisAttrs>(),
+           .attrs = &attr_type<op::AxisAttrs>(),
            .infer = infer_scatter,
            .gradient = grad_scatter,
            .shard = shard_places,
@@ -205,7 +207,7 @@ void register_places(OpRegistry& ops) {
   ops.add({.name = "scatter_add",
            .doc = "x with the elements of src added at the places that index names along an axis.",
            .inputs = {"x", "index", "src"},
-           .attrs = &attr_type<AxisAttrs>(),
+           .attrs = &attr_type<op::AxisAttrs>(),
            .infer = infer_scatter,
            .gradient = grad_scatter_add,
            .shard = shard_places,
@@ -223,7 +225,7 @@ void register_ops_index(OpRegistry& ops) {
   ops.add({.name = "index_select",
            .doc = "The places that index names along an axis.",
            .inputs = {"x", "index"},
-           .attrs = &attr_type<AxisAttrs>(),
+           .attrs = &attr_type<op::AxisAttrs>(),
            .infer =
                [](const InferCall& call) {
                  return Types{{call.in[0].dtype, selected_shape(call)}};
@@ -231,7 +233,7 @@ void register_ops_index(OpRegistry& ops) {
            .gradient =
                [](const GradCall& c) {
                  const Tensor zero = full(c.in[0].shape(), 0, c.in[0].dtype());
-                 return TensorList{index_add(zero, c.in[1], c.grads[0], c.attrs.as<AxisAttrs>().axis), Tensor()};
+                 return TensorList{index_add(zero, c.in[1], c.grads[0], c.attrs.as<op::AxisAttrs>().axis), Tensor()};
                },
            .shard = shard_rows,
            .cases = [] { return row_cases(false); },
@@ -241,13 +243,13 @@ void register_ops_index(OpRegistry& ops) {
   ops.add({.name = "index_add",
            .doc = "x with src added at the places that index names along an axis.",
            .inputs = {"x", "index", "src"},
-           .attrs = &attr_type<AxisAttrs>(),
+           .attrs = &attr_type<op::AxisAttrs>(),
            .infer = infer_index_add,
            .gradient =
                [](const GradCall& c) {
                  TensorList out(3);
                  if (c.needs(0)) out[0] = c.grads[0];
-                 if (c.needs(2)) out[2] = index_select(c.grads[0], c.in[1], c.attrs.as<AxisAttrs>().axis);
+                 if (c.needs(2)) out[2] = index_select(c.grads[0], c.in[1], c.attrs.as<op::AxisAttrs>().axis);
                  return out;
                },
            .shard = shard_rows,
@@ -259,10 +261,10 @@ void register_ops_index(OpRegistry& ops) {
   ops.add({.name = "one_hot",
            .doc = "One more axis: 1 at the index, else 0.",
            .inputs = {"index"},
-           .attrs = &attr_type<OneHotAttrs>(),
+           .attrs = &attr_type<op::OneHotAttrs>(),
            .infer =
                [](const InferCall& call) {
-                 const auto& a = call.attrs.as<OneHotAttrs>();
+                 const auto& a = call.attrs.as<op::OneHotAttrs>();
                  expect_index(call, 0);
                  check(a.classes > 0, "[one_hot] expected at least one class, got {}", a.classes);
                  Shape shape = call.in[0].shape;
@@ -275,7 +277,7 @@ void register_ops_index(OpRegistry& ops) {
            .cases =
                [] {
                  const auto one = [](Shape shape, std::int64_t classes, DType dtype) {
-                   return OpCase{{indices(shape, static_cast<double>(classes))}, OneHotAttrs{classes, dtype}};
+                   return OpCase{{indices(shape, static_cast<double>(classes))}, op::OneHotAttrs{classes, dtype}};
                  };
                  return std::vector<OpCase>{one({4}, 3, DType::i64),    one({2, 3}, 19, DType::f64),
                                             one({}, 2, DType::boolean), one({0}, 5, DType::f64),

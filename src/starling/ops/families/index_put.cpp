@@ -9,6 +9,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/call_site.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/index.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -42,7 +43,7 @@ Shape picked_shape(const Shape& x, const Shape& index, std::size_t axes, const c
 Tensor put(const Tensor& x, const Tensor& values, std::span<const Tensor> indices, bool accumulate) {
   TensorList in{x, values};
   for (const auto& index : indices) in.push_back(index);
-  return apply(named_op<"index_put">(), {in.data(), in.size()}, IndexPutAttrs{accumulate})[0];
+  return apply(named_op<"index_put">(), {in.data(), in.size()}, op::IndexPutAttrs{accumulate})[0];
 }
 
 Tensor get(const Tensor& x, std::span<const Tensor> indices) {
@@ -121,7 +122,7 @@ TensorList grad_get(const GradCall& c) {
 }
 
 TensorList grad_put(const GradCall& c) {
-  const bool accumulate = c.attrs.as<IndexPutAttrs>().accumulate;
+  const bool accumulate = c.attrs.as<op::IndexPutAttrs>().accumulate;
   const auto indices = c.in.subspan(2);
   const Tensor& dy = c.grads[0];
   const Tensor zero = full(c.in[1].shape(), 0, dy.dtype());
@@ -141,9 +142,9 @@ CaseInput index_of(Shape shape, std::int64_t size) {
 
 // Sample call with `axes` index tensors of one shape.
 OpCase picking(const Shape& x, int axes, const Shape& index, bool puts, bool accumulate) {
-  OpCase one{{{.shape = x}}, NoAttrs{}};
+  OpCase one{{{.shape = x}}, op::NoAttrs{}};
   if (puts) {
-    one.attrs = IndexPutAttrs{accumulate};
+    one.attrs = op::IndexPutAttrs{accumulate};
     one.in.push_back({.shape = picked_shape(x, index, static_cast<std::size_t>(axes), "index_put")});
   }
   for (int i = 0; i < axes; ++i) one.in.push_back(index_of(index, x[i]));
@@ -168,7 +169,9 @@ std::vector<OpCase> pick_cases(bool puts) {
 }
 
 std::vector<OpCase> take_cases() {
-  const auto one = [](Shape x, Shape index) { return OpCase{{{.shape = x}, index_of(index, x.numel())}, NoAttrs{}}; };
+  const auto one = [](Shape x, Shape index) {
+    return OpCase{{{.shape = x}, index_of(index, x.numel())}, op::NoAttrs{}};
+  };
   return {one({7}, {4}), one({2, 3}, {5}), one({2, 3}, {2, 2}), one({2, 3, 2}, {}),
           one({}, {3}),  one({4}, {0}),    one({5, 5}, {21}),   one({3, 1}, {2, 1, 2})};
 }
@@ -222,7 +225,7 @@ void register_ops_index_put(OpRegistry& ops) {
   ops.add({.name = "index_put",
            .doc = "x with values put at [i, j, …], or added; the last of several put to one place stays.",
            .inputs = {"x", "values", "indices..."},
-           .attrs = &attr_type<IndexPutAttrs>(),
+           .attrs = &attr_type<op::IndexPutAttrs>(),
            .infer = infer_put,
            .gradient = grad_put,
            .cases = [] { return pick_cases(true); },
@@ -240,11 +243,12 @@ void register_ops_index_put(OpRegistry& ops) {
            .cases =
                [] {
                  const CaseInput flags{.shape = {4, 5}, .low = 0, .high = 1.99, .dtype = DType::boolean};
-                 return std::vector<OpCase>{{{flags}, NoAttrs{}},
-                                            {{{.shape = {7}, .low = -2, .high = 2, .dtype = DType::i64}}, NoAttrs{}},
-                                            {{{.shape = {2, 3}}}, NoAttrs{}},
-                                            {{{.shape = {}}}, NoAttrs{}},
-                                            {{{.shape = {0, 3}}}, NoAttrs{}}};
+                 return std::vector<OpCase>{
+                     {{flags}, op::NoAttrs{}},
+                     {{{.shape = {7}, .low = -2, .high = 2, .dtype = DType::i64}}, op::NoAttrs{}},
+                     {{{.shape = {2, 3}}}, op::NoAttrs{}},
+                     {{{.shape = {}}}, op::NoAttrs{}},
+                     {{{.shape = {0, 3}}}, op::NoAttrs{}}};
                },
            .measure = measure_nonzero,
            .plain = true,

@@ -11,16 +11,17 @@
 
 namespace starling {
 
-Tensor interpolate(const Tensor& x, const InterpolateAttrs& attrs) {
+Tensor interpolate(const Tensor& x, const op::InterpolateAttrs& attrs) {
   return apply1(named_op<"interpolate">(), {x}, attrs);
 }
 
-std::vector<PixelMix> pixel_mixes(std::int64_t in, std::int64_t out, double scale, Symbol mode, bool align_corners) {
+std::vector<op::PixelMix> op::pixel_mixes(std::int64_t in, std::int64_t out, double scale, Symbol mode,
+                                          bool align_corners) {
   const bool nearest = mode.str() == "nearest";
   const auto last = static_cast<double>(in - 1);
   double distance = scale > 0 ? 1 / scale : static_cast<double>(in) / static_cast<double>(out);
   if (align_corners) distance = out > 1 ? last / static_cast<double>(out - 1) : 0;
-  std::vector<PixelMix> mixes;
+  std::vector<op::PixelMix> mixes;
   for (std::int64_t i = 0; i < out; ++i) {
     const auto pixel = static_cast<double>(i);
     if (nearest) {
@@ -69,7 +70,7 @@ std::int64_t resized(const InferCall& call, std::int64_t in, std::int64_t size, 
 
 Types infer_interpolate(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<InterpolateAttrs>();
+  const auto& a = call.attrs.as<op::InterpolateAttrs>();
   const Shape& x = call.in[0].shape;
   check_images(call, x);
   check_rule(call, a.scale_h, a.scale_w, a.mode, a.align_corners);
@@ -81,7 +82,7 @@ Types infer_interpolate(const InferCall& call) {
 
 Types infer_backward(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<InterpolateGradAttrs>();
+  const auto& a = call.attrs.as<op::InterpolateGradAttrs>();
   check_images(call, a.shape);
   check_rule(call, a.scale_h, a.scale_w, a.mode, a.align_corners);
   const Shape& dy = call.in[0].shape;
@@ -94,7 +95,7 @@ Types infer_backward(const InferCall& call) {
 struct Sample {
   Shape x;
   Shape y;
-  InterpolateAttrs attrs;
+  op::InterpolateAttrs attrs;
 };
 const std::vector<Sample>& samples() {
   const Symbol nearest("nearest"), bilinear("bilinear");
@@ -111,7 +112,7 @@ const std::vector<Sample>& samples() {
   return kSamples;
 }
 
-InterpolateGradAttrs grad_attrs(const Shape& shape, const InterpolateAttrs& a) {
+op::InterpolateGradAttrs grad_attrs(const Shape& shape, const op::InterpolateAttrs& a) {
   return {shape, a.scale_h, a.scale_w, a.mode, a.align_corners};
 }
 
@@ -122,12 +123,12 @@ void register_ops_interpolate(OpRegistry& ops) {
   ops.add({.name = "interpolate",
            .doc = "Images in another size, by the nearest pixel or by mixing the pixels around.",
            .inputs = {"x"},
-           .attrs = &attr_type<InterpolateAttrs>(),
+           .attrs = &attr_type<op::InterpolateAttrs>(),
            .infer = infer_interpolate,
            .gradient =
                [](const GradCall& c) {
                  return TensorList{apply1(named_op<"interpolate_backward">(), {c.grads[0]},
-                                          grad_attrs(c.in[0].shape(), c.attrs.as<InterpolateAttrs>()))};
+                                          grad_attrs(c.in[0].shape(), c.attrs.as<op::InterpolateAttrs>()))};
                },
            .shard = by_sample,
            .cases =
@@ -143,11 +144,11 @@ void register_ops_interpolate(OpRegistry& ops) {
            .doc = "dy given back to the pixels that made each one.",
            .inputs = {"dy"},
            .outputs = {"dx"},
-           .attrs = &attr_type<InterpolateGradAttrs>(),
+           .attrs = &attr_type<op::InterpolateGradAttrs>(),
            .infer = infer_backward,
            .gradient =
                [](const GradCall& c) {
-                 const auto& a = c.attrs.as<InterpolateGradAttrs>();
+                 const auto& a = c.attrs.as<op::InterpolateGradAttrs>();
                  const Shape& dy = c.in[0].shape();
                  return TensorList{
                      interpolate(c.grads[0], {{dy[2], dy[3]}, a.scale_h, a.scale_w, a.mode, a.align_corners})};

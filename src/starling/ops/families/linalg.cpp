@@ -41,7 +41,7 @@ Tensor solve(const Tensor& a, const Tensor& b) {
   return apply1(op, {stretched(a), stretched(b)});
 }
 
-Tensor cholesky(const Tensor& a, const CholeskyAttrs& attrs) { return apply1(named_op<"cholesky">(), {a}, attrs); }
+Tensor cholesky(const Tensor& a, const op::CholeskyAttrs& attrs) { return apply1(named_op<"cholesky">(), {a}, attrs); }
 
 Tensor matrix_transpose(const Tensor& a) {
   Shape order;
@@ -117,7 +117,7 @@ TensorList grad_solve(const GradCall& c) {
 
 // L⁻ᵀ Φ(Lᵀ dL) L⁻¹ with Φ the lower triangle with halved diagonal, folded onto the triangle that is read.
 TensorList grad_cholesky(const GradCall& c) {
-  const bool upper = c.attrs.as<CholeskyAttrs>().upper;
+  const bool upper = c.attrs.as<op::CholeskyAttrs>().upper;
   const Tensor l = upper ? matrix_transpose(c.out[0]) : c.out[0];
   const Tensor g = upper ? matrix_transpose(c.grads[0]) : c.grads[0];
   const Tensor half = lower_half(l.shape().back(), l.dtype());
@@ -154,7 +154,7 @@ std::vector<OpCase> cholesky_cases() {
   std::vector<OpCase> cases;
   for (const bool upper : {false, true}) {
     for (const Shape& shape : {Shape{3, 3}, Shape{1, 1}, Shape{2, 4, 4}, Shape{7, 7}, Shape{0, 0}, Shape{5, 2, 2}})
-      cases.push_back(square_case(shape, 5, CholeskyAttrs{upper}));
+      cases.push_back(square_case(shape, 5, op::CholeskyAttrs{upper}));
   }
   return cases;
 }
@@ -214,7 +214,7 @@ void register_ops_linalg(OpRegistry& ops) {
   ops.add({.name = "cholesky",
            .doc = "The triangular L with L · Lᵀ = a, from one triangle of a.",
            .inputs = {"a"},
-           .attrs = &attr_type<CholeskyAttrs>(),
+           .attrs = &attr_type<op::CholeskyAttrs>(),
            .infer = infer_inverse,
            .gradient = grad_cholesky,
            .shard = shard_matrices,

@@ -26,7 +26,7 @@ Attrs ending_attrs(const OpDef& op, double parameter) {
 namespace {
 
 Types infer_ends(const InferCall& call) {
-  const auto& a = call.attrs.as<LinearEndsAttrs>();
+  const auto& a = call.attrs.as<op::LinearEndsAttrs>();
   const std::size_t wanted = 2 + std::size_t{a.biased} + std::size_t{a.residual};
   check(call.in.size() == wanted, "[linear_ends] expected {} operands, got {}", wanted, call.in.size());
   rules::expect_same_dtype(call);
@@ -54,7 +54,7 @@ Types infer_ends(const InferCall& call) {
 }
 
 TensorList decompose_ends(std::span<const Tensor> in, const Attrs& attrs) {
-  const auto& a = attrs.as<LinearEndsAttrs>();
+  const auto& a = attrs.as<op::LinearEndsAttrs>();
   Tensor y = linear(in[0], in[1], a.biased ? in[2] : Tensor());
   if (a.residual) y = add(y, in.back());
   if (a.activation.empty()) return {y};
@@ -65,7 +65,7 @@ TensorList decompose_ends(std::span<const Tensor> in, const Attrs& attrs) {
 
 std::vector<OpCase> ends_cases() {
   std::vector<OpCase> cases;
-  const auto one = [&](Shape x, std::int64_t out, LinearEndsAttrs attrs) {
+  const auto one = [&](Shape x, std::int64_t out, op::LinearEndsAttrs attrs) {
     OpCase c{{{.shape = x}, {.shape = {out, x.back()}}}, attrs};
     Shape y = x;
     y[y.rank() - 1] = out;
@@ -91,7 +91,7 @@ void register_ops_linear_ends(OpRegistry& ops) {
   ops.add({.name = "linear_ends",
            .doc = "activation(x · weightᵀ + bias + residual), and the value before the activation if it is kept.",
            .inputs = {"x", "weight", "ends..."},
-           .attrs = &attr_type<LinearEndsAttrs>(),
+           .attrs = &attr_type<op::LinearEndsAttrs>(),
            .infer = infer_ends,
            .decompose = decompose_ends,
            .cases = ends_cases,

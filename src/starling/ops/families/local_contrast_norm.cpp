@@ -14,17 +14,17 @@
 
 namespace starling {
 
-Tensor local_contrast_norm(const Tensor& x, const LocalContrastNormAttrs& attrs) {
+Tensor local_contrast_norm(const Tensor& x, const op::LocalContrastNormAttrs& attrs) {
   return apply1(named_op<"local_contrast_norm">(), {x}, attrs);
 }
-Tensor gaussian_mean(const Tensor& x, const GaussianMeanAttrs& attrs) {
+Tensor op::gaussian_mean(const Tensor& x, const op::GaussianMeanAttrs& attrs) {
   return apply1(named_op<"gaussian_mean">(), {x}, attrs);
 }
 
 namespace {
 
 Tensor gaussian_mean_backward(const Tensor& dy, const Shape& shape, std::int64_t size, double sigma) {
-  return apply1(named_op<"gaussian_mean_backward">(), {dy}, GaussianMeanGradAttrs{shape, size, sigma});
+  return apply1(named_op<"gaussian_mean_backward">(), {dy}, op::GaussianMeanGradAttrs{shape, size, sigma});
 }
 
 void check_window(const InferCall& call, const Shape& x, std::int64_t size, double sigma) {
@@ -36,7 +36,7 @@ void check_window(const InferCall& call, const Shape& x, std::int64_t size, doub
 
 Types infer_norm(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<LocalContrastNormAttrs>();
+  const auto& a = call.attrs.as<op::LocalContrastNormAttrs>();
   check_window(call, call.in[0].shape, a.size, a.sigma);
   check(a.epsilon > 0 && std::isfinite(a.epsilon), "[{}] expected an epsilon above 0, got {}", call.op.name, a.epsilon);
   return {call.in[0]};
@@ -44,7 +44,7 @@ Types infer_norm(const InferCall& call) {
 
 Types infer_mean(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<GaussianMeanAttrs>();
+  const auto& a = call.attrs.as<op::GaussianMeanAttrs>();
   Shape shape = call.in[0].shape;
   check_window(call, shape, a.size, a.sigma);
   shape[1] = 1;
@@ -53,7 +53,7 @@ Types infer_mean(const InferCall& call) {
 
 Types infer_mean_backward(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<GaussianMeanGradAttrs>();
+  const auto& a = call.attrs.as<op::GaussianMeanGradAttrs>();
   check_window(call, a.shape, a.size, a.sigma);
   Shape dy = a.shape;
   dy[1] = 1;
@@ -63,13 +63,13 @@ Types infer_mean_backward(const InferCall& call) {
 
 // Gradient through y = v / max(s, c), c = mean(s), s = sqrt(G(v²) + epsilon), v = x - G(x).
 TensorList norm_gradient(const GradCall& call) {
-  const auto& a = call.attrs.as<LocalContrastNormAttrs>();
+  const auto& a = call.attrs.as<op::LocalContrastNormAttrs>();
   const Tensor &x = call.in[0], &dy = call.grads[0];
-  const ReduceAttrs channels{{1}, true}, image{{2, 3}, true};
-  const GaussianMeanAttrs window{a.size, a.sigma};
+  const op::ReduceAttrs channels{{1}, true}, image{{2, 3}, true};
+  const op::GaussianMeanAttrs window{a.size, a.sigma};
   const auto spread = [&](const Tensor& d) { return gaussian_mean_backward(d, x.shape(), a.size, a.sigma); };
-  const Tensor v = sub(x, gaussian_mean(x, window));
-  const Tensor s = sqrt(add(gaussian_mean(mul(v, v), window), a.epsilon));
+  const Tensor v = sub(x, op::gaussian_mean(x, window));
+  const Tensor s = sqrt(add(op::gaussian_mean(mul(v, v), window), a.epsilon));
   const Tensor c = mean(s, image);
   const Tensor largest = maximum(s, c);
   const Tensor scaled = div(dy, largest);
@@ -83,7 +83,7 @@ TensorList norm_gradient(const GradCall& call) {
 }
 
 std::vector<OpCase> norm_cases() {
-  const auto one = [](Shape x, LocalContrastNormAttrs a) { return OpCase{{{.shape = x}}, a}; };
+  const auto one = [](Shape x, op::LocalContrastNormAttrs a) { return OpCase{{{.shape = x}}, a}; };
   return {one({2, 3, 4, 4}, {}),       one({1, 1, 6, 6}, {3, 1}),   one({1, 2, 5, 7}, {5, 1.5, 0.01}),
           one({0, 2, 3, 3}, {}),       one({1, 1, 3, 30}, {7, 2}),  one({2, 1, 5, 5}, {9, 3, 0.1}),
           one({1, 4, 3, 3}, {3, 0.5}), one({1, 1, 4, 9}, {1, 1, 1})};
@@ -108,7 +108,7 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
   ops.add({.name = "local_contrast_norm",
            .doc = "x less its Gaussian mean, over the larger of its local and mean deviation.",
            .inputs = {"x"},
-           .attrs = &attr_type<LocalContrastNormAttrs>(),
+           .attrs = &attr_type<op::LocalContrastNormAttrs>(),
            .infer = infer_norm,
            .gradient = norm_gradient,
            .shard = by_sample,
@@ -119,11 +119,11 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
   ops.add({.name = "gaussian_mean",
            .doc = "The mean over channels and a Gaussian window around each pixel.",
            .inputs = {"x"},
-           .attrs = &attr_type<GaussianMeanAttrs>(),
+           .attrs = &attr_type<op::GaussianMeanAttrs>(),
            .infer = infer_mean,
            .gradient =
                [](const GradCall& c) {
-                 const auto& a = c.attrs.as<GaussianMeanAttrs>();
+                 const auto& a = c.attrs.as<op::GaussianMeanAttrs>();
                  return TensorList{gaussian_mean_backward(c.grads[0], c.in[0].shape(), a.size, a.sigma)};
                },
            .shard = by_sample,
@@ -131,7 +131,7 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
                [] {
                  std::vector<OpCase> cases;
                  for (const auto& s : mean_samples())
-                   cases.push_back({{{.shape = s.x}}, GaussianMeanAttrs{s.size, s.sigma}});
+                   cases.push_back({{{.shape = s.x}}, op::GaussianMeanAttrs{s.size, s.sigma}});
                  return cases;
                },
            .saves = kSavesNothing,
@@ -141,12 +141,12 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
            .doc = "dy spread by Gaussian windows over all channels.",
            .inputs = {"dy"},
            .outputs = {"dx"},
-           .attrs = &attr_type<GaussianMeanGradAttrs>(),
+           .attrs = &attr_type<op::GaussianMeanGradAttrs>(),
            .infer = infer_mean_backward,
            .gradient =
                [](const GradCall& c) {
-                 const auto& a = c.attrs.as<GaussianMeanGradAttrs>();
-                 return TensorList{gaussian_mean(c.grads[0], {a.size, a.sigma})};
+                 const auto& a = c.attrs.as<op::GaussianMeanGradAttrs>();
+                 return TensorList{op::gaussian_mean(c.grads[0], {a.size, a.sigma})};
                },
            .shard = by_sample,
            .cases =
@@ -155,7 +155,7 @@ void register_ops_local_contrast_norm(OpRegistry& ops) {
                  for (const auto& s : mean_samples()) {
                    Shape dy = s.x;
                    dy[1] = 1;
-                   cases.push_back({{{.shape = dy}}, GaussianMeanGradAttrs{s.x, s.size, s.sigma}});
+                   cases.push_back({{{.shape = dy}}, op::GaussianMeanGradAttrs{s.x, s.size, s.sigma}});
                  }
                  return cases;
                },

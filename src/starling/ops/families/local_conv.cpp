@@ -13,7 +13,7 @@
 
 namespace starling {
 
-Tensor local_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const LocalConv2dAttrs& attrs) {
+Tensor local_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::LocalConv2dAttrs& attrs) {
   const OpDef& op = named_op<"local_conv2d">();
   if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
   return apply1(op, {x, weight}, attrs);
@@ -26,7 +26,7 @@ Types infer_local(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 4);
   rules::expect_rank(call, 1, 3);
-  const auto& a = call.attrs.as<LocalConv2dAttrs>();
+  const auto& a = call.attrs.as<op::LocalConv2dAttrs>();
   const Shape &x = call.in[0].shape, &w = call.in[1].shape;
   const Pair counts = window_counts(x, {a.kernel, a.stride, a.padding, a.dilation}, "local_conv2d");
   std::int64_t positions = 0, taps = 0;
@@ -44,7 +44,7 @@ Types infer_local(const InferCall& call) {
 
 // With one matrix of windows per position, the layer is a product: y [p, n, out] = u [p, n, k] · w [p, out, k]ᵀ.
 TensorList grad_local(const GradCall& c) {
-  const auto& a = c.attrs.as<LocalConv2dAttrs>();
+  const auto& a = c.attrs.as<op::LocalConv2dAttrs>();
   const Shape &x = c.in[0].shape(), &w = c.in[1].shape();
   const Tensor& g = c.grads[0];
   const Tensor gradients = transpose(reshape(g, {x[0], w[1], w[0]}), {2, 0, 1});  // [p, n, out]
@@ -62,7 +62,7 @@ TensorList grad_local(const GradCall& c) {
 }
 
 std::vector<OpCase> local_cases() {
-  const auto make = [](Shape x, std::int64_t out, LocalConv2dAttrs a, bool bias) {
+  const auto make = [](Shape x, std::int64_t out, op::LocalConv2dAttrs a, bool bias) {
     const Pair n = window_counts(x, {a.kernel, a.stride, a.padding, a.dilation}, "cases");
     OpCase c{{{.shape = x}, {.shape = {n[0] * n[1], out, x[1] * a.kernel[0] * a.kernel[1]}}}, a};
     if (bias) c.in.push_back({.shape = {out, n[0], n[1]}});
@@ -90,7 +90,7 @@ void register_ops_local_conv(OpRegistry& ops) {
       {.name = "local_conv2d",
        .doc = "A convolution of [n, c, h, w] with weights [positions, out, c * kh * kw] of its own at each position.",
        .inputs = {"x", "weight", "bias?"},
-       .attrs = &attr_type<LocalConv2dAttrs>(),
+       .attrs = &attr_type<op::LocalConv2dAttrs>(),
        .infer = infer_local,
        .gradient = grad_local,
        .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },

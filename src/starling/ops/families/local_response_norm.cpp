@@ -11,10 +11,10 @@
 
 namespace starling {
 
-Tensor local_response_norm(const Tensor& x, const LocalResponseNormAttrs& attrs) {
+Tensor local_response_norm(const Tensor& x, const op::LocalResponseNormAttrs& attrs) {
   return apply1(named_op<"local_response_norm">(), {x}, attrs);
 }
-Tensor channel_window_sum(const Tensor& x, const ChannelWindowAttrs& attrs) {
+Tensor op::channel_window_sum(const Tensor& x, const op::ChannelWindowAttrs& attrs) {
   return apply1(named_op<"channel_window_sum">(), {x}, attrs);
 }
 
@@ -30,7 +30,7 @@ void check_channels(const InferCall& call) {
 
 Types infer_norm(const InferCall& call) {
   check_channels(call);
-  const auto& a = call.attrs.as<LocalResponseNormAttrs>();
+  const auto& a = call.attrs.as<op::LocalResponseNormAttrs>();
   check(a.size >= 1 && a.size < kMost, "[{}] expected a size of at least 1, got {}", call.op.name, a.size);
   check(a.alpha >= 0 && std::isfinite(a.alpha) && a.k > 0 && std::isfinite(a.k) && a.beta >= 0 && a.beta <= 100,
         "[{}] expected alpha ≥ 0, k > 0 and beta in [0, 100], got {}, {} and {}", call.op.name, a.alpha, a.k, a.beta);
@@ -46,40 +46,41 @@ Types infer_backward(const InferCall& call) {
 
 Types infer_sum(const InferCall& call) {
   check_channels(call);
-  const auto& a = call.attrs.as<ChannelWindowAttrs>();
+  const auto& a = call.attrs.as<op::ChannelWindowAttrs>();
   check(a.before >= 0 && a.before < kMost && a.after >= 0 && a.after < kMost,
         "[{}] expected numbers of channels of at least 0, got {} before and {} after", call.op.name, a.before, a.after);
   return {call.in[0]};
 }
 
 // Window sum that a norm divides by, and its transpose.
-ChannelWindowAttrs window(const LocalResponseNormAttrs& a) { return {a.size / 2, (a.size - 1) / 2}; }
-ChannelWindowAttrs mirrored(const ChannelWindowAttrs& a) { return {a.after, a.before}; }
+op::ChannelWindowAttrs window(const op::LocalResponseNormAttrs& a) { return {a.size / 2, (a.size - 1) / 2}; }
+op::ChannelWindowAttrs mirrored(const op::ChannelWindowAttrs& a) { return {a.after, a.before}; }
 
 // Second derivative. The backward is F = Σ dy (g s^-b - c x s^(-b-1) T) differentiated by g's tensor, with s the base
 // of the power, T the window sum of x g, c = 2 b alpha / size; its derivatives by dy and x follow by the same rules.
 TensorList backward_gradient(const GradCall& call) {
-  const auto& a = call.attrs.as<LocalResponseNormAttrs>();
+  const auto& a = call.attrs.as<op::LocalResponseNormAttrs>();
   const Tensor &g = call.grads[0], &dy = call.in[0], &x = call.in[1];
   const double rate = a.alpha / static_cast<double>(a.size), c = 2 * a.beta * rate;
-  const ChannelWindowAttrs w = window(a), back = mirrored(w);
-  const Tensor s = add(mul(channel_window_sum(mul(x, x), w), rate), a.k);
-  const Tensor p1 = abs_pow(s, -a.beta - 1);
-  const Tensor t = channel_window_sum(mul(x, g), w);
+  const op::ChannelWindowAttrs w = window(a), back = mirrored(w);
+  const Tensor s = add(mul(op::channel_window_sum(mul(x, x), w), rate), a.k);
+  const Tensor p1 = op::abs_pow(s, -a.beta - 1);
+  const Tensor t = op::channel_window_sum(mul(x, g), w);
   Tensor by_dy, by_x;
-  if (call.needs(0)) by_dy = sub(mul(g, abs_pow(s, -a.beta)), mul(mul(mul(x, p1), t), c));
+  if (call.needs(0)) by_dy = sub(mul(g, op::abs_pow(s, -a.beta)), mul(mul(mul(x, p1), t), c));
   if (call.needs(1)) {
-    const Tensor inner = sub(mul(mul(mul(x, t), abs_pow(s, -a.beta - 2)), c * (a.beta + 1)), mul(mul(g, p1), a.beta));
-    const Tensor through_s = mul(mul(x, channel_window_sum(mul(dy, inner), back)), 2 * rate);
+    const Tensor inner =
+        sub(mul(mul(mul(x, t), op::abs_pow(s, -a.beta - 2)), c * (a.beta + 1)), mul(mul(g, p1), a.beta));
+    const Tensor through_s = mul(mul(x, op::channel_window_sum(mul(dy, inner), back)), 2 * rate);
     const Tensor own = mul(mul(mul(dy, p1), t), c);
-    const Tensor through_t = mul(mul(g, channel_window_sum(mul(mul(dy, x), p1), back)), c);
+    const Tensor through_t = mul(mul(g, op::channel_window_sum(mul(mul(dy, x), p1), back)), c);
     by_x = sub(sub(through_s, own), through_t);
   }
   return {by_dy, by_x};
 }
 
 std::vector<OpCase> norm_cases(std::size_t operands) {
-  const auto one = [&](Shape x, LocalResponseNormAttrs a) {
+  const auto one = [&](Shape x, op::LocalResponseNormAttrs a) {
     return OpCase{std::vector<CaseInput>(operands, {.shape = x}), a};
   };
   return {one({2, 6, 3}, {5, 0.5}),
@@ -93,7 +94,7 @@ std::vector<OpCase> norm_cases(std::size_t operands) {
 }
 
 std::vector<OpCase> sum_cases() {
-  const auto one = [](Shape x, ChannelWindowAttrs a) { return OpCase{{{.shape = x}}, a}; };
+  const auto one = [](Shape x, op::ChannelWindowAttrs a) { return OpCase{{{.shape = x}}, a}; };
   return {one({2, 6, 3}, {2, 2}), one({1, 7, 2, 2}, {1, 0}),      one({1, 5, 20}, {0, 2}), one({3, 4}, {0, 0}),
           one({0, 4, 2}, {1, 1}), one({1, 3, 2, 2, 2}, {100, 1}), one({1, 2, 33}, {1, 1}), one({2, 8, 1}, {3, 5})};
 }
@@ -105,7 +106,7 @@ void register_ops_local_response_norm(OpRegistry& ops) {
   ops.add({.name = "local_response_norm",
            .doc = "x / (k + alpha / size · Σ x²)^beta, the sum over neighbouring channels.",
            .inputs = {"x"},
-           .attrs = &attr_type<LocalResponseNormAttrs>(),
+           .attrs = &attr_type<op::LocalResponseNormAttrs>(),
            .infer = infer_norm,
            .gradient =
                [](const GradCall& c) {
@@ -120,7 +121,7 @@ void register_ops_local_response_norm(OpRegistry& ops) {
            .doc = "The gradient of local_response_norm.",
            .inputs = {"dy", "x"},
            .outputs = {"dx"},
-           .attrs = &attr_type<LocalResponseNormAttrs>(),
+           .attrs = &attr_type<op::LocalResponseNormAttrs>(),
            .infer = infer_backward,
            .gradient = backward_gradient,
            .shard = by_sample,
@@ -131,11 +132,11 @@ void register_ops_local_response_norm(OpRegistry& ops) {
   ops.add({.name = "channel_window_sum",
            .doc = "The sum over channels from `before` to `after` each one.",
            .inputs = {"x"},
-           .attrs = &attr_type<ChannelWindowAttrs>(),
+           .attrs = &attr_type<op::ChannelWindowAttrs>(),
            .infer = infer_sum,
            .gradient =
                [](const GradCall& c) {
-                 return TensorList{channel_window_sum(c.grads[0], mirrored(c.attrs.as<ChannelWindowAttrs>()))};
+                 return TensorList{op::channel_window_sum(c.grads[0], mirrored(c.attrs.as<op::ChannelWindowAttrs>()))};
                },
            .shard = by_sample,
            .cases = sum_cases,

@@ -25,12 +25,12 @@ namespace {
 std::vector<OpCase> truth_cases(int operands) {
   auto cases = elementwise::whole_cases(operands, {-1, 2}, {DType::i32, DType::i64});
   for (const auto& more : elementwise::whole_cases(operands, {0, 1.99}, {DType::boolean})) cases.push_back(more);
-  if (operands == 1) cases.push_back({{{.shape = {19}}}, NoAttrs{}});
-  if (operands == 2) cases.push_back({{{.shape = {3, 1}}, {.shape = {1, 7}}}, NoAttrs{}});
+  if (operands == 1) cases.push_back({{{.shape = {19}}}, op::NoAttrs{}});
+  if (operands == 2) cases.push_back({{{.shape = {3, 1}}, {.shape = {1, 7}}}, op::NoAttrs{}});
   if (operands == 2) {
     const CaseInput a{.shape = {4, 1}, .low = 0, .high = 1.99, .dtype = DType::boolean};
     const CaseInput b{.shape = {70}, .low = 0, .high = 1.99, .dtype = DType::boolean};
-    cases.push_back({{a, b}, NoAttrs{}});
+    cases.push_back({{a, b}, op::NoAttrs{}});
   }
   return cases;
 }

@@ -30,9 +30,9 @@ DType with_weight(DType dtype, const LossOptions& options) {
 
 }  // namespace
 
-Tensor reduce_loss(const Tensor& losses, const LossOptions& options, const char* who) {
+Tensor op::reduce_loss(const Tensor& losses, const LossOptions& options, const char* who) {
   if (options.reduction != Reduction::none && any_half(losses, options.weight)) {
-    return cast(reduce_loss(rules::widened(losses), widened(options), who), with_weight(losses.dtype(), options));
+    return cast(op::reduce_loss(rules::widened(losses), widened(options), who), with_weight(losses.dtype(), options));
   }
   const Tensor weighted = options.weight.defined() ? mul(losses, options.weight) : losses;
   if (options.reduction == Reduction::none) return weighted;
@@ -49,7 +49,7 @@ Tensor mse(const Tensor& prediction, const Tensor& target, const LossOptions& op
   }
   if (options.weight.defined() || options.reduction == Reduction::none || !(prediction.type() == target.type())) {
     const Tensor difference = sub(prediction, target);
-    return reduce_loss(mul(difference, difference), options, "mse");
+    return op::reduce_loss(mul(difference, difference), options, "mse");
   }
   const Tensor total = apply1(named_op<"squared_error">(), {prediction, target});
   if (options.reduction == Reduction::sum) return total;
@@ -101,7 +101,7 @@ std::vector<OpCase> cross_entropy_cases(bool backward) {
   const auto rows = [&](std::int64_t n, std::int64_t classes) {
     OpCase c{{{.shape = {n, classes}},
               {.shape = {n}, .low = 0, .high = static_cast<double>(classes) - 0.01, .dtype = DType::i64}},
-             NoAttrs{}};
+             op::NoAttrs{}};
     if (backward) {
       c.in.push_back({.shape = {n}, .low = 2, .high = 3});
       c.in.push_back({.shape = {}, .low = 0.5, .high = 1});
@@ -190,7 +190,7 @@ void register_ops_loss(OpRegistry& ops) {
                  std::vector<OpCase> cases;
                  for (const Shape& shape :
                       {Shape{7}, Shape{3, 5}, Shape{0}, Shape{}, Shape{2, 3, 4}, Shape{40}, Shape{1}, Shape{5, 17}})
-                   cases.push_back({{{.shape = shape}, {.shape = shape}}, NoAttrs{}});
+                   cases.push_back({{{.shape = shape}, {.shape = shape}}, op::NoAttrs{}});
                  return cases;
                },
            .saves = kSavesInputs,

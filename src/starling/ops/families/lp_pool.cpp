@@ -10,13 +10,15 @@
 
 namespace starling {
 
-Tensor lp_pool1d(const Tensor& x, const LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool1d">(), {x}, attrs); }
-Tensor lp_pool2d(const Tensor& x, const LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool2d">(), {x}, attrs); }
-Tensor lp_pool3d(const Tensor& x, const LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool3d">(), {x}, attrs); }
+Tensor lp_pool1d(const Tensor& x, const op::LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool1d">(), {x}, attrs); }
+Tensor lp_pool2d(const Tensor& x, const op::LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool2d">(), {x}, attrs); }
+Tensor lp_pool3d(const Tensor& x, const op::LpPoolAttrs& attrs) { return apply1(named_op<"lp_pool3d">(), {x}, attrs); }
 
-Tensor abs_pow(const Tensor& x, double exponent) { return apply1(named_op<"abs_pow">(), {x}, ExponentAttrs{exponent}); }
-Tensor signed_pow(const Tensor& x, double exponent) {
-  return exponent == 1 ? x : apply1(named_op<"signed_pow">(), {x}, ExponentAttrs{exponent});
+Tensor op::abs_pow(const Tensor& x, double exponent) {
+  return apply1(named_op<"abs_pow">(), {x}, op::ExponentAttrs{exponent});
+}
+Tensor op::signed_pow(const Tensor& x, double exponent) {
+  return exponent == 1 ? x : apply1(named_op<"signed_pow">(), {x}, op::ExponentAttrs{exponent});
 }
 
 namespace {
@@ -24,21 +26,21 @@ namespace {
 Types infer_lp(const InferCall& call) {
   rules::expect_float(call);
   const char* who = call.op.name.c_str();
-  const auto& a = call.attrs.as<LpPoolAttrs>();
+  const auto& a = call.attrs.as<op::LpPoolAttrs>();
   return {TensorType{call.in[0].dtype, pool_geometry(call.in[0].shape, a, spatial_dims(call.op.name), who).y}};
 }
 
 // Gradient: dy · y^(1-p), summed over the windows of each element, times the element's own power.
 TensorList lp_gradient(const GradCall& c) {
-  const auto& a = c.attrs.as<LpPoolAttrs>();
-  const Tensor share = a.p == 1 ? c.grads[0] : mul(c.grads[0], signed_pow(c.out[0], 1 - a.p));
-  const AvgPoolGradAttrs sums{
+  const auto& a = c.attrs.as<op::LpPoolAttrs>();
+  const Tensor share = a.p == 1 ? c.grads[0] : mul(c.grads[0], op::signed_pow(c.out[0], 1 - a.p));
+  const op::AvgPoolGradAttrs sums{
       .shape = c.in[0].shape(), .kernel = a.kernel, .stride = a.stride, .ceil_mode = a.ceil_mode, .divisor = 1};
-  return {mul(apply1(named_op<"avg_pool_backward">(), {share}, sums), signed_pow(c.in[0], a.p - 1))};
+  return {mul(apply1(named_op<"avg_pool_backward">(), {share}, sums), op::signed_pow(c.in[0], a.p - 1))};
 }
 
 std::vector<OpCase> lp_cases(int spatial) {
-  const auto one = [&](Shape x, LpPoolAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
+  const auto one = [&](Shape x, op::LpPoolAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
   if (spatial == 1)
     return {one({2, 3, 8}, {}),
             one({1, 2, 9}, {2, {3}, {2}}),
@@ -74,7 +76,7 @@ OpDef power_op(std::string name, std::string doc, double (*scalar)(const double*
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"x"},
-          .attrs = &attr_type<ExponentAttrs>(),
+          .attrs = &attr_type<op::ExponentAttrs>(),
           .infer =
               [](const InferCall& call) {
                 rules::expect_float(call);
@@ -85,7 +87,7 @@ OpDef power_op(std::string name, std::string doc, double (*scalar)(const double*
           .cases =
               [] {
                 const auto one = [](Shape x, double e, double low = -2) {
-                  return OpCase{{{.shape = x, .low = low, .distinct = true}}, ExponentAttrs{e}};
+                  return OpCase{{{.shape = x, .low = low, .distinct = true}}, op::ExponentAttrs{e}};
                 };
                 return std::vector<OpCase>{one({7}, 2),    one({3, 5}, 3),          one({}, 1.5, 0.5),
                                            one({0, 3}, 2), one({2, 3, 4}, -1, 0.5), one({1, 17}, -0.75, 0.5),
@@ -105,7 +107,7 @@ void register_ops_lp_pool(OpRegistry& ops) {
     ops.add({.name = "lp_pool" + std::to_string(spatial) + "d",
              .doc = "(Σ |x|^p)^(1/p) of each window.",
              .inputs = {"x"},
-             .attrs = &attr_type<LpPoolAttrs>(),
+             .attrs = &attr_type<op::LpPoolAttrs>(),
              .infer = infer_lp,
              .gradient = lp_gradient,
              .shard = [](const ShardCall& call) { return rules::shard_batch(call, 1); },
@@ -116,15 +118,15 @@ void register_ops_lp_pool(OpRegistry& ops) {
   ops.add(power_op(
       "abs_pow", "|x|^e; 0 at 0 when e is negative.", [](const double* x) { return power_of(x[0], x[1]); },
       [](const GradCall& c) {
-        const double e = c.attrs.as<ExponentAttrs>().exponent;
-        return TensorList{mul(mul(c.grads[0], signed_pow(c.in[0], e - 1)), e)};
+        const double e = c.attrs.as<op::ExponentAttrs>().exponent;
+        return TensorList{mul(mul(c.grads[0], op::signed_pow(c.in[0], e - 1)), e)};
       }));
   ops.add(power_op(
       "signed_pow", "sign(x) · |x|^e; 0 at 0 when e is negative.",
       [](const double* x) { return std::copysign(power_of(x[0], x[1]), x[0]); },
       [](const GradCall& c) {
-        const double e = c.attrs.as<ExponentAttrs>().exponent;
-        return TensorList{mul(mul(c.grads[0], abs_pow(c.in[0], e - 1)), e)};
+        const double e = c.attrs.as<op::ExponentAttrs>().exponent;
+        return TensorList{mul(mul(c.grads[0], op::abs_pow(c.in[0], e - 1)), e)};
       }));
 }
 

@@ -5,6 +5,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -44,7 +45,7 @@ constexpr int kGates = 4;  // i, f, g, o
 struct At {
   Tensor w, gates, cs, lengths;
   Attrs attrs;
-  bool reverse() const { return attrs.as<LayerAttrs>().reverse; }
+  bool reverse() const { return attrs.as<op::LayerAttrs>().reverse; }
 };
 
 TensorList backward(const At& at, const Tensor& dhs, const Tensor& dcs, const Tensor& dgates) {
@@ -167,7 +168,7 @@ std::vector<OpCase> layer_cases() {
               sample_weights(s, kGates),
               {.shape = s.state(), .low = -1, .high = 1},
               {.shape = s.state()}},
-             LayerAttrs{reverse}};
+             op::LayerAttrs{reverse}};
     if (lengths) c.in.push_back(sample_lengths(s));
     cases.push_back(c);
   }
@@ -184,7 +185,7 @@ std::vector<OpCase> linear_cases(bool backward) {
               sample_weights(s, kGates),
               sample_gates(gates),
               {.shape = states}},
-             LayerAttrs{reverse}};
+             op::LayerAttrs{reverse}};
     if (lengths) c.in.push_back(sample_lengths(s));
     cases.push_back(c);
   }
@@ -198,7 +199,7 @@ void register_ops_lstm(OpRegistry& ops) {
            .doc = "An LSTM over a sequence of projected inputs gx [t, n, 4h]: states and cells [t+1, n, h], gates.",
            .inputs = {"gx", "w", "h0", "c0", "lengths?"},
            .outputs = {"hs", "cs", "gates"},
-           .attrs = &attr_type<LayerAttrs>(),
+           .attrs = &attr_type<op::LayerAttrs>(),
            .infer = infer_layer,
            .gradient = grad_layer,
            .shard =
@@ -213,7 +214,7 @@ void register_ops_lstm(OpRegistry& ops) {
            .doc = "The gradients of an LSTM layer for gx, states and cells; an empty dcs or dgates is zero.",
            .inputs = {"dhs", "dcs", "dgates", "w", "gates", "cs", "lengths?"},
            .outputs = {"dgx", "dh", "dc"},
-           .attrs = &attr_type<LayerAttrs>(),
+           .attrs = &attr_type<op::LayerAttrs>(),
            .infer = [](const InferCall& call) { return infer_linear(call, true); },
            .gradient = grad_backward,
            .shard =
@@ -228,7 +229,7 @@ void register_ops_lstm(OpRegistry& ops) {
            .doc = "The derivative of an LSTM layer along directions of gx, states and cells.",
            .inputs = {"ugx", "uh", "uc", "w", "gates", "cs", "lengths?"},
            .outputs = {"ths", "tcs", "tgates"},
-           .attrs = &attr_type<LayerAttrs>(),
+           .attrs = &attr_type<op::LayerAttrs>(),
            .infer = [](const InferCall& call) { return infer_linear(call, false); },
            .gradient = grad_tangent,
            .shard =

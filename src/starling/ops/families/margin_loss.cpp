@@ -17,14 +17,15 @@ namespace starling {
 
 Tensor cosine_embedding(const Tensor& a, const Tensor& b, const Tensor& labels, double margin,
                         const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"cosine_embedding_loss">(), {a, b, labels}, CosineAttrs{margin}), options,
-                     "cosine_embedding");
+  return op::reduce_loss(apply1(named_op<"cosine_embedding_loss">(), {a, b, labels}, op::CosineAttrs{margin}), options,
+                         "cosine_embedding");
 }
 
 Tensor triplet(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double eps,
                const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"triplet_margin_loss">(), {anchor, positive, negative}, TripletAttrs{margin, eps}),
-                     options, "triplet");
+  return op::reduce_loss(
+      apply1(named_op<"triplet_margin_loss">(), {anchor, positive, negative}, op::TripletAttrs{margin, eps}), options,
+      "triplet");
 }
 
 namespace {
@@ -35,7 +36,7 @@ Tensor row_sum(const Tensor& x) { return sum(x, {.axes = {1}}); }
 Types infer_cosine(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 2);
-  check(std::isfinite(call.attrs.as<CosineAttrs>().margin), "[cosine_embedding_loss] expected a finite margin");
+  check(std::isfinite(call.attrs.as<op::CosineAttrs>().margin), "[cosine_embedding_loss] expected a finite margin");
   const TensorType labels{DType::i64, {call.in[0].shape[0]}};
   check(call.in[1] == call.in[0] && call.in[2] == labels,
         "[cosine_embedding_loss] expected a and b alike and labels {}, got {}, {} and {}", to_string(labels),
@@ -47,9 +48,9 @@ Types infer_cosine(const InferCall& call) {
 TensorList grad_cosine(const GradCall& c) {
   const Tensor &a = c.in[0], &b = c.in[1];
   const DType dtype = a.dtype();
-  const Tensor aa = add(row_sum(mul(a, a)), kCosineEps), bb = add(row_sum(mul(b, b)), kCosineEps);
+  const Tensor aa = add(row_sum(mul(a, a)), op::kCosineEps), bb = add(row_sum(mul(b, b)), op::kCosineEps);
   const Tensor r = sqrt(mul(aa, bb)), cosine = div(row_sum(mul(a, b)), r);
-  const Tensor beyond = cast(greater(cosine, scalar(c.attrs.as<CosineAttrs>().margin, dtype)), dtype);
+  const Tensor beyond = cast(greater(cosine, scalar(c.attrs.as<op::CosineAttrs>().margin, dtype)), dtype);
   const Tensor alike = greater(c.in[2], full({}, 0.0, DType::i64));
   const Tensor g = mul(c.grads[0], where(alike, scalar(-1, dtype), beyond));
   const auto side = [&](const Tensor& x, const Tensor& xx, const Tensor& other) {
@@ -61,7 +62,7 @@ TensorList grad_cosine(const GradCall& c) {
 Types infer_triplet(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 2);
-  const auto& at = call.attrs.as<TripletAttrs>();
+  const auto& at = call.attrs.as<op::TripletAttrs>();
   check(std::isfinite(at.margin) && at.eps >= 0 && at.eps <= 1,
         "[triplet_margin_loss] expected a finite margin and an eps in [0, 1], got {} and {}", at.margin, at.eps);
   check(call.in[1] == call.in[0] && call.in[2] == call.in[0],
@@ -71,7 +72,7 @@ Types infer_triplet(const InferCall& call) {
 }
 
 TensorList grad_triplet(const GradCall& c) {
-  const auto& at = c.attrs.as<TripletAttrs>();
+  const auto& at = c.attrs.as<op::TripletAttrs>();
   const DType dtype = c.in[0].dtype();
   const Tensor near = add(sub(c.in[0], c.in[1]), at.eps), far = add(sub(c.in[0], c.in[2]), at.eps);
   const Tensor zero = scalar(0, dtype), one = scalar(1, dtype);
@@ -107,13 +108,13 @@ void register_ops_margin_loss(OpRegistry& ops) {
            .doc = "Of rows: 1 - cos(a, b) where label > 0, else max(0, cos(a, b) - margin).",
            .inputs = {"a", "b", "labels"},
            .outputs = {"loss"},
-           .attrs = &attr_type<CosineAttrs>(),
+           .attrs = &attr_type<op::CosineAttrs>(),
            .infer = infer_cosine,
            .gradient = grad_cosine,
            .shard = shard_rows,
            .cases =
                [] {
-                 return row_cases(true, {CosineAttrs{}, CosineAttrs{-0.3}});
+                 return row_cases(true, {op::CosineAttrs{}, op::CosineAttrs{-0.3}});
                },
            .saves = kSavesInputs,
            .cost = costs::each(1),
@@ -122,13 +123,13 @@ void register_ops_margin_loss(OpRegistry& ops) {
            .doc = "Of rows: max(0, |anchor - positive| - |anchor - negative| + margin).",
            .inputs = {"anchor", "positive", "negative"},
            .outputs = {"loss"},
-           .attrs = &attr_type<TripletAttrs>(),
+           .attrs = &attr_type<op::TripletAttrs>(),
            .infer = infer_triplet,
            .gradient = grad_triplet,
            .shard = shard_rows,
            .cases =
                [] {
-                 return row_cases(false, {TripletAttrs{}, TripletAttrs{2, 1e-3}});
+                 return row_cases(false, {op::TripletAttrs{}, op::TripletAttrs{2, 1e-3}});
                },
            .saves = kSavesInputs,
            .cost = costs::each(1),

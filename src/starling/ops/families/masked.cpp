@@ -9,13 +9,14 @@
 #include "starling/ops/def/call_site.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/dtype_limits.h"
+#include "starling/ops/def/masked.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
-  return apply1(named_op<"masked_fill">(), {mask, x}, MaskedFillAttrs{value});
+  return apply1(named_op<"masked_fill">(), {mask, x}, op::MaskedFillAttrs{value});
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where) {
@@ -29,7 +30,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
 }
 
 Tensor masked_gather(const Tensor& x, const Tensor& mask, std::int64_t size) {
-  return apply1(named_op<"masked_gather">(), {x, broadcast_to(mask, x.shape())}, MaskedGatherAttrs{size});
+  return apply1(named_op<"masked_gather">(), {x, broadcast_to(mask, x.shape())}, op::MaskedGatherAttrs{size});
 }
 
 namespace {
@@ -42,7 +43,7 @@ void expect_mask(const InferCall& call, std::size_t mask) {
 Types infer_fill(const InferCall& call) {
   expect_mask(call, 0);
   const DType dtype = call.in[1].dtype;
-  const double v = call.attrs.as<MaskedFillAttrs>().value;
+  const double v = call.attrs.as<op::MaskedFillAttrs>().value;
   check(holds(dtype, v), "[masked_fill] expected a value that {} holds, got {}", name(dtype), v);
   return {TensorType{dtype, broadcast_shapes(call.in[0].shape, call.in[1].shape, "masked_fill")}};
 }
@@ -67,7 +68,7 @@ Types infer_scatter(const InferCall& call) {
 
 Types infer_gather(const InferCall& call) {
   check_mask_of_x(call);
-  const auto size = call.attrs.as<MaskedGatherAttrs>().size;
+  const auto size = call.attrs.as<op::MaskedGatherAttrs>().size;
   check(size >= 0 && size <= call.in[0].shape.numel(), "[masked_gather] expected a size in [0, {}], got {}",
         call.in[0].shape.numel(), size);
   return {TensorType{call.in[0].dtype, {size}}};
@@ -83,7 +84,7 @@ TensorList grad_scatter(const GradCall& c) {
     const auto size = c.in[2].numel(), most = std::min(size, c.in[0].numel());
     Tensor read = masked_gather(c.grads[0], c.in[1], most);
     if (most < size) {
-      read = apply1(named_op<"slice_backward">(), {read}, SliceBackwardAttrs{{size}, 0, 0, most, 1});
+      read = apply1(named_op<"slice_backward">(), {read}, op::SliceBackwardAttrs{{size}, 0, 0, most, 1});
     }
     out[2] = reshape(read, c.in[2].shape());
   }
@@ -96,7 +97,7 @@ const auto mask_of = [](Shape shape) {
 
 std::vector<OpCase> fill_cases() {
   const auto one = [](Shape mask, Shape x, double value) {
-    return OpCase{{mask_of(mask), {.shape = x}}, MaskedFillAttrs{value}};
+    return OpCase{{mask_of(mask), {.shape = x}}, op::MaskedFillAttrs{value}};
   };
   return {one({7}, {7}, 1.5),       one({3, 5}, {3, 5}, 0), one({5}, {3, 5}, -2),
           one({3, 1}, {3, 4}, 0.5), one({2, 3}, {}, 1),     one({0, 3}, {3}, 1),
@@ -106,13 +107,13 @@ std::vector<OpCase> fill_cases() {
 std::vector<OpCase> select_cases() {
   std::vector<OpCase> cases;
   for (const auto& shape : std::vector<Shape>{{7}, {3, 5}, {2, 3, 4}, {0, 3}, {}, {40}, {1, 9}, {17, 2}})
-    cases.push_back({{{.shape = shape}, mask_of(shape)}, NoAttrs{}});
+    cases.push_back({{{.shape = shape}, mask_of(shape)}, op::NoAttrs{}});
   return cases;
 }
 
 std::vector<OpCase> gather_cases() {
   std::vector<OpCase> cases;
-  for (const auto& c : select_cases()) cases.push_back({c.in, MaskedGatherAttrs{c.in[0].shape.numel()}});
+  for (const auto& c : select_cases()) cases.push_back({c.in, op::MaskedGatherAttrs{c.in[0].shape.numel()}});
   return cases;
 }
 
@@ -158,7 +159,7 @@ void register_choices(OpRegistry& ops) {
   ops.add({.name = "masked_gather",
            .doc = "The elements where the mask holds, in row-major order, then zeros: `size` in all.",
            .inputs = {"x", "mask"},
-           .attrs = &attr_type<MaskedGatherAttrs>(),
+           .attrs = &attr_type<op::MaskedGatherAttrs>(),
            .infer = infer_gather,
            .gradient =
                [](const GradCall& c) {
@@ -177,7 +178,7 @@ void register_ops_masked(OpRegistry& ops) {
   ops.add({.name = "masked_fill",
            .doc = "value where the mask holds, else x.",
            .inputs = {"mask", "x"},
-           .attrs = &attr_type<MaskedFillAttrs>(),
+           .attrs = &attr_type<op::MaskedFillAttrs>(),
            .infer = infer_fill,
            .gradient =
                [](const GradCall& c) {

@@ -14,7 +14,7 @@ namespace starling {
 namespace {
 
 // A vector is a row on the left and a column on the right; the result drops that dimension.
-Tensor matmul_vector(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
+Tensor matmul_vector(const Tensor& a, const Tensor& b, const op::MatmulAttrs& attrs) {
   check(a.rank() >= 1 && b.rank() >= 1, "[matmul] expected matrices or vectors, got {} and {}", to_string(a.shape()),
         to_string(b.shape()));
   check(!(a.rank() == 1 && attrs.trans_a) && !(b.rank() == 1 && attrs.trans_b),
@@ -31,7 +31,7 @@ Tensor matmul_vector(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs)
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs) {
+Tensor matmul(const Tensor& a, const Tensor& b, const op::MatmulAttrs& attrs) {
   static const OpDef& op = find_op("matmul");
   if (a.rank() < 2 || b.rank() < 2) return matmul_vector(a, b, attrs);
   return apply1(op, {a, b}, attrs);
@@ -47,14 +47,14 @@ bool ends_product(Symbol activation) {
 
 }  // namespace
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearAttrs& attrs) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::LinearAttrs& attrs) {
   static const OpDef& op = find_op("linear");
-  if (!ends_product(attrs.activation)) return activate(attrs.activation, linear(x, weight, bias));
+  if (!ends_product(attrs.activation)) return op::activate(attrs.activation, linear(x, weight, bias));
   if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
   return apply1(op, {x, weight}, attrs);
 }
 
-Tensor activate(Symbol activation, const Tensor& x) {
+Tensor op::activate(Symbol activation, const Tensor& x) {
   if (activation.empty()) return x;
   const OpDef* op = op_registry().find(activation.str());
   check(op != nullptr && op->elementwise() && op->inputs.size() == 1,
@@ -62,7 +62,7 @@ Tensor activate(Symbol activation, const Tensor& x) {
   return apply1(*op, {x}, Attrs::defaults(*op->attrs));
 }
 
-Tensor activation_backward(Symbol activation, const Tensor& dy, const Tensor& y) {
+Tensor op::activation_backward(Symbol activation, const Tensor& dy, const Tensor& y) {
   if (activation.empty()) return dy;
   return apply1(find_op(activation.str() + "_backward"), {dy, y});
 }
@@ -104,7 +104,7 @@ Types infer_product(const InferCall& call, bool trans_a, bool trans_b) {
 }
 
 Types infer_matmul(const InferCall& call) {
-  const auto& a = call.attrs.as<MatmulAttrs>();
+  const auto& a = call.attrs.as<op::MatmulAttrs>();
   const DType dtype = call.in[0].dtype;
   check(is_float(dtype) || dtype == DType::i32 || dtype == DType::i64, "[matmul] expected floats, i32 or i64, got {}",
         to_string(call.in[0]));
@@ -124,7 +124,7 @@ Tensor grad_shared(const Tensor& a, const Tensor& g, bool trans_b) {
 }
 
 TensorList grad_matmul(const GradCall& c) {
-  const auto& at = c.attrs.as<MatmulAttrs>();
+  const auto& at = c.attrs.as<op::MatmulAttrs>();
   const Tensor& a = c.in[0];
   const Tensor& b = c.in[1];
   const Tensor& g = c.grads[0];
@@ -202,7 +202,7 @@ Types infer_linear(const InferCall& call) {
   rules::expect_same_dtype(call);
   rules::expect_float(call);
   rules::expect_rank(call, 1, 2);
-  check_activation(call, call.attrs.as<LinearAttrs>().activation);
+  check_activation(call, call.attrs.as<op::LinearAttrs>().activation);
   const Shape& x = call.in[0].shape;
   const Shape& w = call.in[1].shape;
   check(x.rank() >= 1 && x.back() == w[1], "[linear] expected x [.., {}] for a weight {}, got {}", w[1], to_string(w),
@@ -216,7 +216,7 @@ Types infer_linear(const InferCall& call) {
 }
 
 TensorList grad_linear(const GradCall& c) {
-  const Tensor g = rows(activation_backward(c.attrs.as<LinearAttrs>().activation, c.grads[0], c.out[0]));
+  const Tensor g = rows(op::activation_backward(c.attrs.as<op::LinearAttrs>().activation, c.grads[0], c.out[0]));
   TensorList out(c.in.size());
   if (c.needs(0)) out[0] = reshape(matmul(g, c.in[1]), c.in[0].shape());
   if (c.needs(1)) out[1] = matmul(g, rows(c.in[0]), {.trans_a = true});
@@ -238,7 +238,7 @@ ShardRule shard_linear(const ShardCall& call) {
 }
 
 std::vector<OpCase> matmul_cases() {
-  const auto two = [](Shape a, Shape b, MatmulAttrs attrs) { return OpCase{{{.shape = a}, {.shape = b}}, attrs}; };
+  const auto two = [](Shape a, Shape b, op::MatmulAttrs attrs) { return OpCase{{{.shape = a}, {.shape = b}}, attrs}; };
   return {two({3, 4}, {4, 5}, {}),
           two({4, 3}, {4, 5}, {.trans_a = true}),
           two({3, 4}, {5, 4}, {.trans_b = true}),
@@ -254,20 +254,20 @@ std::vector<OpCase> matmul_cases() {
           two({7, 6, 8}, {7, 8, 5}, {}),
           OpCase{{{.shape = {2, 3, 4}, .low = -9, .high = 9, .dtype = DType::i64},
                   {.shape = {5, 4}, .low = -9, .high = 9, .dtype = DType::i64}},
-                 MatmulAttrs{.trans_b = true}},
+                 op::MatmulAttrs{.trans_b = true}},
           OpCase{{{.shape = {4, 3}, .low = -9, .high = 9, .dtype = DType::i32},
                   {.shape = {4, 18}, .low = -9, .high = 9, .dtype = DType::i32}},
-                 MatmulAttrs{.trans_a = true}}};
+                 op::MatmulAttrs{.trans_a = true}}};
 }
 
 std::vector<OpCase> linear_cases() {
   const auto three = [](Shape x, std::int64_t out, const char* act) {
     const auto in = x.back();
-    return OpCase{{{.shape = x}, {.shape = {out, in}}, {.shape = {out}}}, LinearAttrs{Symbol(act)}};
+    return OpCase{{{.shape = x}, {.shape = {out, in}}, {.shape = {out}}}, op::LinearAttrs{Symbol(act)}};
   };
   return {three({3, 4}, 5, ""),           three({3, 4}, 5, "tanh"),
           three({2, 3, 4}, 2, "sigmoid"), three({4}, 3, ""),
-          three({0, 4}, 3, ""),           {{{.shape = {3, 4}}, {.shape = {5, 4}}}, LinearAttrs{}},
+          three({0, 4}, 3, ""),           {{{.shape = {3, 4}}, {.shape = {5, 4}}}, op::LinearAttrs{}},
           three({17, 33}, 19, "tanh"),    three({3, 0}, 4, "")};
 }
 
@@ -285,10 +285,10 @@ void register_fused(OpRegistry& ops) {
            .doc = "matmul(a, b) · act'(y): a product and the activation's gradient in one pass.",
            .inputs = {"a", "b", "y"},
            .outputs = {"c"},
-           .attrs = &attr_type<MatmulActAttrs>(),
+           .attrs = &attr_type<op::MatmulActAttrs>(),
            .infer =
                [](const InferCall& call) {
-                 const auto& at = call.attrs.as<MatmulActAttrs>();
+                 const auto& at = call.attrs.as<op::MatmulActAttrs>();
                  check_activation(call, at.activation);
                  rules::expect_float(call);
                  Types types = infer_product(call, at.trans_a, at.trans_b);
@@ -298,18 +298,18 @@ void register_fused(OpRegistry& ops) {
                },
            .decompose =
                [](std::span<const Tensor> in, const Attrs& attrs) {
-                 const auto& at = attrs.as<MatmulActAttrs>();
+                 const auto& at = attrs.as<op::MatmulActAttrs>();
                  return TensorList{
-                     activation_backward(at.activation, matmul(in[0], in[1], {at.trans_a, at.trans_b}), in[2])};
+                     op::activation_backward(at.activation, matmul(in[0], in[1], {at.trans_a, at.trans_b}), in[2])};
                },
            .cases =
                [] {
                  return std::vector<OpCase>{{{{.shape = {3, 4}}, {.shape = {4, 5}}, {.shape = {3, 5}}},
-                                             MatmulActAttrs{false, false, Symbol("tanh")}},
+                                             op::MatmulActAttrs{false, false, Symbol("tanh")}},
                                             {{{.shape = {9, 20}}, {.shape = {20, 33}}, {.shape = {9, 33}}},
-                                             MatmulActAttrs{false, false, Symbol("relu")}},
+                                             op::MatmulActAttrs{false, false, Symbol("relu")}},
                                             {{{.shape = {20, 9}}, {.shape = {33, 20}}, {.shape = {9, 33}}},
-                                             MatmulActAttrs{true, true, Symbol("sigmoid")}}};
+                                             op::MatmulActAttrs{true, true, Symbol("sigmoid")}}};
                },
            .cost = {flops_of_matmul_act},
            .precision = Width::wide});
@@ -322,12 +322,12 @@ void register_ops_matmul(OpRegistry& ops) {
            .doc = "The matrix product; leading dimensions broadcast.",
            .inputs = {"a", "b"},
            .outputs = {"c"},
-           .attrs = &attr_type<MatmulAttrs>(),
+           .attrs = &attr_type<op::MatmulAttrs>(),
            .infer = infer_matmul,
            .gradient = grad_matmul,
            .shard =
                [](const ShardCall& call) {
-                 const auto& at = call.attrs.as<MatmulAttrs>();
+                 const auto& at = call.attrs.as<op::MatmulAttrs>();
                  return shard_product(call, at.trans_a, at.trans_b);
                },
            .cases = matmul_cases,
@@ -337,13 +337,13 @@ void register_ops_matmul(OpRegistry& ops) {
   ops.add({.name = "linear",
            .doc = "x · weightᵀ + bias, through an activation if one is named.",
            .inputs = {"x", "weight", "bias?"},
-           .attrs = &attr_type<LinearAttrs>(),
+           .attrs = &attr_type<op::LinearAttrs>(),
            .infer = infer_linear,
            .gradient = grad_linear,
            .decompose =
                [](std::span<const Tensor> in, const Attrs& attrs) {
                  const Tensor plain = in.size() == 3 ? linear(in[0], in[1], in[2]) : linear(in[0], in[1]);
-                 return TensorList{activate(attrs.as<LinearAttrs>().activation, plain)};
+                 return TensorList{op::activate(attrs.as<op::LinearAttrs>().activation, plain)};
                },
            .shard = shard_linear,
            .cases = linear_cases,

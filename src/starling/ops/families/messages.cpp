@@ -7,8 +7,8 @@
 
 namespace starling {
 
-Tensor send_to(const Tensor& x, const SendToAttrs& attrs) { return apply1(named_op<"send_to">(), {x}, attrs); }
-Tensor recv_from(const Tensor& ticket, const RecvFromAttrs& attrs) {
+Tensor send_to(const Tensor& x, const op::SendToAttrs& attrs) { return apply1(named_op<"send_to">(), {x}, attrs); }
+Tensor recv_from(const Tensor& ticket, const op::RecvFromAttrs& attrs) {
   return apply1(named_op<"recv_from">(), {ticket}, attrs);
 }
 
@@ -21,12 +21,12 @@ void check_peer(const InferCall& call, std::int64_t peer) {
 }
 
 Types infer_send(const InferCall& call) {
-  check_peer(call, call.attrs.as<SendToAttrs>().to);
+  check_peer(call, call.attrs.as<op::SendToAttrs>().to);
   return Types{{call.in[0].dtype, {}}};
 }
 
 Types infer_recv(const InferCall& call) {
-  const auto& a = call.attrs.as<RecvFromAttrs>();
+  const auto& a = call.attrs.as<op::RecvFromAttrs>();
   check_peer(call, a.from);
   check(call.in[0].shape.rank() == 0, "[recv_from] expected a ticket without dimensions, got {}",
         to_string(call.in[0]));
@@ -36,12 +36,12 @@ Types infer_recv(const InferCall& call) {
 
 // The receipt's gradient is the ticket of the returning message.
 TensorList grad_send(const GradCall& c) {
-  const auto& a = c.attrs.as<SendToAttrs>();
+  const auto& a = c.attrs.as<op::SendToAttrs>();
   return {recv_from(c.grads[0], {.from = a.to, .shape = c.in[0].shape(), .name = a.name})};
 }
 
 TensorList grad_recv(const GradCall& c) {
-  const auto& a = c.attrs.as<RecvFromAttrs>();
+  const auto& a = c.attrs.as<op::RecvFromAttrs>();
   return {send_to(c.grads[0], {.to = a.from, .name = a.name})};
 }
 
@@ -53,7 +53,7 @@ void register_ops_messages(OpRegistry& ops) {
            .doc = "Sends x to another rank; a zero that says so.",
            .inputs = {"x"},
            .outputs = {"receipt"},
-           .attrs = &attr_type<SendToAttrs>(),
+           .attrs = &attr_type<op::SendToAttrs>(),
            .infer = infer_send,
            .gradient = grad_send,
            .saves = kSavesNothing,
@@ -64,7 +64,7 @@ void register_ops_messages(OpRegistry& ops) {
   ops.add({.name = "recv_from",
            .doc = "What another rank sends.",
            .inputs = {"ticket"},
-           .attrs = &attr_type<RecvFromAttrs>(),
+           .attrs = &attr_type<op::RecvFromAttrs>(),
            .infer = infer_recv,
            .gradient = grad_recv,
            .saves = kSavesNothing,

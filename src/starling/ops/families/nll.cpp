@@ -13,11 +13,11 @@
 
 namespace starling {
 
-Tensor label_pick(const Tensor& x, const Tensor& labels, std::int64_t ignore_index) {
-  return apply1(named_op<"label_pick">(), {x, labels}, NllAttrs{ignore_index});
+Tensor op::label_pick(const Tensor& x, const Tensor& labels, std::int64_t ignore_index) {
+  return apply1(named_op<"label_pick">(), {x, labels}, op::NllAttrs{ignore_index});
 }
-Tensor label_place(const Tensor& y, const Tensor& labels, std::int64_t classes, std::int64_t ignore_index) {
-  return apply1(named_op<"label_place">(), {y, labels}, LabelPlaceAttrs{classes, ignore_index});
+Tensor op::label_place(const Tensor& y, const Tensor& labels, std::int64_t classes, std::int64_t ignore_index) {
+  return apply1(named_op<"label_place">(), {y, labels}, op::LabelPlaceAttrs{classes, ignore_index});
 }
 
 namespace {
@@ -32,7 +32,7 @@ Tensor spread_classes(const Tensor& weight, const Shape& shape) {
 // Weight of every label, 0 if ignored.
 Tensor label_weights(const Tensor& weight, const Tensor& x, const Tensor& labels, std::int64_t ignore_index) {
   const Tensor classes = weight.defined() ? weight : full({x.shape()[1]}, 1.0, x.dtype());
-  return label_pick(spread_classes(classes, x.shape()), labels, ignore_index);
+  return op::label_pick(spread_classes(classes, x.shape()), labels, ignore_index);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ Tensor label_weights(const Tensor& weight, const Tensor& x, const Tensor& labels
 Tensor nll(const Tensor& log_probs, const Tensor& labels, const NllOptions& options) {
   if (options.reduction == Reduction::none) {
     const Tensor weights = label_weights(options.weight, log_probs, labels, options.ignore_index);
-    return neg(mul(label_pick(log_probs, labels, options.ignore_index), weights));
+    return neg(mul(op::label_pick(log_probs, labels, options.ignore_index), weights));
   }
   if (log_probs.defined() && is_half(log_probs.dtype()) && options.reduction == Reduction::mean) {
     NllOptions wide = options;
@@ -48,7 +48,7 @@ Tensor nll(const Tensor& log_probs, const Tensor& labels, const NllOptions& opti
     return cast(nll(rules::widened(log_probs), labels, wide), log_probs.dtype());
   }
   const OpDef& op = named_op<"nll">();
-  const NllAttrs attrs{options.ignore_index};
+  const op::NllAttrs attrs{options.ignore_index};
   const TensorList out = options.weight.defined() ? apply(op, {log_probs, labels, options.weight}, attrs)
                                                   : apply(op, {log_probs, labels}, attrs);
   return options.reduction == Reduction::sum ? out[0] : div(out[0], out[1]);
@@ -84,19 +84,19 @@ Types infer_nll(const InferCall& call) {
 
 TensorList grad_nll(const GradCall& c) {
   const Tensor &x = c.in[0], &labels = c.in[1];
-  const auto ignored = c.attrs.as<NllAttrs>().ignore_index;
+  const auto ignored = c.attrs.as<op::NllAttrs>().ignore_index;
   const auto classes = x.shape()[1];
   TensorList out(c.in.size());
   if (c.needs(0) && c.grads[0].defined()) {
     const Tensor weights = label_weights(c.in.size() == 3 ? c.in[2] : Tensor(), x, labels, ignored);
-    out[0] = label_place(mul(weights, neg(c.grads[0])), labels, classes, ignored);
+    out[0] = op::label_place(mul(weights, neg(c.grads[0])), labels, classes, ignored);
   }
   if (c.in.size() == 3 && c.needs(2)) {
     // Contribution of one unit of weight at each label to both sums.
     Tensor each;
-    if (c.grads[0].defined()) each = mul(label_pick(x, labels, ignored), neg(c.grads[0]));
+    if (c.grads[0].defined()) each = mul(op::label_pick(x, labels, ignored), neg(c.grads[0]));
     if (c.grads[1].defined()) each = each.defined() ? add(each, c.grads[1]) : broadcast_to(c.grads[1], labels.shape());
-    const Tensor placed = label_place(each, labels, classes, ignored);
+    const Tensor placed = op::label_place(each, labels, classes, ignored);
     Shape axes = {0};
     for (int i = 2; i < placed.rank(); ++i) axes.push_back(i);
     out[2] = sum(placed, {.axes = axes});
@@ -121,7 +121,7 @@ Types infer_pick(const InferCall& call) {
 
 Types infer_place(const InferCall& call) {
   rules::expect_float(call);
-  const auto classes = call.attrs.as<LabelPlaceAttrs>().classes;
+  const auto classes = call.attrs.as<op::LabelPlaceAttrs>().classes;
   check(classes > 0, "[label_place] expected at least one class, got {}", classes);
   Shape shape = call.in[0].shape;
   check(shape.rank() >= 1 && shape.rank() < kMaxRank && call.in[1] == TensorType{DType::i64, shape},
@@ -141,14 +141,15 @@ OpCase labelled(const Shape& x, const Attrs& attrs, bool ignores, bool weighted 
 }
 
 std::vector<OpCase> label_cases(bool with_weights) {
-  std::vector<OpCase> cases = {labelled({4, 3}, NllAttrs{}, false),       labelled({1, 10}, NllAttrs{}, false),
-                               labelled({9, 17}, NllAttrs{-1}, true),     labelled({2, 3, 5}, NllAttrs{-1}, true),
-                               labelled({2, 4, 2, 3}, NllAttrs{}, false), labelled({0, 5}, NllAttrs{}, false),
-                               labelled({3, 1}, NllAttrs{}, false),       labelled({2, 3, 0}, NllAttrs{}, false)};
+  std::vector<OpCase> cases = {
+      labelled({4, 3}, op::NllAttrs{}, false),       labelled({1, 10}, op::NllAttrs{}, false),
+      labelled({9, 17}, op::NllAttrs{-1}, true),     labelled({2, 3, 5}, op::NllAttrs{-1}, true),
+      labelled({2, 4, 2, 3}, op::NllAttrs{}, false), labelled({0, 5}, op::NllAttrs{}, false),
+      labelled({3, 1}, op::NllAttrs{}, false),       labelled({2, 3, 0}, op::NllAttrs{}, false)};
   if (!with_weights) return cases;
-  cases.push_back(labelled({6, 4}, NllAttrs{}, false, true));
-  cases.push_back(labelled({5, 3}, NllAttrs{2}, false, true));
-  cases.push_back(labelled({2, 3, 4}, NllAttrs{-1}, true, true));
+  cases.push_back(labelled({6, 4}, op::NllAttrs{}, false, true));
+  cases.push_back(labelled({5, 3}, op::NllAttrs{2}, false, true));
+  cases.push_back(labelled({2, 3, 4}, op::NllAttrs{-1}, true, true));
   return cases;
 }
 
@@ -156,8 +157,8 @@ std::vector<OpCase> place_cases() {
   std::vector<OpCase> cases;
   for (const OpCase& pick : label_cases(false)) {
     const Shape& x = pick.in[0].shape;
-    cases.push_back(
-        {{{.shape = label_shape(x)}, pick.in[1]}, LabelPlaceAttrs{x[1], pick.attrs.as<NllAttrs>().ignore_index}});
+    cases.push_back({{{.shape = label_shape(x)}, pick.in[1]},
+                     op::LabelPlaceAttrs{x[1], pick.attrs.as<op::NllAttrs>().ignore_index}});
   }
   return cases;
 }
@@ -169,7 +170,7 @@ void register_ops_nll(OpRegistry& ops) {
            .doc = "Σ of -weight · log_probs at the labels, and Σ of the labels' weights.",
            .inputs = {"log_probs", "labels", "weight?"},
            .outputs = {"sum", "weight"},
-           .attrs = &attr_type<NllAttrs>(),
+           .attrs = &attr_type<op::NllAttrs>(),
            .infer = infer_nll,
            .gradient = grad_nll,
            .shard = shard_nll,
@@ -180,12 +181,12 @@ void register_ops_nll(OpRegistry& ops) {
   ops.add({.name = "label_pick",
            .doc = "x at the labels along its second dimension, 0 where a label is ignored.",
            .inputs = {"x", "labels"},
-           .attrs = &attr_type<NllAttrs>(),
+           .attrs = &attr_type<op::NllAttrs>(),
            .infer = infer_pick,
            .gradient =
                [](const GradCall& c) {
                  return TensorList{
-                     label_place(c.grads[0], c.in[1], c.in[0].shape()[1], c.attrs.as<NllAttrs>().ignore_index),
+                     op::label_place(c.grads[0], c.in[1], c.in[0].shape()[1], c.attrs.as<op::NllAttrs>().ignore_index),
                      Tensor()};
                },
            .shard = shard_rows,
@@ -193,22 +194,22 @@ void register_ops_nll(OpRegistry& ops) {
            .saves = kSavesInputs,
            .cost = costs::moves(),
            .precision = Width::wide});
-  ops.add(
-      {.name = "label_place",
-       .doc = "y at the labels along a new second dimension, 0 elsewhere.",
-       .inputs = {"y", "labels"},
-       .outputs = {"x"},
-       .attrs = &attr_type<LabelPlaceAttrs>(),
-       .infer = infer_place,
-       .gradient =
-           [](const GradCall& c) {
-             return TensorList{label_pick(c.grads[0], c.in[1], c.attrs.as<LabelPlaceAttrs>().ignore_index), Tensor()};
-           },
-       .shard = shard_rows,
-       .cases = place_cases,
-       .saves = kSavesInputs,
-       .cost = costs::moves(),
-       .precision = Width::wide});
+  ops.add({.name = "label_place",
+           .doc = "y at the labels along a new second dimension, 0 elsewhere.",
+           .inputs = {"y", "labels"},
+           .outputs = {"x"},
+           .attrs = &attr_type<op::LabelPlaceAttrs>(),
+           .infer = infer_place,
+           .gradient =
+               [](const GradCall& c) {
+                 return TensorList{label_pick(c.grads[0], c.in[1], c.attrs.as<op::LabelPlaceAttrs>().ignore_index),
+                                   Tensor()};
+               },
+           .shard = shard_rows,
+           .cases = place_cases,
+           .saves = kSavesInputs,
+           .cost = costs::moves(),
+           .precision = Width::wide});
 }
 
 }  // namespace starling

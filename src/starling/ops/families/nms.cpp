@@ -12,7 +12,7 @@
 namespace starling {
 
 Tensor nms(const Tensor& boxes, const Tensor& scores, double iou_threshold) {
-  return apply1(named_op<"nms">(), {boxes, scores}, NmsAttrs{iou_threshold});
+  return apply1(named_op<"nms">(), {boxes, scores}, op::NmsAttrs{iou_threshold});
 }
 
 namespace {
@@ -32,15 +32,15 @@ Types infer_nms(const InferCall& call) {
   check(boxes.rank() == 2 && boxes[1] == 4, "[nms] expected boxes [n, 4], got {}", to_string(boxes));
   check(call.in[1].shape == Shape{boxes[0]}, "[nms] expected scores [{}], got {}", boxes[0],
         to_string(call.in[1].shape));
-  const double threshold = call.attrs.as<NmsAttrs>().iou_threshold;
+  const double threshold = call.attrs.as<op::NmsAttrs>().iou_threshold;
   check(threshold >= 0 && threshold <= 1, "[nms] expected an iou_threshold in [0, 1], got {}", threshold);
   return {TensorType{DType::i64, {boxes[0]}}};
 }
 
 }  // namespace
 
-std::vector<std::int64_t> nms_kept(std::span<const double> boxes, std::span<const double> scores,
-                                   double iou_threshold) {
+std::vector<std::int64_t> op::nms_kept(std::span<const double> boxes, std::span<const double> scores,
+                                       double iou_threshold) {
   std::vector<std::int64_t> order(scores.size()), kept;
   std::iota(order.begin(), order.end(), 0);
   const auto score = [&](std::int64_t i) {
@@ -59,13 +59,14 @@ std::vector<std::int64_t> nms_kept(std::span<const double> boxes, std::span<cons
 
 void register_ops_nms(OpRegistry& ops) {
   const auto one = [](std::int64_t n, double threshold, double high = 4) {
-    return OpCase{{{.shape = {n, 4}, .low = 0, .high = high}, {.shape = {n}, .distinct = true}}, NmsAttrs{threshold}};
+    return OpCase{{{.shape = {n, 4}, .low = 0, .high = high}, {.shape = {n}, .distinct = true}},
+                  op::NmsAttrs{threshold}};
   };
   ops.add({.name = "nms",
            .doc = "Indices of boxes that overlap none of higher score by more than a threshold.",
            .inputs = {"boxes", "scores"},
            .outputs = {"kept"},
-           .attrs = &attr_type<NmsAttrs>(),
+           .attrs = &attr_type<op::NmsAttrs>(),
            .infer = infer_nms,
            .cases =
                [one] {
@@ -74,7 +75,8 @@ void register_ops_nms(OpRegistry& ops) {
                },
            .measure =
                [](std::span<const Tensor> in, const Attrs& attrs) {
-                 const auto kept = nms_kept(in[0].to_vector(), in[1].to_vector(), attrs.as<NmsAttrs>().iou_threshold);
+                 const auto kept =
+                     op::nms_kept(in[0].to_vector(), in[1].to_vector(), attrs.as<op::NmsAttrs>().iou_threshold);
                  return Types{TensorType{DType::i64, {static_cast<std::int64_t>(kept.size())}}};
                },
            .plain = true,

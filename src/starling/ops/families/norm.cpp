@@ -15,32 +15,32 @@
 
 namespace starling {
 
-Tensor prod(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"prod">(), {x}, attrs); }
-Tensor logsumexp(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"logsumexp">(), {x}, attrs); }
-Tensor norm(const Tensor& x, const NormAttrs& attrs) { return apply1(named_op<"norm">(), {x}, attrs); }
+Tensor prod(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"prod">(), {x}, attrs); }
+Tensor logsumexp(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"logsumexp">(), {x}, attrs); }
+Tensor norm(const Tensor& x, const op::NormAttrs& attrs) { return apply1(named_op<"norm">(), {x}, attrs); }
 
 namespace {
 
 TensorType reduced_type(const InferCall& call, const Shape& axes, bool keepdim, DType dtype) {
   const Shape& shape = call.in[0].shape;
-  return {dtype, reduced_shape(shape, reduced_axes(axes, shape.rank(), call.op.name.c_str()), keepdim)};
+  return {dtype, op::reduced_shape(shape, op::reduced_axes(axes, shape.rank(), call.op.name.c_str()), keepdim)};
 }
 
 Types infer_prod(const InferCall& call) {
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   const DType dtype = is_float(call.in[0].dtype) ? call.in[0].dtype : DType::i64;
   return {reduced_type(call, attrs.axes, attrs.keepdim, dtype)};
 }
 
 Types infer_logsumexp(const InferCall& call) {
   rules::expect_float(call);
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   return {reduced_type(call, attrs.axes, attrs.keepdim, call.in[0].dtype)};
 }
 
 Types infer_norm(const InferCall& call) {
   rules::expect_float(call);
-  const auto& attrs = call.attrs.as<NormAttrs>();
+  const auto& attrs = call.attrs.as<op::NormAttrs>();
   check(attrs.p > 0, "[norm] expected p > 0, got {}", attrs.p);
   return {reduced_type(call, attrs.axes, attrs.keepdim, call.in[0].dtype)};
 }
@@ -50,8 +50,8 @@ Types infer_norm(const InferCall& call) {
 TensorList grad_prod(const GradCall& c) {
   const Tensor& x = c.in[0];
   const Shape& shape = x.shape();
-  const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, x.rank(), "prod");
-  if (axes.empty() || x.numel() == 0) return {spread(c.grads[0], shape, axes)};
+  const Shape axes = op::reduced_axes(c.attrs.as<op::ReduceAttrs>().axes, x.rank(), "prod");
+  if (axes.empty() || x.numel() == 0) return {op::spread(c.grads[0], shape, axes)};
   Shape order, back = Shape::filled(x.rank(), 0), moved;
   std::int64_t terms = 1;
   for (const bool reduced : {false, true}) {
@@ -67,16 +67,16 @@ TensorList grad_prod(const GradCall& c) {
   const Tensor before = cumprod(rows, {.exclusive = true});
   const Tensor after = cumprod(rows, {.exclusive = true, .reverse = true});
   const Tensor others = transpose(reshape(mul(before, after), moved), back);
-  return {mul(others, with_lost_dims(c.grads[0], shape, axes))};
+  return {mul(others, op::with_lost_dims(c.grads[0], shape, axes))};
 }
 
 TensorList grad_logsumexp(const GradCall& c) {
   const Shape& shape = c.in[0].shape();
-  const Shape& axes = c.attrs.as<ReduceAttrs>().axes;
+  const Shape& axes = c.attrs.as<op::ReduceAttrs>().axes;
   const Tensor& y = c.out[0];
   // Where all elements are -inf the gradient is 0; x - y would be NaN.
   const Tensor shift = where(equal(y, full({}, -kInfinity, y.dtype())), full({}, 0, y.dtype()), y);
-  return {mul(exp(sub(c.in[0], with_lost_dims(shift, shape, axes))), with_lost_dims(c.grads[0], shape, axes))};
+  return {mul(exp(sub(c.in[0], op::with_lost_dims(shift, shape, axes))), op::with_lost_dims(c.grads[0], shape, axes))};
 }
 
 Tensor zero_like(const Tensor& x) { return full({}, 0.0, x.dtype()); }
@@ -89,19 +89,19 @@ Tensor sign_of(const Tensor& x) {
 // sign(x) (|x| / y)^(p - 1) dy: the ratio never overflows. Zeros are kept out of logarithms and quotients, so that
 // higher derivatives are finite too.
 TensorList grad_norm(const GradCall& c) {
-  const auto& attrs = c.attrs.as<NormAttrs>();
+  const auto& attrs = c.attrs.as<op::NormAttrs>();
   const Tensor &x = c.in[0], &y = c.out[0];
   const Shape& shape = x.shape();
-  const Tensor dy = with_lost_dims(c.grads[0], shape, attrs.axes);
+  const Tensor dy = op::with_lost_dims(c.grads[0], shape, attrs.axes);
   if (x.numel() == 0) return {broadcast_to(dy, shape)};
   if (attrs.p == 1) return {mul(sign_of(x), dy)};
   const Tensor zero = zero_like(x), one = one_like(x);
   const Tensor sign = sign_of(x), magnitude = mul(x, sign);
   if (std::isinf(attrs.p)) {
-    const ReduceAttrs reduce{attrs.axes, attrs.keepdim};
+    const op::ReduceAttrs reduce{attrs.axes, attrs.keepdim};
     return {mul(sign, apply1(named_op<"max_backward">(), {c.grads[0], magnitude, y}, reduce))};
   }
-  const Tensor length = with_lost_dims(y, shape, attrs.axes);
+  const Tensor length = op::with_lost_dims(y, shape, attrs.axes);
   const Tensor flat = equal(length, zero);
   const Tensor safe = where(flat, one, length);
   if (attrs.p == 2) return {mul(x, where(flat, zero, div(dy, safe)))};
@@ -116,23 +116,25 @@ ShardRule shard_kept(const ShardCall& call, const Shape& axes, bool keepdim) {
   const Placement from = call.placed[0];
   if (!from.is_split()) return rules::shard_replicated(call);
   int lost = 0;
-  for (auto axis : reduced_axes(axes, call.in[0].shape.rank(), call.op.name.c_str())) {
+  for (auto axis : op::reduced_axes(axes, call.in[0].shape.rank(), call.op.name.c_str())) {
     if (axis == from.dim) return rules::shard_replicated(call);
     lost += !keepdim && axis < from.dim;
   }
   return {{from}, {Placement::split(from.dim - lost)}};
 }
 ShardRule shard_reduce(const ShardCall& call) {
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   return shard_kept(call, attrs.axes, attrs.keepdim);
 }
 ShardRule shard_norm(const ShardCall& call) {
-  const auto& attrs = call.attrs.as<NormAttrs>();
+  const auto& attrs = call.attrs.as<op::NormAttrs>();
   return shard_kept(call, attrs.axes, attrs.keepdim);
 }
 
 std::vector<OpCase> float_cases() {
-  const auto one = [](Shape shape, ReduceAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
+  const auto one = [](Shape shape, op::ReduceAttrs attrs) {
+    return OpCase{{{.shape = shape, .distinct = true}}, attrs};
+  };
   return {one({7}, {}),
           one({3, 5}, {.axes = {0}}),
           one({3, 5}, {.axes = {1}, .keepdim = true}),
@@ -146,7 +148,7 @@ std::vector<OpCase> float_cases() {
 }
 
 std::vector<OpCase> norm_cases() {
-  const auto one = [](Shape shape, NormAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
+  const auto one = [](Shape shape, op::NormAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
   return {one({7}, {}),
           one({3, 5}, {.p = 1, .axes = {0}}),
           one({3, 5}, {.p = 3, .axes = {1}, .keepdim = true}),
@@ -169,7 +171,7 @@ void register_ops_norm(OpRegistry& ops) {
   ops.add({.name = "prod",
            .doc = "The product over the given axes, or over all; integers give i64.",
            .inputs = {"x"},
-           .attrs = &attr_type<ReduceAttrs>(),
+           .attrs = &attr_type<op::ReduceAttrs>(),
            .infer = infer_prod,
            .gradient = grad_prod,
            .shard = shard_reduce,
@@ -180,7 +182,7 @@ void register_ops_norm(OpRegistry& ops) {
   ops.add({.name = "logsumexp",
            .doc = "log Σ eˣ over the given axes, or over all, without overflow.",
            .inputs = {"x"},
-           .attrs = &attr_type<ReduceAttrs>(),
+           .attrs = &attr_type<op::ReduceAttrs>(),
            .infer = infer_logsumexp,
            .gradient = grad_logsumexp,
            .shard = shard_reduce,
@@ -191,7 +193,7 @@ void register_ops_norm(OpRegistry& ops) {
   ops.add({.name = "norm",
            .doc = "(Σ |x|ᵖ)^(1/p) over the given axes, or over all; the largest |x| for p = inf.",
            .inputs = {"x"},
-           .attrs = &attr_type<NormAttrs>(),
+           .attrs = &attr_type<op::NormAttrs>(),
            .infer = infer_norm,
            .gradient = grad_norm,
            .shard = shard_norm,

@@ -19,16 +19,16 @@ TensorList operands(std::initializer_list<Tensor> required, const Tensor& weight
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const LayerNormAttrs& attrs) {
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::LayerNormAttrs& attrs) {
   return apply1(named_op<"layer_norm">(), operands({x}, weight, bias, "layer_norm"), attrs);
 }
-Tensor rms_norm(const Tensor& x, const Tensor& weight, const LayerNormAttrs& attrs) {
+Tensor rms_norm(const Tensor& x, const Tensor& weight, const op::LayerNormAttrs& attrs) {
   return apply1(named_op<"rms_norm">(), operands({x}, weight, {}, "rms_norm"), attrs);
 }
-Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const GroupNormAttrs& attrs) {
+Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::GroupNormAttrs& attrs) {
   return apply1(named_op<"group_norm">(), operands({x}, weight, bias, "group_norm"), attrs);
 }
-Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const EpsAttrs& attrs) {
+Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::EpsAttrs& attrs) {
   return apply1(named_op<"instance_norm">(), operands({x}, weight, bias, "instance_norm"), attrs);
 }
 
@@ -42,34 +42,34 @@ OpCase made(Shape x, int affine, Shape weight, const Attrs& attrs) {
 }
 
 std::vector<OpCase> layer_cases(int most) {
-  return {made({3, 5}, most, {5}, LayerNormAttrs{}),
-          made({3, 5}, 0, {}, LayerNormAttrs{}),
-          made({2, 3, 4}, 1, {4}, LayerNormAttrs{.eps = 1e-2}),
-          made({2, 3, 4}, most, {3, 4}, LayerNormAttrs{.dims = 2}),
-          made({2, 3, 4}, 0, {}, LayerNormAttrs{.dims = 3, .eps = 0.1}),
-          made({2, 37}, most, {37}, LayerNormAttrs{}),
-          made({7}, most, {7}, LayerNormAttrs{}),
-          made({9, 17}, 1, {17}, LayerNormAttrs{}),
-          made({0, 3}, most, {3}, LayerNormAttrs{})};
+  return {made({3, 5}, most, {5}, op::LayerNormAttrs{}),
+          made({3, 5}, 0, {}, op::LayerNormAttrs{}),
+          made({2, 3, 4}, 1, {4}, op::LayerNormAttrs{.eps = 1e-2}),
+          made({2, 3, 4}, most, {3, 4}, op::LayerNormAttrs{.dims = 2}),
+          made({2, 3, 4}, 0, {}, op::LayerNormAttrs{.dims = 3, .eps = 0.1}),
+          made({2, 37}, most, {37}, op::LayerNormAttrs{}),
+          made({7}, most, {7}, op::LayerNormAttrs{}),
+          made({9, 17}, 1, {17}, op::LayerNormAttrs{}),
+          made({0, 3}, most, {3}, op::LayerNormAttrs{})};
 }
 
 std::vector<OpCase> group_cases() {
-  return {made({2, 4, 3}, 2, {4}, GroupNormAttrs{}),
-          made({2, 4, 3}, 2, {4}, GroupNormAttrs{.groups = 2}),
-          made({2, 4, 3}, 0, {}, GroupNormAttrs{.groups = 2}),
-          made({2, 4, 3, 2}, 1, {4}, GroupNormAttrs{.groups = 4, .eps = 1e-2}),
-          made({3, 6}, 2, {6}, GroupNormAttrs{.groups = 3}),
-          made({2, 2, 19}, 2, {2}, GroupNormAttrs{.groups = 1}),
-          made({1, 3, 2, 3, 2}, 2, {3}, GroupNormAttrs{.groups = 3}),
-          made({3, 2, 5}, 0, {}, GroupNormAttrs{.groups = 1, .eps = 0.1}),
-          made({0, 4, 3}, 2, {4}, GroupNormAttrs{.groups = 2})};
+  return {made({2, 4, 3}, 2, {4}, op::GroupNormAttrs{}),
+          made({2, 4, 3}, 2, {4}, op::GroupNormAttrs{.groups = 2}),
+          made({2, 4, 3}, 0, {}, op::GroupNormAttrs{.groups = 2}),
+          made({2, 4, 3, 2}, 1, {4}, op::GroupNormAttrs{.groups = 4, .eps = 1e-2}),
+          made({3, 6}, 2, {6}, op::GroupNormAttrs{.groups = 3}),
+          made({2, 2, 19}, 2, {2}, op::GroupNormAttrs{.groups = 1}),
+          made({1, 3, 2, 3, 2}, 2, {3}, op::GroupNormAttrs{.groups = 3}),
+          made({3, 2, 5}, 0, {}, op::GroupNormAttrs{.groups = 1, .eps = 0.1}),
+          made({0, 4, 3}, 2, {4}, op::GroupNormAttrs{.groups = 2})};
 }
 
 std::vector<OpCase> instance_cases() {
-  return {made({2, 3, 4}, 2, {3}, EpsAttrs{}),      made({2, 3, 4}, 0, {}, EpsAttrs{}),
-          made({2, 3, 4}, 1, {3}, EpsAttrs{1e-2}),  made({2, 2, 3, 3}, 2, {2}, EpsAttrs{}),
-          made({1, 2, 37}, 2, {2}, EpsAttrs{}),     made({3, 1, 5}, 2, {1}, EpsAttrs{0.1}),
-          made({2, 2, 2, 3, 2}, 0, {}, EpsAttrs{}), made({0, 2, 3}, 2, {2}, EpsAttrs{})};
+  return {made({2, 3, 4}, 2, {3}, op::EpsAttrs{}),      made({2, 3, 4}, 0, {}, op::EpsAttrs{}),
+          made({2, 3, 4}, 1, {3}, op::EpsAttrs{1e-2}),  made({2, 2, 3, 3}, 2, {2}, op::EpsAttrs{}),
+          made({1, 2, 37}, 2, {2}, op::EpsAttrs{}),     made({3, 1, 5}, 2, {1}, op::EpsAttrs{0.1}),
+          made({2, 2, 2, 3, 2}, 0, {}, op::EpsAttrs{}), made({0, 2, 3}, 2, {2}, op::EpsAttrs{})};
 }
 
 void add_both(OpRegistry& ops, const char* name, const char* doc, const AttrType* attrs,
@@ -86,13 +86,13 @@ void add_both(OpRegistry& ops, const char* name, const char* doc, const AttrType
 
 void register_ops_normalize(OpRegistry& ops) {
   add_both(ops, "layer_norm", "(x - mean) / sqrt(var + eps) · weight + bias over the last `dims` dimensions.",
-           &attr_type<LayerNormAttrs>(), [] { return layer_cases(2); });
+           &attr_type<op::LayerNormAttrs>(), [] { return layer_cases(2); });
   add_both(ops, "rms_norm", "x / sqrt(mean(x²) + eps) · weight over the last `dims` dimensions.",
-           &attr_type<LayerNormAttrs>(), [] { return layer_cases(1); });
+           &attr_type<op::LayerNormAttrs>(), [] { return layer_cases(1); });
   add_both(ops, "group_norm", "(x - mean) / sqrt(var + eps) · weight + bias in groups of the channels of each image.",
-           &attr_type<GroupNormAttrs>(), group_cases);
+           &attr_type<op::GroupNormAttrs>(), group_cases);
   add_both(ops, "instance_norm", "(x - mean) / sqrt(var + eps) · weight + bias in each channel of each image.",
-           &attr_type<EpsAttrs>(), instance_cases);
+           &attr_type<op::EpsAttrs>(), instance_cases);
 }
 
 }  // namespace starling

@@ -15,20 +15,20 @@
 
 namespace starling {
 
-Tensor pad(const Tensor& x, const PadAttrs& attrs) { return apply1(named_op<"pad">(), {x}, attrs); }
+Tensor pad(const Tensor& x, const op::PadAttrs& attrs) { return apply1(named_op<"pad">(), {x}, attrs); }
 
 namespace {
 
 std::int64_t at(const Shape& amounts, int axis) { return amounts.empty() ? 0 : amounts[axis]; }
 
-bool is_reflect(const PadAttrs& a) { return a.mode.str() == "reflect"; }
-bool is_edge(const PadAttrs& a) { return a.mode.str() == "edge"; }
+bool is_reflect(const op::PadAttrs& a) { return a.mode.str() == "reflect"; }
+bool is_edge(const op::PadAttrs& a) { return a.mode.str() == "edge"; }
 
 // Limit of padding on one side: sums of three such stay far from overflow.
 constexpr std::int64_t kMostPadding = std::int64_t{1} << 48;
 
 Types infer_pad(const InferCall& call) {
-  const auto& a = call.attrs.as<PadAttrs>();
+  const auto& a = call.attrs.as<op::PadAttrs>();
   Shape shape = call.in[0].shape;
   check(is_reflect(a) || is_edge(a) || a.mode.str() == "constant",
         "[pad] expected mode constant, reflect or edge, got '{}'", a.mode.str());
@@ -58,14 +58,14 @@ Tensor laid(const Tensor& part, int axis, std::int64_t begin, std::int64_t size)
   Shape whole = part.shape();
   whole[axis] = size;
   return apply1(named_op<"slice_backward">(), {part},
-                SliceBackwardAttrs{whole, axis, begin, begin + part.shape()[axis], 1});
+                op::SliceBackwardAttrs{whole, axis, begin, begin + part.shape()[axis], 1});
 }
 
 // Gradient along one axis: the padding's gradient is added to the elements it was read from.
-Tensor folded(const Tensor& dy, const PadAttrs& a, int axis, std::int64_t size) {
+Tensor folded(const Tensor& dy, const op::PadAttrs& a, int axis, std::int64_t size) {
   Tensor dx = narrow(dy, axis, at(a.before, axis), size);
   if (!is_reflect(a) && !is_edge(a)) return dx;
-  for (const PadRun& run : pad_runs(a, axis, size)) {
+  for (const op::PadRun& run : op::pad_runs(a, axis, size)) {
     if (run.count == 0 || run.step == 1) continue;
     const Tensor outside = narrow(dy, axis, run.begin, run.count);
     if (is_edge(a)) {
@@ -79,7 +79,7 @@ Tensor folded(const Tensor& dy, const PadAttrs& a, int axis, std::int64_t size) 
 }
 
 TensorList grad_pad(const GradCall& c) {
-  const auto& a = c.attrs.as<PadAttrs>();
+  const auto& a = c.attrs.as<op::PadAttrs>();
   Tensor dx = c.grads[0];
   for (int i = 0; i < c.in[0].rank(); ++i) {
     if (at(a.before, i) > 0 || at(a.after, i) > 0) dx = folded(dx, a, i, c.in[0].shape()[i]);
@@ -89,14 +89,14 @@ TensorList grad_pad(const GradCall& c) {
 
 // An axis without padding may stay split.
 ShardRule shard_pad(const ShardCall& call) {
-  const auto& a = call.attrs.as<PadAttrs>();
+  const auto& a = call.attrs.as<op::PadAttrs>();
   const Placement from = call.placed[0];
   if (!from.is_split() || at(a.before, from.dim) > 0 || at(a.after, from.dim) > 0) return rules::shard_replicated(call);
   return {{from}, {from}};
 }
 
 std::vector<OpCase> pad_cases() {
-  const auto one = [](Shape shape, PadAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
+  const auto one = [](Shape shape, op::PadAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
   const Symbol reflect("reflect"), edge("edge");
   return {one({4}, {.before = {1}, .after = {2}}),
           one({2, 3}, {.before = {0, 1}, .after = {2, 0}, .value = 1.5}),
@@ -114,10 +114,10 @@ std::vector<OpCase> pad_cases() {
 
 }  // namespace
 
-std::array<PadRun, 3> pad_runs(const PadAttrs& a, int axis, std::int64_t size) {
+std::array<op::PadRun, 3> op::pad_runs(const op::PadAttrs& a, int axis, std::int64_t size) {
   const std::int64_t before = at(a.before, axis), after = at(a.after, axis);
-  std::array<PadRun, 3> runs{PadRun{0, before, 0, 0}, PadRun{before, size, 0, 1},
-                             PadRun{before + size, after, std::max<std::int64_t>(size - 1, 0), 0}};
+  std::array<op::PadRun, 3> runs{op::PadRun{0, before, 0, 0}, op::PadRun{before, size, 0, 1},
+                                 op::PadRun{before + size, after, std::max<std::int64_t>(size - 1, 0), 0}};
   if (is_reflect(a)) {
     runs[0].source = before;
     runs[2].source = std::max<std::int64_t>(size - 2, 0);
@@ -131,7 +131,7 @@ void register_ops_pad(OpRegistry& ops) {
   ops.add({.name = "pad",
            .doc = "More elements before and after along each axis: a constant, a reflection or the edge repeated.",
            .inputs = {"x"},
-           .attrs = &attr_type<PadAttrs>(),
+           .attrs = &attr_type<op::PadAttrs>(),
            .infer = infer_pad,
            .gradient = grad_pad,
            .shard = shard_pad,

@@ -34,28 +34,30 @@ struct HingeAttrs {
 }  // namespace
 
 Tensor l1(const Tensor& prediction, const Tensor& target, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"l1_loss">(), {prediction, target}), options, "l1");
+  return op::reduce_loss(apply1(named_op<"l1_loss">(), {prediction, target}), options, "l1");
 }
 Tensor huber(const Tensor& prediction, const Tensor& target, double delta, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"huber_loss">(), {prediction, target}, HuberAttrs{delta}), options, "huber");
+  return op::reduce_loss(apply1(named_op<"huber_loss">(), {prediction, target}, HuberAttrs{delta}), options, "huber");
 }
 Tensor smooth_l1(const Tensor& prediction, const Tensor& target, double beta, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"smooth_l1_loss">(), {prediction, target}, SmoothAttrs{beta}), options,
-                     "smooth_l1");
+  return op::reduce_loss(apply1(named_op<"smooth_l1_loss">(), {prediction, target}, SmoothAttrs{beta}), options,
+                         "smooth_l1");
 }
 Tensor bce(const Tensor& probability, const Tensor& target, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"bce_loss">(), {probability, target}), options, "bce");
+  return op::reduce_loss(apply1(named_op<"bce_loss">(), {probability, target}), options, "bce");
 }
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const Tensor& pos_weight,
                        const LossOptions& options) {
   const Tensor weight = pos_weight.defined() ? pos_weight : scalar(1.0, logits.dtype());
-  return reduce_loss(apply1(named_op<"bce_with_logits_loss">(), {logits, target, weight}), options, "bce_with_logits");
+  return op::reduce_loss(apply1(named_op<"bce_with_logits_loss">(), {logits, target, weight}), options,
+                         "bce_with_logits");
 }
 Tensor kl_div(const Tensor& log_probs, const Tensor& target, bool log_target, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"kl_div_loss">(), {log_probs, target}, KlAttrs{log_target}), options, "kl_div");
+  return op::reduce_loss(apply1(named_op<"kl_div_loss">(), {log_probs, target}, KlAttrs{log_target}), options,
+                         "kl_div");
 }
 Tensor hinge(const Tensor& x, const Tensor& target, double margin, const LossOptions& options) {
-  return reduce_loss(apply1(named_op<"hinge_loss">(), {x, target}, HingeAttrs{margin}), options, "hinge");
+  return op::reduce_loss(apply1(named_op<"hinge_loss">(), {x, target}, HingeAttrs{margin}), options, "hinge");
 }
 
 namespace {
@@ -212,7 +214,7 @@ OpDef pair_loss(std::string name, std::string doc, double (*scalar)(const double
           .shard = rules::shard_elementwise,
           .cases =
               [] {
-                return pair_cases({-2, 2}, {-2, 2}, {NoAttrs{}});
+                return pair_cases({-2, 2}, {-2, 2}, {op::NoAttrs{}});
               },
           .scalar = scalar,
           .saves = kSavesInputs,
@@ -253,7 +255,7 @@ void register_likelihoods(OpRegistry& ops) {
   OpDef binary = pair_loss(
       "bce_loss", "-(b log a + (1 - b) log(1 - a)), logarithms cut at -100.",
       [](const double* x) { return -(x[1] * cut_log(x[0]) + (1 - x[1]) * cut_log(1 - x[0])); }, grad_bce);
-  binary.cases = [] { return pair_cases({0.1, 0.9}, {0, 1}, {NoAttrs{}}); };
+  binary.cases = [] { return pair_cases({0.1, 0.9}, {0, 1}, {op::NoAttrs{}}); };
   ops.add(binary);
 
   OpDef logits =
@@ -261,7 +263,7 @@ void register_likelihoods(OpRegistry& ops) {
                 bce_logits, grad_bce_logits);
   logits.inputs = {"x", "target", "pos_weight"};
   logits.cases = [] {
-    auto cases = pair_cases({-3, 3}, {0, 1}, {NoAttrs{}});
+    auto cases = pair_cases({-3, 3}, {0, 1}, {op::NoAttrs{}});
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Shape full = cases[i].in[1].shape;
       const bool whole = i % 2 == 0 || full.rank() == 0;

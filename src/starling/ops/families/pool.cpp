@@ -7,47 +7,48 @@
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
 
 // Max pooling computes indices, which cost time and memory, only if a gradient is needed.
-Tensor max_pool(const OpDef& with_index, const OpDef& values, const Tensor& x, const MaxPoolAttrs& attrs) {
+Tensor max_pool(const OpDef& with_index, const OpDef& values, const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return apply1(grad_enabled() && x.defined() && x.requires_grad() ? with_index : values, {x}, attrs);
 }
 
-MaxPooled both(const OpDef& op, const Tensor& x, const MaxPoolAttrs& attrs) {
+MaxPooled both(const OpDef& op, const Tensor& x, const op::MaxPoolAttrs& attrs) {
   TensorList out = apply(op, {x}, attrs);
   return {out[0], out[1]};
 }
 
 }  // namespace
 
-Tensor max_pool1d(const Tensor& x, const MaxPoolAttrs& attrs) {
+Tensor max_pool1d(const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return max_pool(named_op<"max_pool1d">(), named_op<"max_pool1d_values">(), x, attrs);
 }
-Tensor max_pool2d(const Tensor& x, const MaxPoolAttrs& attrs) {
+Tensor max_pool2d(const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return max_pool(named_op<"max_pool2d">(), named_op<"max_pool2d_values">(), x, attrs);
 }
-Tensor max_pool3d(const Tensor& x, const MaxPoolAttrs& attrs) {
+Tensor max_pool3d(const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return max_pool(named_op<"max_pool3d">(), named_op<"max_pool3d_values">(), x, attrs);
 }
-MaxPooled max_pool1d_with_index(const Tensor& x, const MaxPoolAttrs& attrs) {
+MaxPooled max_pool1d_with_index(const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return both(named_op<"max_pool1d">(), x, attrs);
 }
-MaxPooled max_pool2d_with_index(const Tensor& x, const MaxPoolAttrs& attrs) {
+MaxPooled max_pool2d_with_index(const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return both(named_op<"max_pool2d">(), x, attrs);
 }
-MaxPooled max_pool3d_with_index(const Tensor& x, const MaxPoolAttrs& attrs) {
+MaxPooled max_pool3d_with_index(const Tensor& x, const op::MaxPoolAttrs& attrs) {
   return both(named_op<"max_pool3d">(), x, attrs);
 }
-Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+Tensor adaptive_max_pool1d(const Tensor& x, const op::AdaptivePoolAttrs& attrs) {
   return apply1(named_op<"adaptive_max_pool1d">(), {x}, attrs);
 }
-Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+Tensor adaptive_max_pool2d(const Tensor& x, const op::AdaptivePoolAttrs& attrs) {
   return apply1(named_op<"adaptive_max_pool2d">(), {x}, attrs);
 }
-Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolAttrs& attrs) {
+Tensor adaptive_max_pool3d(const Tensor& x, const op::AdaptivePoolAttrs& attrs) {
   return apply1(named_op<"adaptive_max_pool3d">(), {x}, attrs);
 }
 Tensor global_max_pool(const Tensor& x) { return apply1(named_op<"global_max_pool">(), {x}); }
@@ -61,7 +62,7 @@ Types values_and_positions(const InferCall& call, const Shape& y) {
 
 Shape max_shape(const InferCall& call) {
   const char* who = call.op.name.c_str();
-  return pool_geometry(call.in[0].shape, call.attrs.as<MaxPoolAttrs>(), spatial_dims(call.op.name), who).y;
+  return pool_geometry(call.in[0].shape, call.attrs.as<op::MaxPoolAttrs>(), spatial_dims(call.op.name), who).y;
 }
 
 Types infer_max(const InferCall& call) { return values_and_positions(call, max_shape(call)); }
@@ -72,7 +73,7 @@ Types infer_values(const InferCall& call) {
 }
 
 Types infer_adaptive(const InferCall& call) {
-  const auto& size = call.attrs.as<AdaptivePoolAttrs>().size;
+  const auto& size = call.attrs.as<op::AdaptivePoolAttrs>().size;
   const int spatial = spatial_dims(call.op.name);
   return values_and_positions(call, adaptive_geometry(call.in[0].shape, size, spatial, call.op.name.c_str()).y);
 }
@@ -92,7 +93,7 @@ void check_positions(const Shape& x, const TensorType& index, const InferCall& c
 
 Types infer_backward(const InferCall& call) {
   rules::expect_float(call);
-  const Shape& x = call.attrs.as<ShapeAttrs>().shape;
+  const Shape& x = call.attrs.as<op::ShapeAttrs>().shape;
   check_positions(x, call.in[1], call);
   check(call.in[0].shape == call.in[1].shape, "[{}] expected dy of the positions' shape {}, got {}", call.op.name,
         to_string(call.in[1].shape), to_string(call.in[0]));
@@ -107,13 +108,13 @@ Types infer_gather(const InferCall& call) {
 
 TensorList scatter(const Tensor& dy, const Tensor& index, const Shape& shape) {
   if (!dy.defined()) return {Tensor()};
-  return {apply1(named_op<"max_pool_backward">(), {dy, index}, ShapeAttrs{shape})};
+  return {apply1(named_op<"max_pool_backward">(), {dy, index}, op::ShapeAttrs{shape})};
 }
 
 TensorList max_gradient(const GradCall& c) { return scatter(c.grads[0], c.out[1], c.in[0].shape()); }
 
 std::vector<OpCase> max_cases(int spatial) {
-  const auto one = [&](Shape x, MaxPoolAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
+  const auto one = [&](Shape x, op::MaxPoolAttrs a) { return OpCase{{{.shape = x, .distinct = true}}, a}; };
   if (spatial == 1)
     return {one({2, 3, 8}, {}),
             one({1, 2, 9}, {{3}, {2}, {1}}),
@@ -146,7 +147,7 @@ std::vector<OpCase> max_cases(int spatial) {
 
 std::vector<OpCase> adaptive_cases(int spatial) {
   const auto one = [&](Shape x, Shape size) {
-    return OpCase{{{.shape = x, .distinct = true}}, AdaptivePoolAttrs{size}};
+    return OpCase{{{.shape = x, .distinct = true}}, op::AdaptivePoolAttrs{size}};
   };
   if (spatial == 1)
     return {one({2, 3, 8}, {4}), one({1, 2, 7}, {3}),   one({1, 1, 5}, {1}), one({1, 1, 3}, {5}),
@@ -160,7 +161,7 @@ std::vector<OpCase> adaptive_cases(int spatial) {
 }
 
 std::vector<OpCase> global_cases() {
-  const auto one = [](Shape x) { return OpCase{{{.shape = x, .distinct = true}}, NoAttrs{}}; };
+  const auto one = [](Shape x) { return OpCase{{{.shape = x, .distinct = true}}, op::NoAttrs{}}; };
   return {one({2, 3, 8}),    one({2, 3, 4, 4}), one({1, 2, 3, 2, 2}), one({0, 3, 2, 2}),
           one({1, 3, 7, 7}), one({1, 1, 1, 1}), one({4, 2, 1, 20}),   one({1, 1, 5, 33})};
 }
@@ -171,8 +172,8 @@ std::vector<OpCase> position_cases(bool backward) {
     std::int64_t volume = 1;
     for (int i = 2; i < x.rank(); ++i) volume *= x[i];
     const CaseInput index{.shape = y, .low = 0, .high = static_cast<double>(volume) - 0.01, .dtype = DType::i32};
-    if (backward) return OpCase{{{.shape = y}, index}, ShapeAttrs{x}};
-    return OpCase{{{.shape = x}, index}, NoAttrs{}};
+    if (backward) return OpCase{{{.shape = y}, index}, op::ShapeAttrs{x}};
+    return OpCase{{{.shape = x}, index}, op::NoAttrs{}};
   };
   return {one({2, 3, 8}, {2, 3, 4}),         one({1, 2, 4, 4}, {1, 2, 2, 2}),       one({1, 1, 3, 3}, {1, 1, 4, 5}),
           one({0, 2, 4, 4}, {0, 2, 2, 2}),   one({1, 2, 2, 3, 4}, {1, 2, 1, 2, 2}), one({1, 3, 5, 5}, {1, 3, 1, 1}),
@@ -183,7 +184,7 @@ std::vector<OpCase> position_cases(bool backward) {
 std::vector<OpCase> backward_cases() {
   auto cases = position_cases(true);
   const CaseInput first{.shape = {1, 40, 1, 1}, .low = 0, .high = 0.5, .dtype = DType::i32};
-  cases.push_back({{{.shape = {1, 40, 1, 1}}, first}, ShapeAttrs{{1, 40, 2, 2}}});
+  cases.push_back({{{.shape = {1, 40, 1, 1}}, first}, op::ShapeAttrs{{1, 40, 2, 2}}});
   return cases;
 }
 
@@ -208,17 +209,17 @@ OpDef max_op(std::string name, std::string doc, const AttrType& attrs, std::func
 void register_of_rank(OpRegistry& ops, int spatial) {
   const std::string name = "pool" + std::to_string(spatial) + "d";
   OpDef largest = max_op("max_" + name, "The largest value of each window, and where in the image it lies.",
-                         attr_type<MaxPoolAttrs>(), infer_max, [spatial] { return max_cases(spatial); });
+                         attr_type<op::MaxPoolAttrs>(), infer_max, [spatial] { return max_cases(spatial); });
   largest.cost = costs::pool();
   largest.precision = Width::as_given;
   ops.add(std::move(largest));
   ops.add(max_op("adaptive_max_" + name, "The largest value of each of `size` even windows, and where it lies.",
-                 attr_type<AdaptivePoolAttrs>(), infer_adaptive, [spatial] { return adaptive_cases(spatial); }));
+                 attr_type<op::AdaptivePoolAttrs>(), infer_adaptive, [spatial] { return adaptive_cases(spatial); }));
   // Without indices; the gradient, rarely used here, recomputes them.
   ops.add({.name = "max_" + name + "_values",
            .doc = "The largest value of each window.",
            .inputs = {"x"},
-           .attrs = &attr_type<MaxPoolAttrs>(),
+           .attrs = &attr_type<op::MaxPoolAttrs>(),
            .infer = infer_values,
            .gradient =
                [spatial](const GradCall& c) {
@@ -238,13 +239,13 @@ void register_of_rank(OpRegistry& ops, int spatial) {
 
 void register_ops_pool(OpRegistry& ops) {
   for (int spatial : {1, 2, 3}) register_of_rank(ops, spatial);
-  ops.add(max_op("global_max_pool", "The largest value of each image, and where it lies.", attr_type<NoAttrs>(),
+  ops.add(max_op("global_max_pool", "The largest value of each image, and where it lies.", attr_type<op::NoAttrs>(),
                  infer_global, global_cases));
   ops.add({.name = "max_pool_backward",
            .doc = "dy at its position in each image, summed where positions are equal.",
            .inputs = {"dy", "index"},
            .outputs = {"dx"},
-           .attrs = &attr_type<ShapeAttrs>(),
+           .attrs = &attr_type<op::ShapeAttrs>(),
            .infer = infer_backward,
            .gradient =
                [](const GradCall& c) {

@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/queue.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
@@ -50,7 +51,7 @@ void expect_queue(const InferCall& call, Symbol queue) {
 const TensorType kCount{DType::i64, {}};
 
 Types infer_count(const InferCall& call) {
-  expect_queue(call, call.attrs.as<QueueAttrs>().queue);
+  expect_queue(call, call.attrs.as<op::QueueAttrs>().queue);
   return {kCount};
 }
 
@@ -60,19 +61,19 @@ Types infer_enqueue(const InferCall& call) {
 }
 
 Types infer_dequeue(const InferCall& call) {
-  const auto& a = call.attrs.as<DequeueAttrs>();
+  const auto& a = call.attrs.as<op::DequeueAttrs>();
   expect_queue(call, a.queue);
   Types out;
-  for (const auto& type : parse_types(a.types.str(), "dequeue")) out.push_back(type);
+  for (const auto& type : op::parse_types(a.types.str(), "dequeue")) out.push_back(type);
   return out;
 }
 
 Types infer_dequeue_many(const InferCall& call) {
-  const auto& a = call.attrs.as<DequeueManyAttrs>();
+  const auto& a = call.attrs.as<op::DequeueManyAttrs>();
   expect_queue(call, a.queue);
   check(a.n >= 1, "[dequeue_many] expected at least one element, got n = {}", a.n);
   Types out;
-  for (auto type : parse_types(a.types.str(), "dequeue_many")) {
+  for (auto type : op::parse_types(a.types.str(), "dequeue_many")) {
     check(type.shape.rank() < kMaxRank, "[dequeue_many] expected elements of rank below {}, got {}", kMaxRank,
           to_string(type));
     type.shape.insert(0, a.n);
@@ -83,7 +84,7 @@ Types infer_dequeue_many(const InferCall& call) {
 
 }  // namespace
 
-std::vector<TensorType> parse_types(std::string_view text, const char* who) {
+std::vector<TensorType> op::parse_types(std::string_view text, const char* who) {
   std::vector<TensorType> types;
   check(!trimmed(text).empty(), "[{}] expected the types of an element, got none", who);
   while (true) {
@@ -98,22 +99,22 @@ std::vector<TensorType> parse_types(std::string_view text, const char* who) {
 }
 
 Tensor enqueue(const std::string& queue, std::span<const Tensor> element) {
-  return apply1(named_op<"enqueue">(), element, QueueAttrs{Symbol(queue)});
+  return apply1(named_op<"enqueue">(), element, op::QueueAttrs{Symbol(queue)});
 }
 Tensor enqueue(const std::string& queue, std::initializer_list<Tensor> element) {
   return enqueue(queue, std::span(element.begin(), element.size()));
 }
 TensorList dequeue(const std::string& queue, const std::vector<TensorType>& types) {
-  return apply(named_op<"dequeue">(), {}, DequeueAttrs{Symbol(queue), Symbol(joined(types))});
+  return apply(named_op<"dequeue">(), {}, op::DequeueAttrs{Symbol(queue), Symbol(joined(types))});
 }
 TensorList dequeue_many(const std::string& queue, std::int64_t n, const std::vector<TensorType>& types) {
-  return apply(named_op<"dequeue_many">(), {}, DequeueManyAttrs{Symbol(queue), Symbol(joined(types)), n});
+  return apply(named_op<"dequeue_many">(), {}, op::DequeueManyAttrs{Symbol(queue), Symbol(joined(types)), n});
 }
 Tensor queue_size(const std::string& queue) {
-  return apply(named_op<"queue_size">(), {}, QueueAttrs{Symbol(queue)})[0];
+  return apply(named_op<"queue_size">(), {}, op::QueueAttrs{Symbol(queue)})[0];
 }
 Tensor queue_close(const std::string& queue) {
-  return apply(named_op<"queue_close">(), {}, QueueAttrs{Symbol(queue)})[0];
+  return apply(named_op<"queue_close">(), {}, op::QueueAttrs{Symbol(queue)})[0];
 }
 
 void register_ops_queue(OpRegistry& ops) {
@@ -121,7 +122,7 @@ void register_ops_queue(OpRegistry& ops) {
            .doc = "Puts an element into a queue, waiting while it is full: how many it holds then.",
            .inputs = {"element..."},
            .outputs = {"size"},
-           .attrs = &attr_type<QueueAttrs>(),
+           .attrs = &attr_type<op::QueueAttrs>(),
            .infer = infer_enqueue,
            .stateful = true,
            .plain = true,
@@ -131,7 +132,7 @@ void register_ops_queue(OpRegistry& ops) {
            .doc = "Takes the next element of a queue, waiting while it is empty.",
            .inputs = {},
            .outputs = {"element"},
-           .attrs = &attr_type<DequeueAttrs>(),
+           .attrs = &attr_type<op::DequeueAttrs>(),
            .infer = infer_dequeue,
            .stateful = true,
            .plain = true,
@@ -141,7 +142,7 @@ void register_ops_queue(OpRegistry& ops) {
            .doc = "Takes the next n elements of a queue, stacked along a new first axis.",
            .inputs = {},
            .outputs = {"elements"},
-           .attrs = &attr_type<DequeueManyAttrs>(),
+           .attrs = &attr_type<op::DequeueManyAttrs>(),
            .infer = infer_dequeue_many,
            .stateful = true,
            .plain = true,
@@ -151,7 +152,7 @@ void register_ops_queue(OpRegistry& ops) {
            .doc = "How many elements a queue holds.",
            .inputs = {},
            .outputs = {"size"},
-           .attrs = &attr_type<QueueAttrs>(),
+           .attrs = &attr_type<op::QueueAttrs>(),
            .infer = infer_count,
            .stateful = true,
            .plain = true,
@@ -161,7 +162,7 @@ void register_ops_queue(OpRegistry& ops) {
            .doc = "Lets no more elements into a queue: how many are left in it.",
            .inputs = {},
            .outputs = {"size"},
-           .attrs = &attr_type<QueueAttrs>(),
+           .attrs = &attr_type<op::QueueAttrs>(),
            .infer = infer_count,
            .stateful = true,
            .plain = true,

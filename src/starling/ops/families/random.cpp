@@ -8,6 +8,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/loop_scope.h"
+#include "starling/ops/def/random.h"
 #include "starling/ops/def/random_checks.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
@@ -47,7 +48,7 @@ Generator& default_generator() {
   return generator;
 }
 
-Tensor random_key() {
+Tensor op::random_key() {
   const Tensor& key = default_generator().key();
   return in_loop() ? key_of_trip(key) : key;
 }
@@ -56,16 +57,16 @@ void manual_seed(std::int64_t seed) { default_generator().seed(seed); }
 
 Tensor uniform(const Shape& shape, const UniformOptions& o) {
   static const OpDef& op = find_op("uniform");
-  return apply1(op, {random_key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
+  return apply1(op, {op::random_key()}, op::RandomAttrs{shape, {}, {}, next_random_site(), o.low, o.high, o.dtype});
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& o) {
   static const OpDef& op = find_op("normal");
-  return apply1(op, {random_key()}, RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
+  return apply1(op, {op::random_key()}, op::RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
 }
 
-Tensor own_key() {
-  const Tensor key = random_key();
+Tensor op::own_key() {
+  const Tensor key = op::random_key();
   if (in_loop() || &current_interpreter() != &eager_interpreter()) return key;  // fresh or traced
   const Tensor copy = empty({2}, DType::i64, key.device());
   copy_into(copy, key);
@@ -75,14 +76,14 @@ Tensor own_key() {
 Tensor dropout(const Tensor& x, double p) {
   static const OpDef& op = find_op("dropout");
   check(p >= 0 && p < 1, "[dropout] expected a probability in [0, 1), got {}", p);
-  return apply1(op, {x, own_key()}, DropoutAttrs{1 - p, {}, {}, next_random_site()});
+  return apply1(op, {x, op::own_key()}, op::DropoutAttrs{1 - p, {}, {}, next_random_site()});
 }
 
 namespace {
 
 Types infer_random(const InferCall& call) {
   check_key(call.in[0], call);
-  const auto& a = call.attrs.as<RandomAttrs>();
+  const auto& a = call.attrs.as<op::RandomAttrs>();
   check_size(a.shape, size_of(a.dtype), call.op.name.c_str());
   check_piece(a.shape, a.global, a.offset, call);
   check(is_float(a.dtype), "[{}] expected a float dtype, got {}", call.op.name, name(a.dtype));
@@ -90,14 +91,14 @@ Types infer_random(const InferCall& call) {
 }
 
 Types infer_uniform(const InferCall& call) {
-  const auto& a = call.attrs.as<RandomAttrs>();
+  const auto& a = call.attrs.as<op::RandomAttrs>();
   check(a.a <= a.b && std::isfinite(a.b - a.a), "[uniform] expected finite bounds with low ≤ high, got {} and {}", a.a,
         a.b);
   return infer_random(call);
 }
 
 Types infer_normal(const InferCall& call) {
-  const auto& a = call.attrs.as<RandomAttrs>();
+  const auto& a = call.attrs.as<op::RandomAttrs>();
   check(std::isfinite(a.a) && a.b >= 0 && std::isfinite(a.b),
         "[normal] expected a finite mean and a finite stddev of at least 0, got {} and {}", a.a, a.b);
   return infer_random(call);
@@ -106,7 +107,7 @@ Types infer_normal(const InferCall& call) {
 Types infer_dropout(const InferCall& call) {
   rules::expect_float(call);
   check_key(call.in[1], call);
-  const auto& a = call.attrs.as<DropoutAttrs>();
+  const auto& a = call.attrs.as<op::DropoutAttrs>();
   check_piece(call.in[0].shape, a.global, a.offset, call);
   const double keep = a.keep;
   check(keep > 0 && keep <= 1, "[dropout] expected to keep a share in (0, 1], got {}", keep);
@@ -121,17 +122,17 @@ ShardRule shard_dropout(const ShardCall& call) {
 const CaseInput& kKey = kSampleKey;
 
 std::vector<OpCase> random_cases() {
-  return {{{kKey}, RandomAttrs{{4, 5}, {}, {}, 3, 0, 1, DType::f64}},
-          {{kKey}, RandomAttrs{{2, 5}, {7, 5}, {3, 0}, 3, -1, 2, DType::f64}},
-          {{kKey}, RandomAttrs{{4, 2}, {4, 5}, {0, 2}, 9, 0, 1, DType::f64}},
-          {{kKey}, RandomAttrs{{0}, {}, {}, 1, 0, 1, DType::f64}}};
+  return {{{kKey}, op::RandomAttrs{{4, 5}, {}, {}, 3, 0, 1, DType::f64}},
+          {{kKey}, op::RandomAttrs{{2, 5}, {7, 5}, {3, 0}, 3, -1, 2, DType::f64}},
+          {{kKey}, op::RandomAttrs{{4, 2}, {4, 5}, {0, 2}, 9, 0, 1, DType::f64}},
+          {{kKey}, op::RandomAttrs{{0}, {}, {}, 1, 0, 1, DType::f64}}};
 }
 
 OpDef random_op(std::string name, std::string doc, Types (*infer)(const InferCall&)) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"key"},
-          .attrs = &attr_type<RandomAttrs>(),
+          .attrs = &attr_type<op::RandomAttrs>(),
           .infer = infer,
           .shard = rules::shard_replicated,
           .cases = random_cases,
@@ -148,7 +149,7 @@ void register_ops_random(OpRegistry& ops) {
   ops.add({.name = "dropout",
            .doc = "Keeps each element with probability keep, scaled by 1 / keep; the rest are 0.",
            .inputs = {"x", "key"},
-           .attrs = &attr_type<DropoutAttrs>(),
+           .attrs = &attr_type<op::DropoutAttrs>(),
            .infer = infer_dropout,
            // Linear in x with the same mask, so the op is its own gradient.
            .gradient =
@@ -158,14 +159,14 @@ void register_ops_random(OpRegistry& ops) {
            .shard = shard_dropout,
            .cases =
                [] {
-                 return std::vector<OpCase>{{{{.shape = {4, 5}}, kKey}, DropoutAttrs{0.7, {}, {}, 5}},
-                                            {{{.shape = {33}}, kKey}, DropoutAttrs{0.5, {}, {}, 6}},
-                                            {{{.shape = {2, 3}}, kKey}, DropoutAttrs{0.5, {8, 3}, {4, 0}, 6}},
-                                            {{{.shape = {0, 3}}, kKey}, DropoutAttrs{}},
-                                            {{{.shape = {}}, kKey}, DropoutAttrs{0.9, {}, {}, 1}},
-                                            {{{.shape = {4, 2}}, kKey}, DropoutAttrs{0.3, {4, 5}, {0, 2}, 6}},
-                                            {{{.shape = {2, 3, 5}}, kKey}, DropoutAttrs{1, {}, {}, 2}},
-                                            {{{.shape = {1, 100}}, kKey}, DropoutAttrs{0.1, {}, {}, 8}}};
+                 return std::vector<OpCase>{{{{.shape = {4, 5}}, kKey}, op::DropoutAttrs{0.7, {}, {}, 5}},
+                                            {{{.shape = {33}}, kKey}, op::DropoutAttrs{0.5, {}, {}, 6}},
+                                            {{{.shape = {2, 3}}, kKey}, op::DropoutAttrs{0.5, {8, 3}, {4, 0}, 6}},
+                                            {{{.shape = {0, 3}}, kKey}, op::DropoutAttrs{}},
+                                            {{{.shape = {}}, kKey}, op::DropoutAttrs{0.9, {}, {}, 1}},
+                                            {{{.shape = {4, 2}}, kKey}, op::DropoutAttrs{0.3, {4, 5}, {0, 2}, 6}},
+                                            {{{.shape = {2, 3, 5}}, kKey}, op::DropoutAttrs{1, {}, {}, 2}},
+                                            {{{.shape = {1, 100}}, kKey}, op::DropoutAttrs{0.1, {}, {}, 8}}};
                },
            .saves = kSavesInputs,
            .random = true,

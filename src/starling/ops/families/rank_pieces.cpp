@@ -12,26 +12,26 @@ namespace {
 constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // times a rank, still fits i64
 
-RootAttrs here(RootAttrs attrs) {
+op::RootAttrs here(op::RootAttrs attrs) {
   attrs.rank = current_world().rank;
   return attrs;
 }
 
-PiecesAttrs here(PiecesAttrs attrs) {
+op::PiecesAttrs here(op::PiecesAttrs attrs) {
   attrs.rank = current_world().rank;
   attrs.ranks = current_world().ranks;
   return attrs;
 }
 
 Types infer_root(const InferCall& call) {
-  const auto& a = call.attrs.as<RootAttrs>();
+  const auto& a = call.attrs.as<op::RootAttrs>();
   check(a.root >= 0 && a.rank >= 0 && a.root < kMostRanks && a.rank < kMostRanks,
         "[{}] expected a root and a rank in [0, {}), got {} and {}", call.op.name, kMostRanks, a.root, a.rank);
   return Types{call.in[0]};
 }
 
-const PiecesAttrs& checked_pieces(const InferCall& call) {
-  const auto& a = call.attrs.as<PiecesAttrs>();
+const op::PiecesAttrs& checked_pieces(const InferCall& call) {
+  const auto& a = call.attrs.as<op::PiecesAttrs>();
   check(a.ranks >= 1 && a.ranks <= kMostRanks, "[{}] expected 1 to {} ranks, got {}", call.op.name, kMostRanks,
         a.ranks);
   check(a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name, a.ranks, a.rank);
@@ -40,12 +40,12 @@ const PiecesAttrs& checked_pieces(const InferCall& call) {
   return a;
 }
 
-std::int64_t own_rows(std::int64_t rows, const PiecesAttrs& a) {
+std::int64_t own_rows(std::int64_t rows, const op::PiecesAttrs& a) {
   return piece_of(rows, static_cast<int>(a.rank), static_cast<int>(a.ranks)).size;
 }
 
 Types infer_gather(const InferCall& call) {
-  const PiecesAttrs& a = checked_pieces(call);
+  const op::PiecesAttrs& a = checked_pieces(call);
   TensorType type = call.in[0];
   const std::int64_t rows = a.rows < 0 ? type.shape[0] * a.ranks : a.rows;
   check(own_rows(rows, a) == type.shape[0], "[all_gather] expected {} of {} rows on rank {} of {}, got {}",
@@ -55,7 +55,7 @@ Types infer_gather(const InferCall& call) {
 }
 
 Types infer_scatter(const InferCall& call) {
-  const PiecesAttrs& a = checked_pieces(call);
+  const op::PiecesAttrs& a = checked_pieces(call);
   const auto& reduce = a.reduce.str();
   check(reduce == "sum" || reduce == "mean" || reduce == "max" || reduce == "min" || reduce == "product",
         "[reduce_scatter] expected sum, mean, max, min or product, got '{}'", reduce);
@@ -68,7 +68,7 @@ Types infer_scatter(const InferCall& call) {
 }
 
 Types infer_to_all(const InferCall& call) {
-  const PiecesAttrs& a = checked_pieces(call);
+  const op::PiecesAttrs& a = checked_pieces(call);
   const std::int64_t rows = call.in[0].shape[0];
   check(rows % a.ranks == 0, "[all_to_all] expected rows in {} equal pieces, got {}", a.ranks, rows);
   check(a.rows < 0 || a.rows == rows, "[all_to_all] expected {} rows, got {}", a.rows, rows);
@@ -76,7 +76,7 @@ Types infer_to_all(const InferCall& call) {
 }
 
 TensorList grad_scatter(const GradCall& c) {
-  PiecesAttrs a = c.attrs.as<PiecesAttrs>();
+  op::PiecesAttrs a = c.attrs.as<op::PiecesAttrs>();
   check(a.reduce.str() == "sum" || a.reduce.str() == "mean",
         "[reduce_scatter] expected a sum or a mean to differentiate, got '{}'", a.reduce.str());
   a.rows = c.in[0].shape()[0];
@@ -87,9 +87,9 @@ TensorList grad_scatter(const GradCall& c) {
 std::vector<OpCase> root_cases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}})
-    cases.push_back({{{.shape = shape}}, RootAttrs{}});
-  cases.push_back({{{.shape = {3, 2}}}, RootAttrs{1, 1, Symbol("weights")}});
-  cases.push_back({{{.shape = {3}}}, RootAttrs{0, 1, Symbol()}});
+    cases.push_back({{{.shape = shape}}, op::RootAttrs{}});
+  cases.push_back({{{.shape = {3, 2}}}, op::RootAttrs{1, 1, Symbol("weights")}});
+  cases.push_back({{{.shape = {3}}}, op::RootAttrs{0, 1, Symbol()}});
   return cases;
 }
 
@@ -97,10 +97,10 @@ std::vector<OpCase> root_cases() {
 std::vector<OpCase> piece_cases(bool gathers, bool even) {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{7}, {0, 3}, {1}, {2, 3}, {33}, {4, 1, 5}})
-    cases.push_back({{{.shape = shape}}, PiecesAttrs{}});
+    cases.push_back({{{.shape = shape}}, op::PiecesAttrs{}});
   const auto third = [&](std::int64_t rows, const char* name) {
     const std::int64_t own = gathers ? piece_of(rows, 1, 3).size : rows;
-    return OpCase{{{.shape = {own, 2}}}, PiecesAttrs{.rows = rows, .rank = 1, .ranks = 3, .name = Symbol(name)}};
+    return OpCase{{{.shape = {own, 2}}}, op::PiecesAttrs{.rows = rows, .rank = 1, .ranks = 3, .name = Symbol(name)}};
   };
   cases.push_back(third(6, "rows"));
   cases.push_back(third(even ? 9 : 8, ""));
@@ -109,22 +109,22 @@ std::vector<OpCase> piece_cases(bool gathers, bool even) {
 
 }  // namespace
 
-Tensor broadcast(const Tensor& x, RootAttrs attrs) { return apply1(named_op<"broadcast">(), {x}, here(attrs)); }
-Tensor reduce_to_root(const Tensor& x, RootAttrs attrs) {
+Tensor broadcast(const Tensor& x, op::RootAttrs attrs) { return apply1(named_op<"broadcast">(), {x}, here(attrs)); }
+Tensor reduce_to_root(const Tensor& x, op::RootAttrs attrs) {
   return apply1(named_op<"reduce_to_root">(), {x}, here(attrs));
 }
-Tensor all_gather(const Tensor& x, PiecesAttrs attrs) { return apply1(named_op<"all_gather">(), {x}, here(attrs)); }
-Tensor reduce_scatter(const Tensor& x, PiecesAttrs attrs) {
+Tensor all_gather(const Tensor& x, op::PiecesAttrs attrs) { return apply1(named_op<"all_gather">(), {x}, here(attrs)); }
+Tensor reduce_scatter(const Tensor& x, op::PiecesAttrs attrs) {
   return apply1(named_op<"reduce_scatter">(), {x}, here(attrs));
 }
-Tensor all_to_all(const Tensor& x, PiecesAttrs attrs) { return apply1(named_op<"all_to_all">(), {x}, here(attrs)); }
+Tensor all_to_all(const Tensor& x, op::PiecesAttrs attrs) { return apply1(named_op<"all_to_all">(), {x}, here(attrs)); }
 
 void register_ops_rank_pieces(OpRegistry& ops) {
   const auto rooted = [](const char* name, const char* doc, CostRule cost, auto gradient) {
     return OpDef{.name = name,
                  .doc = doc,
                  .inputs = {"x"},
-                 .attrs = &attr_type<RootAttrs>(),
+                 .attrs = &attr_type<op::RootAttrs>(),
                  .infer = infer_root,
                  .gradient = gradient,
                  .cases = root_cases,
@@ -143,7 +143,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
     return OpDef{.name = name,
                  .doc = doc,
                  .inputs = {"x"},
-                 .attrs = &attr_type<PiecesAttrs>(),
+                 .attrs = &attr_type<op::PiecesAttrs>(),
                  .saves = kSavesNothing,
                  .comm = true,
                  .cost = std::move(cost),
@@ -152,14 +152,14 @@ void register_ops_rank_pieces(OpRegistry& ops) {
   OpDef gather = pieces("all_gather", "The rows of all ranks in rank order, on every rank.", costs::moves());
   gather.infer = infer_gather;
   gather.gradient = [](const GradCall& c) {
-    PiecesAttrs a = c.attrs.as<PiecesAttrs>();
+    op::PiecesAttrs a = c.attrs.as<op::PiecesAttrs>();
     a.reduce = Symbol("sum");
     a.rows = -1;
     return TensorList{apply1(named_op<"reduce_scatter">(), {c.grads[0]}, a)};
   };
   gather.cases = [] {
     auto cases = piece_cases(true, false);
-    cases.push_back({{{.shape = {3}}}, PiecesAttrs{.reduce = Symbol("mean")}});
+    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = Symbol("mean")}});
     return cases;
   };
   ops.add(gather);
@@ -168,7 +168,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
   scatter.gradient = grad_scatter;
   scatter.cases = [] {
     auto cases = piece_cases(false, false);
-    cases.push_back({{{.shape = {3}}}, PiecesAttrs{.reduce = Symbol("mean")}});
+    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = Symbol("mean")}});
     return cases;
   };
   ops.add(scatter);
@@ -178,7 +178,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
   to_all.gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0]}, c.attrs)}; };
   to_all.cases = [] {
     auto cases = piece_cases(false, true);
-    cases.push_back({{{.shape = {3}}}, PiecesAttrs{.reduce = Symbol("mean")}});
+    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = Symbol("mean")}});
     return cases;
   };
   ops.add(to_all);

@@ -13,14 +13,14 @@
 
 namespace starling {
 
-Tensor sum(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"sum">(), {x}, attrs); }
-Tensor mean(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"mean">(), {x}, attrs); }
-Tensor max(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"max">(), {x}, attrs); }
-Tensor min(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"min">(), {x}, attrs); }
-Tensor any(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"any">(), {x}, attrs); }
-Tensor all(const Tensor& x, const ReduceAttrs& attrs) { return apply1(named_op<"all">(), {x}, attrs); }
+Tensor sum(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"sum">(), {x}, attrs); }
+Tensor mean(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"mean">(), {x}, attrs); }
+Tensor max(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"max">(), {x}, attrs); }
+Tensor min(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"min">(), {x}, attrs); }
+Tensor any(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"any">(), {x}, attrs); }
+Tensor all(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"all">(), {x}, attrs); }
 
-Shape reduced_axes(const Shape& axes, int rank, const char* who) {
+Shape op::reduced_axes(const Shape& axes, int rank, const char* who) {
   bool used[kMaxRank] = {};
   for (auto axis : axes) {
     const int a = normalize_axis(axis, rank, who);
@@ -34,7 +34,7 @@ Shape reduced_axes(const Shape& axes, int rank, const char* who) {
   return out;
 }
 
-Shape reduced_shape(const Shape& shape, const Shape& axes, bool keepdim) {
+Shape op::reduced_shape(const Shape& shape, const Shape& axes, bool keepdim) {
   Shape out;
   for (int i = 0; i < shape.rank(); ++i) {
     const bool reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
@@ -44,28 +44,28 @@ Shape reduced_shape(const Shape& shape, const Shape& axes, bool keepdim) {
   return out;
 }
 
-double reduced_count(const Shape& shape, const Shape& axes) {
+double op::reduced_count(const Shape& shape, const Shape& axes) {
   double count = 1;
-  for (auto axis : reduced_axes(axes, shape.rank(), "reduce"))
+  for (auto axis : op::reduced_axes(axes, shape.rank(), "reduce"))
     count *= static_cast<double>(shape[static_cast<int>(axis)]);
   return count;
 }
 
-Tensor with_lost_dims(const Tensor& reduced, const Shape& shape, const Shape& axes) {
-  return reshape(reduced, reduced_shape(shape, reduced_axes(axes, shape.rank(), "reduce"), true));
+Tensor op::with_lost_dims(const Tensor& reduced, const Shape& shape, const Shape& axes) {
+  return reshape(reduced, op::reduced_shape(shape, op::reduced_axes(axes, shape.rank(), "reduce"), true));
 }
 
-Tensor spread(const Tensor& reduced, const Shape& shape, const Shape& axes) {
-  return broadcast_to(with_lost_dims(reduced, shape, axes), shape);
+Tensor op::spread(const Tensor& reduced, const Shape& shape, const Shape& axes) {
+  return broadcast_to(op::with_lost_dims(reduced, shape, axes), shape);
 }
 
 namespace {
 
 Types infer_reduce(const InferCall& call, DType dtype) {
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   const Shape& shape = call.in[0].shape;
-  const Shape axes = reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
-  return {TensorType{dtype, reduced_shape(shape, axes, attrs.keepdim)}};
+  const Shape axes = op::reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
+  return {TensorType{dtype, op::reduced_shape(shape, axes, attrs.keepdim)}};
 }
 
 Types infer_sum(const InferCall& call) {
@@ -75,7 +75,7 @@ Types infer_sum(const InferCall& call) {
 Types infer_extreme(const InferCall& call) {
   rules::expect_ordered(call);
   const Shape& shape = call.in[0].shape;
-  for (auto axis : reduced_axes(call.attrs.as<ReduceAttrs>().axes, shape.rank(), call.op.name.c_str())) {
+  for (auto axis : op::reduced_axes(call.attrs.as<op::ReduceAttrs>().axes, shape.rank(), call.op.name.c_str())) {
     check(shape[static_cast<int>(axis)] > 0, "[{}] expected at least one element along axis {}, got {}", call.op.name,
           axis, to_string(call.in[0]));
   }
@@ -94,8 +94,8 @@ ShardRule shard_reduce(const ShardCall& call, Placement across) {
   const Placement from = call.placed[0];
   if (from.is_partial() && across == from) return {{from}, {from}};
   if (!from.is_split()) return rules::shard_replicated(call);
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
-  const Shape axes = reduced_axes(attrs.axes, call.in[0].shape.rank(), call.op.name.c_str());
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
+  const Shape axes = op::reduced_axes(attrs.axes, call.in[0].shape.rank(), call.op.name.c_str());
   int kept = 0;
   for (auto axis : axes) {
     if (axis == from.dim) return {{from}, {across}};
@@ -105,7 +105,7 @@ ShardRule shard_reduce(const ShardCall& call, Placement across) {
 }
 
 std::vector<OpCase> reduce_cases(bool empty, DType dtype = DType::f64) {
-  const auto one = [dtype](Shape shape, ReduceAttrs attrs) {
+  const auto one = [dtype](Shape shape, op::ReduceAttrs attrs) {
     return OpCase{{{.shape = shape, .dtype = dtype, .distinct = true}}, attrs};
   };
   std::vector<OpCase> cases = {one({7}, {}),
@@ -126,7 +126,7 @@ OpDef reduction(std::string name, std::string doc) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"x"},
-          .attrs = &attr_type<ReduceAttrs>(),
+          .attrs = &attr_type<op::ReduceAttrs>(),
           .infer = infer_sum,
           .cases = [] { return reduce_cases(true); },
           .saves = kSavesNothing,
@@ -147,7 +147,7 @@ Types infer_extreme_backward(const InferCall& call) {
 // Linear in dy: the gradient is read at the same place.
 TensorList grad_extreme_backward(const GradCall& c) {
   const Tensor chosen = apply1(c.op, {full(c.in[0].shape(), 1.0, c.in[0].dtype()), c.in[1], c.in[2]}, c.attrs);
-  const Shape axes = reduced_axes(c.attrs.as<ReduceAttrs>().axes, c.in[1].rank(), c.op.name.c_str());
+  const Shape axes = op::reduced_axes(c.attrs.as<op::ReduceAttrs>().axes, c.in[1].rank(), c.op.name.c_str());
   if (axes.empty()) return {mul(c.grads[0], chosen)};
   return {reshape(sum(mul(c.grads[0], chosen), {.axes = axes}), c.in[0].shape())};
 }
@@ -157,9 +157,9 @@ ShardRule shard_extreme_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const Placement from = call.placed[1];
   if (!from.is_split()) return rule;
-  const auto& attrs = call.attrs.as<ReduceAttrs>();
+  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   int lost = 0;
-  for (auto axis : reduced_axes(attrs.axes, call.in[1].shape.rank(), call.op.name.c_str())) {
+  for (auto axis : op::reduced_axes(attrs.axes, call.in[1].shape.rank(), call.op.name.c_str())) {
     if (axis == from.dim) return rule;
     lost += !attrs.keepdim && axis < from.dim;
   }
@@ -169,8 +169,8 @@ ShardRule shard_extreme_backward(const ShardCall& call) {
 
 // Sample values near the end of the range: the first of those beyond is chosen, and small steps change nothing.
 std::vector<OpCase> extreme_backward_cases(double near) {
-  const auto made = [near](Shape x, ReduceAttrs attrs) {
-    const Shape y = reduced_shape(x, reduced_axes(attrs.axes, x.rank(), "cases"), attrs.keepdim);
+  const auto made = [near](Shape x, op::ReduceAttrs attrs) {
+    const Shape y = op::reduced_shape(x, op::reduced_axes(attrs.axes, x.rank(), "cases"), attrs.keepdim);
     return OpCase{{{.shape = y}, {.shape = x, .distinct = true}, {.shape = y, .low = near, .high = near}}, attrs};
   };
   return {made({7}, {}),
@@ -200,7 +200,7 @@ void register_extreme(OpRegistry& ops, const std::string& name, const std::strin
            .doc = "dy at the first x that reaches the " + what + " value y, else 0.",
            .inputs = {"dy", "x", "y"},
            .outputs = {"dx"},
-           .attrs = &attr_type<ReduceAttrs>(),
+           .attrs = &attr_type<op::ReduceAttrs>(),
            .infer = infer_extreme_backward,
            .gradient = grad_extreme_backward,
            .shard = shard_extreme_backward,
@@ -215,7 +215,7 @@ void register_extreme(OpRegistry& ops, const std::string& name, const std::strin
 void register_ops_reduce(OpRegistry& ops) {
   OpDef total = reduction("sum", "The sum over the given axes, or over all; integers give i64.");
   total.gradient = [](const GradCall& c) {
-    return TensorList{spread(c.grads[0], c.in[0].shape(), c.attrs.as<ReduceAttrs>().axes)};
+    return TensorList{op::spread(c.grads[0], c.in[0].shape(), c.attrs.as<op::ReduceAttrs>().axes)};
   };
   total.shard = [](const ShardCall& call) { return shard_reduce(call, Placement::partial()); };
   ops.add(total);
@@ -223,13 +223,13 @@ void register_ops_reduce(OpRegistry& ops) {
   OpDef average = reduction("mean", "The mean over the given axes, or over all.");
   average.infer = infer_mean;
   average.gradient = [](const GradCall& c) {
-    const Shape &shape = c.in[0].shape(), &axes = c.attrs.as<ReduceAttrs>().axes;
-    return TensorList{spread(mul(c.grads[0], 1 / reduced_count(shape, axes)), shape, axes)};
+    const Shape &shape = c.in[0].shape(), &axes = c.attrs.as<op::ReduceAttrs>().axes;
+    return TensorList{op::spread(mul(c.grads[0], 1 / op::reduced_count(shape, axes)), shape, axes)};
   };
   // A mean of means is wrong for uneven pieces: ranks sum and divide once, by the global count.
   average.decompose = [](std::span<const Tensor> in, const Attrs& attrs) {
-    const auto& reduce = attrs.as<ReduceAttrs>();
-    return TensorList{mul(sum(in[0], reduce), 1 / reduced_count(in[0].shape(), reduce.axes))};
+    const auto& reduce = attrs.as<op::ReduceAttrs>();
+    return TensorList{mul(sum(in[0], reduce), 1 / op::reduced_count(in[0].shape(), reduce.axes))};
   };
   average.cases = [] { return reduce_cases(false); };
   ops.add(average);

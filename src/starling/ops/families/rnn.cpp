@@ -9,6 +9,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/rnn.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {
@@ -37,7 +38,7 @@ using recurrent::with_lengths;
 struct At {
   Tensor w, hs, lengths;
   Attrs attrs;
-  bool reverse() const { return attrs.as<RnnLayerAttrs>().reverse; }
+  bool reverse() const { return attrs.as<op::RnnLayerAttrs>().reverse; }
 };
 
 TensorList backward(const At& at, const Tensor& dhs) {
@@ -49,7 +50,7 @@ Tensor tangent(const At& at, const Tensor& ugx, const Tensor& uh) {
 
 // Derivative of ⟨gradient, derivative · direction⟩ with respect to the states, through the slope; zero for relu.
 Tensor bent_states(const At& at, const Tensor& ugx, const Tensor& ths, const Tensor& dh) {
-  if (at.attrs.as<RnnLayerAttrs>().relu) return full(at.hs.shape(), 0.0, at.hs.dtype());
+  if (at.attrs.as<op::RnnLayerAttrs>().relu) return full(at.hs.shape(), 0.0, at.hs.dtype());
   const bool reverse = at.reverse();
   const Tensor p = add(ugx, product(begins(ths, reverse), at.w));
   const Tensor bent = mul(mul(ends(dh, reverse), p), tanh_bend(ends(at.hs, reverse)));
@@ -114,7 +115,7 @@ template <class Operands>
 std::vector<OpCase> cases_of(Operands operands) {
   std::vector<OpCase> cases;
   for (const auto& sample : samples()) {
-    cases.push_back({operands(sample.sizes), RnnLayerAttrs{sample.reverse, sample.other}});
+    cases.push_back({operands(sample.sizes), op::RnnLayerAttrs{sample.reverse, sample.other}});
     if (sample.lengths) cases.back().in.push_back(sample_lengths(sample.sizes));
   }
   return cases;
@@ -132,7 +133,7 @@ void register_ops_rnn(OpRegistry& ops) {
            .doc = "h' = tanh (or relu) of gx + W h over a sequence gx [t, n, h]: the states [t+1, n, h].",
            .inputs = {"gx", "w", "h0", "lengths?"},
            .outputs = {"hs"},
-           .attrs = &attr_type<RnnLayerAttrs>(),
+           .attrs = &attr_type<op::RnnLayerAttrs>(),
            .infer = infer_layer,
            .gradient = grad_layer,
            .shard =
@@ -152,7 +153,7 @@ void register_ops_rnn(OpRegistry& ops) {
            .doc = "The gradients of an rnn layer for gx and the states.",
            .inputs = {"dhs", "w", "hs", "lengths?"},
            .outputs = {"dgx", "dh"},
-           .attrs = &attr_type<RnnLayerAttrs>(),
+           .attrs = &attr_type<op::RnnLayerAttrs>(),
            .infer = infer_backward,
            .gradient = grad_backward,
            .shard =
@@ -173,7 +174,7 @@ void register_ops_rnn(OpRegistry& ops) {
            .doc = "The derivative of an rnn layer along directions of gx and the states.",
            .inputs = {"ugx", "uh", "w", "hs", "lengths?"},
            .outputs = {"ths"},
-           .attrs = &attr_type<RnnLayerAttrs>(),
+           .attrs = &attr_type<op::RnnLayerAttrs>(),
            .infer = infer_tangent,
            .gradient = grad_tangent,
            .shard =

@@ -10,14 +10,14 @@
 
 namespace starling {
 
-Tensor roi_align(const Tensor& x, const Tensor& boxes, const Tensor& sample, const RoiAlignAttrs& attrs) {
+Tensor roi_align(const Tensor& x, const Tensor& boxes, const Tensor& sample, const op::RoiAlignAttrs& attrs) {
   return apply1(named_op<"roi_align">(), {x, boxes, sample}, attrs);
 }
 
-double RoiBox::points() const { return static_cast<double>(std::max<std::int64_t>(points_h * points_w, 1)); }
+double op::RoiBox::points() const { return static_cast<double>(std::max<std::int64_t>(points_h * points_w, 1)); }
 
-RoiBox roi_box(const float* box, const Pair& size, double spatial_scale, std::int64_t sampling_ratio, bool aligned,
-               std::int64_t number) {
+op::RoiBox op::roi_box(const float* box, const Pair& size, double spatial_scale, std::int64_t sampling_ratio,
+                       bool aligned, std::int64_t number) {
   double at[4];
   for (int i = 0; i < 4; ++i) {
     at[i] = static_cast<double>(box[i]) * spatial_scale - (aligned ? 0.5 : 0);
@@ -25,7 +25,7 @@ RoiBox roi_box(const float* box, const Pair& size, double spatial_scale, std::in
   }
   double w = at[2] - at[0], h = at[3] - at[1];
   if (!aligned) w = std::max(w, 1.0), h = std::max(h, 1.0);
-  RoiBox made{.left = at[0], .top = at[1]};
+  op::RoiBox made{.left = at[0], .top = at[1]};
   made.bin_h = h / static_cast<double>(size[0]);
   made.bin_w = w / static_cast<double>(size[1]);
   constexpr double kMost = 4096;
@@ -41,8 +41,8 @@ RoiBox roi_box(const float* box, const Pair& size, double spatial_scale, std::in
   return made;
 }
 
-RoiPoint roi_point(double row, double column, std::int64_t h, std::int64_t w) {
-  RoiPoint point;
+op::RoiPoint op::roi_point(double row, double column, std::int64_t h, std::int64_t w) {
+  op::RoiPoint point;
   if (row < -1 || row > static_cast<double>(h) || column < -1 || column > static_cast<double>(w)) return point;
   const double y = std::clamp(row, 0.0, static_cast<double>(h - 1));
   const double x = std::clamp(column, 0.0, static_cast<double>(w - 1));
@@ -75,7 +75,7 @@ void check_rule(const InferCall& call, const Shape& x, double scale, std::int64_
 
 Types infer_align(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<RoiAlignAttrs>();
+  const auto& a = call.attrs.as<op::RoiAlignAttrs>();
   const Shape& x = call.in[0].shape;
   check_rule(call, x, a.spatial_scale, a.sampling_ratio);
   check_boxes(call, call.in[1], call.in[2]);
@@ -86,7 +86,7 @@ Types infer_align(const InferCall& call) {
 
 Types infer_backward(const InferCall& call) {
   rules::expect_float(call);
-  const auto& a = call.attrs.as<RoiAlignGradAttrs>();
+  const auto& a = call.attrs.as<op::RoiAlignGradAttrs>();
   check_rule(call, a.shape, a.spatial_scale, a.sampling_ratio);
   check_boxes(call, call.in[1], call.in[2]);
   const Shape& dy = call.in[0].shape;
@@ -98,7 +98,7 @@ Types infer_backward(const InferCall& call) {
 struct Sample {
   Shape x;
   std::int64_t boxes;
-  RoiAlignAttrs attrs;
+  op::RoiAlignAttrs attrs;
   double low = 0;
   double high = 6;
 };
@@ -127,14 +127,14 @@ void register_ops_roi_align(OpRegistry& ops) {
   ops.add({.name = "roi_align",
            .doc = "Regions of feature maps in one size, by bilinear values at points of each bin.",
            .inputs = {"x", "boxes", "sample"},
-           .attrs = &attr_type<RoiAlignAttrs>(),
+           .attrs = &attr_type<op::RoiAlignAttrs>(),
            .infer = infer_align,
            .gradient =
                [](const GradCall& c) {
-                 const auto& a = c.attrs.as<RoiAlignAttrs>();
+                 const auto& a = c.attrs.as<op::RoiAlignAttrs>();
                  return TensorList{
                      apply1(named_op<"roi_align_backward">(), {c.grads[0], c.in[1], c.in[2]},
-                            RoiAlignGradAttrs{c.in[0].shape(), a.spatial_scale, a.sampling_ratio, a.aligned}),
+                            op::RoiAlignGradAttrs{c.in[0].shape(), a.spatial_scale, a.sampling_ratio, a.aligned}),
                      Tensor(), Tensor()};
                },
            .cases =
@@ -151,11 +151,11 @@ void register_ops_roi_align(OpRegistry& ops) {
            .doc = "dy given back to the pixels that made each bin.",
            .inputs = {"dy", "boxes", "sample"},
            .outputs = {"dx"},
-           .attrs = &attr_type<RoiAlignGradAttrs>(),
+           .attrs = &attr_type<op::RoiAlignGradAttrs>(),
            .infer = infer_backward,
            .gradient =
                [](const GradCall& c) {
-                 const auto& a = c.attrs.as<RoiAlignGradAttrs>();
+                 const auto& a = c.attrs.as<op::RoiAlignGradAttrs>();
                  const Shape& dy = c.in[0].shape();
                  return TensorList{roi_align(c.grads[0], c.in[1], c.in[2],
                                              {{dy[2], dy[3]}, a.spatial_scale, a.sampling_ratio, a.aligned}),
@@ -167,7 +167,7 @@ void register_ops_roi_align(OpRegistry& ops) {
                  for (const auto& s : samples()) {
                    const auto& a = s.attrs;
                    cases.push_back({{{.shape = {s.boxes, s.x[1], a.size[0], a.size[1]}}, boxes_of(s), sample_of(s)},
-                                    RoiAlignGradAttrs{s.x, a.spatial_scale, a.sampling_ratio, a.aligned}});
+                                    op::RoiAlignGradAttrs{s.x, a.spatial_scale, a.sampling_ratio, a.aligned}});
                  }
                  return cases;
                },

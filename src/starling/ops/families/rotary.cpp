@@ -10,7 +10,7 @@
 
 namespace starling {
 
-Tensor rotary(const Tensor& x, const RotaryAttrs& attrs) { return apply1(named_op<"rotary">(), {x}, attrs); }
+Tensor rotary(const Tensor& x, const op::RotaryAttrs& attrs) { return apply1(named_op<"rotary">(), {x}, attrs); }
 
 namespace {
 
@@ -19,7 +19,7 @@ Types infer_rotary(const InferCall& call) {
   const Shape& shape = call.in[0].shape;
   check(shape.rank() >= 2 && shape.back() % 2 == 0, "[rotary] expected x [.., t, d] with an even d, got {}",
         to_string(call.in[0]));
-  const auto& a = call.attrs.as<RotaryAttrs>();
+  const auto& a = call.attrs.as<op::RotaryAttrs>();
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // positions stay exact in doubles
   check(std::isfinite(a.base) && a.base > 0, "[rotary] expected a base above 0, got {}", a.base);
   check(a.offset > -kMost && a.offset < kMost, "[rotary] expected an offset within ±2^40, got {}", a.offset);
@@ -27,7 +27,7 @@ Types infer_rotary(const InferCall& call) {
 }
 
 TensorList grad_rotary(const GradCall& c) {
-  RotaryAttrs back = c.attrs.as<RotaryAttrs>();
+  op::RotaryAttrs back = c.attrs.as<op::RotaryAttrs>();
   back.inverse = !back.inverse;
   return {rotary(c.grads[0], back)};
 }
@@ -40,7 +40,7 @@ ShardRule shard_rotary(const ShardCall& call) {
 }
 
 std::vector<OpCase> rotary_cases() {
-  const auto make = [](Shape shape, RotaryAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
+  const auto make = [](Shape shape, op::RotaryAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
   return {make({5, 4}, {}),
           make({2, 3, 6}, {.base = 100}),
           make({2, 3, 6}, {.offset = 7}),
@@ -59,7 +59,7 @@ void register_ops_rotary(OpRegistry& ops) {
   ops.add({.name = "rotary",
            .doc = "Rotary position embedding: turns pairs of x [.., t, d] by angles that grow with their position.",
            .inputs = {"x"},
-           .attrs = &attr_type<RotaryAttrs>(),
+           .attrs = &attr_type<op::RotaryAttrs>(),
            .infer = infer_rotary,
            .gradient = grad_rotary,
            .shard = shard_rotary,

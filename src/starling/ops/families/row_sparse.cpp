@@ -9,8 +9,11 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/call_site.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -47,7 +50,7 @@ Tensor row_sparse(const Tensor& rows, const Tensor& values, const Shape& shape) 
 Tensor dense(const Tensor& tensor) {
   if (!is_row_sparse(tensor)) return tensor;
   const RowSparse& p = parts(tensor, "dense");
-  return embedding_backward(p.values, p.rows, {tensor.shape()[0], -1});
+  return op::embedding_backward(p.values, p.rows, {tensor.shape()[0], -1});
 }
 
 Tensor coalesce(const Tensor& sparse, SourceLocation where) {
@@ -57,7 +60,7 @@ Tensor coalesce(const Tensor& sparse, SourceLocation where) {
   return row_sparse(merged[0], merged[1], sparse.shape());
 }
 
-Tensor add_gradients(const Tensor& a, const Tensor& b) {
+Tensor op::add_gradients(const Tensor& a, const Tensor& b) {
   if (!is_row_sparse(a) || !is_row_sparse(b)) return add(a, b);
   constexpr std::int64_t kFew = 1024;  // number of entries not worth coalescing
   const Tensor rows[] = {rows_of(a), rows_of(b)}, values[] = {row_values(a), row_values(b)};
@@ -72,8 +75,8 @@ Tensor add_gradients(const Tensor& a, const Tensor& b) {
   return row_values(both).requires_grad() ? dense(both) : coalesce(both);
 }
 
-void sgd_update_rows(const Tensor& w, const Tensor& v, const Tensor& rows, const Tensor& values, const Tensor& lr,
-                     const SgdAttrs& attrs) {
+void op::sgd_update_rows(const Tensor& w, const Tensor& v, const Tensor& rows, const Tensor& values, const Tensor& lr,
+                         const op::SgdAttrs& attrs) {
   const Tensor in[] = {w, v, rows, values, lr};
   const Tensor targets[] = {w, v};
   apply_into(named_op<"sgd_update_rows">(), in, attrs, targets);
@@ -120,7 +123,7 @@ CaseInput rows_case(std::int64_t n, std::int64_t bound) {
 }
 
 std::vector<OpCase> sgd_rows_cases() {
-  const auto one = [](const Shape& w, std::int64_t n, SgdAttrs a) {
+  const auto one = [](const Shape& w, std::int64_t n, op::SgdAttrs a) {
     Shape values = w;
     values[0] = n;
     const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32};
@@ -132,7 +135,7 @@ std::vector<OpCase> sgd_rows_cases() {
 
 std::vector<OpCase> coalesce_cases() {
   const auto one = [](const Shape& values, std::int64_t bound) {
-    return OpCase{{rows_case(values[0], bound), {.shape = values}}, NoAttrs{}};
+    return OpCase{{rows_case(values[0], bound), {.shape = values}}, op::NoAttrs{}};
   };
   return {one({5, 3}, 3), one({9, 20}, 4), one({8}, 100), one({0, 2}, 3), one({6, 2, 2}, 1), one({40, 2}, 3000)};
 }
@@ -146,7 +149,7 @@ void register_ops_row_sparse(OpRegistry& ops) {
            .doc = "sgd_update of the rows that occur, with the sums of their values as gradients.",
            .inputs = {"w", "v", "rows", "values", "lr"},
            .outputs = {"w", "v"},
-           .attrs = &attr_type<SgdAttrs>(),
+           .attrs = &attr_type<op::SgdAttrs>(),
            .infer = infer_sgd_rows,
            .shard = rules::shard_replicated,
            .cases = sgd_rows_cases,

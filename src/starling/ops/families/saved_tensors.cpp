@@ -6,6 +6,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/saved_tensors.h"
 
 namespace starling {
 namespace {
@@ -23,11 +24,11 @@ void check_step(const InferCall& call) {
 }
 
 Types infer_save(const InferCall& call) {
-  const auto& a = call.attrs.as<SaveAttrs>();
+  const auto& a = call.attrs.as<op::SaveAttrs>();
   check_file(call, a.file);
-  if (is_numbered(a.file)) check_step(call);
-  const std::size_t tensors = call.in.size() - (is_numbered(a.file) ? 1 : 0);
-  const auto names = split_names(a.names.str());
+  if (op::is_numbered(a.file)) check_step(call);
+  const std::size_t tensors = call.in.size() - (op::is_numbered(a.file) ? 1 : 0);
+  const auto names = op::split_names(a.names.str());
   check(names.size() == tensors && tensors > 0, "[save] expected a name for each of {} tensors, got {} ({})", tensors,
         names.size(), a.names.str());
   std::set<std::string> seen;
@@ -37,11 +38,11 @@ Types infer_save(const InferCall& call) {
 }
 
 Types infer_restore(const InferCall& call) {
-  const auto& a = call.attrs.as<RestoreAttrs>();
+  const auto& a = call.attrs.as<op::RestoreAttrs>();
   check_file(call, a.file);
   check(!a.name.empty(), "[restore] expected the name of a tensor, got none");
-  if (is_numbered(a.file)) check_step(call);
-  check(is_numbered(a.file) || call.in.empty(),
+  if (op::is_numbered(a.file)) check_step(call);
+  check(op::is_numbered(a.file) || call.in.empty(),
         "[restore] expected {{step}} in the file's name '{}', got a step for it", a.file.str());
   check_size(a.shape, size_of(a.dtype), "restore");
   return {{a.dtype, a.shape}};
@@ -49,14 +50,14 @@ Types infer_restore(const InferCall& call) {
 
 }  // namespace
 
-bool is_numbered(Symbol file) { return file.str().find(kStep) != std::string::npos; }
+bool op::is_numbered(Symbol file) { return file.str().find(kStep) != std::string::npos; }
 
-std::string numbered(const std::string& file, std::int64_t step) {
+std::string op::numbered(const std::string& file, std::int64_t step) {
   const auto at = file.find(kStep);
   return file.substr(0, at) + std::to_string(step) + file.substr(at + kStep.size());
 }
 
-std::vector<std::string> split_names(const std::string& names) {
+std::vector<std::string> op::split_names(const std::string& names) {
   std::vector<std::string> all;
   for (std::size_t begin = 0; begin <= names.size() && !names.empty();) {
     const auto comma = std::min(names.find(',', begin), names.size());
@@ -76,7 +77,7 @@ Tensor save(const std::string& file, const std::vector<std::string>& names, std:
   TensorList in;
   if (step.defined()) in.push_back(step);
   for (const auto& tensor : tensors) in.push_back(tensor);
-  return apply1(named_op<"save">(), in, SaveAttrs{Symbol(file), Symbol(joined)});
+  return apply1(named_op<"save">(), in, op::SaveAttrs{Symbol(file), Symbol(joined)});
 }
 
 Tensor save(const std::string& file, std::span<const Tensor> variables, const Tensor& step) {
@@ -92,7 +93,7 @@ Tensor save(const std::string& file, std::span<const Tensor> variables, const Te
 Tensor restore(const std::string& file, const std::string& name, const TensorType& type, const Tensor& step) {
   TensorList in;
   if (step.defined()) in.push_back(step);
-  return apply1(named_op<"restore">(), in, RestoreAttrs{Symbol(file), Symbol(name), type.shape, type.dtype});
+  return apply1(named_op<"restore">(), in, op::RestoreAttrs{Symbol(file), Symbol(name), type.shape, type.dtype});
 }
 
 void register_ops_saved_tensors(OpRegistry& ops) {
@@ -100,7 +101,7 @@ void register_ops_saved_tensors(OpRegistry& ops) {
            .doc = "Writes tensors to a safetensors file, as a whole or not at all: how many bytes they have.",
            .inputs = {"step_and_tensors..."},
            .outputs = {"bytes"},
-           .attrs = &attr_type<SaveAttrs>(),
+           .attrs = &attr_type<op::SaveAttrs>(),
            .infer = infer_save,
            .stateful = true,
            .plain = true,
@@ -110,7 +111,7 @@ void register_ops_saved_tensors(OpRegistry& ops) {
            .doc = "What save gives on ranks that leave the writing to the first: how many bytes the tensors have.",
            .inputs = {"step_and_tensors..."},
            .outputs = {"bytes"},
-           .attrs = &attr_type<SaveAttrs>(),
+           .attrs = &attr_type<op::SaveAttrs>(),
            .infer = infer_save,
            .stateful = true,
            .plain = true,
@@ -119,7 +120,7 @@ void register_ops_saved_tensors(OpRegistry& ops) {
   ops.add({.name = "restore",
            .doc = "Reads a tensor from a safetensors file.",
            .inputs = {"step?"},
-           .attrs = &attr_type<RestoreAttrs>(),
+           .attrs = &attr_type<op::RestoreAttrs>(),
            .infer = infer_restore,
            .stateful = true,
            .plain = true,

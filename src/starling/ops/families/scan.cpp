@@ -11,9 +11,9 @@
 
 namespace starling {
 
-Tensor cumsum(const Tensor& x, const ScanAttrs& attrs) { return apply1(named_op<"cumsum">(), {x}, attrs); }
-Tensor cumprod(const Tensor& x, const ScanAttrs& attrs) { return apply1(named_op<"cumprod">(), {x}, attrs); }
-Tensor linear_recurrence(const Tensor& a, const Tensor& b, const RecurrenceAttrs& attrs) {
+Tensor cumsum(const Tensor& x, const op::ScanAttrs& attrs) { return apply1(named_op<"cumsum">(), {x}, attrs); }
+Tensor cumprod(const Tensor& x, const op::ScanAttrs& attrs) { return apply1(named_op<"cumprod">(), {x}, attrs); }
+Tensor linear_recurrence(const Tensor& a, const Tensor& b, const op::RecurrenceAttrs& attrs) {
   return apply1(named_op<"linear_recurrence">(), {a, b}, attrs);
 }
 
@@ -22,7 +22,7 @@ namespace {
 Types infer_scan(const InferCall& call) {
   const TensorType& x = call.in[0];
   check(x.shape.rank() >= 1, "[{}] expected rank of at least 1, got a scalar", call.op.name);
-  normalize_axis(call.attrs.as<ScanAttrs>().axis, x.shape.rank(), call.op.name.c_str());
+  normalize_axis(call.attrs.as<op::ScanAttrs>().axis, x.shape.rank(), call.op.name.c_str());
   return {TensorType{is_float(x.dtype) ? x.dtype : DType::i64, x.shape}};
 }
 
@@ -31,7 +31,7 @@ Types infer_recurrence(const InferCall& call) {
   check(call.in[0] == call.in[1], "[linear_recurrence] expected operands alike, got {} and {}", to_string(call.in[0]),
         to_string(call.in[1]));
   check(call.in[0].shape.rank() >= 1, "[linear_recurrence] expected rank of at least 1, got a scalar");
-  normalize_axis(call.attrs.as<RecurrenceAttrs>().axis, call.in[0].shape.rank(), "linear_recurrence");
+  normalize_axis(call.attrs.as<op::RecurrenceAttrs>().axis, call.in[0].shape.rank(), "linear_recurrence");
   return {call.in[0]};
 }
 
@@ -49,7 +49,7 @@ Tensor shifted(const Tensor& x, std::int64_t axis, bool ahead) {
 }
 
 TensorList grad_cumsum(const GradCall& c) {
-  ScanAttrs attrs = c.attrs.as<ScanAttrs>();
+  op::ScanAttrs attrs = c.attrs.as<op::ScanAttrs>();
   attrs.reverse = !attrs.reverse;
   return {cumsum(c.grads[0], attrs)};
 }
@@ -57,7 +57,7 @@ TensorList grad_cumsum(const GradCall& c) {
 // With P the product of all before k, dx[k] = P · s[k] where s[k] = dy[k] + x[k + 1] · s[k + 1]: no division. An
 // exclusive product is the inclusive one, one step later.
 TensorList grad_cumprod(const GradCall& c) {
-  const auto attrs = c.attrs.as<ScanAttrs>();
+  const auto attrs = c.attrs.as<op::ScanAttrs>();
   const Tensor& x = c.in[0];
   const bool ahead = !attrs.reverse;
   const Tensor dy = attrs.exclusive ? shifted(c.grads[0], attrs.axis, ahead) : c.grads[0];
@@ -67,7 +67,7 @@ TensorList grad_cumprod(const GradCall& c) {
 
 // Gradient of y[t]: dy[t] and, through the next step, a[t + 1] times the gradient of y[t + 1].
 TensorList grad_recurrence(const GradCall& c) {
-  const auto attrs = c.attrs.as<RecurrenceAttrs>();
+  const auto attrs = c.attrs.as<op::RecurrenceAttrs>();
   const bool ahead = !attrs.reverse;
   const Tensor flow =
       linear_recurrence(shifted(c.in[0], attrs.axis, ahead), c.grads[0], {.axis = attrs.axis, .reverse = ahead});
@@ -92,7 +92,7 @@ ShardRule shard_scan(const ShardCall& call) {
 }
 
 std::vector<OpCase> scan_cases() {
-  const auto one = [](Shape shape, ScanAttrs attrs) {
+  const auto one = [](Shape shape, op::ScanAttrs attrs) {
     return OpCase{{{.shape = shape, .low = -1.5, .high = 1.5}}, attrs};
   };
   return {one({7}, {}),
@@ -108,7 +108,7 @@ std::vector<OpCase> scan_cases() {
 }
 
 std::vector<OpCase> recurrence_cases() {
-  const auto one = [](Shape shape, RecurrenceAttrs attrs) {
+  const auto one = [](Shape shape, op::RecurrenceAttrs attrs) {
     return OpCase{{{.shape = shape, .low = -1, .high = 1}, {.shape = shape}}, attrs};
   };
   return {one({7}, {}),
@@ -128,7 +128,7 @@ void register_ops_scan(OpRegistry& ops) {
   ops.add({.name = "cumsum",
            .doc = "Running sums along an axis; integers give i64.",
            .inputs = {"x"},
-           .attrs = &attr_type<ScanAttrs>(),
+           .attrs = &attr_type<op::ScanAttrs>(),
            .infer = infer_scan,
            .gradient = grad_cumsum,
            .shard = shard_scan,
@@ -139,7 +139,7 @@ void register_ops_scan(OpRegistry& ops) {
   ops.add({.name = "cumprod",
            .doc = "Running products along an axis; integers give i64.",
            .inputs = {"x"},
-           .attrs = &attr_type<ScanAttrs>(),
+           .attrs = &attr_type<op::ScanAttrs>(),
            .infer = infer_scan,
            .gradient = grad_cumprod,
            .shard = shard_scan,
@@ -150,7 +150,7 @@ void register_ops_scan(OpRegistry& ops) {
   ops.add({.name = "linear_recurrence",
            .doc = "y[t] = a[t] · y[t - 1] + b[t] along an axis.",
            .inputs = {"a", "b"},
-           .attrs = &attr_type<RecurrenceAttrs>(),
+           .attrs = &attr_type<op::RecurrenceAttrs>(),
            .infer = infer_recurrence,
            .gradient = grad_recurrence,
            .shard = shard_scan,

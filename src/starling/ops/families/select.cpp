@@ -21,8 +21,8 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return apply1(op, {condition, cast(a, dtype), cast(b, dtype)});
 }
 
-Tensor clamp(const Tensor& x, const ClampAttrs& bounds) { return apply1(named_op<"clamp">(), {x}, bounds); }
-Tensor clamp_backward(const Tensor& dy, const Tensor& x, const ClampAttrs& bounds) {
+Tensor clamp(const Tensor& x, const op::ClampAttrs& bounds) { return apply1(named_op<"clamp">(), {x}, bounds); }
+Tensor op::clamp_backward(const Tensor& dy, const Tensor& x, const op::ClampAttrs& bounds) {
   return apply1(named_op<"clamp_backward">(), {dy, x}, bounds);
 }
 
@@ -54,7 +54,7 @@ std::vector<OpCase> where_cases() {
     return OpCase{{{.shape = c, .low = 0, .high = 1.99, .dtype = DType::boolean},
                    {.shape = a, .dtype = dtype},
                    {.shape = b, .dtype = dtype}},
-                  NoAttrs{}};
+                  op::NoAttrs{}};
   };
   return {three({7}, {7}, {7}),
           three({3, 5}, {5}, {3, 1}),
@@ -84,7 +84,7 @@ void register_where(OpRegistry& ops) {
 }
 
 void check_bounds(const InferCall& call) {
-  const auto& [min, max] = call.attrs.as<ClampAttrs>();
+  const auto& [min, max] = call.attrs.as<op::ClampAttrs>();
   check(min <= max, "[{}] expected bounds with min ≤ max, got {} and {}", call.op.name, min, max);
   const DType dtype = call.in[0].dtype;
   if (is_float(dtype)) return;
@@ -111,20 +111,23 @@ Types infer_clamp_backward(const InferCall& call) {
 
 void register_clamp(OpRegistry& ops) {
   const auto bounds = [] {
-    return std::vector<Attrs>{ClampAttrs{-0.6, 0.9}, ClampAttrs{.min = 0.1}, ClampAttrs{.max = -0.3}, ClampAttrs{}};
+    return std::vector<Attrs>{op::ClampAttrs{-0.6, 0.9}, op::ClampAttrs{.min = 0.1}, op::ClampAttrs{.max = -0.3},
+                              op::ClampAttrs{}};
   };
   OpDef clamp_op = elementwise::unary(
       "clamp", "The nearest number within [min, max].",
       [](const double* x) { return std::isnan(x[0]) ? x[0] : std::clamp(x[0], x[1], x[2]); },
-      [](const GradCall& c) { return TensorList{clamp_backward(c.grads[0], c.in[0], c.attrs.as<ClampAttrs>())}; },
+      [](const GradCall& c) {
+        return TensorList{op::clamp_backward(c.grads[0], c.in[0], c.attrs.as<op::ClampAttrs>())};
+      },
       kSavesInputs);
-  clamp_op.attrs = &attr_type<ClampAttrs>();
+  clamp_op.attrs = &attr_type<op::ClampAttrs>();
   clamp_op.infer = infer_clamp;
   clamp_op.integer = [](const std::int64_t* x) { return std::clamp(x[0], x[1], x[2]); };
   clamp_op.cases = [bounds] {
     auto cases = elementwise::cases_of_one({}, bounds());
     for (auto more : elementwise::whole_cases(1, {-9, 9}, {DType::i32, DType::i64})) {
-      more.attrs = ClampAttrs{.min = -3};
+      more.attrs = op::ClampAttrs{.min = -3};
       cases.push_back(more);
     }
     return cases;
@@ -133,7 +136,7 @@ void register_clamp(OpRegistry& ops) {
   OpDef slope = elementwise::backward(
       "clamp_backward", "dy where x lies within [min, max], else 0.",
       [](const double* x) { return x[1] >= x[2] && x[1] <= x[3] ? x[0] : 0.0; }, nullptr);
-  slope.attrs = &attr_type<ClampAttrs>();
+  slope.attrs = &attr_type<op::ClampAttrs>();
   slope.infer = infer_clamp_backward;
   slope.cases = [bounds] { return elementwise::cases_alike({{}, {}}, bounds()); };
   ops.add(slope);
@@ -153,7 +156,7 @@ TensorList grad_lerp(const GradCall& c) {
 
 std::vector<OpCase> lerp_cases() {
   const auto three = [](Shape a, Shape b, Shape weight) {
-    return OpCase{{{.shape = a}, {.shape = b}, {.shape = weight, .low = -0.5, .high = 1.5}}, NoAttrs{}};
+    return OpCase{{{.shape = a}, {.shape = b}, {.shape = weight, .low = -0.5, .high = 1.5}}, op::NoAttrs{}};
   };
   return {three({7}, {7}, {7}),   three({3, 5}, {5}, {3, 1}),   three({2, 1}, {}, {2, 3}),
           three({0}, {0}, {0}),   three({4}, {2, 4}, {}),       three({33}, {33}, {33}),

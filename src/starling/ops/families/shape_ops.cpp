@@ -9,6 +9,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 
@@ -34,7 +35,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     full[unknown] = x.numel() / known;
   }
   if (full == x.shape()) return x;
-  return apply1(op, {x}, ShapeAttrs{full});
+  return apply1(op, {x}, op::ShapeAttrs{full});
 }
 
 Tensor flatten(const Tensor& x, int from) {
@@ -46,22 +47,22 @@ Tensor flatten(const Tensor& x, int from) {
 
 Tensor transpose(const Tensor& x, const Shape& order) {
   static const OpDef& op = find_op("transpose");
-  return apply1(op, {x}, TransposeAttrs{order});
+  return apply1(op, {x}, op::TransposeAttrs{order});
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   static const OpDef& op = find_op("broadcast_to");
   if (x.shape() == shape) return x;
-  return apply1(op, {x}, ShapeAttrs{shape});
+  return apply1(op, {x}, op::ShapeAttrs{shape});
 }
 
 Tensor concat(std::span<const Tensor> xs, std::int64_t axis) {
   static const OpDef& op = find_op("concat");
-  return apply(op, xs, AxisAttrs{axis})[0];
+  return apply(op, xs, op::AxisAttrs{axis})[0];
 }
 
 Tensor stack(std::span<const Tensor> xs, std::int64_t axis) {
-  return apply(named_op<"stack">(), xs, AxisAttrs{axis})[0];
+  return apply(named_op<"stack">(), xs, op::AxisAttrs{axis})[0];
 }
 
 namespace {
@@ -82,7 +83,7 @@ Shape transpose_order(const Shape& order, int rank) {
 }
 
 Types infer_reshape(const InferCall& call) {
-  const Shape& shape = call.attrs.as<ShapeAttrs>().shape;
+  const Shape& shape = call.attrs.as<op::ShapeAttrs>().shape;
   check_size(shape, size_of(call.in[0].dtype), "reshape");
   check(shape.numel() == call.in[0].shape.numel(), "[reshape] expected {} elements as in {}, got {}",
         call.in[0].shape.numel(), to_string(call.in[0].shape), to_string(shape));
@@ -108,7 +109,7 @@ ShardRule shard_reshape(const ShardCall& call) {
 // Reshape as a view: old and new dimensions are matched in groups of equal size; the old ones of a group must be
 // contiguous with each other.
 std::optional<View> view_reshape(const ViewCall& call) {
-  const Shape& to = call.attrs.as<ShapeAttrs>().shape;
+  const Shape& to = call.attrs.as<op::ShapeAttrs>().shape;
   if (is_contiguous(call.shape, call.strides)) return View{to, contiguous_strides(to)};
   if (to.numel() == 0) return std::nullopt;
   View view{to, Shape::filled(to.rank(), 1)};
@@ -130,7 +131,7 @@ std::optional<View> view_reshape(const ViewCall& call) {
 }
 
 Types infer_transpose(const InferCall& call) {
-  const Shape order = transpose_order(call.attrs.as<TransposeAttrs>().order, call.in[0].shape.rank());
+  const Shape order = transpose_order(call.attrs.as<op::TransposeAttrs>().order, call.in[0].shape.rank());
   Shape shape;
   for (auto axis : order) shape.push_back(call.in[0].shape[static_cast<int>(axis)]);
   return {TensorType{call.in[0].dtype, shape}};
@@ -138,7 +139,7 @@ Types infer_transpose(const InferCall& call) {
 
 std::optional<View> view_transpose(const ViewCall& call) {
   View view;
-  for (auto axis : transpose_order(call.attrs.as<TransposeAttrs>().order, call.shape.rank())) {
+  for (auto axis : transpose_order(call.attrs.as<op::TransposeAttrs>().order, call.shape.rank())) {
     view.shape.push_back(call.shape[static_cast<int>(axis)]);
     view.strides.push_back(call.strides[static_cast<int>(axis)]);
   }
@@ -146,7 +147,7 @@ std::optional<View> view_transpose(const ViewCall& call) {
 }
 
 TensorList grad_transpose(const GradCall& c) {
-  const Shape order = transpose_order(c.attrs.as<TransposeAttrs>().order, c.in[0].rank());
+  const Shape order = transpose_order(c.attrs.as<op::TransposeAttrs>().order, c.in[0].rank());
   Shape inverse = Shape::filled(order.rank(), 0);
   for (int i = 0; i < order.rank(); ++i) inverse[static_cast<int>(order[i])] = i;
   return {transpose(c.grads[0], inverse)};
@@ -154,7 +155,7 @@ TensorList grad_transpose(const GradCall& c) {
 
 ShardRule shard_transpose(const ShardCall& call) {
   if (!call.placed[0].is_split()) return {{call.placed[0]}, {call.placed[0]}};
-  const Shape order = transpose_order(call.attrs.as<TransposeAttrs>().order, call.in[0].shape.rank());
+  const Shape order = transpose_order(call.attrs.as<op::TransposeAttrs>().order, call.in[0].shape.rank());
   for (int i = 0; i < order.rank(); ++i) {
     if (order[i] == call.placed[0].dim) return {{call.placed[0]}, {Placement::split(i)}};
   }
@@ -162,14 +163,14 @@ ShardRule shard_transpose(const ShardCall& call) {
 }
 
 Types infer_broadcast_to(const InferCall& call) {
-  const Shape& shape = call.attrs.as<ShapeAttrs>().shape;
+  const Shape& shape = call.attrs.as<op::ShapeAttrs>().shape;
   check(broadcast_shapes(call.in[0].shape, shape, "broadcast_to") == shape,
         "[broadcast_to] expected a shape that {} stretches to, got {}", to_string(call.in[0].shape), to_string(shape));
   return {TensorType{call.in[0].dtype, shape}};
 }
 
 std::optional<View> view_broadcast(const ViewCall& call) {
-  View view{call.attrs.as<ShapeAttrs>().shape, {}};
+  View view{call.attrs.as<op::ShapeAttrs>().shape, {}};
   const int extra = view.shape.rank() - call.shape.rank();
   for (int i = 0; i < view.shape.rank(); ++i) {
     const bool stretched = i < extra || call.shape[i - extra] != view.shape[i];
@@ -187,7 +188,7 @@ Types infer_concat(const InferCall& call) {
   check(!call.in.empty(), "[concat] expected at least one tensor, got none");
   rules::expect_same_dtype(call);
   Shape shape = call.in[0].shape;
-  const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, shape.rank(), "concat");
+  const int axis = normalize_axis(call.attrs.as<op::AxisAttrs>().axis, shape.rank(), "concat");
   for (std::size_t i = 1; i < call.in.size(); ++i) {
     const Shape& next = call.in[i].shape;
     bool fits = next.rank() == shape.rank();
@@ -200,7 +201,7 @@ Types infer_concat(const InferCall& call) {
 }
 
 TensorList grad_concat(const GradCall& c) {
-  const int axis = normalize_axis(c.attrs.as<AxisAttrs>().axis, c.in[0].rank(), "concat");
+  const int axis = normalize_axis(c.attrs.as<op::AxisAttrs>().axis, c.in[0].rank(), "concat");
   TensorList grads;
   std::int64_t at = 0;
   for (const auto& x : c.in) {
@@ -218,14 +219,14 @@ Types infer_stack(const InferCall& call) {
   }
   Shape shape = call.in[0].shape;
   check(shape.rank() < kMaxRank, "[stack] expected a rank below {}, got {}", kMaxRank, to_string(call.in[0]));
-  shape.insert(normalize_axis(call.attrs.as<AxisAttrs>().axis, shape.rank() + 1, "stack"),
+  shape.insert(normalize_axis(call.attrs.as<op::AxisAttrs>().axis, shape.rank() + 1, "stack"),
                static_cast<std::int64_t>(call.in.size()));
   return {TensorType{call.in[0].dtype, shape}};
 }
 
 TensorList grad_stack(const GradCall& c) {
   TensorList grads;
-  const auto axis = c.attrs.as<AxisAttrs>().axis;
+  const auto axis = c.attrs.as<op::AxisAttrs>().axis;
   for (std::size_t i = 0; i < c.in.size(); ++i) {
     const bool needed = c.needs(static_cast<int>(i));
     grads.push_back(needed ? select(c.grads[0], axis, static_cast<std::int64_t>(i)) : Tensor());
@@ -234,7 +235,7 @@ TensorList grad_stack(const GradCall& c) {
 }
 
 std::vector<OpCase> permute_cases() {
-  const auto one = [](Shape shape, Shape order) { return OpCase{{{.shape = shape}}, TransposeAttrs{order}}; };
+  const auto one = [](Shape shape, Shape order) { return OpCase{{{.shape = shape}}, op::TransposeAttrs{order}}; };
   return {one({2, 3}, {}),
           one({2, 3, 4}, {1, 2, 0}),
           one({2, 0, 4}, {2, 0, 1}),
@@ -250,7 +251,7 @@ OpDef permutation(std::string name, std::string doc) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"x"},
-          .attrs = &attr_type<TransposeAttrs>(),
+          .attrs = &attr_type<op::TransposeAttrs>(),
           .infer = infer_transpose,
           .gradient = grad_transpose,
           .shard = shard_transpose,
@@ -261,14 +262,14 @@ OpDef permutation(std::string name, std::string doc) {
 
 std::vector<OpCase> shape_cases(std::initializer_list<std::pair<Shape, Shape>> shapes) {
   std::vector<OpCase> cases;
-  for (const auto& [from, to] : shapes) cases.push_back({{{.shape = from}}, ShapeAttrs{to}});
+  for (const auto& [from, to] : shapes) cases.push_back({{{.shape = from}}, op::ShapeAttrs{to}});
   return cases;
 }
 
 std::vector<OpCase> join_cases(std::initializer_list<std::pair<std::vector<Shape>, std::int64_t>> joins) {
   std::vector<OpCase> cases;
   for (const auto& [shapes, axis] : joins) {
-    OpCase one{{}, AxisAttrs{axis}};
+    OpCase one{{}, op::AxisAttrs{axis}};
     for (const auto& shape : shapes) one.in.push_back({.shape = shape});
     cases.push_back(std::move(one));
   }
@@ -279,7 +280,7 @@ void register_views(OpRegistry& ops) {
   ops.add({.name = "reshape",
            .doc = "The same values in row-major order under another shape.",
            .inputs = {"x"},
-           .attrs = &attr_type<ShapeAttrs>(),
+           .attrs = &attr_type<op::ShapeAttrs>(),
            .infer = infer_reshape,
            .gradient = [](const GradCall& c) { return TensorList{reshape(c.grads[0], c.in[0].shape())}; },
            .shard = shard_reshape,
@@ -301,7 +302,7 @@ void register_views(OpRegistry& ops) {
   ops.add({.name = "broadcast_to",
            .doc = "Stretches dimensions of size 1 (and adds leading ones) to a shape.",
            .inputs = {"x"},
-           .attrs = &attr_type<ShapeAttrs>(),
+           .attrs = &attr_type<op::ShapeAttrs>(),
            .infer = infer_broadcast_to,
            .gradient = [](const GradCall& c) { return TensorList{rules::sum_to(c.grads[0], c.in[0].shape())}; },
            .shard = shard_broadcast,
@@ -325,38 +326,39 @@ void register_views(OpRegistry& ops) {
 
 void register_ops_shape_ops(OpRegistry& ops) {
   register_views(ops);
-  ops.add(
-      {.name = "concat",
-       .doc = "Tensors one after another along an axis.",
-       .inputs = {"xs..."},
-       .attrs = &attr_type<AxisAttrs>(),
-       .infer = infer_concat,
-       .gradient = grad_concat,
-       .shard = [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<AxisAttrs>().axis); },
-       .cases =
-           [] {
-             return join_cases({{{{2}, {3}}, 0},
-                                {{{2, 3}, {2, 1}, {2, 4}}, -1},
-                                {{{0, 3}, {2, 3}}, 0},
-                                {{{3, 2}}, 0},
-                                {{{2, 2, 3}, {2, 1, 3}}, 1},
-                                {{{3, 17}, {3, 20}}, 1},
-                                {{{1}, {2}, {3}, {4}, {5}}, -1},
-                                {{{0}, {0}}, 0}});
-           },
-       .saves = kSavesNothing,
-       .cost = costs::moves(),
-       .precision = Width::as_given});
+  ops.add({.name = "concat",
+           .doc = "Tensors one after another along an axis.",
+           .inputs = {"xs..."},
+           .attrs = &attr_type<op::AxisAttrs>(),
+           .infer = infer_concat,
+           .gradient = grad_concat,
+           .shard =
+               [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<op::AxisAttrs>().axis); },
+           .cases =
+               [] {
+                 return join_cases({{{{2}, {3}}, 0},
+                                    {{{2, 3}, {2, 1}, {2, 4}}, -1},
+                                    {{{0, 3}, {2, 3}}, 0},
+                                    {{{3, 2}}, 0},
+                                    {{{2, 2, 3}, {2, 1, 3}}, 1},
+                                    {{{3, 17}, {3, 20}}, 1},
+                                    {{{1}, {2}, {3}, {4}, {5}}, -1},
+                                    {{{0}, {0}}, 0}});
+               },
+           .saves = kSavesNothing,
+           .cost = costs::moves(),
+           .precision = Width::as_given});
   ops.add({.name = "stack",
            .doc = "Tensors alike along a new axis.",
            .inputs = {"xs..."},
-           .attrs = &attr_type<AxisAttrs>(),
+           .attrs = &attr_type<op::AxisAttrs>(),
            .infer = infer_stack,
            .gradient = grad_stack,
            .shard =
                [](const ShardCall& call) {
                  const int dim = rules::split_dim(call);
-                 const int axis = normalize_axis(call.attrs.as<AxisAttrs>().axis, call.out[0].shape.rank(), "stack");
+                 const int axis =
+                     normalize_axis(call.attrs.as<op::AxisAttrs>().axis, call.out[0].shape.rank(), "stack");
                  return rules::shard_kept(call, dim, axis <= dim ? dim + 1 : dim);
                },
            .cases =

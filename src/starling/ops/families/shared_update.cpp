@@ -9,13 +9,14 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
 
 Types infer_sgd_rows(const InferCall& call) {
   rules::expect_float(call);
-  const std::int64_t begin = call.attrs.as<RowsSgdAttrs>().begin;
+  const std::int64_t begin = call.attrs.as<op::RowsSgdAttrs>().begin;
   const Shape &w = call.in[0].shape, &a = call.in[2].shape, &b = call.in[3].shape;
   check(call.in[4] == TensorType{DType::f32, {}}, "[matmul_sgd_rows] expected lr f32[], got {}", to_string(call.in[4]));
   check(w.rank() == 2 && call.in[0] == call.in[1], "[matmul_sgd_rows] expected matrices w and v alike, got {} and {}",
@@ -30,20 +31,21 @@ Types infer_sgd_rows(const InferCall& call) {
 
 // Decomposition into the rows before, the updated rows and the rows after.
 TensorList sgd_rows_of_parts(std::span<const Tensor> in, const Attrs& attrs) {
-  const auto& at = attrs.as<RowsSgdAttrs>();
+  const auto& at = attrs.as<op::RowsSgdAttrs>();
   const std::int64_t begin = at.begin, end = begin + in[2].size(1), rows = in[0].size(0);
   const auto part = [](const Tensor& x, std::int64_t from, std::int64_t to) {
     return slice(x, {.axis = 0, .begin = from, .end = to});
   };
   const Tensor own[] = {part(in[0], begin, end), part(in[1], begin, end), in[2], in[3], in[4]};
-  const TensorList made = apply(find_op("matmul_sgd"), own, MatmulSgdAttrs{true, false, at.momentum, at.weight_decay});
+  const TensorList made =
+      apply(find_op("matmul_sgd"), own, op::MatmulSgdAttrs{true, false, at.momentum, at.weight_decay});
   TensorList out;
   for (std::size_t i = 0; i < 2; ++i) out.push_back(concat({part(in[i], 0, begin), made[i], part(in[i], end, rows)}));
   return out;
 }
 
 Types infer_gather_rows(const InferCall& call) {
-  const auto& a = call.attrs.as<PiecesAttrs>();
+  const auto& a = call.attrs.as<op::PiecesAttrs>();
   check(!call.in.empty(), "[gather_rows] expected at least one tensor, got none");
   constexpr std::int64_t most = 1 << 16;
   check(a.ranks >= 1 && a.ranks <= most, "[gather_rows] expected 1 to {} ranks, got {}", most, a.ranks);
@@ -69,13 +71,13 @@ void register_ops_shared_update(OpRegistry& ops) {
            .doc = "One step of SGD for some rows of a matrix, with the gradient matmul(aᵀ, b), which is never stored.",
            .inputs = {"w", "v", "a", "b", "lr"},
            .outputs = {"w", "v"},
-           .attrs = &attr_type<RowsSgdAttrs>(),
+           .attrs = &attr_type<op::RowsSgdAttrs>(),
            .infer = infer_sgd_rows,
            .decompose = sgd_rows_of_parts,
            .cases =
                [] {
                  const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
-                 const auto one = [&](std::int64_t rows, RowsSgdAttrs a) {
+                 const auto one = [&](std::int64_t rows, op::RowsSgdAttrs a) {
                    return OpCase{{w, w, {.shape = {9, rows}}, {.shape = {9, 33}}, lr}, a};
                  };
                  return std::vector<OpCase>{one(7, {5, 0.9, 0.01}), one(20, {0, 0.5, 0}), one(3, {17, 0.9, 0})};
@@ -83,24 +85,25 @@ void register_ops_shared_update(OpRegistry& ops) {
            .inplace = 0,
            .cost = {flops_of_matmul_sgd_rows},
            .precision = Width::wide});
-  ops.add({.name = "gather_rows",
-           .doc = "Whole tensors of which every rank brings its own rows, and gets the others'.",
-           .inputs = {"xs..."},
-           .outputs = {"ys"},
-           .attrs = &attr_type<PiecesAttrs>(),
-           .infer = infer_gather_rows,
-           .cases =
-               [] {
-                 return std::vector<OpCase>{
-                     {{{.shape = {7, 3}}, {.shape = {7}}}, PiecesAttrs{.rows = 7}},
-                     {{{.shape = {0, 2}}}, PiecesAttrs{.rows = 0}},
-                     {{{.shape = {4, 2}}},
-                      PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
-               },
-           .comm = true,
-           .inplace = 0,
-           .cost = costs::moves(),
-           .precision = Width::wide});
+  ops.add(
+      {.name = "gather_rows",
+       .doc = "Whole tensors of which every rank brings its own rows, and gets the others'.",
+       .inputs = {"xs..."},
+       .outputs = {"ys"},
+       .attrs = &attr_type<op::PiecesAttrs>(),
+       .infer = infer_gather_rows,
+       .cases =
+           [] {
+             return std::vector<OpCase>{
+                 {{{.shape = {7, 3}}, {.shape = {7}}}, op::PiecesAttrs{.rows = 7}},
+                 {{{.shape = {0, 2}}}, op::PiecesAttrs{.rows = 0}},
+                 {{{.shape = {4, 2}}},
+                  op::PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
+           },
+       .comm = true,
+       .inplace = 0,
+       .cost = costs::moves(),
+       .precision = Width::wide});
 }
 
 }  // namespace starling

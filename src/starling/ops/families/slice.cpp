@@ -9,9 +9,9 @@
 
 namespace starling {
 
-Tensor slice(const Tensor& x, const SliceAttrs& attrs) { return apply1(named_op<"slice">(), {x}, attrs); }
+Tensor slice(const Tensor& x, const op::SliceAttrs& attrs) { return apply1(named_op<"slice">(), {x}, attrs); }
 
-Tensor slice(const Tensor& x, std::span<const SliceAttrs> attrs) {
+Tensor slice(const Tensor& x, std::span<const op::SliceAttrs> attrs) {
   Tensor out = x;
   for (const auto& one : attrs) out = slice(out, one);
   return out;
@@ -38,7 +38,7 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t count, std::int64_t axis
   }
   std::vector<Tensor> pieces;
   for (std::int64_t i = 0; i < count; ++i) {
-    pieces.push_back(apply1(named_op<"split">(), {x}, SplitAttrs{axis, count, i}));
+    pieces.push_back(apply1(named_op<"split">(), {x}, op::SplitAttrs{axis, count, i}));
   }
   return pieces;
 }
@@ -63,7 +63,7 @@ std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis) {
   return parts;
 }
 
-SliceRange slice_range(const SliceAttrs& a, std::int64_t size) {
+op::SliceRange op::slice_range(const op::SliceAttrs& a, std::int64_t size) {
   check(a.step != 0, "[slice] expected a step other than 0, got 0");
   const auto inside = [&](std::int64_t place, std::int64_t least, std::int64_t most) {
     return place >= least && place <= most;
@@ -90,20 +90,20 @@ SliceRange slice_range(const SliceAttrs& a, std::int64_t size) {
 
 namespace {
 
-Shape sliced(const SliceAttrs& a, const Shape& shape) {
+Shape sliced(const op::SliceAttrs& a, const Shape& shape) {
   Shape out = shape;
   const int axis = normalize_axis(a.axis, shape.rank(), "slice");
-  out[axis] = slice_range(a, shape[axis]).count;
+  out[axis] = op::slice_range(a, shape[axis]).count;
   return out;
 }
 
 Types infer_slice(const InferCall& call) {
-  return {TensorType{call.in[0].dtype, sliced(call.attrs.as<SliceAttrs>(), call.in[0].shape)}};
+  return {TensorType{call.in[0].dtype, sliced(call.attrs.as<op::SliceAttrs>(), call.in[0].shape)}};
 }
 
-View view_of_slice(const SliceAttrs& a, const Shape& shape, const Shape& strides) {
+View view_of_slice(const op::SliceAttrs& a, const Shape& shape, const Shape& strides) {
   const int axis = normalize_axis(a.axis, shape.rank(), "slice");
-  const SliceRange range = slice_range(a, shape[axis]);
+  const op::SliceRange range = op::slice_range(a, shape[axis]);
   View view{shape, strides};
   view.shape[axis] = range.count;
   // A single element needs no stride, and a huge step times a stride would overflow.
@@ -112,7 +112,7 @@ View view_of_slice(const SliceAttrs& a, const Shape& shape, const Shape& strides
   return view;
 }
 
-SliceAttrs split_range(const SplitAttrs& a, const Shape& shape) {
+op::SliceAttrs split_range(const op::SplitAttrs& a, const Shape& shape) {
   const auto size = shape[normalize_axis(a.axis, shape.rank(), "split")];
   check(a.count > 0 && size % a.count == 0, "[split] expected a count that divides {}, got {}", size, a.count);
   check(a.index >= 0 && a.index < a.count, "[split] expected an index in [0, {}), got {}", a.count, a.index);
@@ -120,15 +120,15 @@ SliceAttrs split_range(const SplitAttrs& a, const Shape& shape) {
   return {a.axis, a.index * piece, (a.index + 1) * piece, 1};
 }
 
-TensorList grad_of_slice(const GradCall& c, const SliceAttrs& a) {
+TensorList grad_of_slice(const GradCall& c, const op::SliceAttrs& a) {
   return {apply1(named_op<"slice_backward">(), {c.grads[0]},
-                 SliceBackwardAttrs{c.in[0].shape(), a.axis, a.begin, a.end, a.step})};
+                 op::SliceBackwardAttrs{c.in[0].shape(), a.axis, a.begin, a.end, a.step})};
 }
 
-SliceAttrs taken(const SliceBackwardAttrs& a) { return {a.axis, a.begin, a.end, a.step}; }
+op::SliceAttrs taken(const op::SliceBackwardAttrs& a) { return {a.axis, a.begin, a.end, a.step}; }
 
 Types infer_slice_backward(const InferCall& call) {
-  const auto& a = call.attrs.as<SliceBackwardAttrs>();
+  const auto& a = call.attrs.as<op::SliceBackwardAttrs>();
   check_size(a.shape, size_of(call.in[0].dtype), "slice_backward");
   const Shape dy = sliced(taken(a), a.shape);
   check(call.in[0].shape == dy, "[slice_backward] expected dy {}, got {}", to_string(dy), to_string(call.in[0].shape));
@@ -136,7 +136,7 @@ Types infer_slice_backward(const InferCall& call) {
 }
 
 std::vector<OpCase> slice_cases() {
-  const auto one = [](Shape shape, SliceAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
+  const auto one = [](Shape shape, op::SliceAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
   return {one({7}, {0, 2, 5, 1}),        one({3, 8}, {1, 1, 8, 3}),
           one({4, 2, 3}, {-1, 0, 2, 2}), one({4}, {0, 2, 2, 1}),
           one({7}, {0, -5, -1, 2}),      one({3, 20}, {1, kToEnd, kToEnd, -1}),
@@ -147,9 +147,9 @@ std::vector<OpCase> slice_cases() {
 std::vector<OpCase> slice_backward_cases() {
   std::vector<OpCase> cases;
   for (const auto& c : slice_cases()) {
-    const auto& a = c.attrs.as<SliceAttrs>();
+    const auto& a = c.attrs.as<op::SliceAttrs>();
     const Shape& shape = c.in[0].shape;
-    cases.push_back({{{.shape = sliced(a, shape)}}, SliceBackwardAttrs{shape, a.axis, a.begin, a.end, a.step}});
+    cases.push_back({{{.shape = sliced(a, shape)}}, op::SliceBackwardAttrs{shape, a.axis, a.begin, a.end, a.step}});
   }
   return cases;
 }
@@ -159,21 +159,24 @@ void register_split(OpRegistry& ops) {
       {.name = "split",
        .doc = "The index-th of `count` equal pieces along an axis.",
        .inputs = {"x"},
-       .attrs = &attr_type<SplitAttrs>(),
+       .attrs = &attr_type<op::SplitAttrs>(),
        .infer =
            [](const InferCall& call) {
              const Shape& shape = call.in[0].shape;
-             return Types{{call.in[0].dtype, sliced(split_range(call.attrs.as<SplitAttrs>(), shape), shape)}};
+             return Types{{call.in[0].dtype, sliced(split_range(call.attrs.as<op::SplitAttrs>(), shape), shape)}};
            },
        .gradient =
-           [](const GradCall& c) { return grad_of_slice(c, split_range(c.attrs.as<SplitAttrs>(), c.in[0].shape())); },
-       .shard = [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<SplitAttrs>().axis); },
+           [](const GradCall& c) {
+             return grad_of_slice(c, split_range(c.attrs.as<op::SplitAttrs>(), c.in[0].shape()));
+           },
+       .shard =
+           [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<op::SplitAttrs>().axis); },
        .view = [](const ViewCall& c) -> std::optional<View> {
-         return view_of_slice(split_range(c.attrs.as<SplitAttrs>(), c.shape), c.shape, c.strides);
+         return view_of_slice(split_range(c.attrs.as<op::SplitAttrs>(), c.shape), c.shape, c.strides);
        },
        .cases =
            [] {
-             const auto one = [](Shape shape, SplitAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
+             const auto one = [](Shape shape, op::SplitAttrs attrs) { return OpCase{{{.shape = shape}}, attrs}; };
              return std::vector<OpCase>{one({6}, {0, 2, 1}),     one({2, 9}, {1, 3, 0}),    one({2, 9}, {-1, 3, 2}),
                                         one({4, 3}, {0, 1, 0}),  one({4, 3, 2}, {0, 4, 3}), one({0, 3}, {0, 2, 1}),
                                         one({3, 40}, {1, 2, 1}), one({2, 4, 3}, {1, 2, 1})};
@@ -188,31 +191,33 @@ void register_ops_slice(OpRegistry& ops) {
       {.name = "slice",
        .doc = "Every step-th element from begin until end along one axis; negative places count from the end.",
        .inputs = {"x"},
-       .attrs = &attr_type<SliceAttrs>(),
+       .attrs = &attr_type<op::SliceAttrs>(),
        .infer = infer_slice,
-       .gradient = [](const GradCall& c) { return grad_of_slice(c, c.attrs.as<SliceAttrs>()); },
-       .shard = [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<SliceAttrs>().axis); },
+       .gradient = [](const GradCall& c) { return grad_of_slice(c, c.attrs.as<op::SliceAttrs>()); },
+       .shard =
+           [](const ShardCall& call) { return rules::shard_other_axes(call, call.attrs.as<op::SliceAttrs>().axis); },
        .view = [](const ViewCall& c) -> std::optional<View> {
-         return view_of_slice(c.attrs.as<SliceAttrs>(), c.shape, c.strides);
+         return view_of_slice(c.attrs.as<op::SliceAttrs>(), c.shape, c.strides);
        },
        .cases = slice_cases,
        .saves = kSavesNothing});
-  ops.add({.name = "slice_backward",
-           .doc = "Zeros of the given shape with dy where the slice was taken.",
-           .inputs = {"dy"},
-           .outputs = {"dx"},
-           .attrs = &attr_type<SliceBackwardAttrs>(),
-           .infer = infer_slice_backward,
-           .gradient =
-               [](const GradCall& c) { return TensorList{slice(c.grads[0], taken(c.attrs.as<SliceBackwardAttrs>()))}; },
-           .shard =
-               [](const ShardCall& call) {
-                 return rules::shard_other_axes(call, call.attrs.as<SliceBackwardAttrs>().axis);
-               },
-           .cases = slice_backward_cases,
-           .saves = kSavesNothing,
-           .cost = costs::moves(),
-           .precision = Width::wide});
+  ops.add(
+      {.name = "slice_backward",
+       .doc = "Zeros of the given shape with dy where the slice was taken.",
+       .inputs = {"dy"},
+       .outputs = {"dx"},
+       .attrs = &attr_type<op::SliceBackwardAttrs>(),
+       .infer = infer_slice_backward,
+       .gradient =
+           [](const GradCall& c) { return TensorList{slice(c.grads[0], taken(c.attrs.as<op::SliceBackwardAttrs>()))}; },
+       .shard =
+           [](const ShardCall& call) {
+             return rules::shard_other_axes(call, call.attrs.as<op::SliceBackwardAttrs>().axis);
+           },
+       .cases = slice_backward_cases,
+       .saves = kSavesNothing,
+       .cost = costs::moves(),
+       .precision = Width::wide});
   register_split(ops);
 }
 

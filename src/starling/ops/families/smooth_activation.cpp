@@ -4,9 +4,11 @@
 #include "starling/ops/api/activation.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/unary.h"
+#include "starling/ops/def/activation.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/elementwise_def.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/unary.h"
 
 namespace starling {
 
@@ -16,13 +18,15 @@ Tensor silu(const Tensor& x) { return apply1(named_op<"silu">(), {x}); }
 Tensor softplus(const Tensor& x) { return apply1(named_op<"softplus">(), {x}); }
 Tensor mish(const Tensor& x) { return apply1(named_op<"mish">(), {x}); }
 
-Tensor gelu_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"gelu_backward">(), {dy, x}); }
-Tensor gelu_tanh_backward(const Tensor& dy, const Tensor& x) {
+Tensor op::gelu_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"gelu_backward">(), {dy, x}); }
+Tensor op::gelu_tanh_backward(const Tensor& dy, const Tensor& x) {
   return apply1(named_op<"gelu_tanh_backward">(), {dy, x});
 }
-Tensor silu_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"silu_backward">(), {dy, x}); }
-Tensor softplus_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"softplus_backward">(), {dy, x}); }
-Tensor mish_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"mish_backward">(), {dy, x}); }
+Tensor op::silu_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"silu_backward">(), {dy, x}); }
+Tensor op::softplus_backward(const Tensor& dy, const Tensor& x) {
+  return apply1(named_op<"softplus_backward">(), {dy, x});
+}
+Tensor op::mish_backward(const Tensor& dy, const Tensor& x) { return apply1(named_op<"mish_backward">(), {dy, x}); }
 
 namespace {
 
@@ -81,33 +85,34 @@ Tensor gelu_tanh_curvature(const Tensor& scaled, const Tensor& x, const Attrs&) 
   const Tensor second = mul(x, 6 * kSlope * kCubic);
   const Tensor bend = mul(mul(x, square(first)), sub(1.0, mul(s, 2.0)));
   const Tensor sum = add(add(mul(first, 2.0), mul(x, second)), bend);
-  return mul(sigmoid_backward(scaled, s), sum);
+  return mul(op::sigmoid_backward(scaled, s), sum);
 }
 
 // s (1 - s) (2 + x (1 - 2 s))
 Tensor silu_curvature(const Tensor& scaled, const Tensor& x, const Attrs&) {
   const Tensor s = sigmoid(x);
-  return mul(sigmoid_backward(scaled, s), add(mul(x, sub(1.0, mul(s, 2.0))), 2.0));
+  return mul(op::sigmoid_backward(scaled, s), add(mul(x, sub(1.0, mul(s, 2.0))), 2.0));
 }
 
 // With t = tanh(softplus(x)), s = logistic(x): (1 - t²) s (2 + x (1 - s - 2 t s))
 Tensor mish_curvature(const Tensor& scaled, const Tensor& x, const Attrs&) {
   const Tensor s = sigmoid(x), t = tanh(softplus(x));
   const Tensor bend = sub(sub(1.0, s), mul(mul(t, s), 2.0));
-  return mul(mul(tanh_backward(scaled, t), s), add(mul(x, bend), 2.0));
+  return mul(mul(op::tanh_backward(scaled, t), s), add(mul(x, bend), 2.0));
 }
 
 void register_gelu(OpRegistry& ops) {
   ops.add(ends_product(unary(
       "gelu", "x · Φ(x), Φ being the normal distribution's share below x.",
       [](const double* x) { return times(x[0], normal_share(x[0])); },
-      [](const GradCall& c) { return TensorList{gelu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
+      [](const GradCall& c) { return TensorList{op::gelu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("gelu_backward", "dy times the slope of gelu at x.",
                    [](const double* x) { return x[0] * gelu_slope(x[1]); }, gelu_curvature, {-4, 4}));
   ops.add(ends_product(unary(
       "gelu_tanh", "gelu with Φ(x) as (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.",
       [](const double* x) { return times(x[0], logistic(gelu_argument(x[0]))); },
-      [](const GradCall& c) { return TensorList{gelu_tanh_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
+      [](const GradCall& c) { return TensorList{op::gelu_tanh_backward(c.grads[0], c.in[0])}; }, kSavesInputs,
+      {-4, 4})));
   ops.add(backward("gelu_tanh_backward", "dy times the slope of gelu_tanh at x.",
                    [](const double* x) { return x[0] * gelu_tanh_slope(x[1]); }, gelu_tanh_curvature, {-4, 4}));
 }
@@ -118,18 +123,18 @@ void register_ops_smooth_activation(OpRegistry& ops) {
   register_gelu(ops);
   ops.add(ends_product(unary(
       "silu", "x · sigmoid(x)", [](const double* x) { return times(x[0], logistic(x[0])); },
-      [](const GradCall& c) { return TensorList{silu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
+      [](const GradCall& c) { return TensorList{op::silu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("silu_backward", "dy times the slope of silu at x.",
                    [](const double* x) { return x[0] * silu_slope(x[1]); }, silu_curvature, {-4, 4}));
   ops.add(wide(ends_product(unary(
       "softplus", "log(1 + eˣ), without overflow.", [](const double* x) { return softplus_of(x[0]); },
-      [](const GradCall& c) { return TensorList{softplus_backward(c.grads[0], c.in[0])}; }, kSavesInputs))));
+      [](const GradCall& c) { return TensorList{op::softplus_backward(c.grads[0], c.in[0])}; }, kSavesInputs))));
   ops.add(backward(
       "softplus_backward", "dy · sigmoid(x)", [](const double* x) { return x[0] * logistic(x[1]); },
-      [](const Tensor& scaled, const Tensor& x, const Attrs&) { return sigmoid_backward(scaled, sigmoid(x)); }));
+      [](const Tensor& scaled, const Tensor& x, const Attrs&) { return op::sigmoid_backward(scaled, sigmoid(x)); }));
   ops.add(ends_product(unary(
       "mish", "x · tanh(softplus(x))", [](const double* x) { return times(x[0], std::tanh(softplus_of(x[0]))); },
-      [](const GradCall& c) { return TensorList{mish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
+      [](const GradCall& c) { return TensorList{op::mish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("mish_backward", "dy times the slope of mish at x.",
                    [](const double* x) { return x[0] * mish_slope(x[1]); }, mish_curvature, {-4, 4}));
 }

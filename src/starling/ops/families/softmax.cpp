@@ -50,7 +50,8 @@ std::vector<OpCase> rows_cases(int operands) {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{5}, Shape{3, 7}, Shape{2, 3, 4}, Shape{0, 3}, Shape{2, 33}, Shape{1}, Shape{4, 1},
                              Shape{2, 1, 2, 5}, Shape{3, 0}, Shape{1, 64}}) {
-    cases.push_back({std::vector<CaseInput>(static_cast<std::size_t>(operands), CaseInput{.shape = shape}), NoAttrs{}});
+    cases.push_back(
+        {std::vector<CaseInput>(static_cast<std::size_t>(operands), CaseInput{.shape = shape}), op::NoAttrs{}});
   }
   return cases;
 }

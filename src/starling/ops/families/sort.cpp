@@ -15,12 +15,12 @@
 
 namespace starling {
 
-Sorted sort(const Tensor& x, const SortAttrs& attrs) {
+Sorted sort(const Tensor& x, const op::SortAttrs& attrs) {
   const TensorList out = apply(named_op<"sort">(), {x}, attrs);
   return {out[0], out[1]};
 }
-Tensor argsort(const Tensor& x, const SortAttrs& attrs) { return apply1(named_op<"argsort">(), {x}, attrs); }
-Sorted topk(const Tensor& x, const TopkAttrs& attrs) {
+Tensor argsort(const Tensor& x, const op::SortAttrs& attrs) { return apply1(named_op<"argsort">(), {x}, attrs); }
+Sorted topk(const Tensor& x, const op::TopkAttrs& attrs) {
   const TensorList out = apply(named_op<"topk">(), {x}, attrs);
   return {out[0], out[1]};
 }
@@ -39,12 +39,12 @@ TensorList grad_sorted(const GradCall& c, std::int64_t axis) {
 }
 
 Types infer_sort(const InferCall& call) {
-  normalize_axis(call.attrs.as<SortAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
+  normalize_axis(call.attrs.as<op::SortAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
   return {call.in[0], TensorType{DType::i64, call.in[0].shape}};
 }
 
 Types infer_topk(const InferCall& call) {
-  const auto& a = call.attrs.as<TopkAttrs>();
+  const auto& a = call.attrs.as<op::TopkAttrs>();
   Shape shape = call.in[0].shape;
   const int axis = normalize_axis(a.axis, shape.rank(), "topk");
   check(a.k >= 0 && a.k <= shape[axis], "[topk] expected k in [0, {}], got {}", shape[axis], a.k);
@@ -53,7 +53,7 @@ Types infer_topk(const InferCall& call) {
 }
 
 std::vector<OpCase> sort_cases() {
-  const auto one = [](Shape shape, SortAttrs a) { return OpCase{{{.shape = shape, .distinct = true}}, a}; };
+  const auto one = [](Shape shape, op::SortAttrs a) { return OpCase{{{.shape = shape, .distinct = true}}, a}; };
   return {one({7}, {}),
           one({3, 5}, {0, false}),
           one({3, 5}, {1, true}),
@@ -66,7 +66,7 @@ std::vector<OpCase> sort_cases() {
 }
 
 std::vector<OpCase> topk_cases() {
-  const auto one = [](Shape shape, TopkAttrs a) { return OpCase{{{.shape = shape, .distinct = true}}, a}; };
+  const auto one = [](Shape shape, op::TopkAttrs a) { return OpCase{{{.shape = shape, .distinct = true}}, a}; };
   return {one({7}, {3, 0, true, true}),         one({3, 5}, {2, 0, false, true}),    one({3, 5}, {2, 1, true, false}),
           one({2, 3, 4}, {2, 1, false, false}), one({2, 3, 4}, {1, -3, true, true}), one({3, 5}, {0, 1, true, true}),
           one({0, 3}, {2, 1, true, true}),      one({2, 40}, {5, -1, true, true}),   one({6}, {6, 0, false, true})};
@@ -97,26 +97,27 @@ Types measure_unique(std::span<const Tensor> in, const Attrs&) {
 }
 
 void register_unique(OpRegistry& ops) {
-  ops.add({.name = "unique",
-           .doc = "The different values in order, which of them each element is, and how often each occurs.",
-           .inputs = {"x"},
-           .outputs = {"values", "inverse", "counts"},
-           .infer =
-               [](const InferCall& call) {
-                 const Shape most{call.in[0].shape.numel()};
-                 return Types{{call.in[0].dtype, most}, {DType::i64, call.in[0].shape}, {DType::i64, most}};
-               },
-           .cases =
-               [] {
-                 const auto few = [](Shape shape) {
-                   return OpCase{{{.shape = shape, .low = -3, .high = 3, .dtype = DType::i64}}, NoAttrs{}};
-                 };
-                 return std::vector<OpCase>{few({9}), few({4, 5}), few({0}), few({}), {{{.shape = {6}}}, NoAttrs{}}};
-               },
-           .measure = measure_unique,
-           .plain = true,
-           .cost = costs::each(1),
-           .precision = Width::wide});
+  ops.add(
+      {.name = "unique",
+       .doc = "The different values in order, which of them each element is, and how often each occurs.",
+       .inputs = {"x"},
+       .outputs = {"values", "inverse", "counts"},
+       .infer =
+           [](const InferCall& call) {
+             const Shape most{call.in[0].shape.numel()};
+             return Types{{call.in[0].dtype, most}, {DType::i64, call.in[0].shape}, {DType::i64, most}};
+           },
+       .cases =
+           [] {
+             const auto few = [](Shape shape) {
+               return OpCase{{{.shape = shape, .low = -3, .high = 3, .dtype = DType::i64}}, op::NoAttrs{}};
+             };
+             return std::vector<OpCase>{few({9}), few({4, 5}), few({0}), few({}), {{{.shape = {6}}}, op::NoAttrs{}}};
+           },
+       .measure = measure_unique,
+       .plain = true,
+       .cost = costs::each(1),
+       .precision = Width::wide});
 }
 
 double flops_of_sorting(const CostCall& call) {
@@ -131,13 +132,13 @@ void register_ops_sort(OpRegistry& ops) {
            .doc = "The values along an axis in order, and where each came from. Stable.",
            .inputs = {"x"},
            .outputs = {"values", "indices"},
-           .attrs = &attr_type<SortAttrs>(),
+           .attrs = &attr_type<op::SortAttrs>(),
            .infer = infer_sort,
-           .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<SortAttrs>().axis); },
+           .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<op::SortAttrs>().axis); },
            .shard =
                [](const ShardCall& call) {
                  if (call.placed[0].is_partial()) return rules::shard_replicated(call);
-                 return rules::shard_other_axes(call, call.attrs.as<SortAttrs>().axis);
+                 return rules::shard_other_axes(call, call.attrs.as<op::SortAttrs>().axis);
                },
            .cases = sort_cases,
            .saves = kSavesOutputs,
@@ -146,7 +147,7 @@ void register_ops_sort(OpRegistry& ops) {
   ops.add({.name = "argsort",
            .doc = "Where the values along an axis stand when in order. Stable.",
            .inputs = {"x"},
-           .attrs = &attr_type<SortAttrs>(),
+           .attrs = &attr_type<op::SortAttrs>(),
            .infer = [](const InferCall& call) { return Types{infer_sort(call)[1]}; },
            .cases = sort_cases,
            .cost = {flops_of_sorting},
@@ -155,13 +156,13 @@ void register_ops_sort(OpRegistry& ops) {
            .doc = "The k largest or smallest values along an axis, and where they are.",
            .inputs = {"x"},
            .outputs = {"values", "indices"},
-           .attrs = &attr_type<TopkAttrs>(),
+           .attrs = &attr_type<op::TopkAttrs>(),
            .infer = infer_topk,
-           .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<TopkAttrs>().axis); },
+           .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<op::TopkAttrs>().axis); },
            .shard =
                [](const ShardCall& call) {
                  if (call.placed[0].is_partial()) return rules::shard_replicated(call);
-                 return rules::shard_other_axes(call, call.attrs.as<TopkAttrs>().axis);
+                 return rules::shard_other_axes(call, call.attrs.as<op::TopkAttrs>().axis);
                },
            .cases = topk_cases,
            .saves = kSavesOutputs,

@@ -5,15 +5,16 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/sparse.h"
 
 namespace starling {
 
 Tensor csr_matmul(const Tensor& row_offsets, const Tensor& columns, const Tensor& values, const Tensor& dense) {
-  return apply1(named_op<"csr_matmul">(), {row_offsets, columns, values, dense}, CsrAttrs{});
+  return apply1(named_op<"csr_matmul">(), {row_offsets, columns, values, dense}, op::CsrAttrs{});
 }
 Tensor csr_matmul_transposed(const Tensor& row_offsets, const Tensor& columns, const Tensor& values,
                              const Tensor& dense, std::int64_t k) {
-  return apply1(named_op<"csr_matmul">(), {row_offsets, columns, values, dense}, CsrAttrs{true, k});
+  return apply1(named_op<"csr_matmul">(), {row_offsets, columns, values, dense}, op::CsrAttrs{true, k});
 }
 Tensor csr_sample(const Tensor& row_offsets, const Tensor& columns, const Tensor& a, const Tensor& b) {
   return apply1(named_op<"csr_sample">(), {row_offsets, columns, a, b});
@@ -32,7 +33,7 @@ std::int64_t check_places(const InferCall& call) {
 }
 
 Types infer_matmul(const InferCall& call) {
-  const auto& at = call.attrs.as<CsrAttrs>();
+  const auto& at = call.attrs.as<op::CsrAttrs>();
   const auto rows = check_places(call);
   const TensorType &values = call.in[2], &dense = call.in[3];
   rules::expect_float(call, 2);
@@ -47,7 +48,7 @@ Types infer_matmul(const InferCall& call) {
 
 TensorList grad_matmul(const GradCall& c) {
   const Tensor &offsets = c.in[0], &columns = c.in[1], &values = c.in[2], &dense = c.in[3], &g = c.grads[0];
-  const bool trans = c.attrs.as<CsrAttrs>().trans;
+  const bool trans = c.attrs.as<op::CsrAttrs>().trans;
   TensorList out(4);
   if (c.needs(2)) out[2] = trans ? csr_sample(offsets, columns, dense, g) : csr_sample(offsets, columns, g, dense);
   if (c.needs(3)) {
@@ -110,7 +111,7 @@ std::vector<OpCase> matmul_cases() {
   std::vector<OpCase> cases;
   for (const bool trans : {false, true}) {
     for (const Sizes& s : kSizes) {
-      OpCase c{places(s), trans ? CsrAttrs{true, s.k} : CsrAttrs{}};
+      OpCase c{places(s), trans ? op::CsrAttrs{true, s.k} : op::CsrAttrs{}};
       c.in.push_back({.shape = {(s.m + 1) * s.each}});
       c.in.push_back({.shape = {trans ? s.m : s.k, s.n}});
       cases.push_back(c);
@@ -122,7 +123,7 @@ std::vector<OpCase> matmul_cases() {
 std::vector<OpCase> sample_cases() {
   std::vector<OpCase> cases;
   for (const Sizes& s : kSizes) {
-    OpCase c{places(s), NoAttrs{}};
+    OpCase c{places(s), op::NoAttrs{}};
     c.in.push_back({.shape = {s.m, s.n}});
     c.in.push_back({.shape = {s.k, s.n}});
     cases.push_back(c);
@@ -143,7 +144,7 @@ void register_ops_sparse(OpRegistry& ops) {
   ops.add({.name = "csr_matmul",
            .doc = "A sparse matrix by rows, or its transpose, times a dense one.",
            .inputs = {"row_offsets", "columns", "values", "dense"},
-           .attrs = &attr_type<CsrAttrs>(),
+           .attrs = &attr_type<op::CsrAttrs>(),
            .infer = infer_matmul,
            .gradient = grad_matmul,
            .shard = shard_columns,

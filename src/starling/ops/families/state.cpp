@@ -8,7 +8,9 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 
@@ -17,7 +19,7 @@ void assign(const Tensor& variable, const Tensor& value) {
   if (!(variable.type() == value.type())) {
     fail("[assign] expected a value of {}, got {}", to_string(variable.type()), to_string(value.type()));
   }
-  apply_into(op, {&value, 1}, NoAttrs{}, {&variable, 1});
+  apply_into(op, {&value, 1}, op::NoAttrs{}, {&variable, 1});
 }
 
 namespace {
@@ -33,11 +35,11 @@ Tensor constant(const Tensor& value) {
   return marked;
 }
 
-bool is_constant(const Tensor& value) { return value.name() == kConstantName; }
+bool op::is_constant(const Tensor& value) { return value.name() == kConstantName; }
 
-void sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& attrs) {
+void op::sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const op::SgdAttrs& attrs) {
   static const OpDef& op = find_op("sgd_update");
-  if (is_row_sparse(g)) return sgd_update_rows(w, v, rows_of(g), row_values(g), lr, attrs);
+  if (is_row_sparse(g)) return op::sgd_update_rows(w, v, rows_of(g), row_values(g), lr, attrs);
   const Tensor in[] = {w, v, g, lr};
   const Tensor targets[] = {w, v};
   apply_into(op, in, attrs, targets);
@@ -46,7 +48,7 @@ void sgd_update(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor&
 namespace {
 
 Types infer_source(const InferCall& call) {
-  const auto& a = call.attrs.as<SourceAttrs>();
+  const auto& a = call.attrs.as<op::SourceAttrs>();
   return {TensorType{a.dtype, a.shape}};
 }
 
@@ -54,7 +56,7 @@ OpDef source(std::string name, std::string doc) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {},
-          .attrs = &attr_type<SourceAttrs>(),
+          .attrs = &attr_type<op::SourceAttrs>(),
           .infer = infer_source,
           .stateful = true,
           .cost = costs::none(),
@@ -95,16 +97,16 @@ Types infer_sgd_many(const InferCall& call) {
 
 Types infer_matmul_sgd(const InferCall& call) {
   expect_lr(call);
-  const auto& a = call.attrs.as<MatmulSgdAttrs>();
+  const auto& a = call.attrs.as<op::MatmulSgdAttrs>();
   const TensorType product[] = {call.in[2], call.in[3]};
-  const Attrs attrs = MatmulAttrs{a.trans_a, a.trans_b};
+  const Attrs attrs = op::MatmulAttrs{a.trans_a, a.trans_b};
   const Types g = infer(find_op("matmul"), product, attrs);
   check(call.in[0] == g[0] && call.in[1] == g[0], "[matmul_sgd] expected w and v of {}, got {} and {}", to_string(g[0]),
         to_string(call.in[0]), to_string(call.in[1]));
   return {call.in[0], call.in[1]};
 }
 
-TensorList step_pure(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const SgdAttrs& a) {
+TensorList step_pure(const Tensor& w, const Tensor& v, const Tensor& g, const Tensor& lr, const op::SgdAttrs& a) {
   const Tensor decayed = a.weight_decay != 0 ? add(g, mul(w, a.weight_decay)) : g;
   const Tensor velocity = add(mul(v, a.momentum), decayed);
   const Tensor direction = a.nesterov ? add(decayed, mul(velocity, a.momentum)) : velocity;
@@ -112,7 +114,7 @@ TensorList step_pure(const Tensor& w, const Tensor& v, const Tensor& g, const Te
 }
 
 std::vector<OpCase> sgd_cases() {
-  const auto one = [](Shape s, SgdAttrs a) {
+  const auto one = [](Shape s, op::SgdAttrs a) {
     return OpCase{
         {{.shape = s}, {.shape = s}, {.shape = s}, {.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}}, a};
   };
@@ -134,10 +136,10 @@ void register_updates(OpRegistry& ops) {
            .doc = "One step of SGD with momentum: new weights and velocity.",
            .inputs = {"w", "v", "g", "lr"},
            .outputs = {"w", "v"},
-           .attrs = &attr_type<SgdAttrs>(),
+           .attrs = &attr_type<op::SgdAttrs>(),
            .infer = infer_sgd,
            .decompose = [](std::span<const Tensor> in,
-                           const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<SgdAttrs>()); },
+                           const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<op::SgdAttrs>()); },
            .shard = rules::shard_replicated,
            .cases = sgd_cases,
            .inplace = 0,
@@ -147,14 +149,14 @@ void register_updates(OpRegistry& ops) {
            .doc = "sgd_update of many tensors in one pass.",
            .inputs = {"ws_vs_gs_lr..."},
            .outputs = {"ws_vs"},
-           .attrs = &attr_type<SgdAttrs>(),
+           .attrs = &attr_type<op::SgdAttrs>(),
            .infer = infer_sgd_many,
            .cases =
                [] {
                  const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, a{.shape = {5}},
                      b{.shape = {2, 9}};
-                 return std::vector<OpCase>{{{a, b, a, b, a, b, lr}, SgdAttrs{0.9, 0.01, false}},
-                                            {{a, a, a, lr}, SgdAttrs{0.9, 0, true}}};
+                 return std::vector<OpCase>{{{a, b, a, b, a, b, lr}, op::SgdAttrs{0.9, 0.01, false}},
+                                            {{a, a, a, lr}, op::SgdAttrs{0.9, 0, true}}};
                },
            .inplace = 0,
            .cost = {flops_of_sgd_many},
@@ -163,11 +165,11 @@ void register_updates(OpRegistry& ops) {
            .doc = "sgd_update with the gradient matmul(a, b), which is never stored.",
            .inputs = {"w", "v", "a", "b", "lr"},
            .outputs = {"w", "v"},
-           .attrs = &attr_type<MatmulSgdAttrs>(),
+           .attrs = &attr_type<op::MatmulSgdAttrs>(),
            .infer = infer_matmul_sgd,
            .decompose =
                [](std::span<const Tensor> in, const Attrs& at) {
-                 const auto& a = at.as<MatmulSgdAttrs>();
+                 const auto& a = at.as<op::MatmulSgdAttrs>();
                  return step_pure(in[0], in[1], matmul(in[2], in[3], {a.trans_a, a.trans_b}), in[4],
                                   {a.momentum, a.weight_decay, false});
                },
@@ -175,9 +177,9 @@ void register_updates(OpRegistry& ops) {
                [] {
                  const CaseInput lr{.shape = {}, .low = 0.01, .high = 0.1, .dtype = DType::f32}, w{.shape = {20, 33}};
                  return std::vector<OpCase>{
-                     {{w, w, {.shape = {9, 20}}, {.shape = {9, 33}}, lr}, MatmulSgdAttrs{true, false, 0.9, 0.01}},
-                     {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, MatmulSgdAttrs{false, false, 0.5, 0}},
-                     {{w, w, {.shape = {20, 4}}, {.shape = {33, 4}}, lr}, MatmulSgdAttrs{false, true, 0.5, 0}}};
+                     {{w, w, {.shape = {9, 20}}, {.shape = {9, 33}}, lr}, op::MatmulSgdAttrs{true, false, 0.9, 0.01}},
+                     {{w, w, {.shape = {20, 4}}, {.shape = {4, 33}}, lr}, op::MatmulSgdAttrs{false, false, 0.5, 0}},
+                     {{w, w, {.shape = {20, 4}}, {.shape = {33, 4}}, lr}, op::MatmulSgdAttrs{false, true, 0.5, 0}}};
                },
            .inplace = 0,
            .cost = {flops_of_matmul_sgd},
@@ -194,7 +196,7 @@ void register_ops_state(OpRegistry& ops) {
            .doc = "Gives a variable a new value.",
            .inputs = {"value"},
            .outputs = {},
-           .attrs = &attr_type<AssignAttrs>(),
+           .attrs = &attr_type<op::AssignAttrs>(),
            .infer = [](const InferCall&) { return Types{}; },
            .stateful = true,
            .cost = costs::none(),
@@ -213,7 +215,7 @@ void register_ops_state(OpRegistry& ops) {
                [] {
                  std::vector<OpCase> cases;
                  for (const Shape& shape : {Shape{3, 4}, {}, {0, 3}, {33}, {2, 1, 5}, {1}, {7, 3}, {2, 2, 2, 2}})
-                   cases.push_back({{{.shape = shape}}, NoAttrs{}});
+                   cases.push_back({{{.shape = shape}}, op::NoAttrs{}});
                  return cases;
                },
            .saves = kSavesNothing,

@@ -9,7 +9,7 @@
 namespace starling {
 
 Tensor delay(const Tensor& x, double milliseconds) {
-  return apply1(named_op<"delay">(), {x}, DelayAttrs{milliseconds});
+  return apply1(named_op<"delay">(), {x}, op::DelayAttrs{milliseconds});
 }
 
 namespace {
@@ -23,14 +23,14 @@ void expect_key(const InferCall& call, Symbol key) {
 }
 
 Types infer_send(const InferCall& call) {
-  const auto& a = call.attrs.as<SendAttrs>();
+  const auto& a = call.attrs.as<op::SendAttrs>();
   expect_key(call, a.key);
   expect_device(call, a.to);
   return {};
 }
 
 Types infer_recv(const InferCall& call) {
-  const auto& a = call.attrs.as<RecvAttrs>();
+  const auto& a = call.attrs.as<op::RecvAttrs>();
   expect_key(call, a.key);
   expect_device(call, a.from);
   for (auto size : a.shape) check(size >= 0, "[recv] expected sizes of at least 0, got {}", to_string(a.shape));
@@ -39,7 +39,7 @@ Types infer_recv(const InferCall& call) {
 
 Types infer_delay(const InferCall& call) {
   constexpr double kMost = 60'000;
-  const double time = call.attrs.as<DelayAttrs>().milliseconds;
+  const double time = call.attrs.as<op::DelayAttrs>().milliseconds;
   check(time >= 0 && time <= kMost, "[delay] expected 0 to {} milliseconds, got {}", kMost, time);
   return {call.in[0]};
 }
@@ -47,7 +47,7 @@ Types infer_delay(const InferCall& call) {
 std::vector<OpCase> delay_cases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{3, 4}, {}, {0, 3}, {33}, {2, 1, 5}, {1}, {7, 3}, {2, 2, 2, 2}})
-    cases.push_back({{{.shape = shape}}, DelayAttrs{0.001}});
+    cases.push_back({{{.shape = shape}}, op::DelayAttrs{0.001}});
   return cases;
 }
 
@@ -58,7 +58,7 @@ void register_ops_transfer(OpRegistry& ops) {
            .doc = "Hands a tensor, or the news that it has been reached, to another device.",
            .inputs = {"x?"},
            .outputs = {},
-           .attrs = &attr_type<SendAttrs>(),
+           .attrs = &attr_type<op::SendAttrs>(),
            .infer = infer_send,
            .stateful = true,
            .cost = costs::each(1),
@@ -66,7 +66,7 @@ void register_ops_transfer(OpRegistry& ops) {
   ops.add({.name = "recv",
            .doc = "A copy of what another device has sent.",
            .inputs = {},
-           .attrs = &attr_type<RecvAttrs>(),
+           .attrs = &attr_type<op::RecvAttrs>(),
            .infer = infer_recv,
            .stateful = true,
            .cost = costs::each(1),
@@ -82,7 +82,7 @@ void register_ops_transfer(OpRegistry& ops) {
   ops.add({.name = "delay",
            .doc = "The same tensor after some milliseconds of sleep.",
            .inputs = {"x"},
-           .attrs = &attr_type<DelayAttrs>(),
+           .attrs = &attr_type<op::DelayAttrs>(),
            .infer = infer_delay,
            .gradient = [](const GradCall& c) { return TensorList{c.grads[0]}; },
            .shard = rules::shard_linear_elementwise,

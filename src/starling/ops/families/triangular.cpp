@@ -5,21 +5,22 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/triangular.h"
 
 namespace starling {
 
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
-  return apply1(named_op<"tril">(), {x}, TriangularAttrs{diagonal});
+  return apply1(named_op<"tril">(), {x}, op::TriangularAttrs{diagonal});
 }
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
-  return apply1(named_op<"triu">(), {x}, TriangularAttrs{diagonal});
+  return apply1(named_op<"triu">(), {x}, op::TriangularAttrs{diagonal});
 }
 
 namespace {
 
 std::vector<OpCase> triangular_cases() {
   const auto one = [](Shape shape, std::int64_t diagonal) {
-    return OpCase{{{.shape = shape}}, TriangularAttrs{diagonal}};
+    return OpCase{{{.shape = shape}}, op::TriangularAttrs{diagonal}};
   };
   return {one({4, 4}, 0), one({3, 5}, 1),  one({5, 3}, -2),  one({2, 3, 4}, 0),    one({0, 3}, 0),
           one({3, 3}, 9), one({3, 3}, -9), one({19, 20}, 3), one({2, 2, 3, 3}, -1)};
@@ -29,7 +30,7 @@ OpDef triangle(std::string name, std::string doc) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"x"},
-          .attrs = &attr_type<TriangularAttrs>(),
+          .attrs = &attr_type<op::TriangularAttrs>(),
           .infer =
               [](const InferCall& call) {
                 check(call.in[0].shape.rank() >= 2, "[{}] expected a rank of at least 2, got {}", call.op.name,

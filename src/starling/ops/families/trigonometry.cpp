@@ -6,6 +6,7 @@
 #include "starling/ops/def/elementwise_def.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/unary.h"
 
 namespace starling {
 
@@ -18,7 +19,7 @@ Tensor atan(const Tensor& x) { return apply1(named_op<"atan">(), {x}); }
 Tensor sinh(const Tensor& x) { return apply1(named_op<"sinh">(), {x}); }
 Tensor cosh(const Tensor& x) { return apply1(named_op<"cosh">(), {x}); }
 Tensor tanh(const Tensor& x) { return apply1(named_op<"tanh">(), {x}); }
-Tensor tanh_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"tanh_backward">(), {dy, y}); }
+Tensor op::tanh_backward(const Tensor& dy, const Tensor& y) { return apply1(named_op<"tanh_backward">(), {dy, y}); }
 Tensor atan2(const Tensor& y, const Tensor& x) { return elementwise::promoted(named_op<"atan2">(), y, x); }
 
 namespace {
@@ -66,7 +67,7 @@ void register_hyperbolic(OpRegistry& ops) {
       [](const GradCall& c) { return TensorList{mul(c.grads[0], sinh(c.in[0]))}; }, kSavesInputs)));
   ops.add(ends_product(unary(
       "tanh", "The hyperbolic tangent.", [](const double* x) { return std::tanh(x[0]); },
-      [](const GradCall& c) { return TensorList{tanh_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
+      [](const GradCall& c) { return TensorList{op::tanh_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = elementwise::backward(
       "tanh_backward", "dy · (1 - y²)", [](const double* x) { return x[0] * (1 - x[1] * x[1]); },
       [](const Tensor& scaled, const Tensor& y, const Attrs&) { return mul(scaled, mul(y, -2.0)); }, {-0.9, 0.9});

@@ -37,7 +37,7 @@ std::vector<OpCase> unbiased_cases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 4}, Shape{2, 3, 2, 3}, Shape{1, 2}, Shape{5, 17}, Shape{7, 1},
                              Shape{2, 2, 2, 2, 3}, Shape{3, 0, 2}, Shape{1, 4, 2}}) {
-    cases.push_back({{{.shape = shape}, {.shape = {shape[1]}, .low = 0.5, .high = 1.5}}, NoAttrs{}});
+    cases.push_back({{{.shape = shape}, {.shape = {shape[1]}, .low = 0.5, .high = 1.5}}, op::NoAttrs{}});
   }
   return cases;
 }

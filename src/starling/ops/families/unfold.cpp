@@ -9,8 +9,8 @@
 
 namespace starling {
 
-Tensor unfold(const Tensor& x, const UnfoldAttrs& attrs) { return apply1(named_op<"unfold">(), {x}, attrs); }
-Tensor fold(const Tensor& columns, const FoldAttrs& attrs) { return apply1(named_op<"fold">(), {columns}, attrs); }
+Tensor unfold(const Tensor& x, const op::UnfoldAttrs& attrs) { return apply1(named_op<"unfold">(), {x}, attrs); }
+Tensor fold(const Tensor& columns, const op::FoldAttrs& attrs) { return apply1(named_op<"fold">(), {columns}, attrs); }
 
 namespace {
 
@@ -24,7 +24,7 @@ std::int64_t window_area(const Pair& kernel, const char* who) {
 Types infer_unfold(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 4);
-  const auto& a = call.attrs.as<UnfoldAttrs>();
+  const auto& a = call.attrs.as<op::UnfoldAttrs>();
   const Shape& x = call.in[0].shape;
   const std::int64_t area = window_area(a.kernel, "unfold");
   const Pair counts = window_counts(x, {a.kernel, a.stride, a.padding, a.dilation}, "unfold");
@@ -37,7 +37,7 @@ Types infer_unfold(const InferCall& call) {
 Types infer_fold(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 3);
-  const auto& a = call.attrs.as<FoldAttrs>();
+  const auto& a = call.attrs.as<op::FoldAttrs>();
   const Shape& columns = call.in[0].shape;
   check(a.size[0] >= 0 && a.size[1] >= 0, "[fold] expected a size of 0 or more, got {} × {}", a.size[0], a.size[1]);
   const std::int64_t area = window_area(a.kernel, "fold");
@@ -49,18 +49,18 @@ Types infer_fold(const InferCall& call) {
 }
 
 TensorList grad_unfold(const GradCall& c) {
-  const auto& a = c.attrs.as<UnfoldAttrs>();
+  const auto& a = c.attrs.as<op::UnfoldAttrs>();
   const Shape& x = c.in[0].shape();
   return {fold(c.grads[0], {{x[2], x[3]}, a.kernel, a.stride, a.padding, a.dilation})};
 }
 
 TensorList grad_fold(const GradCall& c) {
-  const auto& a = c.attrs.as<FoldAttrs>();
+  const auto& a = c.attrs.as<op::FoldAttrs>();
   return {unfold(c.grads[0], {a.kernel, a.stride, a.padding, a.dilation})};
 }
 
 std::vector<OpCase> unfold_cases() {
-  const auto one = [](Shape x, UnfoldAttrs a) { return OpCase{{{.shape = x}}, a}; };
+  const auto one = [](Shape x, op::UnfoldAttrs a) { return OpCase{{{.shape = x}}, a}; };
   return {one({2, 1, 4, 5}, {.kernel = {3, 3}}),
           one({1, 2, 5, 4}, {.kernel = {2, 3}, .stride = {2, 1}}),
           one({1, 2, 4, 4}, {.kernel = {3, 2}, .padding = {1, 2}}),
@@ -74,11 +74,11 @@ std::vector<OpCase> unfold_cases() {
 std::vector<OpCase> fold_cases() {
   std::vector<OpCase> cases;
   for (const auto& c : unfold_cases()) {
-    const auto& a = c.attrs.as<UnfoldAttrs>();
+    const auto& a = c.attrs.as<op::UnfoldAttrs>();
     const Shape& x = c.in[0].shape;
     const Pair counts = window_counts(x, {a.kernel, a.stride, a.padding, a.dilation}, "cases");
     cases.push_back({{{.shape = {x[0], x[1] * a.kernel[0] * a.kernel[1], counts[0] * counts[1]}}},
-                     FoldAttrs{{x[2], x[3]}, a.kernel, a.stride, a.padding, a.dilation}});
+                     op::FoldAttrs{{x[2], x[3]}, a.kernel, a.stride, a.padding, a.dilation}});
   }
   return cases;
 }
@@ -92,7 +92,7 @@ void register_ops_unfold(OpRegistry& ops) {
            .doc = "Every window of [n, c, h, w] as a column: [n, c * kh * kw, windows].",
            .inputs = {"x"},
            .outputs = {"columns"},
-           .attrs = &attr_type<UnfoldAttrs>(),
+           .attrs = &attr_type<op::UnfoldAttrs>(),
            .infer = infer_unfold,
            .gradient = grad_unfold,
            .shard = shard_images,
@@ -104,7 +104,7 @@ void register_ops_unfold(OpRegistry& ops) {
            .doc = "The adjoint of unfold: columns added up where their windows lie in an image.",
            .inputs = {"columns"},
            .outputs = {"x"},
-           .attrs = &attr_type<FoldAttrs>(),
+           .attrs = &attr_type<op::FoldAttrs>(),
            .infer = infer_fold,
            .gradient = grad_fold,
            .shard = shard_images,

@@ -12,30 +12,30 @@
 
 namespace starling {
 
-AttrFields MomentumUpdateAttrs::fields() {
-  using A = MomentumUpdateAttrs;
+AttrFields op::MomentumUpdateAttrs::fields() {
+  using A = op::MomentumUpdateAttrs;
   return {field("momentum", &A::momentum), field("weight_decay", &A::weight_decay), field("nesterov", &A::nesterov),
           field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields AdagradUpdateAttrs::fields() {
-  using A = AdagradUpdateAttrs;
+AttrFields op::AdagradUpdateAttrs::fields() {
+  using A = op::AdagradUpdateAttrs;
   return {field("lr_decay", &A::lr_decay), field("eps", &A::eps), field("weight_decay", &A::weight_decay),
           field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields AdadeltaUpdateAttrs::fields() {
-  using A = AdadeltaUpdateAttrs;
+AttrFields op::AdadeltaUpdateAttrs::fields() {
+  using A = op::AdadeltaUpdateAttrs;
   return {field("rho", &A::rho), field("eps", &A::eps), field("weight_decay", &A::weight_decay),
           field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields RmspropUpdateAttrs::fields() {
-  using A = RmspropUpdateAttrs;
+AttrFields op::RmspropUpdateAttrs::fields() {
+  using A = op::RmspropUpdateAttrs;
   return {field("alpha", &A::alpha),       field("eps", &A::eps),
           field("momentum", &A::momentum), field("weight_decay", &A::weight_decay),
           field("centered", &A::centered), field("scaled", &A::scaled),
           field("guarded", &A::guarded)};
 }
-AttrFields AdamUpdateAttrs::fields() {
-  using A = AdamUpdateAttrs;
+AttrFields op::AdamUpdateAttrs::fields() {
+  using A = op::AdamUpdateAttrs;
   return {field("beta1", &A::beta1),
           field("beta2", &A::beta2),
           field("eps", &A::eps),
@@ -45,14 +45,14 @@ AttrFields AdamUpdateAttrs::fields() {
           field("scaled", &A::scaled),
           field("guarded", &A::guarded)};
 }
-AttrFields AdamaxUpdateAttrs::fields() {
-  using A = AdamaxUpdateAttrs;
+AttrFields op::AdamaxUpdateAttrs::fields() {
+  using A = op::AdamaxUpdateAttrs;
   return {field("beta1", &A::beta1),   field("beta2", &A::beta2),
           field("eps", &A::eps),       field("weight_decay", &A::weight_decay),
           field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields NadamUpdateAttrs::fields() {
-  using A = NadamUpdateAttrs;
+AttrFields op::NadamUpdateAttrs::fields() {
+  using A = op::NadamUpdateAttrs;
   return {field("beta1", &A::beta1),
           field("beta2", &A::beta2),
           field("eps", &A::eps),
@@ -62,32 +62,35 @@ AttrFields NadamUpdateAttrs::fields() {
           field("scaled", &A::scaled),
           field("guarded", &A::guarded)};
 }
-AttrFields LionUpdateAttrs::fields() {
-  using A = LionUpdateAttrs;
+AttrFields op::LionUpdateAttrs::fields() {
+  using A = op::LionUpdateAttrs;
   return {field("beta1", &A::beta1), field("beta2", &A::beta2), field("weight_decay", &A::weight_decay),
           field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields LambUpdateAttrs::fields() {
-  using A = LambUpdateAttrs;
+AttrFields op::LambUpdateAttrs::fields() {
+  using A = op::LambUpdateAttrs;
   return {field("beta1", &A::beta1),   field("beta2", &A::beta2),
           field("eps", &A::eps),       field("weight_decay", &A::weight_decay),
           field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields LarsUpdateAttrs::fields() {
-  using A = LarsUpdateAttrs;
+AttrFields op::LarsUpdateAttrs::fields() {
+  using A = op::LarsUpdateAttrs;
   return {field("momentum", &A::momentum),         field("trust", &A::trust),   field("eps", &A::eps),
           field("weight_decay", &A::weight_decay), field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
-AttrFields AverageUpdateAttrs::fields() {
-  using A = AverageUpdateAttrs;
+AttrFields op::AverageUpdateAttrs::fields() {
+  using A = op::AverageUpdateAttrs;
   return {field("scaled", &A::scaled), field("guarded", &A::guarded)};
 }
 
-std::optional<UpdateLayout> update_layout(const OpDef& op, const Attrs& attrs) {
-  using Make = UpdateLayout (*)(const Attrs&);
+std::optional<op::UpdateLayout> op::update_layout(const OpDef& op, const Attrs& attrs) {
+  using Make = op::UpdateLayout (*)(const Attrs&);
   static const std::unordered_map<std::string_view, Make> table = [] {
-    std::unordered_map<std::string_view, Make> made{{"sgd_update", [](const Attrs&) { return UpdateLayout{2, 1}; }}};
-    for_update_rules([&]<class A>() { made[A::kName] = [](const Attrs& a) { return update_layout(a.as<A>()); }; });
+    std::unordered_map<std::string_view, Make> made{{"sgd_update", [](const Attrs&) {
+                                                       return op::UpdateLayout{2, 1};
+                                                     }}};
+    op::for_update_rules(
+        [&]<class A>() { made[A::kName] = [](const Attrs& a) { return op::update_layout(a.as<A>()); }; });
     return made;
   }();
   const auto found = table.find(op.name);
@@ -103,7 +106,7 @@ void set_flag(Attrs& attrs, std::string_view name, bool on) { attrs.get<bool>(*a
 const OpDef* op_of_rows(const OpDef& op) {
   static const std::unordered_map<const OpDef*, const OpDef*> table = [] {
     std::unordered_map<const OpDef*, const OpDef*> made;
-    for_row_update_rules([&]<class A>() { made[&find_op(A::kName)] = &find_op(std::string(A::kName) + "_rows"); });
+    op::for_row_update_rules([&]<class A>() { made[&find_op(A::kName)] = &find_op(std::string(A::kName) + "_rows"); });
     return made;
   }();
   const auto found = table.find(&op);
@@ -112,8 +115,8 @@ const OpDef* op_of_rows(const OpDef& op) {
 
 }  // namespace
 
-void update(const OpDef& op, Attrs attrs, std::span<const Tensor> targets, const Tensor& gradient,
-            const UpdateScalars& scalars) {
+void op::update(const OpDef& op, Attrs attrs, std::span<const Tensor> targets, const Tensor& gradient,
+                const op::UpdateScalars& scalars) {
   set_flag(attrs, "scaled", scalars.factor.defined());
   set_flag(attrs, "guarded", scalars.skip.defined());
   TensorList in;
@@ -166,7 +169,7 @@ void check_numbers(const InferCall& call) {
 }
 
 // Centred RMSprop needs alpha > 0: a single gradient has no deviation.
-void check_rule(const InferCall& call, const RmspropUpdateAttrs& a) {
+void check_rule(const InferCall& call, const op::RmspropUpdateAttrs& a) {
   check(!a.centered || a.alpha > 0, "[{}] expected alpha above 0 where it is centered, got {}", call.op.name, a.alpha);
 }
 template <class A>
@@ -177,7 +180,7 @@ Types infer_update(const InferCall& call) {
   const A& attrs = call.attrs.as<A>();
   check_numbers(call);
   check_rule(call, attrs);
-  const UpdateLayout layout = update_layout(attrs);
+  const op::UpdateLayout layout = op::update_layout(attrs);
   const std::size_t count = call.in.size();
   check(count > layout.scalars && (count - layout.scalars) % (layout.targets + 1) == 0,
         "[{}] expected {} operands for each tensor and {} scalars, got {} operands", call.op.name, layout.targets + 1,
@@ -200,7 +203,7 @@ template <class A>
 Types infer_update_rows(const InferCall& call) {
   const A& attrs = call.attrs.as<A>();
   check_numbers(call);
-  const UpdateLayout layout = update_layout(attrs);
+  const op::UpdateLayout layout = op::update_layout(attrs);
   const std::size_t rows = layout.targets;
   check(call.in.size() == rows + 2 + layout.scalars, "[{}] expected {} targets, rows, values and {} scalars, got {}",
         call.op.name, rows, layout.scalars, call.in.size());
@@ -230,7 +233,7 @@ std::vector<CaseInput> states_of(const A& attrs) {
   return std::vector<CaseInput>(attrs.states(), kSquares);
 }
 template <>
-std::vector<CaseInput> states_of(const RmspropUpdateAttrs& attrs) {
+std::vector<CaseInput> states_of(const op::RmspropUpdateAttrs& attrs) {
   std::vector<CaseInput> all{kSquares};
   if (attrs.centered) all.push_back(kMean);
   if (attrs.momentum != 0) all.push_back(kMean);
@@ -329,7 +332,7 @@ double flops_of_row_updates(const CostCall& call) {
 }  // namespace
 
 void register_ops_update(OpRegistry& ops) {
-  for_update_rules([&]<class A>() {
+  op::for_update_rules([&]<class A>() {
     ops.add({.name = std::string(A::kName),
              .doc = "One step of an optimizer for any number of tensors: new weights and states.",
              .inputs = {"weights_states_gradients_scalars..."},
@@ -342,7 +345,7 @@ void register_ops_update(OpRegistry& ops) {
              .cost = {flops_of_updates},
              .precision = Width::wide});
   });
-  for_row_update_rules([&]<class A>() {
+  op::for_row_update_rules([&]<class A>() {
     ops.add({.name = std::string(A::kName) + "_rows",
              .doc = "The update of the rows that occur, with the sums of their values as gradients.",
              .inputs = {"weight_states_rows_values_scalars..."},

@@ -14,30 +14,31 @@
 
 namespace starling {
 
-Tensor var(const Tensor& x, const VarAttrs& attrs) { return apply1(named_op<"var">(), {x}, attrs); }
-Tensor stddev(const Tensor& x, const VarAttrs& attrs) { return apply1(named_op<"std">(), {x}, attrs); }
+Tensor var(const Tensor& x, const op::VarAttrs& attrs) { return apply1(named_op<"var">(), {x}, attrs); }
+Tensor stddev(const Tensor& x, const op::VarAttrs& attrs) { return apply1(named_op<"std">(), {x}, attrs); }
 
 namespace {
 
 Types infer_var(const InferCall& call) {
   rules::expect_float(call);
-  const auto& attrs = call.attrs.as<VarAttrs>();
+  const auto& attrs = call.attrs.as<op::VarAttrs>();
   check(attrs.correction >= 0, "[{}] expected a correction of at least 0, got {}", call.op.name, attrs.correction);
   const Shape& shape = call.in[0].shape;
-  const Shape axes = reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
-  return {TensorType{call.in[0].dtype, reduced_shape(shape, axes, attrs.keepdim)}};
+  const Shape axes = op::reduced_axes(attrs.axes, shape.rank(), call.op.name.c_str());
+  return {TensorType{call.in[0].dtype, op::reduced_shape(shape, axes, attrs.keepdim)}};
 }
 
 // 2 (x - mean) / (n - correction) times the gradient of the variance.
-Tensor through_variance(const Tensor& x, const Tensor& flow, const VarAttrs& attrs) {
-  const double freedom = std::max(reduced_count(x.shape(), attrs.axes) - static_cast<double>(attrs.correction), 0.0);
+Tensor through_variance(const Tensor& x, const Tensor& flow, const op::VarAttrs& attrs) {
+  const double freedom =
+      std::max(op::reduced_count(x.shape(), attrs.axes) - static_cast<double>(attrs.correction), 0.0);
   const Tensor centred = sub(x, mean(x, {.axes = attrs.axes, .keepdim = true}));
-  return mul(centred, with_lost_dims(mul(flow, 2 / freedom), x.shape(), attrs.axes));
+  return mul(centred, op::with_lost_dims(mul(flow, 2 / freedom), x.shape(), attrs.axes));
 }
 
 TensorList grad_var(const GradCall& c) {
   if (c.in[0].numel() == 0) return {full(c.in[0].shape(), 0.0, c.in[0].dtype())};
-  return {through_variance(c.in[0], c.grads[0], c.attrs.as<VarAttrs>())};
+  return {through_variance(c.in[0], c.grads[0], c.attrs.as<op::VarAttrs>())};
 }
 
 TensorList grad_std(const GradCall& c) {
@@ -45,15 +46,15 @@ TensorList grad_std(const GradCall& c) {
   const Tensor& y = c.out[0];
   const Tensor zero = full({}, 0.0, y.dtype()), flat = equal(y, zero);
   const Tensor safe = where(flat, full({}, 1.0, y.dtype()), y);
-  return {through_variance(c.in[0], where(flat, zero, div(mul(c.grads[0], 0.5), safe)), c.attrs.as<VarAttrs>())};
+  return {through_variance(c.in[0], where(flat, zero, div(mul(c.grads[0], 0.5), safe)), c.attrs.as<op::VarAttrs>())};
 }
 
 ShardRule shard_var(const ShardCall& call) {
   const Placement from = call.placed[0];
-  const auto& attrs = call.attrs.as<VarAttrs>();
+  const auto& attrs = call.attrs.as<op::VarAttrs>();
   if (!from.is_split()) return rules::shard_replicated(call);
   int lost = 0;
-  for (auto axis : reduced_axes(attrs.axes, call.in[0].shape.rank(), call.op.name.c_str())) {
+  for (auto axis : op::reduced_axes(attrs.axes, call.in[0].shape.rank(), call.op.name.c_str())) {
     if (axis == from.dim) return rules::shard_replicated(call);
     lost += !attrs.keepdim && axis < from.dim;
   }
@@ -61,7 +62,7 @@ ShardRule shard_var(const ShardCall& call) {
 }
 
 std::vector<OpCase> var_cases() {
-  const auto one = [](Shape shape, VarAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
+  const auto one = [](Shape shape, op::VarAttrs attrs) { return OpCase{{{.shape = shape, .distinct = true}}, attrs}; };
   return {one({7}, {}),
           one({3, 5}, {.axes = {0}}),
           one({3, 5}, {.axes = {1}, .correction = 0, .keepdim = true}),
@@ -79,7 +80,7 @@ OpDef variance(std::string name, std::string doc, std::function<TensorList(const
   return {.name = std::move(name),
           .doc = std::move(doc),
           .inputs = {"x"},
-          .attrs = &attr_type<VarAttrs>(),
+          .attrs = &attr_type<op::VarAttrs>(),
           .infer = infer_var,
           .gradient = std::move(gradient),
           .shard = shard_var,

@@ -21,9 +21,11 @@ Tensor squeeze(const Tensor& x, const Shape& axes) {
     if (x.shape()[i] == 1) named.push_back(i);
   }
   if (named.empty()) return x;
-  return apply1(named_op<"squeeze">(), {x}, AxesAttrs{named});
+  return apply1(named_op<"squeeze">(), {x}, op::AxesAttrs{named});
 }
-Tensor unsqueeze(const Tensor& x, const Shape& axes) { return apply1(named_op<"unsqueeze">(), {x}, AxesAttrs{axes}); }
+Tensor unsqueeze(const Tensor& x, const Shape& axes) {
+  return apply1(named_op<"unsqueeze">(), {x}, op::AxesAttrs{axes});
+}
 Tensor permute(const Tensor& x, const Shape& order) { return transpose(x, order); }
 
 Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b) {
@@ -54,8 +56,10 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   return broadcast_to(x, full);
 }
 
-Tensor diagonal(const Tensor& x, const DiagonalAttrs& attrs) { return apply1(named_op<"diagonal">(), {x}, attrs); }
-Tensor diag_embed(const Tensor& x, const DiagonalAttrs& attrs) { return apply1(named_op<"diag_embed">(), {x}, attrs); }
+Tensor diagonal(const Tensor& x, const op::DiagonalAttrs& attrs) { return apply1(named_op<"diagonal">(), {x}, attrs); }
+Tensor diag_embed(const Tensor& x, const op::DiagonalAttrs& attrs) {
+  return apply1(named_op<"diag_embed">(), {x}, attrs);
+}
 
 namespace {
 
@@ -64,7 +68,7 @@ struct TwoAxes {
   int second;
 };
 
-TwoAxes two_axes(const DiagonalAttrs& a, int rank, const char* who) {
+TwoAxes two_axes(const op::DiagonalAttrs& a, int rank, const char* who) {
   const TwoAxes axes{normalize_axis(a.axis1, rank, who), normalize_axis(a.axis2, rank, who)};
   check(axes.first != axes.second, "[{}] expected two different axes, got {} and {}", who, a.axis1, a.axis2);
   return axes;
@@ -137,9 +141,9 @@ Shape without(const Shape& shape, TwoAxes axes) {
   return out;
 }
 
-View view_of_diagonal(const DiagonalAttrs& a, const Shape& shape, const Shape& strides) {
+View view_of_diagonal(const op::DiagonalAttrs& a, const Shape& shape, const Shape& strides) {
   const TwoAxes axes = two_axes(a, shape.rank(), "diagonal");
-  const DiagonalLine line = diagonal_line(a, shape, strides, "diagonal");
+  const op::DiagonalLine line = op::diagonal_line(a, shape, strides, "diagonal");
   View view{without(shape, axes), without(strides, axes), line.begin};
   view.shape.push_back(line.count);
   view.strides.push_back(line.stride);
@@ -147,7 +151,7 @@ View view_of_diagonal(const DiagonalAttrs& a, const Shape& shape, const Shape& s
 }
 
 Types infer_diag_embed(const InferCall& call) {
-  const auto& a = call.attrs.as<DiagonalAttrs>();
+  const auto& a = call.attrs.as<op::DiagonalAttrs>();
   const Shape& in = call.in[0].shape;
   check(in.rank() >= 1 && in.rank() < kMaxRank, "[diag_embed] expected a rank of 1 to {}, got {}", kMaxRank - 1,
         to_string(call.in[0]));
@@ -164,7 +168,7 @@ Types infer_diag_embed(const InferCall& call) {
 
 // dy embedded in the two axes the diagonal was taken from, which need not be square.
 TensorList grad_diagonal(const GradCall& c) {
-  const auto& a = c.attrs.as<DiagonalAttrs>();
+  const auto& a = c.attrs.as<op::DiagonalAttrs>();
   const Shape& shape = c.in[0].shape();
   const TwoAxes axes = two_axes(a, shape.rank(), "diagonal");
   if (c.grads[0].shape().back() == 0) return {full(shape, 0, c.in[0].dtype())};
@@ -176,7 +180,7 @@ TensorList grad_diagonal(const GradCall& c) {
       dx = apply1(named_op<"slice_backward">(), {dx}, [&] {
         Shape whole = dx.shape();
         whole[axis] = want;
-        return SliceBackwardAttrs{whole, axis, 0, have, 1};
+        return op::SliceBackwardAttrs{whole, axis, 0, have, 1};
       }());
     }
   }
@@ -184,7 +188,7 @@ TensorList grad_diagonal(const GradCall& c) {
 }
 
 std::vector<OpCase> diagonal_cases() {
-  const auto one = [](Shape shape, DiagonalAttrs attrs = {}) { return OpCase{{{.shape = shape}}, attrs}; };
+  const auto one = [](Shape shape, op::DiagonalAttrs attrs = {}) { return OpCase{{{.shape = shape}}, attrs}; };
   return {one({4, 4}),
           one({3, 5}, {.offset = 1}),
           one({5, 3}, {.offset = -2}),
@@ -196,7 +200,7 @@ std::vector<OpCase> diagonal_cases() {
 }
 
 std::vector<OpCase> diag_embed_cases() {
-  const auto one = [](Shape shape, DiagonalAttrs attrs = {}) { return OpCase{{{.shape = shape}}, attrs}; };
+  const auto one = [](Shape shape, op::DiagonalAttrs attrs = {}) { return OpCase{{{.shape = shape}}, attrs}; };
   return {one({4}),
           one({2, 3}, {.offset = 1}),
           one({2, 3}, {.offset = -2}),
@@ -208,65 +212,67 @@ std::vector<OpCase> diag_embed_cases() {
 }
 
 void register_squeezes(OpRegistry& ops) {
-  const auto one = [](Shape shape, Shape axes) { return OpCase{{{.shape = shape}}, AxesAttrs{axes}}; };
-  ops.add({.name = "squeeze",
-           .doc = "Without the given axes of size 1, or without all of them.",
-           .inputs = {"x"},
-           .attrs = &attr_type<AxesAttrs>(),
-           .infer =
-               [](const InferCall& call) {
-                 const Shape& shape = call.in[0].shape;
-                 return Types{{call.in[0].dtype, view_of_squeeze(call.attrs.as<AxesAttrs>().axes, shape, shape).shape}};
-               },
-           .gradient = [](const GradCall& c) { return TensorList{reshape(c.grads[0], c.in[0].shape())}; },
-           .shard =
-               [](const ShardCall& call) {
-                 const Shape& axes = call.attrs.as<AxesAttrs>().axes;
-                 if (axes.empty() && call.placed[0].is_split()) return rules::shard_replicated(call);
-                 return shard_through(call, call.in[0].shape, axes, true);
-               },
-           .view = [](const ViewCall& c) -> std::optional<View> {
-             return view_of_squeeze(c.attrs.as<AxesAttrs>().axes, c.shape, c.strides);
-           },
-           .cases =
-               [one] {
-                 return std::vector<OpCase>{one({1, 3}, {0}),        one({3, 1, 2}, {1}),  one({1, 3, 1}, {}),
-                                            one({1, 3, 1}, {-1, 0}), one({4}, {}),         one({1, 1}, {0, 1}),
-                                            one({0, 1}, {1}),        one({2, 1, 19}, {-2})};
-               },
-           .saves = kSavesNothing});
+  const auto one = [](Shape shape, Shape axes) { return OpCase{{{.shape = shape}}, op::AxesAttrs{axes}}; };
   ops.add(
-      {.name = "unsqueeze",
-       .doc = "With axes of size 1 at the given places of the result.",
+      {.name = "squeeze",
+       .doc = "Without the given axes of size 1, or without all of them.",
        .inputs = {"x"},
-       .attrs = &attr_type<AxesAttrs>(),
+       .attrs = &attr_type<op::AxesAttrs>(),
        .infer =
            [](const InferCall& call) {
              const Shape& shape = call.in[0].shape;
-             return Types{{call.in[0].dtype, view_of_unsqueeze(call.attrs.as<AxesAttrs>().axes, shape, shape).shape}};
+             return Types{{call.in[0].dtype, view_of_squeeze(call.attrs.as<op::AxesAttrs>().axes, shape, shape).shape}};
            },
        .gradient = [](const GradCall& c) { return TensorList{reshape(c.grads[0], c.in[0].shape())}; },
        .shard =
            [](const ShardCall& call) {
-             return shard_through(call, call.out[0].shape, call.attrs.as<AxesAttrs>().axes, false);
+             const Shape& axes = call.attrs.as<op::AxesAttrs>().axes;
+             if (axes.empty() && call.placed[0].is_split()) return rules::shard_replicated(call);
+             return shard_through(call, call.in[0].shape, axes, true);
            },
        .view = [](const ViewCall& c) -> std::optional<View> {
-         return view_of_unsqueeze(c.attrs.as<AxesAttrs>().axes, c.shape, c.strides);
+         return view_of_squeeze(c.attrs.as<op::AxesAttrs>().axes, c.shape, c.strides);
        },
        .cases =
            [one] {
-             return std::vector<OpCase>{one({3}, {0}), one({3}, {-1}),    one({2, 3}, {1}), one({2, 3}, {0, 2, 4}),
-                                        one({}, {0}),  one({0, 2}, {-3}), one({2, 3}, {}),  one({3, 19}, {1, -1})};
+             return std::vector<OpCase>{one({1, 3}, {0}),        one({3, 1, 2}, {1}),  one({1, 3, 1}, {}),
+                                        one({1, 3, 1}, {-1, 0}), one({4}, {}),         one({1, 1}, {0, 1}),
+                                        one({0, 1}, {1}),        one({2, 1, 19}, {-2})};
            },
        .saves = kSavesNothing});
+  ops.add({.name = "unsqueeze",
+           .doc = "With axes of size 1 at the given places of the result.",
+           .inputs = {"x"},
+           .attrs = &attr_type<op::AxesAttrs>(),
+           .infer =
+               [](const InferCall& call) {
+                 const Shape& shape = call.in[0].shape;
+                 return Types{
+                     {call.in[0].dtype, view_of_unsqueeze(call.attrs.as<op::AxesAttrs>().axes, shape, shape).shape}};
+               },
+           .gradient = [](const GradCall& c) { return TensorList{reshape(c.grads[0], c.in[0].shape())}; },
+           .shard =
+               [](const ShardCall& call) {
+                 return shard_through(call, call.out[0].shape, call.attrs.as<op::AxesAttrs>().axes, false);
+               },
+           .view = [](const ViewCall& c) -> std::optional<View> {
+             return view_of_unsqueeze(c.attrs.as<op::AxesAttrs>().axes, c.shape, c.strides);
+           },
+           .cases =
+               [one] {
+                 return std::vector<OpCase>{one({3}, {0}), one({3}, {-1}),    one({2, 3}, {1}), one({2, 3}, {0, 2, 4}),
+                                            one({}, {0}),  one({0, 2}, {-3}), one({2, 3}, {}),  one({3, 19}, {1, -1})};
+               },
+           .saves = kSavesNothing});
 }
 
 }  // namespace
 
-DiagonalLine diagonal_line(const DiagonalAttrs& a, const Shape& shape, const Shape& strides, const char* who) {
+op::DiagonalLine op::diagonal_line(const op::DiagonalAttrs& a, const Shape& shape, const Shape& strides,
+                                   const char* who) {
   const TwoAxes axes = two_axes(a, shape.rank(), who);
   const std::int64_t rows = shape[axes.first], cols = shape[axes.second];
-  DiagonalLine line;
+  op::DiagonalLine line;
   line.stride = strides[axes.first] + strides[axes.second];
   if (a.offset >= cols || a.offset <= -rows) return line;
   const std::int64_t right = std::max<std::int64_t>(a.offset, 0), down = std::max<std::int64_t>(-a.offset, 0);
@@ -280,30 +286,31 @@ void register_ops_views(OpRegistry& ops) {
   ops.add({.name = "diagonal",
            .doc = "A diagonal of two axes, as the last axis of the result.",
            .inputs = {"x"},
-           .attrs = &attr_type<DiagonalAttrs>(),
+           .attrs = &attr_type<op::DiagonalAttrs>(),
            .infer =
                [](const InferCall& call) {
                  const Shape& shape = call.in[0].shape;
-                 const auto& a = call.attrs.as<DiagonalAttrs>();
+                 const auto& a = call.attrs.as<op::DiagonalAttrs>();
                  const Shape still = Shape::filled(shape.rank(), 0);  // strides do not matter here
                  return Types{{call.in[0].dtype, view_of_diagonal(a, shape, still).shape}};
                },
            .gradient = grad_diagonal,
            .view = [](const ViewCall& c) -> std::optional<View> {
-             return view_of_diagonal(c.attrs.as<DiagonalAttrs>(), c.shape, c.strides);
+             return view_of_diagonal(c.attrs.as<op::DiagonalAttrs>(), c.shape, c.strides);
            },
            .cases = diagonal_cases,
            .saves = kSavesNothing});
-  ops.add({.name = "diag_embed",
-           .doc = "Zeros but for x's last axis along a diagonal of two new axes.",
-           .inputs = {"x"},
-           .attrs = &attr_type<DiagonalAttrs>(),
-           .infer = infer_diag_embed,
-           .gradient = [](const GradCall& c) { return TensorList{diagonal(c.grads[0], c.attrs.as<DiagonalAttrs>())}; },
-           .cases = diag_embed_cases,
-           .saves = kSavesNothing,
-           .cost = costs::moves(),
-           .precision = Width::wide});
+  ops.add(
+      {.name = "diag_embed",
+       .doc = "Zeros but for x's last axis along a diagonal of two new axes.",
+       .inputs = {"x"},
+       .attrs = &attr_type<op::DiagonalAttrs>(),
+       .infer = infer_diag_embed,
+       .gradient = [](const GradCall& c) { return TensorList{diagonal(c.grads[0], c.attrs.as<op::DiagonalAttrs>())}; },
+       .cases = diag_embed_cases,
+       .saves = kSavesNothing,
+       .cost = costs::moves(),
+       .precision = Width::wide});
 }
 
 }  // namespace starling

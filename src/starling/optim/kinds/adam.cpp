@@ -22,7 +22,7 @@ Settings settings_of(const char* decay) {
 }
 
 template <class O>
-AdamUpdateAttrs attrs_of(const O& o, bool decoupled) {
+op::AdamUpdateAttrs attrs_of(const O& o, bool decoupled) {
   return {.beta1 = o.beta1,
           .beta2 = o.beta2,
           .eps = o.eps,

@@ -32,7 +32,7 @@ Nadam::Nadam(std::vector<ParameterGroup> groups, const NadamOptions& o)
       momentum_decay_(o.momentum_decay),
       product_(add_scalar("mu_product", 1, DType::f64)) {}
 
-void Nadam::advance(UpdateScalars& scalars) {
+void Nadam::advance(op::UpdateScalars& scalars) {
   RuleOptimizer::advance(scalars);
   const Tensor grown = exp(cast(scalars.t, DType::f64) * (momentum_decay_ * std::log(0.96)));
   assign_unless(scalars.skip, product_, product_ * (beta1_ * (1 - 0.5 * grown)));

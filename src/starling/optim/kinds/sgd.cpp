@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 #include "starling/optim/add_kind.h"
 
 namespace starling::optim {
@@ -37,14 +38,15 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
 // Own op `sgd`: it can be fused with the product that makes the gradient, and other devices have no other. It always
 // updates a velocity: without momentum the general update op, which has none, touches half the memory.
 void Sgd::update(std::span<const Tensor> targets, const Tensor& gradient, double weight_decay,
-                 const UpdateScalars& scalars) {
+                 const op::UpdateScalars& scalars) {
   const bool plain = attrs_.momentum == 0 && !is_row_sparse(gradient) && targets[0].device().kind == DeviceKind::cpu;
   if (!scalars.skip.defined() && !plain) {
-    return sgd_update(targets[0], targets[1], gradient, scalars.lr, {attrs_.momentum, weight_decay, attrs_.nesterov});
+    return op::sgd_update(targets[0], targets[1], gradient, scalars.lr,
+                          {attrs_.momentum, weight_decay, attrs_.nesterov});
   }
-  const MomentumUpdateAttrs attrs{
+  const op::MomentumUpdateAttrs attrs{
       .momentum = attrs_.momentum, .weight_decay = weight_decay, .nesterov = attrs_.nesterov};
-  starling::update(named_op<"momentum_update">(), attrs, targets.first(1 + attrs.states()), gradient, scalars);
+  starling::op::update(named_op<"momentum_update">(), attrs, targets.first(1 + attrs.states()), gradient, scalars);
 }
 
 }  // namespace starling::optim

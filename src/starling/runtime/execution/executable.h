@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "starling/graph/graph.h"
-#include "starling/kernels/kernel_table.h"
+#include "starling/kernels/kernel.h"
 
 namespace starling {
+
+struct Planned;  // kernels/kernel_table.h
 
 // Device of a graph: the only one that its values name; nodes without operands follow.
 Device program_device(const Graph& graph);

@@ -52,7 +52,7 @@ class Stacks {
   std::vector<std::vector<Tensor>> rows_;
 };
 
-TensorList run_while(const WhileAttrs& a, const Bodies& bodies, const TensorList& in) {
+TensorList run_while(const op::WhileAttrs& a, const Bodies& bodies, const TensorList& in) {
   const auto n = static_cast<std::size_t>(a.states);
   TensorList states = part(in, 0, n);
   const TensorList captures = part(in, n, in.size() - n);
@@ -76,7 +76,7 @@ TensorList slices(const TensorList& xs, std::int64_t trip) {
   return out;
 }
 
-TensorList run_scan(const ScanLoopAttrs& a, const LoopParts& parts, const Bodies& bodies, const TensorList& in) {
+TensorList run_scan(const op::ScanLoopAttrs& a, const LoopParts& parts, const Bodies& bodies, const TensorList& in) {
   const auto count = a.limited ? static_cast<std::int64_t>(in[0].item()) : a.length;
   check(count >= 0 && count <= a.length, "[scan] expected 0 to {} trips, got {}", a.length, count);
   TensorList carry = part(in, parts.first_carry(), parts.carried);
@@ -93,7 +93,7 @@ TensorList run_scan(const ScanLoopAttrs& a, const LoopParts& parts, const Bodies
   return carry;
 }
 
-TensorList run_while_grad(const WhileGradAttrs& a, const Bodies& bodies, const TensorList& in) {
+TensorList run_while_grad(const op::WhileGradAttrs& a, const Bodies& bodies, const TensorList& in) {
   const auto carried = static_cast<std::size_t>(a.carried), n = static_cast<std::size_t>(a.states);
   TensorList carry = part(in, 0, carried);
   const TensorList captures = part(in, carried + n, in.size() - carried - n);
@@ -113,10 +113,10 @@ TensorList run_while_grad(const WhileGradAttrs& a, const Bodies& bodies, const T
 TensorList interpret_control(const Graph& graph, const Node& node, const TensorList& in) {
   const Bodies bodies = bodies_of(graph, node);
   if (is_op(node, "cond")) return interpret(*bodies[in[0].item() != 0 ? 0 : 1], {}, all(part(in, 1, in.size() - 1)));
-  if (is_op(node, "while")) return run_while(node.attrs.as<WhileAttrs>(), bodies, in);
+  if (is_op(node, "while")) return run_while(node.attrs.as<op::WhileAttrs>(), bodies, in);
   if (is_op(node, "scan"))
-    return run_scan(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
-  return run_while_grad(node.attrs.as<WhileGradAttrs>(), bodies, in);
+    return run_scan(node.attrs.as<op::ScanLoopAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
+  return run_while_grad(node.attrs.as<op::WhileGradAttrs>(), bodies, in);
 }
 
 }  // namespace starling

@@ -28,7 +28,7 @@ class CondPlan final : public Plan {
 
 class ScanPlan final : public Plan {
  public:
-  ScanPlan(const ScanLoopAttrs& attrs, const LoopParts& parts, const Graph& body, const ExecutableOptions& options)
+  ScanPlan(const op::ScanLoopAttrs& attrs, const LoopParts& parts, const Graph& body, const ExecutableOptions& options)
       : attrs_(attrs), trips_(body, parts, options) {
     ScratchLayout layout;
     trips_.lay_out(layout);
@@ -57,7 +57,7 @@ class ScanPlan final : public Plan {
     return given;
   }
 
-  ScanLoopAttrs attrs_;
+  op::ScanLoopAttrs attrs_;
   LoopTrips trips_;
   std::size_t memory_at_ = 0;
 };
@@ -81,7 +81,7 @@ class Condition {
 
 class WhilePlan final : public Plan {
  public:
-  WhilePlan(const WhileAttrs& attrs, const LoopParts& parts, const Graph& condition, const Graph& body,
+  WhilePlan(const op::WhileAttrs& attrs, const LoopParts& parts, const Graph& condition, const Graph& body,
             const ExecutableOptions& options)
       : max_trips_(attrs.max_trips), condition_(condition, options), trips_(body, parts, options) {
     ScratchLayout layout;
@@ -167,12 +167,12 @@ std::unique_ptr<Plan> make_control_plan(const Graph& graph, const Node& node, co
   const std::size_t operands = node.in.size();
   if (is_op(node, "cond")) return std::make_unique<CondPlan>(*bodies[0], *bodies[1], options);
   if (is_op(node, "while"))
-    return std::make_unique<WhilePlan>(node.attrs.as<WhileAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
+    return std::make_unique<WhilePlan>(node.attrs.as<op::WhileAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
                                        *bodies[1], options);
   if (is_op(node, "scan"))
-    return std::make_unique<ScanPlan>(node.attrs.as<ScanLoopAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
+    return std::make_unique<ScanPlan>(node.attrs.as<op::ScanLoopAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
                                       options);
-  const auto& a = node.attrs.as<WhileGradAttrs>();
+  const auto& a = node.attrs.as<op::WhileGradAttrs>();
   const auto carried = static_cast<std::size_t>(a.carried), states = static_cast<std::size_t>(a.states);
   const std::size_t captures = operands - carried - states;
   return std::make_unique<WhileGradPlan>(LoopParts{0, states, 0, captures}, LoopParts{0, carried, states, captures},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "starling/kernels/kernel_table.h"
 #include "starling/runtime/execution/executable.h"
 
 namespace starling {

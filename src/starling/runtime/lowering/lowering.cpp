@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/control.h"
 #include "starling/ops/def/registry.h"
@@ -243,7 +244,7 @@ void Lowering::finish_outputs() {
 
 void Lowering::emit_copy(NodeId id, const Location& from, const Location& to) {
   static const OpDef& op = find_op("identity");
-  emit(id, op, NoAttrs{}, {from}, {to});
+  emit(id, op, op::NoAttrs{}, {from}, {to});
 }
 
 void Lowering::touch(int index, bool writes, const LaneClock& start, const LaneClock& end) {

@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/graph/placement/cut.h"
+#include "starling/kernels/kernel_table.h"
 #include "starling/runtime/placed/placed_part.h"
 
 namespace starling {

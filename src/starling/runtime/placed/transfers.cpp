@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/transfer.h"
 #include "starling/tensor/device_memory.h"
 
@@ -25,7 +26,7 @@ Transfers::Transfers(const std::vector<GraphPart>& parts) {
   for (const auto& part : parts) {
     for (const auto& node : part.graph.nodes()) {
       if (!is_op(node, "send")) continue;
-      const auto& key = node.attrs.as<SendAttrs>().key.str();
+      const auto& key = node.attrs.as<op::SendAttrs>().key.str();
       check(slots_.emplace(key, slots_.size()).second, "[placed] expected one send for {}, got two", key);
     }
   }
@@ -42,12 +43,12 @@ std::unique_ptr<Plan> Transfers::plan_send(const PlanRequest& request) const {
   const bool has_data = !request.in.empty();
   check(!has_data || request.in[0].contiguous(), "[send] expected dense memory, got strides {}",
         has_data ? to_string(request.in[0].strides) : "");
-  return make_plan([has_data, rendezvous = rendezvous_.get(), to = slot(request.attrs.as<SendAttrs>().key)](
+  return make_plan([has_data, rendezvous = rendezvous_.get(), to = slot(request.attrs.as<op::SendAttrs>().key)](
                        const Launch& launch) { rendezvous->publish(to, has_data ? launch.in[0] : nullptr); });
 }
 
 std::unique_ptr<Plan> Transfers::plan_recv(const PlanRequest& request, Device device) const {
-  const auto& attrs = request.attrs.as<RecvAttrs>();
+  const auto& attrs = request.attrs.as<op::RecvAttrs>();
   const DeviceKind sender = parse_device(attrs.from.str())->kind;
   const auto bytes = static_cast<std::size_t>(request.out[0].shape.numel()) * size_of(request.out[0].dtype);
   const std::size_t from = slot(attrs.key);

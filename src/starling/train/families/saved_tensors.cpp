@@ -6,6 +6,7 @@
 #include "starling/base/hash.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/saved_tensors.h"
 
 // Kernels of `save` and `restore`, placed here because the file format belongs to a higher layer than the kernels.
 namespace starling {
@@ -20,7 +21,7 @@ std::string checksum(const Tensor& tensor) {
 }
 
 std::string path_of(const std::string& file, bool with_step, const Launch& launch) {
-  return with_step ? numbered(file, *static_cast<const std::int64_t*>(launch.in[0])) : file;
+  return with_step ? op::numbered(file, *static_cast<const std::int64_t*>(launch.in[0])) : file;
 }
 
 // A view of an operand, which is only read.
@@ -32,28 +33,29 @@ Tensor view(void* data, const TensorType& type) {
 }
 
 std::unique_ptr<Plan> plan_save(const PlanRequest& request) {
-  const auto& a = request.attrs.as<SaveAttrs>();
-  const bool with_step = is_numbered(a.file);
+  const auto& a = request.attrs.as<op::SaveAttrs>();
+  const bool with_step = op::is_numbered(a.file);
   std::vector<TensorType> types;
   for (const auto& arg : request.in) types.push_back({arg.dtype, arg.shape});
-  return make_plan([file = a.file.str(), names = split_names(a.names.str()), types, with_step](const Launch& launch) {
-    std::vector<NamedTensor> tensors;
-    SafetensorsMetadata metadata;
-    std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::size_t operand = i + (with_step ? 1 : 0);
-      tensors.push_back({names[i], view(launch.in[operand], types[operand])});
-      metadata[checksum_key(names[i])] = checksum(tensors.back().tensor);
-      bytes += static_cast<std::int64_t>(host_bytes(tensors.back().tensor).size());
-    }
-    write_safetensors(std::filesystem::path(path_of(file, with_step, launch)), tensors, metadata).value();
-    *static_cast<std::int64_t*>(launch.out[0]) = bytes;
-  });
+  return make_plan(
+      [file = a.file.str(), names = op::split_names(a.names.str()), types, with_step](const Launch& launch) {
+        std::vector<NamedTensor> tensors;
+        SafetensorsMetadata metadata;
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < names.size(); ++i) {
+          const std::size_t operand = i + (with_step ? 1 : 0);
+          tensors.push_back({names[i], view(launch.in[operand], types[operand])});
+          metadata[checksum_key(names[i])] = checksum(tensors.back().tensor);
+          bytes += static_cast<std::int64_t>(host_bytes(tensors.back().tensor).size());
+        }
+        write_safetensors(std::filesystem::path(path_of(file, with_step, launch)), tensors, metadata).value();
+        *static_cast<std::int64_t*>(launch.out[0]) = bytes;
+      });
 }
 
 std::unique_ptr<Plan> plan_saved_elsewhere(const PlanRequest& request) {
   std::int64_t bytes = 0;
-  for (std::size_t i = is_numbered(request.attrs.as<SaveAttrs>().file) ? 1 : 0; i < request.in.size(); ++i)
+  for (std::size_t i = op::is_numbered(request.attrs.as<op::SaveAttrs>().file) ? 1 : 0; i < request.in.size(); ++i)
     bytes += request.in[i].shape.numel() * static_cast<std::int64_t>(size_of(request.in[i].dtype));
   return make_plan([bytes](const Launch& launch) { *static_cast<std::int64_t*>(launch.out[0]) = bytes; });
 }
@@ -69,9 +71,9 @@ void check_undamaged(const SafetensorsFile& file, const std::string& path, const
 }
 
 std::unique_ptr<Plan> plan_restore(const PlanRequest& request) {
-  const auto& a = request.attrs.as<RestoreAttrs>();
+  const auto& a = request.attrs.as<op::RestoreAttrs>();
   const TensorType type{a.dtype, a.shape};
-  const bool with_step = is_numbered(a.file);
+  const bool with_step = op::is_numbered(a.file);
   return make_plan([file = a.file.str(), name = a.name.str(), type, with_step](const Launch& launch) {
     const std::string path = path_of(file, with_step, launch);
     const SafetensorsFile saved = SafetensorsFile::open(path).value();

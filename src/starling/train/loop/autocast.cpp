@@ -5,6 +5,7 @@
 
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/creation.h"
 
 namespace starling {
 namespace {
@@ -19,7 +20,7 @@ class Autocast::Converter final : public Interpreter {
 
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
     // Losses that widen their operands would narrow their result again and lose precision: skip that cast.
-    if (op.name == "cast" && inputs[0].dtype() == DType::f32 && is_half(attrs.as<CastAttrs>().dtype))
+    if (op.name == "cast" && inputs[0].dtype() == DType::f32 && is_half(attrs.as<op::CastAttrs>().dtype))
       return {inputs[0]};
     const DType wanted = wanted_by(op, inputs);
     const auto differs = [&](const Tensor& t) { return narrowable(t.dtype()) && t.dtype() != wanted; };

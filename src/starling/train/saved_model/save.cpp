@@ -8,6 +8,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/state.h"
 #include "starling/train/saved_model/batch_text.h"
 #include "starling/train/saved_model/program_rules.h"
 #include "starling/train/saved_model/saved_model.h"
@@ -39,7 +40,7 @@ void name_captured(Graph& graph, std::size_t arguments, const std::vector<Tensor
     const int index = graph.add_variable({fmt::format("captured.{}", i), type, tensor, -1});
     Node& node = graph.node(graph.value(graph.inputs[arguments + i]).node);
     node.op = &find_op("variable");
-    node.attrs = Attrs(SourceAttrs{.index = index, .shape = type.shape, .dtype = type.dtype});
+    node.attrs = Attrs(op::SourceAttrs{.index = index, .shape = type.shape, .dtype = type.dtype});
   }
   graph.inputs.resize(arguments);
 }

@@ -72,7 +72,7 @@ nn::OwnLoss::Outputs zoo::Rbm::own_loss(std::span<const Tensor> fields) {
   check(v.size(1) == options_.inputs, "[rbm] expected samples of {} numbers, got {}", options_.inputs,
         to_string(fields[0].type()));
   const Tensor chain = gibbs(v, options_.k);
-  return {.loss = reduce_loss(free_energy(v) - free_energy(chain), {}, "rbm"),
+  return {.loss = op::reduce_loss(free_energy(v) - free_energy(chain), {}, "rbm"),
           .prediction = visible(hidden(v)).detach(),
           .target = v};
 }

@@ -57,7 +57,7 @@ nn::OwnLoss::Outputs zoo::Vae::own_loss(std::span<const Tensor> fields) {
   const Tensor misfit = sum(bce_with_logits(logits, x, {}, {.reduction = Reduction::none}), {.axes = {1}});
   const Tensor divergence = sum(square(mean) + exp(log_variance) - log_variance - 1.0, {.axes = {1}}) * 0.5;
   const Tensor losses = misfit + divergence * options_.beta;
-  return {.loss = reduce_loss(losses, {}, "vae"), .prediction = sigmoid(logits), .target = x};
+  return {.loss = op::reduce_loss(losses, {}, "vae"), .prediction = sigmoid(logits), .target = x};
 }
 
 void register_zoo_vae(zoo::Table& table) {

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "starling/ops/api/masked.h"
+#include "starling/ops/def/masked.h"
 
 namespace starling {
 namespace {
@@ -89,7 +90,7 @@ class Matcher {
   template <class F>
   bool climb_hiding(const Node& node, F&& through) {
     if (is_op(node, "masked_fill"))
-      return through(node.in[1], {Step::Kind::hide, node.in[0], true, node.attrs.as<MaskedFillAttrs>().value});
+      return through(node.in[1], {Step::Kind::hide, node.in[0], true, node.attrs.as<op::MaskedFillAttrs>().value});
     if (!is_op(node, "where")) return false;
     if (const auto fill = uniform_value(graph_, node.in[2]))
       return through(node.in[1], {Step::Kind::hide, node.in[0], false, *fill});
@@ -216,7 +217,7 @@ class Matcher {
     if (reader < 0 || !usable(graph_.node(reader))) return false;
     const Node& node = graph_.node(reader);
     if (node.in.empty() || node.in[0] != step.mask) return false;
-    const bool filled = is_op(node, "masked_fill") && step.hides && node.attrs.as<MaskedFillAttrs>().value == 0;
+    const bool filled = is_op(node, "masked_fill") && step.hides && node.attrs.as<op::MaskedFillAttrs>().value == 0;
     bool chosen = false;
     if (is_op(node, "where")) {
       const std::size_t kept = step.hides ? 2 : 1;

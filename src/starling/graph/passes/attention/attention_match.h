@@ -6,6 +6,7 @@
 #include "starling/graph/match.h"
 #include "starling/graph/passes/scales/factors.h"
 #include "starling/ops/api/attention.h"
+#include "starling/ops/def/attention.h"
 
 namespace starling {
 
@@ -15,7 +16,7 @@ struct AttentionMatch {
   Factor q, k, v;  // [.., l, d], [.., s, d], [.., s, dv] after the transposes they carry
   ValueId mask = -1;
   bool mask_hides = false;  // true: a bool mask marks hidden keys, not visible ones
-  AttentionAttrs attrs;
+  op::AttentionAttrs attrs;
 
   NodeId scores = -1;  // the product q·kᵀ
   ValueId y = -1;

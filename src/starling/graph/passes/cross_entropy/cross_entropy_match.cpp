@@ -6,7 +6,9 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/index.h"
 #include "starling/ops/def/nll_attrs.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -59,13 +61,13 @@ class Matcher {
     const bool flat = type_of(value).shape.rank() == 2;
     if (is_op(node, "label_pick")) {
       found_.readers.push_back({Reader::Kind::pick, id});
-      return flat && note_labels(node.in[1], node.attrs.as<NllAttrs>().ignore_index);
+      return flat && note_labels(node.in[1], node.attrs.as<op::NllAttrs>().ignore_index);
     }
     if (is_op(node, "nll")) {
       if (has_nll_) return false;
       has_nll_ = true;
       found_.readers.push_back({Reader::Kind::nll, id, -1, node.in.size() == 3 ? node.in[2] : -1});
-      return flat && note_labels(node.in[1], node.attrs.as<NllAttrs>().ignore_index);
+      return flat && note_labels(node.in[1], node.attrs.as<op::NllAttrs>().ignore_index);
     }
     if (is_op(node, "gather")) return read_gather(id, value);
     if (is_op(node, "mul")) return read_one_hot_sum(id, value);
@@ -87,7 +89,7 @@ class Matcher {
 
   bool is_last_axis(const Node& node, ValueId value) const {
     const int rank = type_of(value).shape.rank();
-    return normalize_axis(node.attrs.as<AxisAttrs>().axis, rank, "gather") == rank - 1;
+    return normalize_axis(node.attrs.as<op::AxisAttrs>().axis, rank, "gather") == rank - 1;
   }
 
   bool is_one_a_row(const Shape& index, const Shape& shape) const {
@@ -108,7 +110,7 @@ class Matcher {
   ValueId one_hot_labels(ValueId id) const {
     while (keeps_order(maker(id)) || is_op(maker(id), "cast")) id = maker(id).in[0];
     const Node& node = maker(id);
-    if (!is_op(node, "one_hot") || node.attrs.as<OneHotAttrs>().classes != found_.classes) return -1;
+    if (!is_op(node, "one_hot") || node.attrs.as<op::OneHotAttrs>().classes != found_.classes) return -1;
     return node.in[0];
   }
 
@@ -120,7 +122,7 @@ class Matcher {
     const NodeId reader = uses_.only(node.out[0]);
     if (reader < 0 || !is_op(graph_.node(reader), "sum") || !usable(graph_.node(reader))) return false;
     Shape kept = type_of(value).shape;
-    const Shape axes = reduced_axes(graph_.node(reader).attrs.as<ReduceAttrs>().axes, kept.rank(), "sum");
+    const Shape axes = op::reduced_axes(graph_.node(reader).attrs.as<op::ReduceAttrs>().axes, kept.rank(), "sum");
     if (std::find(axes.begin(), axes.end(), kept.rank() - 1) == axes.end()) return false;
     kept[kept.rank() - 1] = 1;
     found_.readers.push_back({Reader::Kind::sum_rows, reader, -1, -1, kept});
@@ -142,7 +144,8 @@ class Matcher {
     if (type_of(from).shape.empty() || type_of(from).shape.back() != found_.classes) return false;
     if (is_op(made, "label_place")) {
       found_.readers.push_back({Reader::Kind::backward, id, made.in[0]});
-      return type_of(from).shape.rank() == 2 && note_labels(made.in[1], made.attrs.as<LabelPlaceAttrs>().ignore_index);
+      return type_of(from).shape.rank() == 2 &&
+             note_labels(made.in[1], made.attrs.as<op::LabelPlaceAttrs>().ignore_index);
     }
     if (is_op(made, "scatter_add")) return read_scatter(id, made);
     return is_op(made, "mul") && read_one_hot_product(id, made);

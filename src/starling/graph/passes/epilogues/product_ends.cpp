@@ -8,6 +8,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/linear_ends.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -82,15 +83,15 @@ class Biases : public Joiner {
   // x · w + row, with one matrix w for all of x.
   bool join_product(NodeId id, NodeId maker, ValueId bias) {
     const Node& product = graph_.node(maker);
-    const auto& flags = product.attrs.as<MatmulAttrs>();
+    const auto& flags = product.attrs.as<op::MatmulAttrs>();
     const TensorType& y = type(product.out[0]);
     if (!is_on_cpu(product) || !is_float(y.dtype) || flags.trans_a || type(product.in[1]).shape.rank() != 2)
       return false;
     if (type(bias).shape != Shape{y.shape.back()}) return false;
     ValueId weight = rewriter_.map(product.in[1]);
-    if (!flags.trans_b) weight = emit("transpose", {&weight, 1}, TransposeAttrs{{1, 0}}, maker);
+    if (!flags.trans_b) weight = emit("transpose", {&weight, 1}, op::TransposeAttrs{{1, 0}}, maker);
     const ValueId in[] = {rewriter_.map(product.in[0]), weight, rewriter_.map(bias)};
-    name(graph_.node(id).out[0], emit("linear", in, LinearAttrs{}, maker));
+    name(graph_.node(id).out[0], emit("linear", in, op::LinearAttrs{}, maker));
     return true;
   }
 
@@ -104,7 +105,7 @@ class Biases : public Joiner {
     batched.insert(0, 1);
     if (b != channels && b != batched) return false;
     const ValueId given = rewriter_.map(bias);
-    const ValueId flat = emit("reshape", {&given, 1}, ShapeAttrs{{y[1]}}, maker);
+    const ValueId flat = emit("reshape", {&given, 1}, op::ShapeAttrs{{y[1]}}, maker);
     const ValueId in[] = {rewriter_.map(conv.in[0]), rewriter_.map(conv.in[1]), flat};
     name(graph_.node(id).out[0], emit(conv.op->name, in, conv.attrs, maker));
     return true;
@@ -145,7 +146,7 @@ class LinearEnds : public Joiner {
     const Node& node = graph_.node(id);
     if (!is_op(node, "linear") || !is_pure(node) || !is_on_cpu(node)) return false;
     const TensorType& y = type(node.out[0]);
-    return node.attrs.as<LinearAttrs>().activation.empty() && y.shape.numel() >= kLeastElements &&
+    return node.attrs.as<op::LinearAttrs>().activation.empty() && y.shape.numel() >= kLeastElements &&
            (y.dtype == DType::f32 || y.dtype == DType::f64);
   }
 
@@ -197,7 +198,7 @@ class LinearEnds : public Joiner {
   void join(const Ends& ends) {
     const Node& linear = graph_.node(ends.linear);
     auto in = rewriter_.map({linear.in.data(), linear.in.size()});
-    LinearEndsAttrs attrs{.biased = in.size() == 3, .residual = ends.residual >= 0, .keep = ends.keep};
+    op::LinearEndsAttrs attrs{.biased = in.size() == 3, .residual = ends.residual >= 0, .keep = ends.keep};
     if (attrs.residual) in.push_back(rewriter_.map(ends.residual));
     if (ends.activation >= 0) {
       const Node& activation = graph_.node(ends.activation);

@@ -237,13 +237,13 @@ class Grouping {
       }
     }
     // Outside operands of a reduction have the whole shape; other operands of rows are read as rows.
-    return !swept_again || reduced_count(group.whole, rows) <= static_cast<double>(kLongestRow);
+    return !swept_again || op::reduced_count(group.whole, rows) <= static_cast<double>(kLongestRow);
   }
 
   // Row reductions have one total at a time.
   static bool totals_fit(const Shape& whole, const Shape& axes) {
     if (are_last(axes, whole)) return true;
-    const std::int64_t results = reduced_shape(whole, axes, false).numel();
+    const std::int64_t results = op::reduced_shape(whole, axes, false).numel();
     return results <= kMostTotals && results * kTotalsShare <= whole.numel();
   }
 

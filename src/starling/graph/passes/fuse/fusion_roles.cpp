@@ -29,10 +29,10 @@ FusionKind fusion_kind(const Graph& graph, NodeId id) {
 
 Shape fusion_axes(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  return reduced_axes(node.attrs.as<ReduceAttrs>().axes, graph.value(node.in[0]).type.shape.rank(), "fuse");
+  return op::reduced_axes(node.attrs.as<op::ReduceAttrs>().axes, graph.value(node.in[0]).type.shape.rank(), "fuse");
 }
 
-Shape collapsed_shape(const Shape& whole, const Shape& axes) { return reduced_shape(whole, axes, true); }
+Shape collapsed_shape(const Shape& whole, const Shape& axes) { return op::reduced_shape(whole, axes, true); }
 
 std::optional<Shape> padded_shape(const Shape& shape, int rank) {
   if (shape.rank() > rank) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<Shape> fusion_places(const Shape& shape, const Shape& whole, const
     if (!contains(axes, d)) kept.push_back(d);
   }
   if (shape == collapsed_shape(whole, axes)) return all;
-  if (shape == reduced_shape(whole, axes, false)) return kept;
+  if (shape == op::reduced_shape(whole, axes, false)) return kept;
   return std::nullopt;
 }
 

@@ -11,9 +11,12 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/control.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/shape_ops.h"
 #include "starling/ops/def/shared_update.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -118,20 +121,20 @@ void Partitioner::share_update(NodeId id) {
   const Node& node = global_.node(id);
   Graph& to = rewriter_.to();
   const auto whole = [&](std::size_t i) { return as(node.in[i], Placement::replicate(), 0)[0]; };
-  const auto& sgd = node.attrs.as<MatmulSgdAttrs>();
+  const auto& sgd = node.attrs.as<op::MatmulSgdAttrs>();
   check(sgd.trans_a && !sgd.trans_b && !mesh_.ordered,
         "[partition] expected the update of a weight by a product over rows, got {}", node.op->name);
   const std::int64_t rows = global_.value(node.in[0]).type.shape[0];
   const Piece own = piece_of(rows, mesh_.first, mesh_.parts);
   const ValueId errors = whole(2), inputs = whole(3);
-  const NodeId cut =
-      rewriter_.emit(slice, {&errors, 1}, SliceAttrs{.axis = 1, .begin = own.begin, .end = own.begin + own.size}, id);
+  const NodeId cut = rewriter_.emit(slice, {&errors, 1},
+                                    op::SliceAttrs{.axis = 1, .begin = own.begin, .end = own.begin + own.size}, id);
   const ValueId in[] = {whole(0), whole(1), to.node(cut).out[0], inputs, whole(4)};
-  const NodeId made = rewriter_.emit(step, in, RowsSgdAttrs{own.begin, sgd.momentum, sgd.weight_decay}, id);
+  const NodeId made = rewriter_.emit(step, in, op::RowsSgdAttrs{own.begin, sgd.momentum, sgd.weight_decay}, id);
   const ValueId updated[] = {to.node(made).out[0], to.node(made).out[1]};
   for (std::size_t i = 0; i < 2; ++i)
-    rewriter_.emit(assign, {&updated[i], 1}, AssignAttrs{source_index(global_.maker(node.in[i]))}, id);
-  const PiecesAttrs pieces_of_all{
+    rewriter_.emit(assign, {&updated[i], 1}, op::AssignAttrs{source_index(global_.maker(node.in[i]))}, id);
+  const op::PiecesAttrs pieces_of_all{
       .rows = rows,
       .rank = mesh_.first,
       .ranks = mesh_.parts,
@@ -233,7 +236,7 @@ void Partitioner::input(NodeId id) {
   static const OpDef& slice = find_op("slice");
   for (int part = mesh_.first; part < mesh_.first + mesh_.count; ++part) {
     const Piece piece = piece_of(size, part, mesh_.parts);
-    const SliceAttrs attrs{.axis = 0, .begin = piece.begin - begin, .end = piece.begin - begin + piece.size};
+    const op::SliceAttrs attrs{.axis = 0, .begin = piece.begin - begin, .end = piece.begin - begin + piece.size};
     pieces(out).push_back(to.node(rewriter_.emit(slice, {&local, 1}, attrs, id)).out[0]);
   }
 }
@@ -330,7 +333,7 @@ SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule,
   const Node& node = global_.node(id);
   for (std::size_t i = 0; i < node.out.size(); ++i) {
     const TensorType& type = global_.value(node.out[i]).type;
-    FullAttrs nothing{.shape = local_shape(type.shape, rule.out[i], part), .value = 0, .dtype = type.dtype};
+    op::FullAttrs nothing{.shape = local_shape(type.shape, rule.out[i], part), .value = 0, .dtype = type.dtype};
     const bool extreme = rule.out[i].is_partial() && rule.out[i].reduce != ReduceOp::sum &&
                          rule.out[i].reduce != ReduceOp::mean && is_float(type.dtype);
     const double infinity = std::numeric_limits<double>::infinity();
@@ -359,7 +362,7 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
   Pieces out;
   for (int part = mesh_.first; part < mesh_.first + mesh_.count; ++part) {
     const Piece piece = piece_of(shape[dim], part, mesh_.parts);
-    const SliceAttrs attrs{.axis = dim, .begin = piece.begin, .end = piece.begin + piece.size};
+    const op::SliceAttrs attrs{.axis = dim, .begin = piece.begin, .end = piece.begin + piece.size};
     const NodeId made = rewriter_.emit(slice, {&whole, 1}, attrs, like);
     rewriter_.to().value(rewriter_.to().node(made).out[0]).spec = {Placement::split(dim)};
     out.push_back(rewriter_.to().node(made).out[0]);
@@ -371,7 +374,7 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
 Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, std::int64_t rows) {
   const DType dtype = rewriter_.to().value(terms[0]).type.dtype;
   const auto times = [&](ValueId value, double factor) {
-    const FullAttrs share{.value = factor, .dtype = dtype};
+    const op::FullAttrs share{.value = factor, .dtype = dtype};
     const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
     return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
   };
@@ -392,10 +395,10 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
   if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, rows);
   if (mesh_.ordered) {
     check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
-    const OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};
+    const op::OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};
     return {rewriter_.to().node(rewriter_.emit(ordered, {terms.data(), terms.size()}, attrs, like)).out[0]};
   }
-  const AllReduceAttrs attrs{Symbol(name(reduce)), Symbol(label)};
+  const op::AllReduceAttrs attrs{Symbol(name(reduce)), Symbol(label)};
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 
@@ -417,7 +420,7 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   const Pieces own_pieces = in_blocks ? blocks_as_columns(value, shape, like) : pieces(value);
   const int dim = in_blocks ? 1 : now.dim;
   if (dim == 0 && !mesh_.ordered) {
-    const PiecesAttrs attrs{.rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label)};
+    const op::PiecesAttrs attrs{.rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label)};
     const ValueId own = pieces(value)[0];
     known = {rewriter_.to().node(rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like)).out[0]};
     return known;
@@ -425,7 +428,7 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces laid;
   for (int k = 0; k < mesh_.count; ++k) {
     const Piece piece = piece_of(shape[dim], mesh_.first + k, mesh_.parts);
-    const SliceBackwardAttrs attrs{shape, dim, piece.begin, piece.begin + piece.size, 1};
+    const op::SliceBackwardAttrs attrs{shape, dim, piece.begin, piece.begin + piece.size, 1};
     const ValueId own = own_pieces[static_cast<std::size_t>(k)];
     laid.push_back(rewriter_.to().node(rewriter_.emit(lay, {&own, 1}, attrs, like)).out[0]);
   }
@@ -435,7 +438,7 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
 }
 
 ValueId Partitioner::reshaped(ValueId value, const Shape& shape, NodeId like) {
-  return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, ShapeAttrs{shape}, like)).out[0];
+  return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, op::ShapeAttrs{shape}, like)).out[0];
 }
 
 // Pieces of a blocked value with the blocks as their own dimension; `shape` becomes that of the whole.
@@ -459,7 +462,7 @@ void Partitioner::outputs() {
     const NodeId like = global_.value(id).node;
     if (placed(id).is_split(0) && blocks(id) == 0) {
       if (pieces(id).size() == 1) continue;
-      const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, AxisAttrs{0}, like);
+      const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, op::AxisAttrs{0}, like);
       pieces(id) = {rewriter_.to().node(joined).out[0]};
       rewriter_.to().value(pieces(id)[0]).spec = {Placement::split(0)};
       continue;

@@ -2,13 +2,14 @@
 
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 
 bool swaps_last_two(const Graph& graph, const Node& node) {
   if ((!is_op(node, "transpose") && !is_op(node, "permute")) || !node.after.empty()) return false;
   const int rank = graph.value(node.in[0]).type.shape.rank();
-  const Shape& order = node.attrs.as<TransposeAttrs>().order;
+  const Shape& order = node.attrs.as<op::TransposeAttrs>().order;
   if (rank < 2 || (order.empty() && rank != 2)) return order.empty() && rank == 2;
   for (int i = 0; i < rank && !order.empty(); ++i) {
     const int wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
@@ -26,7 +27,7 @@ Factor factor_of(const Graph& graph, ValueId id, bool transposed) {
 
 Factors factors_of(const Graph& graph, const Node& node) {
   if (!is_op(node, "matmul")) return {};
-  const auto& attrs = node.attrs.as<MatmulAttrs>();
+  const auto& attrs = node.attrs.as<op::MatmulAttrs>();
   return {factor_of(graph, node.in[0], attrs.trans_a), factor_of(graph, node.in[1], attrs.trans_b)};
 }
 

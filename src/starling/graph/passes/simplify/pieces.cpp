@@ -5,6 +5,8 @@
 #include "starling/ops/api/rearrange.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/slice.h"
+#include "starling/ops/def/rearrange.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -18,17 +20,17 @@ struct Piece {
 
 std::optional<Piece> piece_of(const Node& node, const Shape& from) {
   if (!is_op(node, "slice") || !node.after.empty()) return std::nullopt;
-  const auto& attrs = node.attrs.as<SliceAttrs>();
+  const auto& attrs = node.attrs.as<op::SliceAttrs>();
   if (attrs.step != 1) return std::nullopt;
   const int axis = normalize_axis(attrs.axis, from.rank(), "slice");
-  const SliceRange range = slice_range(attrs, from[axis]);
+  const op::SliceRange range = op::slice_range(attrs, from[axis]);
   return Piece{axis, range.begin, range.count};
 }
 
 ValueId piece(Site& site, ValueId from, const Piece& p) {
   const Shape& shape = site.type(from).shape;
   if (p.begin == 0 && p.count == shape[p.axis]) return from;
-  return site.emit("slice", {from}, SliceAttrs{p.axis, p.begin, p.begin + p.count, 1});
+  return site.emit("slice", {from}, op::SliceAttrs{p.axis, p.begin, p.begin + p.count, 1});
 }
 
 ValueId slice_all(Site& site) {
@@ -53,7 +55,7 @@ ValueId slice_of_concat(Site& site) {
   const Shape& whole = site.type(site.in(0)).shape;
   const auto own = piece_of(site.node(), whole);
   if (!own || own->count == 0 || !is_op(inner, "concat") || !inner.after.empty()) return kNoRewrite;
-  if (normalize_axis(inner.attrs.as<AxisAttrs>().axis, whole.rank(), "concat") != own->axis) return kNoRewrite;
+  if (normalize_axis(inner.attrs.as<op::AxisAttrs>().axis, whole.rank(), "concat") != own->axis) return kNoRewrite;
   std::int64_t at = 0;
   for (ValueId part : inner.in) {
     const std::int64_t size = site.type(part).shape[own->axis];
@@ -68,7 +70,7 @@ ValueId concat_of_one(Site& site) { return site.operands() == 1 ? site.in(0) : k
 
 // Concatenation of the consecutive pieces of one tensor is that tensor.
 ValueId concat_of_pieces(Site& site) {
-  const int axis = normalize_axis(site.node().attrs.as<AxisAttrs>().axis, site.out().shape.rank(), "concat");
+  const int axis = normalize_axis(site.node().attrs.as<op::AxisAttrs>().axis, site.out().shape.rank(), "concat");
   ValueId whole = kNoRewrite;
   std::int64_t at = 0;
   for (std::size_t i = 0; i < site.operands(); ++i) {
@@ -91,13 +93,13 @@ ValueId flip_flipped(Site& site) {
   const Node& inner = site.maker_of(0);
   const auto sorted = [&](const Node& node) {
     Shape axes;
-    for (auto axis : node.attrs.as<FlipAttrs>().axes)
+    for (auto axis : node.attrs.as<op::FlipAttrs>().axes)
       axes.push_back(normalize_axis(axis, site.out().shape.rank(), "flip"));
     std::sort(&axes[0], &axes[0] + axes.rank());
     return axes;
   };
-  if (site.node().attrs.as<FlipAttrs>().axes.empty()) return site.in(0);
-  if (!is_op(inner, "flip") || !inner.after.empty() || inner.attrs.as<FlipAttrs>().axes.empty()) return kNoRewrite;
+  if (site.node().attrs.as<op::FlipAttrs>().axes.empty()) return site.in(0);
+  if (!is_op(inner, "flip") || !inner.after.empty() || inner.attrs.as<op::FlipAttrs>().axes.empty()) return kNoRewrite;
   return sorted(inner) == sorted(site.node()) ? inner.in[0] : kNoRewrite;
 }
 

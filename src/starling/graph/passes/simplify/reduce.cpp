@@ -8,7 +8,7 @@ namespace starling {
 namespace {
 
 Shape axes_of(const Node& node, int rank) {
-  return reduced_axes(node.attrs.as<ReduceAttrs>().axes, rank, node.op->name.c_str());
+  return op::reduced_axes(node.attrs.as<op::ReduceAttrs>().axes, rank, node.op->name.c_str());
 }
 
 bool contains(const Shape& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
@@ -27,7 +27,7 @@ ValueId join_reductions(Site& site) {
   if (inner.op != site.node().op || !inner.after.empty() || !site.dies(0)) return kNoRewrite;
   const ValueId from = inner.in[0];
   const int rank = site.type(from).shape.rank();
-  const bool kept = inner.attrs.as<ReduceAttrs>().keepdim;
+  const bool kept = inner.attrs.as<op::ReduceAttrs>().keepdim;
   Shape axes = axes_of(inner, rank), places;  // origin of each remaining axis
   for (int i = 0; i < rank; ++i) {
     if (kept || !contains(axes, i)) places.push_back(i);
@@ -37,7 +37,7 @@ ValueId join_reductions(Site& site) {
     if (!contains(axes, from_axis)) axes.push_back(from_axis);
   }
   std::sort(&axes[0], &axes[0] + axes.rank());
-  const ValueId all = site.emit(*site.node().op, {&from, 1}, ReduceAttrs{axes, true});
+  const ValueId all = site.emit(*site.node().op, {&from, 1}, op::ReduceAttrs{axes, true});
   return site.shaped(all, site.out().shape);
 }
 

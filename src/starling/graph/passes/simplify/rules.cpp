@@ -3,7 +3,9 @@
 #include "starling/graph/match.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 
@@ -41,14 +43,14 @@ ValueId Site::emit(std::string_view op, std::initializer_list<ValueId> in, const
   return emit(find_op(op), {in.begin(), in.size()}, attrs);
 }
 
-ValueId Site::scalar(double value, DType dtype) { return emit("full", {}, FullAttrs{{}, value, dtype}); }
+ValueId Site::scalar(double value, DType dtype) { return emit("full", {}, op::FullAttrs{{}, value, dtype}); }
 
 ValueId Site::shaped(ValueId id, const Shape& shape) {
-  return type(id).shape == shape ? id : emit("reshape", {id}, ShapeAttrs{shape});
+  return type(id).shape == shape ? id : emit("reshape", {id}, op::ShapeAttrs{shape});
 }
 
 ValueId Site::spread(ValueId id, const Shape& shape) {
-  return type(id).shape == shape ? id : emit("broadcast_to", {id}, ShapeAttrs{shape});
+  return type(id).shape == shape ? id : emit("broadcast_to", {id}, op::ShapeAttrs{shape});
 }
 
 }  // namespace starling

@@ -3,6 +3,9 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/masked.h"
 #include "starling/ops/api/random.h"
+#include "starling/ops/def/creation.h"
+#include "starling/ops/def/masked.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {
@@ -18,18 +21,20 @@ ValueId masked_fill_known(Site& site) {
   const auto mask = site.number(site.in(0));
   if (!mask) return kNoRewrite;
   if (*mask == 0) return site.spread(site.in(1), site.out().shape);
-  return site.emit("full", {},
-                   FullAttrs{site.out().shape, site.node().attrs.as<MaskedFillAttrs>().value, site.out().dtype});
+  return site.emit(
+      "full", {}, op::FullAttrs{site.out().shape, site.node().attrs.as<op::MaskedFillAttrs>().value, site.out().dtype});
 }
 
-ValueId drop_nothing(Site& site) { return site.node().attrs.as<DropoutAttrs>().keep == 1 ? site.in(0) : kNoRewrite; }
+ValueId drop_nothing(Site& site) {
+  return site.node().attrs.as<op::DropoutAttrs>().keep == 1 ? site.in(0) : kNoRewrite;
+}
 
 // Operand before it was broadcast; a uniform value becomes a scalar.
 ValueId unstretched(Site& site, ValueId id) {
   const Node& maker = site.maker(id);
   if (is_op(maker, "broadcast_to") && maker.after.empty()) return maker.in[0];
   if (is_op(maker, "full") && !site.type(id).shape.empty())
-    return site.scalar(maker.attrs.as<FullAttrs>().value, site.type(id).dtype);
+    return site.scalar(maker.attrs.as<op::FullAttrs>().value, site.type(id).dtype);
   return id;
 }
 

@@ -1,6 +1,8 @@
 #include "starling/graph/passes/simplify/rules.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/def/creation.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -22,7 +24,7 @@ ValueId join_reshapes(Site& site) {
   }
   if (from == site.in(0)) return kNoRewrite;
   if (site.type(from) == site.out()) return from;
-  return copies ? site.emit("reshape", {from}, ShapeAttrs{site.out().shape}) : kNoRewrite;
+  return copies ? site.emit("reshape", {from}, op::ShapeAttrs{site.out().shape}) : kNoRewrite;
 }
 
 bool is_transpose(const Node& node) {
@@ -30,7 +32,7 @@ bool is_transpose(const Node& node) {
 }
 
 Shape order_of(const Node& node, int rank) {
-  const Shape& order = node.attrs.as<TransposeAttrs>().order;
+  const Shape& order = node.attrs.as<op::TransposeAttrs>().order;
   Shape out;
   for (int i = 0; i < rank; ++i)
     out.push_back(order.empty() ? rank - 1 - i : normalize_axis(order[i], rank, "transpose"));
@@ -56,7 +58,7 @@ ValueId join_transposes(Site& site) {
   const Shape first = order_of(inner, rank);
   Shape both;
   for (auto axis : order_of(site.node(), rank)) both.push_back(first[static_cast<int>(axis)]);
-  return is_counting(both) ? from : site.emit("transpose", {from}, TransposeAttrs{both});
+  return is_counting(both) ? from : site.emit("transpose", {from}, op::TransposeAttrs{both});
 }
 
 // A transpose that moves only axes of size 1 becomes a reshape, unless a reshape of the operand, another view, might
@@ -70,7 +72,7 @@ ValueId transpose_ones(Site& site) {
     if (axis < last) return kNoRewrite;
     last = axis;
   }
-  return site.emit("reshape", {site.in(0)}, ShapeAttrs{site.out().shape});
+  return site.emit("reshape", {site.in(0)}, op::ShapeAttrs{site.out().shape});
 }
 
 ValueId join_broadcasts(Site& site) {
@@ -98,7 +100,7 @@ ValueId join_casts(Site& site) {
   if (!is_op(inner, "cast") || !inner.after.empty()) return kNoRewrite;
   const ValueId from = inner.in[0];
   if (!holds_all(site.type(site.in(0)).dtype, site.type(from).dtype)) return kNoRewrite;
-  return site.type(from) == site.out() ? from : site.emit("cast", {from}, CastAttrs{site.out().dtype});
+  return site.type(from) == site.out() ? from : site.emit("cast", {from}, op::CastAttrs{site.out().dtype});
 }
 
 constexpr SimplifyRule kRules[] = {

@@ -122,7 +122,7 @@ void arg_reduce(const T* x, std::int64_t* index, ReduceShape s) {
 template <class T>
 std::unique_ptr<Plan> plan_as(const PlanRequest& request, bool largest) {
   const Shape& shape = request.in[0].shape;
-  const Shape& axes = request.attrs.as<ReduceAttrs>().axes;
+  const Shape& axes = request.attrs.as<op::ReduceAttrs>().axes;
   ReduceShape s{1, shape.numel(), 1};
   if (!axes.empty()) {
     const int at = normalize_axis(axes[0], shape.rank(), "argmax");

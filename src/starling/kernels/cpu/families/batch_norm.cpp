@@ -115,7 +115,7 @@ void forward_columns(const Launch& launch, const Channels& s, double eps, const 
 template <class T>
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const Channels s(request.in[0].shape);
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   const std::size_t operands = request.in.size();
   return make_plan(s.columns() ? Maps<T>::bytes(s) : 0, [=](const Launch& launch) {
     const T* weight = operands > 1 ? input<T>(launch, 1) : nullptr;
@@ -193,7 +193,7 @@ struct Backward {
 template <class T>
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request, bool given_statistics) {
   const Channels s(request.in[1].shape);
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   const bool weighted = request.in.size() > 4;
   return make_plan(s.columns() ? Maps<T>::bytes(s) : 0, [=](const Launch& launch) {
     if (s.empty()) {
@@ -210,7 +210,7 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request, bool given_stati
 template <class T>
 std::unique_ptr<Plan> plan_infer(const PlanRequest& request) {
   const Channels s(request.in[0].shape);
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   const std::size_t operands = request.in.size();
   return make_plan(Maps<T>::bytes(s), [=](const Launch& launch) {
     if (s.empty()) return;

@@ -42,7 +42,7 @@ T* output(const Launch& launch, std::size_t i) {
 template <class T>
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const Channels s(request.in[0].shape);
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   const bool residual = request.in.size() > 3;
   return make_plan([=](const Launch& launch) {
     const auto fns = normalize_fns<T>();
@@ -64,7 +64,7 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
 template <class T>
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   const Channels s(request.in[2].shape);
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   return make_plan([=](const Launch& launch) {
     const auto relu = normalize_relu_fns<T>();
     s.for_each([&](std::int64_t c) {

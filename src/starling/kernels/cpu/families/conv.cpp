@@ -91,7 +91,7 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
 
 // Plan functions below return null for geometries they do not suit; the next kernel is tried then.
 std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dAttrs>();
+  const auto& a = request.attrs.as<op::Conv2dAttrs>();
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
   const GemmActivation activation = gemm_activation(a.activation);
   const bool relu = activation == GemmActivation::kRelu;
@@ -107,7 +107,7 @@ std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const auto& a = request.attrs.as<op::Conv2dGradAttrs>();
   const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
   const auto scheme = winograd_takes(request, g);
   if (!scheme) return nullptr;
@@ -120,7 +120,7 @@ std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dAttrs>();
+  const auto& a = request.attrs.as<op::Conv2dAttrs>();
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, "conv2d");
   const GemmActivation activation = gemm_activation(a.activation);
   const bool relu = activation == GemmActivation::kRelu, biased = request.in.size() == 3;
@@ -135,7 +135,7 @@ std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_panels_weight(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const auto& a = request.attrs.as<op::Conv2dGradAttrs>();
   const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
   if (!panels_take(request, g, PanelConv::Pass::weight)) return nullptr;
   PanelConv conv(image_shape(g), PanelConv::Pass::weight, request.threads);
@@ -161,7 +161,7 @@ std::unique_ptr<Plan> plan_depthwise_forward(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_depthwise_weight(const PlanRequest& request) {
-  const auto& a = request.attrs.as<Conv2dGradAttrs>();
+  const auto& a = request.attrs.as<op::Conv2dGradAttrs>();
   const ConvGeometry g = conv_geometry(request.in[1].shape, a.shape, a, "conv2d_backward_weight");
   if (!is_depthwise(request, g)) return nullptr;
   DepthwiseConv conv(image_shape(g), request.threads);
@@ -177,23 +177,23 @@ void register_cpu_conv(KernelTable& table) {
   const auto add = [&](const char* op, const char* name, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
     table.add(op, DeviceKind::cpu, {name, Accepts::contiguous, plan});
   };
-  add("conv1d", "depthwise", plan_depthwise_forward<Conv1dAttrs>);
-  add("conv2d", "depthwise", plan_depthwise_forward<Conv2dAttrs>);
-  add("conv2d_backward_input", "depthwise", plan_backward_input<Conv2dGradAttrs, conv_plans::depthwise_data>);
+  add("conv1d", "depthwise", plan_depthwise_forward<op::Conv1dAttrs>);
+  add("conv2d", "depthwise", plan_depthwise_forward<op::Conv2dAttrs>);
+  add("conv2d_backward_input", "depthwise", plan_backward_input<op::Conv2dGradAttrs, conv_plans::depthwise_data>);
   add("conv2d_backward_weight", "depthwise", plan_depthwise_weight);
   add("conv2d", "winograd", plan_winograd_forward);
-  add("conv2d_backward_input", "winograd", plan_backward_input<Conv2dGradAttrs, conv_plans::winograd_data>);
+  add("conv2d_backward_input", "winograd", plan_backward_input<op::Conv2dGradAttrs, conv_plans::winograd_data>);
   add("conv2d_backward_weight", "winograd", plan_winograd_weight);
   add("conv2d", "panels", plan_panels_forward);
-  add("conv2d_backward_input", "panels", plan_backward_input<Conv2dGradAttrs, conv_plans::panels_data>);
+  add("conv2d_backward_input", "panels", plan_backward_input<op::Conv2dGradAttrs, conv_plans::panels_data>);
   add("conv2d_backward_weight", "panels", plan_panels_weight);
-  add("conv1d", "im2col", plan_forward<Conv1dAttrs>);
-  add("conv2d", "im2col", plan_forward<Conv2dAttrs>);
-  add("conv3d", "im2col", plan_forward<Conv3dAttrs>);
-  add("conv2d_backward_input", "im2col", plan_backward_input<Conv2dGradAttrs, conv_plans::columns_data>);
-  add("conv3d_backward_input", "im2col", plan_backward_input<Conv3dGradAttrs, conv_plans::columns_data>);
-  add("conv2d_backward_weight", "im2col", plan_backward_weight<Conv2dGradAttrs>);
-  add("conv3d_backward_weight", "im2col", plan_backward_weight<Conv3dGradAttrs>);
+  add("conv1d", "im2col", plan_forward<op::Conv1dAttrs>);
+  add("conv2d", "im2col", plan_forward<op::Conv2dAttrs>);
+  add("conv3d", "im2col", plan_forward<op::Conv3dAttrs>);
+  add("conv2d_backward_input", "im2col", plan_backward_input<op::Conv2dGradAttrs, conv_plans::columns_data>);
+  add("conv3d_backward_input", "im2col", plan_backward_input<op::Conv3dGradAttrs, conv_plans::columns_data>);
+  add("conv2d_backward_weight", "im2col", plan_backward_weight<op::Conv2dGradAttrs>);
+  add("conv3d_backward_weight", "im2col", plan_backward_weight<op::Conv3dGradAttrs>);
 }
 
 }  // namespace starling

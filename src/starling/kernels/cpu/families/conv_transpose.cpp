@@ -31,9 +31,9 @@ void add_transpose(KernelTable& table, const char* op) {
 }  // namespace
 
 void register_cpu_conv_transpose(KernelTable& table) {
-  add_transpose<ConvTranspose1dAttrs>(table, "conv_transpose1d");
-  add_transpose<ConvTranspose2dAttrs>(table, "conv_transpose2d");
-  add_transpose<ConvTranspose3dAttrs>(table, "conv_transpose3d");
+  add_transpose<op::ConvTranspose1dAttrs>(table, "conv_transpose1d");
+  add_transpose<op::ConvTranspose2dAttrs>(table, "conv_transpose2d");
+  add_transpose<op::ConvTranspose3dAttrs>(table, "conv_transpose3d");
 }
 
 }  // namespace starling

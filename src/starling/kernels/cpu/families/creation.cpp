@@ -5,6 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/cast.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/creation.h"
 
 namespace starling {
 namespace {
@@ -17,7 +18,7 @@ std::unique_ptr<Plan> plan_cast(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<FullAttrs>();
+  const auto& attrs = request.attrs.as<op::FullAttrs>();
   const auto n = attrs.shape.numel();
   return dispatch(attrs.dtype, [&]<class T>() -> std::unique_ptr<Plan> {
     T value{};

@@ -23,7 +23,7 @@ class CtcPlan final : public Plan {
  public:
   CtcPlan(const PlanRequest& request, bool derives) : derives_(derives) {
     const Shape& x = request.in[0].shape;
-    const auto& attrs = request.attrs.as<CtcAttrs>();
+    const auto& attrs = request.attrs.as<op::CtcAttrs>();
     finite_ = attrs.zero_infinity;
     shape_ = {x[0], x[1], x[2], request.in[1].shape[1], attrs.blank, static_cast<int>(request.in.size()) - 4};
     if (shape_.batch == 0) return;

@@ -8,6 +8,7 @@
 #include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/einsum.h"
 
 namespace starling {
 namespace {
@@ -283,8 +284,8 @@ class Builder {
 };
 
 // Term with each label once, without labels of size 1.
-Term term_of(const Labels& labels, const ArgDesc& arg, const EinsumLabels& all, int source) {
-  Term term{{}, label_strides(labels, arg.shape, arg.strides, all.sizes), source, 0};
+Term term_of(const Labels& labels, const ArgDesc& arg, const op::EinsumLabels& all, int source) {
+  Term term{{}, op::label_strides(labels, arg.shape, arg.strides, all.sizes), source, 0};
   for (std::size_t d = 0; d < labels.size(); ++d) {
     const auto size = all.sizes[static_cast<std::size_t>(labels[d])];
     if (size == 1 || arg.shape[static_cast<int>(d)] != size || has(term.labels, labels[d])) continue;
@@ -297,7 +298,7 @@ template <class T>
 std::unique_ptr<Plan> plan_einsum(const PlanRequest& request) {
   std::vector<Shape> shapes;
   for (const auto& arg : request.in) shapes.push_back(arg.shape);
-  const EinsumLabels labels = read_equation(request.attrs.as<EinsumAttrs>().equation.str(), shapes);
+  const op::EinsumLabels labels = op::read_equation(request.attrs.as<op::EinsumAttrs>().equation.str(), shapes);
   const std::int64_t n = request.out[0].shape.numel();
   if (std::find(labels.sizes.begin(), labels.sizes.end(), 0) != labels.sizes.end())
     return make_plan([n](const Launch& launch) { std::fill_n(static_cast<T*>(launch.out[0]), n, T{0}); });

@@ -6,6 +6,7 @@
 #include "starling/kernels/cpu/index/row_order.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/embedding.h"
 
 namespace starling {
 namespace {
@@ -40,7 +41,7 @@ std::unique_ptr<Plan> plan_embedding(const PlanRequest& request) {
 // Gradient of the table: every thread owns a range of rows and scans all indices for them. No two threads write one
 // row, and terms are added in the order of the indices.
 std::unique_ptr<Plan> plan_embedding_backward(const PlanRequest& request) {
-  const auto a = request.attrs.as<EmbeddingBackwardAttrs>();
+  const auto a = request.attrs.as<op::EmbeddingBackwardAttrs>();
   const auto n = request.in[1].shape.numel(), width = row_size(request.out[0].shape);
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, add = RowAdd<T>(width), grain = rows_per_thread(width)](const Launch& launch) {

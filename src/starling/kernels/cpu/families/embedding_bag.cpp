@@ -7,6 +7,7 @@
 #include "starling/kernels/cpu/reduce/bag_sum.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/embedding.h"
 
 namespace starling {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using reference::for_floats;
 
 // Number of bags that are worth a thread, from their mean number of entries of `width` elements.
-std::int64_t bags_per_thread(const BagLayout& layout, std::int64_t width) {
+std::int64_t bags_per_thread(const op::BagLayout& layout, std::int64_t width) {
   constexpr std::int64_t kGrain = 32768;
   const double each = static_cast<double>(layout.entries + layout.bags) * static_cast<double>(width) /
                       static_cast<double>(std::max<std::int64_t>(layout.bags, 1));
@@ -22,7 +23,7 @@ std::int64_t bags_per_thread(const BagLayout& layout, std::int64_t width) {
 }
 
 template <class T>
-const T* scale_of(const Launch& launch, const BagLayout& layout) {
+const T* scale_of(const Launch& launch, const op::BagLayout& layout) {
   return layout.scale < 0 ? nullptr : static_cast<const T*>(launch.in[static_cast<std::size_t>(layout.scale)]);
 }
 
@@ -30,7 +31,7 @@ const T* scale_of(const Launch& launch, const BagLayout& layout) {
 template <class T, bool Gathered>
 struct Sum {
   Bags bags;
-  BagAttrs how;
+  op::BagAttrs how;
   std::int64_t rows, width;
   const char* who;
 
@@ -54,7 +55,7 @@ struct Sum {
 };
 
 std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
-  const auto& a = request.attrs.as<EmbeddingBagAttrs>();
+  const auto& a = request.attrs.as<op::EmbeddingBagAttrs>();
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan(Sum<T, true>{Bags::of(request), {a.mean, a.padding}, rows, width, "embedding_bag"});
@@ -62,7 +63,7 @@ std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
-  const auto& a = request.attrs.as<BagAttrs>();
+  const auto& a = request.attrs.as<op::BagAttrs>();
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan(Sum<T, false>{Bags::of(request), a, rows, width, "bag_reduce"});
@@ -70,7 +71,7 @@ std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
-  const auto a = request.attrs.as<BagAttrs>();
+  const auto a = request.attrs.as<op::BagAttrs>();
   const auto width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
@@ -118,7 +119,7 @@ void max_of_bag(const Bags::Bound& bound, std::int64_t b, const T* x, std::int64
 }
 
 std::unique_ptr<Plan> plan_max(const PlanRequest& request) {
-  const auto padding = request.attrs.as<EmbeddingAttrs>().padding;
+  const auto padding = request.attrs.as<op::EmbeddingAttrs>().padding;
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
@@ -142,7 +143,7 @@ void check_chosen(const std::int64_t* chosen, std::int64_t n, std::int64_t entri
 
 // Threads own columns, so that the order of an element's terms does not depend on them.
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
-  const auto entries = request.attrs.as<BagPlaceAttrs>().entries, bags = request.in[0].shape[0],
+  const auto entries = request.attrs.as<op::BagPlaceAttrs>().entries, bags = request.in[0].shape[0],
              width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {

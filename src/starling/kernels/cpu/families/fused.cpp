@@ -9,7 +9,7 @@ namespace starling {
 namespace {
 
 std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
-  const FusedProgram& program = fused_program(request.attrs.as<FusedAttrs>().program);
+  const FusedProgram& program = fused_program(request.attrs.as<op::FusedAttrs>().program);
   std::vector<TensorType> given;
   for (const auto& arg : request.in) given.push_back({arg.dtype, arg.shape});
   const auto types = program.infer(given);

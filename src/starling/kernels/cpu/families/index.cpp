@@ -8,6 +8,8 @@
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/cpu/simd/cast.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/index.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -64,7 +66,7 @@ std::vector<std::int64_t> offsets_within(const Shape& x, const Shape& strides, c
 
 Places places_of(const PlanRequest& request) {
   const Shape &x = request.in[0].shape, &index = request.in[1].shape;
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, x.rank(), "gather");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, x.rank(), "gather");
   const Shape strides = contiguous_strides(x);
   Places places{request.op.name, {}};
   places.grid.count = index[axis];
@@ -168,7 +170,7 @@ std::unique_ptr<Plan> plan_scatter_add(const PlanRequest& request) {
 // Geometry of index_select and index_add: one index per row.
 IndexGrid row_grid(const PlanRequest& request) {
   const Shape& x = request.in[0].shape;
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, x.rank(), "index_select");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, x.rank(), "index_select");
   IndexGrid grid;
   for (int d = 0; d < x.rank(); ++d) (d < axis ? grid.outer : grid.inner) *= d == axis ? 1 : x[d];
   grid.count = request.in[1].shape[0];
@@ -208,7 +210,7 @@ std::unique_ptr<Plan> plan_index_add(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_one_hot(const PlanRequest& request) {
-  const auto& a = request.attrs.as<OneHotAttrs>();
+  const auto& a = request.attrs.as<op::OneHotAttrs>();
   return by_size(size_of(a.dtype), [&]<class T>() {
     T one{};
     const double value = 1;

@@ -3,6 +3,7 @@
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/index.h"
+#include "starling/ops/def/index.h"
 
 namespace starling {
 namespace {
@@ -68,7 +69,7 @@ std::unique_ptr<Plan> plan_put(const PlanRequest& request, Write write) {
 
 std::unique_ptr<Plan> plan_index_put(const PlanRequest& request) {
   const DType dtype = request.in[0].dtype;
-  if (request.attrs.as<IndexPutAttrs>().accumulate) {
+  if (request.attrs.as<op::IndexPutAttrs>().accumulate) {
     return for_sums(dtype, [&]<class T>() { return plan_put<T>(request, Adds()); });
   }
   return by_size(size_of(dtype), [&]<class T>() { return plan_put<T>(request, Replaces()); });

@@ -9,7 +9,7 @@ namespace {
 
 struct Resize {
   std::int64_t planes = 0, in_h = 0, in_w = 0;
-  std::vector<PixelMix> rows, columns;  // one per pixel of the result
+  std::vector<op::PixelMix> rows, columns;  // one per pixel of the result
   bool nearest = true;
 
   std::int64_t in() const { return in_h * in_w; }
@@ -22,8 +22,8 @@ Resize resize_of(const Shape& x, const Shape& y, const Attributes& a) {
   Resize s;
   if (x.numel() == 0) return s;
   s.planes = x[0] * x[1], s.in_h = x[2], s.in_w = x[3];
-  s.rows = pixel_mixes(x[2], y[2], a.scale_h, a.mode, a.align_corners);
-  s.columns = pixel_mixes(x[3], y[3], a.scale_w, a.mode, a.align_corners);
+  s.rows = op::pixel_mixes(x[2], y[2], a.scale_h, a.mode, a.align_corners);
+  s.columns = op::pixel_mixes(x[3], y[3], a.scale_w, a.mode, a.align_corners);
   s.nearest = a.mode.str() == "nearest";
   return s;
 }
@@ -31,20 +31,20 @@ Resize resize_of(const Shape& x, const Shape& y, const Attributes& a) {
 // Interpolates rows of x first, vectorised, then the columns of that row.
 template <class T>
 void resize_plane(const Resize& s, const T* x, T* y, T* row) {
-  const PixelMix* before = nullptr;
-  for (const PixelMix& r : s.rows) {
+  const op::PixelMix* before = nullptr;
+  for (const op::PixelMix& r : s.rows) {
     const T *low = x + r.low * s.in_w, *high = x + r.high * s.in_w;
     if (s.nearest) {
       if (before && before->low == r.low) {
         std::copy_n(y - s.out_w(), s.out_w(), y);
         y += s.out_w();
       } else {
-        for (const PixelMix& c : s.columns) *y++ = low[c.low];
+        for (const op::PixelMix& c : s.columns) *y++ = low[c.low];
       }
     } else {
       const T weight = static_cast<T>(r.weight);
       for (std::int64_t i = 0; i < s.in_w; ++i) row[i] = low[i] + weight * (high[i] - low[i]);
-      for (const PixelMix& c : s.columns) *y++ = row[c.low] + static_cast<T>(c.weight) * (row[c.high] - row[c.low]);
+      for (const op::PixelMix& c : s.columns) *y++ = row[c.low] + static_cast<T>(c.weight) * (row[c.high] - row[c.low]);
     }
     before = &r;
   }
@@ -53,9 +53,9 @@ void resize_plane(const Resize& s, const T* x, T* y, T* row) {
 template <class T>
 void give_back_plane(const Resize& s, const T* dy, T* dx, T* row) {
   std::fill_n(dx, s.in(), T{0});
-  for (const PixelMix& r : s.rows) {
+  for (const op::PixelMix& r : s.rows) {
     std::fill_n(row, s.in_w, T{0});
-    for (const PixelMix& c : s.columns) {
+    for (const op::PixelMix& c : s.columns) {
       const T gradient = *dy++, part = static_cast<T>(c.weight) * gradient;
       row[c.low] += gradient - part;
       row[c.high] += part;
@@ -82,7 +82,7 @@ std::unique_ptr<Plan> plan_planes(Resize resize, int threads, Run run) {
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& r) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
-    return plan_planes<T>(resize_of(r.in[0].shape, r.out[0].shape, r.attrs.as<InterpolateAttrs>()), r.threads,
+    return plan_planes<T>(resize_of(r.in[0].shape, r.out[0].shape, r.attrs.as<op::InterpolateAttrs>()), r.threads,
                           [](const Resize& s, const T* x, T* y, std::int64_t p, T* row) {
                             resize_plane(s, x + p * s.in(), y + p * s.out(), row);
                           });
@@ -91,7 +91,7 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& r) {
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& r) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
-    return plan_planes<T>(resize_of(r.out[0].shape, r.in[0].shape, r.attrs.as<InterpolateGradAttrs>()), r.threads,
+    return plan_planes<T>(resize_of(r.out[0].shape, r.in[0].shape, r.attrs.as<op::InterpolateGradAttrs>()), r.threads,
                           [](const Resize& s, const T* dy, T* dx, std::int64_t p, T* row) {
                             give_back_plane(s, dy + p * s.out(), dx + p * s.in(), row);
                           });

@@ -115,7 +115,7 @@ std::unique_ptr<Plan> plan_cholesky(const PlanRequest& request) {
   const int n = static_cast<int>(batch.rows);
   const auto size = batch.rows * batch.rows;
   batch.doubles = static_cast<std::size_t>(size);
-  const bool upper = request.attrs.as<CholeskyAttrs>().upper;
+  const bool upper = request.attrs.as<op::CholeskyAttrs>().upper;
   return make_plan(batch.scratch_bytes(), [=](const Launch& launch) {
     if (n == 0) return;
     batch.each(launch.scratch, [&](std::int64_t i, double* a, int*) {

@@ -44,7 +44,7 @@ struct Ending {
 template <class T>
 class LinearEnds {
  public:
-  LinearEnds(const LinearEndsAttrs& attrs, std::int64_t m, std::int64_t n, std::int64_t k, int threads)
+  LinearEnds(const op::LinearEndsAttrs& attrs, std::int64_t m, std::int64_t n, std::int64_t k, int threads)
       : attrs_(attrs), n_(n), k_(k), blocks_(m, n, threads) {
     const std::int64_t tasks = blocks_.rows.pieces() * blocks_.cols.pieces();
     threads_ = static_cast<int>(std::clamp<std::int64_t>(tasks, 1, threads));
@@ -114,7 +114,7 @@ class LinearEnds {
     add_(in, 0, line, count, nullptr);
   }
 
-  LinearEndsAttrs attrs_;
+  op::LinearEndsAttrs attrs_;
   std::int64_t n_, k_;
   Blocks blocks_;
   GemmPlan plans_[2][2];  // whole and last block, by rows and columns
@@ -130,7 +130,7 @@ std::unique_ptr<Plan> plan_ends(const PlanRequest& request) {
   std::int64_t rows = 1;
   for (int i = 0; i + 1 < x.rank(); ++i) rows *= x[i];
   if (rows == 0 || w[0] == 0) return make_plan([](const Launch&) {});
-  LinearEnds<T> ends(request.attrs.as<LinearEndsAttrs>(), rows, w[0], w[1], request.threads);
+  LinearEnds<T> ends(request.attrs.as<op::LinearEndsAttrs>(), rows, w[0], w[1], request.threads);
   if (!ends.find_functions(request.in[0].dtype)) return nullptr;
   return make_plan(ends.scratch_bytes(), [ends](const Launch& launch) { ends.run(launch); });
 }

@@ -104,10 +104,10 @@ std::unique_ptr<Plan> make_local(const ConvGeometry& g, bool biased, int threads
 }
 
 std::unique_ptr<Plan> plan_local(const PlanRequest& request) {
-  const auto& a = request.attrs.as<LocalConv2dAttrs>();
+  const auto& a = request.attrs.as<op::LocalConv2dAttrs>();
   const Shape &x = request.in[0].shape, &w = request.in[1].shape;
   const ConvGeometry g = conv_geometry(x, Shape{w[1], x[1], a.kernel[0], a.kernel[1]},
-                                       Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, "local_conv2d");
+                                       op::Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, "local_conv2d");
   if (g.y.numel() == 0) return conv_plans::plan_zeros(request);
   if (!conv_plans::has_work(g)) return nullptr;
   const bool biased = request.in.size() == 3;

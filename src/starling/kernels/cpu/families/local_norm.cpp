@@ -19,7 +19,7 @@ ChannelWindow channel_window(const Shape& x, std::int64_t before, std::int64_t a
 }
 
 std::unique_ptr<Plan> plan_sum(const PlanRequest& r) {
-  const auto& a = r.attrs.as<ChannelWindowAttrs>();
+  const auto& a = r.attrs.as<op::ChannelWindowAttrs>();
   const ChannelWindow w = channel_window(r.in[0].shape, a.before, a.after);
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([w, threads = r.threads](const Launch& l) {
@@ -30,7 +30,7 @@ std::unique_ptr<Plan> plan_sum(const PlanRequest& r) {
 
 template <bool kBackward>
 std::unique_ptr<Plan> plan_response(const PlanRequest& r) {
-  const auto& a = r.attrs.as<LocalResponseNormAttrs>();
+  const auto& a = r.attrs.as<op::LocalResponseNormAttrs>();
   const ChannelWindow w = channel_window(r.in[0].shape, a.size / 2, (a.size - 1) / 2);
   const ResponseNorm norm{a.alpha / static_cast<double>(a.size), a.beta, a.k};
   return for_floats(r.in[0].dtype, [&]<class T>() {
@@ -141,7 +141,7 @@ std::size_t images(const PlanRequest& r, std::int64_t pixels, std::size_t elemen
 }
 
 std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
-  const auto& a = r.attrs.as<GaussianMeanAttrs>();
+  const auto& a = r.attrs.as<op::GaussianMeanAttrs>();
   const Shape x = r.in[0].shape;
   if (x.numel() == 0) return nothing();
   return for_floats(r.in[0].dtype, [&]<class T>() {
@@ -160,7 +160,7 @@ std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
 }
 
 std::unique_ptr<Plan> plan_mean_backward(const PlanRequest& r) {
-  const auto& a = r.attrs.as<GaussianMeanGradAttrs>();
+  const auto& a = r.attrs.as<op::GaussianMeanGradAttrs>();
   const Shape x = a.shape;
   if (x.numel() == 0) return nothing();
   return for_floats(r.in[0].dtype, [&]<class T>() {
@@ -206,7 +206,7 @@ void contrast_sample(const GaussianImage<T>& g, const T* x, std::int64_t channel
 }
 
 std::unique_ptr<Plan> plan_contrast(const PlanRequest& r) {
-  const auto& a = r.attrs.as<LocalContrastNormAttrs>();
+  const auto& a = r.attrs.as<op::LocalContrastNormAttrs>();
   const Shape x = r.in[0].shape;
   if (x.numel() == 0) return nothing();
   return for_floats(r.in[0].dtype, [&]<class T>() {

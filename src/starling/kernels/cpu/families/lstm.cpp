@@ -1,6 +1,7 @@
 #include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/rnn.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -10,7 +11,7 @@ float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
-  const RecurrentSteps steps = recurrent_steps(request.out[0].shape, request.attrs.as<LayerAttrs>().reverse);
+  const RecurrentSteps steps = recurrent_steps(request.out[0].shape, request.attrs.as<op::LayerAttrs>().reverse);
   return make_plan(recurrent_scratch(RecurrentCell::lstm, steps.hidden),
                    [steps, lengths = request.in.size() == 5, threads = request.threads](const Launch& l) {
                      recurrent_forward({.cell = RecurrentCell::lstm,
@@ -29,7 +30,7 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
-  const RecurrentSteps steps = recurrent_steps(request.in[0].shape, request.attrs.as<LayerAttrs>().reverse);
+  const RecurrentSteps steps = recurrent_steps(request.in[0].shape, request.attrs.as<op::LayerAttrs>().reverse);
   const bool cells = request.in[1].shape.rank() == 3, gates = request.in[2].shape.rank() == 3;
   return make_plan(recurrent_scratch(RecurrentCell::lstm, steps.hidden),
                    [steps, cells, gates, lengths = request.in.size() == 7, threads = request.threads](const Launch& l) {

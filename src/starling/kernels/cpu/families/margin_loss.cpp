@@ -30,14 +30,14 @@ double above_zero(double x) { return x > 0 || std::isnan(x) ? x : 0; }
 template <class T>
 std::unique_ptr<Plan> plan_cosine(const PlanRequest& request) {
   const auto n = request.in[0].shape[0], d = request.in[0].shape[1];
-  const double margin = request.attrs.as<CosineAttrs>().margin;
+  const double margin = request.attrs.as<op::CosineAttrs>().margin;
   return make_plan([=](const Launch& launch) {
     const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, d));
     parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const T *a = static_cast<const T*>(launch.in[0]) + i * d, *b = static_cast<const T*>(launch.in[1]) + i * d;
-        const double aa = kCosineEps + add_up<T>(d, [&](auto j) { return a[j] * a[j]; });
-        const double bb = kCosineEps + add_up<T>(d, [&](auto j) { return b[j] * b[j]; });
+        const double aa = op::kCosineEps + add_up<T>(d, [&](auto j) { return a[j] * a[j]; });
+        const double bb = op::kCosineEps + add_up<T>(d, [&](auto j) { return b[j] * b[j]; });
         const double cosine = add_up<T>(d, [&](auto j) { return a[j] * b[j]; }) / std::sqrt(aa * bb);
         const bool alike = static_cast<const std::int64_t*>(launch.in[2])[i] > 0;
         static_cast<T*>(launch.out[0])[i] = static_cast<T>(alike ? 1 - cosine : above_zero(cosine - margin));
@@ -49,8 +49,8 @@ std::unique_ptr<Plan> plan_cosine(const PlanRequest& request) {
 template <class T>
 std::unique_ptr<Plan> plan_triplet(const PlanRequest& request) {
   const auto n = request.in[0].shape[0], d = request.in[0].shape[1];
-  const double margin = request.attrs.as<TripletAttrs>().margin;
-  const T eps = static_cast<T>(request.attrs.as<TripletAttrs>().eps);
+  const double margin = request.attrs.as<op::TripletAttrs>().margin;
+  const T eps = static_cast<T>(request.attrs.as<op::TripletAttrs>().eps);
   return make_plan([=](const Launch& launch) {
     const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, d));
     parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {

@@ -22,7 +22,7 @@ T* result(const Launch& launch) {
 template <class T>
 std::unique_ptr<Plan> plan_integers(const PlanRequest& request, const BatchedProduct& product) {
   using U = std::make_unsigned_t<T>;
-  const auto& at = request.attrs.as<MatmulAttrs>();
+  const auto& at = request.attrs.as<op::MatmulAttrs>();
   const auto a = matrix_arg(request.in[0], at.trans_a), b = matrix_arg(request.in[1], at.trans_b);
   const std::int64_t n = b->cols, k = a->cols, m = n == 0 ? 0 : product.results / n;
   const std::int64_t a_row = a->trans ? 1 : k, a_col = a->trans ? a->rows : 1;
@@ -43,7 +43,7 @@ std::unique_ptr<Plan> plan_integers(const PlanRequest& request, const BatchedPro
 }
 
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
-  const auto& at = request.attrs.as<MatmulAttrs>();
+  const auto& at = request.attrs.as<op::MatmulAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto product = plan_product(request.in[0], request.in[1], at.trans_a, at.trans_b, request.threads);
   if (!product) return nullptr;
@@ -85,7 +85,7 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
   if (!x) return nullptr;
   const auto product = plan_product(*x, request.in[1], false, true, request.threads);
   if (!product) return nullptr;
-  const GemmActivation activation = gemm_activation(request.attrs.as<LinearAttrs>().activation);
+  const GemmActivation activation = gemm_activation(request.attrs.as<op::LinearAttrs>().activation);
   const bool biased = request.in.size() == 3;
   const GemmPlan plan = product->plan;
   if (dtype == DType::f32) {
@@ -104,7 +104,7 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
-  const auto& at = request.attrs.as<MatmulActAttrs>();
+  const auto& at = request.attrs.as<op::MatmulActAttrs>();
   const DType dtype = request.in[0].dtype;
   if ((dtype != DType::f32 && dtype != DType::f64) || !request.in[2].contiguous()) return nullptr;
   const auto product = plan_product(request.in[0], request.in[1], at.trans_a, at.trans_b, request.threads);

@@ -52,7 +52,7 @@ bool one_step(const ArgDesc& x) {
 template <class T>
 std::unique_ptr<Plan> plan_nll(const PlanRequest& request) {
   if (!request.in[1].contiguous() || !one_step(request.in[0])) return nullptr;
-  const LabelPlaces places("nll", request.in[0], request.attrs.as<NllAttrs>().ignore_index);
+  const LabelPlaces places("nll", request.in[0], request.attrs.as<op::NllAttrs>().ignore_index);
   if (request.in.size() == 3 && !request.in[2].contiguous()) return nullptr;
   const bool weighted = request.in.size() == 3;
   const std::int64_t size = std::max(kGrain, (places.count() + kPieces - 1) / kPieces);
@@ -83,7 +83,7 @@ std::unique_ptr<Plan> plan_nll(const PlanRequest& request) {
 template <class T>
 std::unique_ptr<Plan> plan_pick(const PlanRequest& request) {
   if (!request.in[1].contiguous() || !one_step(request.in[0])) return nullptr;
-  const LabelPlaces places("label_pick", request.in[0], request.attrs.as<NllAttrs>().ignore_index);
+  const LabelPlaces places("label_pick", request.in[0], request.attrs.as<op::NllAttrs>().ignore_index);
   return make_plan([=](const Launch& launch) {
     auto* y = static_cast<T*>(launch.out[0]);
     parallel_for(places.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -96,7 +96,7 @@ std::unique_ptr<Plan> plan_pick(const PlanRequest& request) {
 
 template <class T>
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
-  const LabelPlaces places("label_place", request.out[0], request.attrs.as<LabelPlaceAttrs>().ignore_index);
+  const LabelPlaces places("label_place", request.out[0], request.attrs.as<op::LabelPlaceAttrs>().ignore_index);
   const std::int64_t row = places.classes * places.inner;
   return make_plan([=](const Launch& launch) {
     auto* x = static_cast<T*>(launch.out[0]);

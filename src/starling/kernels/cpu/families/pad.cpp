@@ -18,7 +18,8 @@ struct Box {
 class Boxes {
  public:
   explicit Boxes(const PlanRequest& request) : in_(request.in[0]), out_(request.out[0]) {
-    for (int i = 0; i < in_.shape.rank(); ++i) runs_.push_back(pad_runs(request.attrs.as<PadAttrs>(), i, in_.shape[i]));
+    for (int i = 0; i < in_.shape.rank(); ++i)
+      runs_.push_back(op::pad_runs(request.attrs.as<op::PadAttrs>(), i, in_.shape[i]));
     cut(0, {{out_.shape, in_.strides, out_.strides, 0, 0, element_bytes(in_.dtype)}});
   }
   std::vector<Box> take() { return std::move(boxes_); }
@@ -30,7 +31,7 @@ class Boxes {
       boxes_.push_back(box);
       return;
     }
-    for (const PadRun& run : runs_[static_cast<std::size_t>(axis)]) {
+    for (const op::PadRun& run : runs_[static_cast<std::size_t>(axis)]) {
       if (run.count == 0) continue;
       Box part = box;
       part.copy.shape[axis] = run.count;
@@ -49,13 +50,13 @@ class Boxes {
   }
 
   ArgDesc in_, out_;
-  std::vector<std::array<PadRun, 3>> runs_;
+  std::vector<std::array<op::PadRun, 3>> runs_;
   std::vector<Box> boxes_;
 };
 
 std::unique_ptr<Plan> plan_pad(const PlanRequest& request) {
   std::array<std::byte, 8> fill{};
-  cast_array(DType::f64, &request.attrs.as<PadAttrs>().value, request.in[0].dtype, fill.data(), 1);
+  cast_array(DType::f64, &request.attrs.as<op::PadAttrs>().value, request.in[0].dtype, fill.data(), 1);
   return make_plan([fill, boxes = Boxes(request).take()](const Launch& launch) {
     for (const auto& box : boxes) box.copy.run(box.constant ? fill.data() : launch.in[0], launch.out[0]);
   });

@@ -50,8 +50,8 @@ std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& r, PoolWindows window
 
 std::unique_ptr<Plan> plan_lp(const PlanRequest& r) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
-    const double p = r.attrs.as<LpPoolAttrs>().p;
-    return make_plan([w = regular_windows(geometry<LpPoolAttrs>(r)), p, threads = r.threads](const Launch& l) {
+    const double p = r.attrs.as<op::LpPoolAttrs>().p;
+    return make_plan([w = regular_windows(geometry<op::LpPoolAttrs>(r)), p, threads = r.threads](const Launch& l) {
       lp_pool(w, p, operand<T>(l), result<T>(l), threads);
     });
   });
@@ -84,14 +84,14 @@ std::unique_ptr<Plan> plan_gather(const PlanRequest& r) {
   });
 }
 
-PoolWindows avg_windows(const Shape& x, const AvgPoolAttrs& a) {
+PoolWindows avg_windows(const Shape& x, const op::AvgPoolAttrs& a) {
   PoolWindows w = regular_windows(pool_geometry(x, a, 0, "avg_pool"), a.count_include_pad);
   w.divisor = static_cast<double>(a.divisor);
   return w;
 }
 
 std::unique_ptr<Plan> plan_regular_backward(const PlanRequest& r) {
-  const auto& a = r.attrs.as<AvgPoolGradAttrs>();
+  const auto& a = r.attrs.as<op::AvgPoolGradAttrs>();
   return plan_avg_backward(
       r, avg_windows(a.shape, {a.kernel, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor}));
 }
@@ -104,11 +104,11 @@ void register_cpu_pool(KernelTable& table) {
   };
   for (const char* dims : {"1d", "2d", "3d"}) {
     const std::string name = std::string("pool") + dims;
-    const auto max = [](const PlanRequest& r) { return plan_max(r, regular_windows(geometry<MaxPoolAttrs>(r))); };
+    const auto max = [](const PlanRequest& r) { return plan_max(r, regular_windows(geometry<op::MaxPoolAttrs>(r))); };
     add("max_" + name, max);
     add("max_" + name + "_values", max);
     add("avg_" + name,
-        [](const PlanRequest& r) { return plan_avg(r, avg_windows(r.in[0].shape, r.attrs.as<AvgPoolAttrs>())); });
+        [](const PlanRequest& r) { return plan_avg(r, avg_windows(r.in[0].shape, r.attrs.as<op::AvgPoolAttrs>())); });
     add("lp_" + name, plan_lp);
     add("adaptive_max_" + name, [](const PlanRequest& r) { return plan_max(r, even(r)); });
     add("adaptive_avg_" + name, [](const PlanRequest& r) { return plan_avg(r, even(r)); });

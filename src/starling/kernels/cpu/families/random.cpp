@@ -3,6 +3,7 @@
 #include "starling/kernels/cpu/random/random.h"
 #include "starling/kernels/cpu/random/random_runs.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {
@@ -11,7 +12,7 @@ template <class T>
 using Fill = void (*)(T*, std::int64_t, const PhiloxKey&, std::int64_t, double, double);
 
 template <class T>
-std::unique_ptr<Plan> make_fill(const RandomAttrs& a, Fill<T> fill) {
+std::unique_ptr<Plan> make_fill(const op::RandomAttrs& a, Fill<T> fill) {
   return make_plan([a, fill, runs = RandomRuns(a.shape, a.global, a.offset)](const Launch& launch) {
     const PhiloxKey key = key_of(launch.in[0], a.site);
     runs.each([&](std::int64_t at, std::int64_t whole) {
@@ -22,7 +23,7 @@ std::unique_ptr<Plan> make_fill(const RandomAttrs& a, Fill<T> fill) {
 
 auto fill_planner(Fill<float> f32, Fill<double> f64) {
   return [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
-    const auto& a = request.attrs.as<RandomAttrs>();
+    const auto& a = request.attrs.as<op::RandomAttrs>();
     if (a.dtype == DType::f32) return make_fill<float>(a, f32);
     if (a.dtype == DType::f64) return make_fill<double>(a, f64);
     return nullptr;
@@ -31,7 +32,7 @@ auto fill_planner(Fill<float> f32, Fill<double> f64) {
 
 template <class T>
 std::unique_ptr<Plan> make_dropout(const PlanRequest& request) {
-  const auto& a = request.attrs.as<DropoutAttrs>();
+  const auto& a = request.attrs.as<op::DropoutAttrs>();
   return make_plan(
       [keep = a.keep, site = a.site, runs = RandomRuns(request.in[0].shape, a.global, a.offset)](const Launch& launch) {
         const PhiloxKey key = key_of(launch.in[1], site);

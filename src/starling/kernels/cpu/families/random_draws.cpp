@@ -4,6 +4,7 @@
 #include "starling/kernels/cpu/random/random_runs.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/random.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {
@@ -29,7 +30,7 @@ void draw_run(T* y, std::int64_t n, const PhiloxKey& key, std::int64_t base, con
 
 // Bernoulli plan; probability(i) is that of element i.
 template <class T, class Probability>
-std::unique_ptr<Plan> make_bernoulli(const BernoulliAttrs& a, Probability probability) {
+std::unique_ptr<Plan> make_bernoulli(const op::BernoulliAttrs& a, Probability probability) {
   return make_plan([runs = RandomRuns(a.shape, a.global, a.offset), site = a.site, probability](const Launch& l) {
     const PhiloxKey key = key_of(l.in[0], site);
     runs.each([&](std::int64_t at, std::int64_t whole) {
@@ -51,7 +52,7 @@ double checked(const Launch& l, std::int64_t i) {
 
 template <class T>
 std::unique_ptr<Plan> bernoulli_of(const PlanRequest& r) {
-  const auto& a = r.attrs.as<BernoulliAttrs>();
+  const auto& a = r.attrs.as<op::BernoulliAttrs>();
   if (r.in.size() < 2) return make_bernoulli<T>(a, [p = a.p](const Launch&, std::int64_t) { return p; });
   if (r.in[1].dtype == DType::f32) return make_bernoulli<T>(a, checked<float>);
   if (r.in[1].dtype == DType::f64) return make_bernoulli<T>(a, checked<double>);
@@ -70,7 +71,7 @@ std::unique_ptr<Plan> plan_bernoulli(const PlanRequest& r) {
 
 template <class T>
 std::unique_ptr<Plan> randint_of(const PlanRequest& r) {
-  const auto a = r.attrs.as<RandintAttrs>();
+  const auto a = r.attrs.as<op::RandintAttrs>();
   const auto total = static_cast<std::uint64_t>((a.global.empty() ? a.shape : a.global).numel());
   const std::uint64_t bound = static_cast<std::uint64_t>(a.high) - static_cast<std::uint64_t>(a.low);
   return make_plan([=, runs = RandomRuns(a.shape, a.global, a.offset)](const Launch& l) {

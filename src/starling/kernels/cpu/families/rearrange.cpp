@@ -5,6 +5,7 @@
 
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/rearrange.h"
 
 namespace starling {
 namespace {
@@ -22,7 +23,7 @@ class Tiles {
   explicit Tiles(const PlanRequest& request) {
     const ArgDesc &in = request.in[0], &out = request.out[0];
     const int rank = out.shape.rank(), extra = rank - in.shape.rank();
-    const Shape reps = tile_reps(request.attrs.as<TileAttrs>().reps, rank);
+    const Shape reps = op::tile_reps(request.attrs.as<op::TileAttrs>().reps, rank);
     PlannedCopy copy;
     copy.element = element_bytes(in.dtype);
     for (int i = 0; i < rank; ++i) {
@@ -72,7 +73,7 @@ std::unique_ptr<Plan> plan_tile(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_repeat(const PlanRequest& request) {
-  const auto& a = request.attrs.as<RepeatAttrs>();
+  const auto& a = request.attrs.as<op::RepeatAttrs>();
   const ArgDesc &in = request.in[0], &out = request.out[0];
   const int axis = normalize_axis(a.axis, in.shape.rank(), "repeat");
   if (in.shape.rank() == kMaxRank) return nullptr;
@@ -88,7 +89,7 @@ std::unique_ptr<Plan> plan_repeat(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_flip(const PlanRequest& request) {
   const ArgDesc &in = request.in[0], &out = request.out[0];
   PlannedCopy copy{in.shape, in.strides, out.strides, 0, 0, element_bytes(in.dtype)};
-  for (auto given : request.attrs.as<FlipAttrs>().axes) {
+  for (auto given : request.attrs.as<op::FlipAttrs>().axes) {
     const int axis = normalize_axis(given, in.shape.rank(), "flip");
     copy.source_offset += (std::max<std::int64_t>(in.shape[axis], 1) - 1) * in.strides[axis];
     copy.source_strides[axis] *= -1;
@@ -114,7 +115,7 @@ void roll_axis(std::vector<PlannedCopy>& copies, int axis, const ArgDesc& in, co
 
 std::unique_ptr<Plan> plan_roll(const PlanRequest& request) {
   const ArgDesc &in = request.in[0], &out = request.out[0];
-  const Shape by = rolled_by(request.attrs.as<RollAttrs>(), in.shape);
+  const Shape by = op::rolled_by(request.attrs.as<op::RollAttrs>(), in.shape);
   std::vector<PlannedCopy> copies = {{in.shape, in.strides, out.strides, 0, 0, element_bytes(in.dtype)}};
   for (int i = 0; i < in.shape.rank(); ++i) {
     if (by[i] > 0) roll_axis(copies, i, in, out, by[i]);

@@ -67,7 +67,7 @@ std::unique_ptr<Plan> plan_integers(const PlanRequest& request, Out identity, F 
   const auto copy = [=](const In* x, Out* y, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = f(identity, x[i]);
   };
-  return plan_passes<In, Out>(request, request.attrs.as<ReduceAttrs>().axes, identity, first, later, copy);
+  return plan_passes<In, Out>(request, request.attrs.as<op::ReduceAttrs>().axes, identity, first, later, copy);
 }
 
 template <class In>
@@ -96,16 +96,16 @@ auto planner(Reduction reduction) {
       case DType::i32: return plan_integer<std::int32_t>(request, reduction);
       case DType::u8: return plan_integer<std::uint8_t>(request, reduction);
       case DType::boolean: return plan_integer<bool>(request, reduction);
-      default: return plan_float(request, {reduction, 0, request.attrs.as<ReduceAttrs>().axes});
+      default: return plan_float(request, {reduction, 0, request.attrs.as<op::ReduceAttrs>().axes});
     }
   };
 }
 
 std::unique_ptr<Plan> plan_logsumexp(const PlanRequest& request) {
-  return plan_float(request, {Reduction::logsumexp, 0, request.attrs.as<ReduceAttrs>().axes});
+  return plan_float(request, {Reduction::logsumexp, 0, request.attrs.as<op::ReduceAttrs>().axes});
 }
 std::unique_ptr<Plan> plan_norm(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<NormAttrs>();
+  const auto& attrs = request.attrs.as<op::NormAttrs>();
   return plan_float(request, {Reduction::norm, attrs.p, attrs.axes});
 }
 
@@ -130,7 +130,7 @@ auto plan_test(bool every) {
 
 template <class T>
 std::unique_ptr<Plan> plan_extreme_backward(const PlanRequest& request, bool largest) {
-  const ReduceGroups groups = reduce_groups(request.in[1].shape, request.attrs.as<ReduceAttrs>().axes);
+  const ReduceGroups groups = reduce_groups(request.in[1].shape, request.attrs.as<op::ReduceAttrs>().axes);
   const std::int64_t n = request.in[1].shape.numel(), results = request.in[0].shape.numel();
   return make_plan(static_cast<std::size_t>(results), [=](const Launch& launch) {
     if (n == 0) return;

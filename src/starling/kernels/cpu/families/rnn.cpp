@@ -2,6 +2,7 @@
 
 #include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -10,12 +11,12 @@ const float* operand(const Launch& launch, std::size_t i) { return static_cast<c
 float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
 RecurrentCell cell_of(const PlanRequest& request) {
-  return request.attrs.as<RnnLayerAttrs>().relu ? RecurrentCell::relu : RecurrentCell::tanh;
+  return request.attrs.as<op::RnnLayerAttrs>().relu ? RecurrentCell::relu : RecurrentCell::tanh;
 }
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
-  const RecurrentSteps steps = recurrent_steps(request.out[0].shape, request.attrs.as<RnnLayerAttrs>().reverse);
+  const RecurrentSteps steps = recurrent_steps(request.out[0].shape, request.attrs.as<op::RnnLayerAttrs>().reverse);
   const RecurrentCell cell = cell_of(request);
   return make_plan(recurrent_scratch(cell, steps.hidden),
                    [steps, cell, lengths = request.in.size() == 4, threads = request.threads](const Launch& l) {
@@ -35,7 +36,7 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
-  const RecurrentSteps steps = recurrent_steps(request.in[0].shape, request.attrs.as<RnnLayerAttrs>().reverse);
+  const RecurrentSteps steps = recurrent_steps(request.in[0].shape, request.attrs.as<op::RnnLayerAttrs>().reverse);
   const RecurrentCell cell = cell_of(request);
   return make_plan(recurrent_scratch(cell, steps.hidden),
                    [steps, cell, lengths = request.in.size() == 4, threads = request.threads](const Launch& l) {

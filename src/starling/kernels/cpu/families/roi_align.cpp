@@ -16,8 +16,8 @@ struct Regions {
 
   std::int64_t bins() const { return size[0] * size[1]; }
 
-  RoiBox box(const Launch& l, std::int64_t k) const {
-    return roi_box(static_cast<const float*>(l.in[1]) + 4 * k, size, scale, ratio, aligned, k);
+  op::RoiBox box(const Launch& l, std::int64_t k) const {
+    return op::roi_box(static_cast<const float*>(l.in[1]) + 4 * k, size, scale, ratio, aligned, k);
   }
   std::int64_t sample(const Launch& l, std::int64_t k) const {
     const std::int64_t at = static_cast<const std::int64_t*>(l.in[2])[k];
@@ -27,14 +27,14 @@ struct Regions {
 
   // Calls f(bin, point) for every sampling point of a box: its pixels and weights serve all channels.
   template <class F>
-  void each_point(const RoiBox& b, const F& f) const {
+  void each_point(const op::RoiBox& b, const F& f) const {
     for (std::int64_t bin = 0; bin < bins(); ++bin) {
       const auto i = static_cast<double>(bin / size[1]), j = static_cast<double>(bin % size[1]);
       for (std::int64_t p = 0; p < b.points_h; ++p) {
         const double row = i + (static_cast<double>(p) + 0.5) / static_cast<double>(b.points_h);
         for (std::int64_t q = 0; q < b.points_w; ++q) {
           const double column = j + (static_cast<double>(q) + 0.5) / static_cast<double>(b.points_w);
-          f(bin, roi_point(b.top + row * b.bin_h, b.left + column * b.bin_w, h, w));
+          f(bin, op::roi_point(b.top + row * b.bin_h, b.left + column * b.bin_w, h, w));
         }
       }
     }
@@ -44,12 +44,12 @@ struct Regions {
 template <class T>
 void align_box(const Regions& r, const Launch& l, std::int64_t k) {
   const std::int64_t sample = r.sample(l, k);
-  const RoiBox box = r.box(l, k);
+  const op::RoiBox box = r.box(l, k);
   if (r.channels == 0) return;  // other sizes may then be so large that a loop over the bins never ends
   const auto* x = static_cast<const T*>(l.in[0]) + sample * r.channels * r.h * r.w;
   auto* y = static_cast<T*>(l.out[0]) + k * r.channels * r.bins();
   std::fill_n(y, r.channels * r.bins(), T{0});
-  r.each_point(box, [&](std::int64_t bin, const RoiPoint& point) {
+  r.each_point(box, [&](std::int64_t bin, const op::RoiPoint& point) {
     T weight[4];
     for (int c = 0; c < 4; ++c) weight[c] = static_cast<T>(point.weight[c] / box.points());
     for (std::int64_t c = 0; c < r.channels; ++c) {
@@ -70,8 +70,8 @@ void give_back(const Regions& r, const Launch& l, std::int64_t first, std::int64
   for (std::int64_t k = 0; k < r.boxes; ++k) {
     const std::int64_t sample = r.sample(l, k);
     const auto* dy = static_cast<const T*>(l.in[0]) + k * r.channels * r.bins();
-    const RoiBox box = r.box(l, k);
-    r.each_point(box, [&](std::int64_t bin, const RoiPoint& point) {
+    const op::RoiBox box = r.box(l, k);
+    r.each_point(box, [&](std::int64_t bin, const op::RoiPoint& point) {
       for (std::int64_t c = first; c < end; ++c) {
         const T share = dy[c * r.bins() + bin] / static_cast<T>(box.points());
         T* plane = dx + (sample * r.channels + c) * image;
@@ -89,7 +89,7 @@ Regions regions_of(const Shape& x, const Shape& y, const Attributes& a) {
 
 std::unique_ptr<Plan> plan_align(const PlanRequest& request) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const Regions r = regions_of(request.in[0].shape, request.out[0].shape, request.attrs.as<RoiAlignAttrs>());
+    const Regions r = regions_of(request.in[0].shape, request.out[0].shape, request.attrs.as<op::RoiAlignAttrs>());
     return make_plan([r](const Launch& l) {
       const std::int64_t work = std::max<std::int64_t>(r.channels * r.bins(), 1);
       parallel_for(r.boxes, 4096 / work, [&](std::int64_t first, std::int64_t end) {
@@ -101,7 +101,7 @@ std::unique_ptr<Plan> plan_align(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const Regions r = regions_of(request.out[0].shape, request.in[0].shape, request.attrs.as<RoiAlignGradAttrs>());
+    const Regions r = regions_of(request.out[0].shape, request.in[0].shape, request.attrs.as<op::RoiAlignGradAttrs>());
     return make_plan([r](const Launch& l) {
       for (std::int64_t k = 0; k < r.boxes; ++k) r.box(l, k), r.sample(l, k);  // checks before anything is written
       const std::int64_t work = std::max<std::int64_t>(r.boxes * r.bins() + r.samples * r.h * r.w, 1);

@@ -12,7 +12,7 @@ namespace {
 // Cosines and sines are part of the plan, since the angles depend on nothing else.
 std::unique_ptr<Plan> plan_rotary(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
-  const auto& a = request.attrs.as<RotaryAttrs>();
+  const auto& a = request.attrs.as<op::RotaryAttrs>();
   const Shape& shape = request.in[0].shape;
   const std::int64_t d = shape.back(), steps = shape[shape.rank() - 2], half = d / 2;
   const std::int64_t rows = shape.numel() == 0 ? 0 : shape.numel() / d;

@@ -7,6 +7,7 @@
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -59,7 +60,7 @@ struct SgdRows {
 };
 
 std::unique_ptr<Plan> plan_sgd_rows(const PlanRequest& request) {
-  const auto& a = request.attrs.as<SgdAttrs>();
+  const auto& a = request.attrs.as<op::SgdAttrs>();
   const Shape& w = request.in[0].shape;
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     const auto width = row_size(w);

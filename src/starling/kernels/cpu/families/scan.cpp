@@ -95,7 +95,7 @@ void scan_line(const In* x, Out* y, std::int64_t n, std::int64_t stride, V start
 
 template <class In, class Out, class V, class Step>
 std::unique_ptr<Plan> plan_steps(const PlanRequest& request, V start, Step step, bool in_pieces) {
-  const auto attrs = request.attrs.as<ScanAttrs>();
+  const auto attrs = request.attrs.as<op::ScanAttrs>();
   const ReduceShape s = lines_of(request.in[0].shape, attrs.axis);
   return make_plan([=](const Launch& launch) {
     const auto* x = static_cast<const In*>(launch.in[0]);
@@ -144,7 +144,7 @@ auto plan_scan(bool product) {
 
 template <class T>
 std::unique_ptr<Plan> plan_recurrence_as(const PlanRequest& request) {
-  const auto attrs = request.attrs.as<RecurrenceAttrs>();
+  const auto attrs = request.attrs.as<op::RecurrenceAttrs>();
   const ReduceShape s = lines_of(request.in[0].shape, attrs.axis);
   return make_plan([=](const Launch& launch) {
     const auto *a = static_cast<const T*>(launch.in[0]), *b = static_cast<const T*>(launch.in[1]);

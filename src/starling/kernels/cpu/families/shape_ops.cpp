@@ -5,6 +5,7 @@
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -22,11 +23,11 @@ std::unique_ptr<Plan> plan_view(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_slice_backward(const PlanRequest& request) {
-  const auto& a = request.attrs.as<SliceBackwardAttrs>();
+  const auto& a = request.attrs.as<op::SliceBackwardAttrs>();
   const ArgDesc &in = request.in[0], &out = request.out[0];
   const int axis = normalize_axis(a.axis, out.shape.rank(), "slice_backward");
   PlannedCopy copy{in.shape, in.strides, out.strides, 0, 0, element_bytes(in.dtype)};
-  const SliceRange range = slice_range({a.axis, a.begin, a.end, a.step}, out.shape[axis]);
+  const op::SliceRange range = op::slice_range({a.axis, a.begin, a.end, a.step}, out.shape[axis]);
   if (range.count > 0) copy.target_offset = range.begin * out.strides[axis];
   if (range.count > 1) copy.target_strides[axis] *= a.step;
   const std::size_t bytes = static_cast<std::size_t>(out.shape.numel()) * size_of(out.dtype);
@@ -38,7 +39,7 @@ std::unique_ptr<Plan> plan_slice_backward(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_concat(const PlanRequest& request) {
   const ArgDesc& out = request.out[0];
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, out.shape.rank(), "concat");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, out.shape.rank(), "concat");
   std::vector<PlannedCopy> copies;
   std::int64_t at = 0;
   for (const auto& in : request.in) {
@@ -52,7 +53,7 @@ std::unique_ptr<Plan> plan_concat(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_stack(const PlanRequest& request) {
   const ArgDesc& out = request.out[0];
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, out.shape.rank(), "stack");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, out.shape.rank(), "stack");
   Shape strides = out.strides;
   strides.erase(axis);
   std::vector<PlannedCopy> copies;

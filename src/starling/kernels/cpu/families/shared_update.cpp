@@ -23,12 +23,12 @@ struct Rows {
 
   explicit Rows(const PlanRequest& request)
       : bytes(static_cast<std::size_t>(request.in[0].shape.numel()) * size_of(request.in[0].dtype)),
-        skipped(request.attrs.as<RowsSgdAttrs>().begin * request.in[0].shape[1]),
+        skipped(request.attrs.as<op::RowsSgdAttrs>().begin * request.in[0].shape[1]),
         elements(request.in[2].shape[1] * request.in[0].shape[1]) {}
 };
 
 std::unique_ptr<Plan> plan_f64(const PlanRequest& request, const BatchedProduct& product) {
-  const auto& a = request.attrs.as<RowsSgdAttrs>();
+  const auto& a = request.attrs.as<op::RowsSgdAttrs>();
   const SgdOptions options{a.momentum, a.weight_decay, false};
   const Rows rows(request);
   const std::size_t aligned = (static_cast<std::size_t>(rows.elements) * sizeof(double) + 63) / 64 * 64;
@@ -43,7 +43,7 @@ std::unique_ptr<Plan> plan_f64(const PlanRequest& request, const BatchedProduct&
 }
 
 std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
-  const auto& a = request.attrs.as<RowsSgdAttrs>();
+  const auto& a = request.attrs.as<op::RowsSgdAttrs>();
   if (!request.in[0].contiguous() || !request.in[1].contiguous()) return nullptr;
   const auto product = plan_product(request.in[2], request.in[3], true, false, request.threads);
   if (!product || !product->batch.empty()) return nullptr;

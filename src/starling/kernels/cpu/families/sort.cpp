@@ -124,12 +124,12 @@ std::unique_ptr<Plan> plan_lines(const PlanRequest& request, std::int64_t given,
 }
 
 std::unique_ptr<Plan> plan_sort(const PlanRequest& request) {
-  const auto& a = request.attrs.as<SortAttrs>();
+  const auto& a = request.attrs.as<op::SortAttrs>();
   return plan_lines(request, a.axis, {.descending = a.descending});
 }
 
 std::unique_ptr<Plan> plan_topk(const PlanRequest& request) {
-  const auto& a = request.attrs.as<TopkAttrs>();
+  const auto& a = request.attrs.as<op::TopkAttrs>();
   return plan_lines(request, a.axis, {.descending = a.largest, .sorted = a.sorted});
 }
 

@@ -5,6 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/csr.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/sparse.h"
 
 namespace starling {
 namespace {
@@ -50,7 +51,7 @@ void multiply_transposed(const CsrPlaces& places, const Launch& launch, std::int
 
 template <class T>
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
-  const auto& at = request.attrs.as<CsrAttrs>();
+  const auto& at = request.attrs.as<op::CsrAttrs>();
   const CsrPlaces places = csr_places("csr_matmul", request, at.trans ? at.columns : request.in[3].shape[0]);
   return make_plan([places, trans = at.trans, n = request.out[0].shape[1]](const Launch& launch) {
     places.check_values(launch);

@@ -7,6 +7,7 @@
 #include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -23,7 +24,7 @@ const float* rate(const Launch& launch, std::size_t i) { return static_cast<cons
 // (w…, v…, g…, lr) → (w…, v…); the list of tensors is built in scratch.
 template <class T>
 std::unique_ptr<Plan> plan_sgd_as(const PlanRequest& request) {
-  const auto a = request.attrs.as<SgdAttrs>();
+  const auto a = request.attrs.as<op::SgdAttrs>();
   const SgdOptions options{a.momentum, a.weight_decay, a.nesterov};
   const std::size_t count = request.in.size() / 3;
   std::vector<std::int64_t> sizes;
@@ -46,7 +47,7 @@ std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_matmul_sgd_f64(const PlanRequest& request, const BatchedProduct& product) {
-  const auto& a = request.attrs.as<MatmulSgdAttrs>();
+  const auto& a = request.attrs.as<op::MatmulSgdAttrs>();
   const SgdOptions options{a.momentum, a.weight_decay, false};
   const auto n = request.in[0].shape.numel();
   const std::size_t aligned = (static_cast<std::size_t>(n) * sizeof(double) + 63) / 64 * 64;
@@ -60,7 +61,7 @@ std::unique_ptr<Plan> plan_matmul_sgd_f64(const PlanRequest& request, const Batc
 }
 
 std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
-  const auto& a = request.attrs.as<MatmulSgdAttrs>();
+  const auto& a = request.attrs.as<op::MatmulSgdAttrs>();
   if (!request.in[0].contiguous() || !request.in[1].contiguous()) return nullptr;
   const auto product = plan_product(request.in[2], request.in[3], a.trans_a, a.trans_b, request.threads);
   if (!product || !product->batch.empty()) return nullptr;

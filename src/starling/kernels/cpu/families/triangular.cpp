@@ -5,6 +5,7 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/triangular.h"
 
 namespace starling {
 namespace {
@@ -14,7 +15,7 @@ std::unique_ptr<Plan> plan_triangle(const PlanRequest& request, bool lower) {
   const Shape& shape = request.in[0].shape;
   const std::int64_t rows = shape[shape.rank() - 2], cols = shape.back(), n = shape.numel();
   // Clamped: beyond the matrix all diagonals are alike, and sums cannot overflow.
-  const std::int64_t diagonal = std::clamp(request.attrs.as<TriangularAttrs>().diagonal, -rows - 1, cols + 1);
+  const std::int64_t diagonal = std::clamp(request.attrs.as<op::TriangularAttrs>().diagonal, -rows - 1, cols + 1);
   const std::size_t size = size_of(request.in[0].dtype);
   return make_plan([=](const Launch& launch) {
     if (n == 0) return;

@@ -17,7 +17,7 @@ using conv_plans::result;
 template <class A>
 ConvGeometry windows_over(const Shape& image, const A& a, const char* who) {
   return conv_geometry(Shape{image[0] * image[1], 1, image[2], image[3]}, Shape{1, 1, a.kernel[0], a.kernel[1]},
-                       Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, who);
+                       op::Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, who);
 }
 
 std::int64_t grain(const ConvGeometry& g) {
@@ -49,13 +49,13 @@ std::unique_ptr<Plan> make_fold(const ConvGeometry& g) {
 }
 
 std::unique_ptr<Plan> plan_unfold(const PlanRequest& request) {
-  const ConvGeometry g = windows_over(request.in[0].shape, request.attrs.as<UnfoldAttrs>(), "unfold");
+  const ConvGeometry g = windows_over(request.in[0].shape, request.attrs.as<op::UnfoldAttrs>(), "unfold");
   if (request.in[0].dtype == DType::f32) return make_unfold<float>(g);
   return request.in[0].dtype == DType::f64 ? make_unfold<double>(g) : nullptr;
 }
 
 std::unique_ptr<Plan> plan_fold(const PlanRequest& request) {
-  const ConvGeometry g = windows_over(request.out[0].shape, request.attrs.as<FoldAttrs>(), "fold");
+  const ConvGeometry g = windows_over(request.out[0].shape, request.attrs.as<op::FoldAttrs>(), "fold");
   if (request.in[0].dtype == DType::f32) return make_fold<float>(g);
   return request.in[0].dtype == DType::f64 ? make_fold<double>(g) : nullptr;
 }

@@ -49,12 +49,12 @@ Scalars read_scalars(const A& attrs, DType mu, const Launch& launch, std::size_t
 }
 
 template <class A>
-constexpr bool kTrusts = std::is_same_v<A, LambUpdateAttrs> || std::is_same_v<A, LarsUpdateAttrs>;
+constexpr bool kTrusts = std::is_same_v<A, op::LambUpdateAttrs> || std::is_same_v<A, op::LarsUpdateAttrs>;
 
 template <class A, class T>
 struct UpdateRun {
   A attrs;
-  UpdateLayout layout;
+  op::UpdateLayout layout;
   std::vector<std::int64_t> sizes;
   DType mu;
 
@@ -83,7 +83,7 @@ struct UpdateRun {
 template <class A>
 std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const auto& attrs = request.attrs.as<A>();
-  const UpdateLayout layout = update_layout(attrs);
+  const op::UpdateLayout layout = op::update_layout(attrs);
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < layout.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
   const DType mu = mu_dtype<A>(request, (layout.targets + 1) * sizes.size());
@@ -143,7 +143,7 @@ struct RowsRun {
 template <class A>
 std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
   const auto& attrs = request.attrs.as<A>();
-  const UpdateLayout layout = update_layout(attrs);
+  const op::UpdateLayout layout = op::update_layout(attrs);
   const Shape& w = request.in[0].shape;
   const auto width = row_size(w), n = request.in[layout.targets].shape[0];
   return for_floats(request.in[0].dtype, [&]<class T>() {
@@ -156,10 +156,10 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
 }  // namespace
 
 void register_cpu_update(KernelTable& table) {
-  for_update_rules([&]<class A>() {
+  op::for_update_rules([&]<class A>() {
     table.add(A::kName, DeviceKind::cpu, {"simd", Accepts::contiguous, plan_update<A>});
   });
-  for_row_update_rules([&]<class A>() {
+  op::for_row_update_rules([&]<class A>() {
     table.add(std::string(A::kName) + "_rows", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_update_rows<A>});
   });
 }

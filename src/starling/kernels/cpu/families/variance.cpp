@@ -20,7 +20,7 @@ struct Moved {
 };
 
 Moved reduced_last(const Shape& shape, const Shape& axes) {
-  const Shape reduced = reduced_axes(axes, shape.rank(), "var"), dense_strides = contiguous_strides(shape);
+  const Shape reduced = op::reduced_axes(axes, shape.rank(), "var"), dense_strides = contiguous_strides(shape);
   Moved moved;
   for (const bool last : {false, true}) {
     for (int d = 0; d < shape.rank(); ++d) {
@@ -58,7 +58,7 @@ Layout layout_of(const ReduceGroups& groups) {
 
 template <class T>
 std::unique_ptr<Plan> plan_as(const PlanRequest& request, bool root) {
-  const auto attrs = request.attrs.as<VarAttrs>();
+  const auto attrs = request.attrs.as<op::VarAttrs>();
   const Shape shape = request.in[0].shape;
   const std::int64_t results = request.out[0].shape.numel(), n = shape.numel();
   if (n == 0) {

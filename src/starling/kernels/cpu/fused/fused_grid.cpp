@@ -99,7 +99,7 @@ std::optional<FusedGrid> fused_grid(const FusedProgram& program, std::span<const
       made.strides[static_cast<int>(d)] = made.kept;
       made.kept *= dims.of[d].size;
     }
-    made.count = reduced_count(whole, axes[r]);
+    made.count = op::reduced_count(whole, axes[r]);
   }
   return grid;
 }

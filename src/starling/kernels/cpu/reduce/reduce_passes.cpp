@@ -7,7 +7,7 @@
 namespace starling {
 
 ReduceGroups reduce_groups(const Shape& shape, const Shape& axes) {
-  const Shape reduced_at = reduced_axes(axes, shape.rank(), "reduce");
+  const Shape reduced_at = op::reduced_axes(axes, shape.rank(), "reduce");
   ReduceGroups groups;
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 1) continue;

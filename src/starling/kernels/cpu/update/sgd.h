@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "starling/ops/def/state.h"
+
 namespace starling {
 
 // One parameter of a multi-tensor update: contiguous arrays of n elements. `velocity` may be null when momentum is

@@ -23,7 +23,7 @@ struct MomentumNumbers {
   T of_g, of_v;  // direction: of_g · g + of_v · v
   bool has_state;
 
-  MomentumNumbers(const MomentumUpdateAttrs& a, const UpdateMoment& now)
+  MomentumNumbers(const op::MomentumUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)),
         lr(T(now.lr)),
         l2(T(a.weight_decay)),
@@ -37,7 +37,7 @@ template <class T>
 struct AdagradNumbers {
   T factor, lr, l2, eps;
 
-  AdagradNumbers(const AdagradUpdateAttrs& a, const UpdateMoment& now)
+  AdagradNumbers(const op::AdagradUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)), lr(T(now.lr / (1 + (now.t - 1) * a.lr_decay))), l2(T(a.weight_decay)), eps(T(a.eps)) {}
 };
 
@@ -45,7 +45,7 @@ template <class T>
 struct AdadeltaNumbers {
   T factor, lr, l2, eps, rho, rest;  // rest = 1 - rho
 
-  AdadeltaNumbers(const AdadeltaUpdateAttrs& a, const UpdateMoment& now)
+  AdadeltaNumbers(const op::AdadeltaUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)), lr(T(now.lr)), l2(T(a.weight_decay)), eps(T(a.eps)), rho(T(a.rho)), rest(T(1 - a.rho)) {}
 };
 
@@ -54,7 +54,7 @@ struct RmspropNumbers {
   T factor, lr, l2, eps, alpha, rest, momentum;
   bool centered, has_momentum;
 
-  RmspropNumbers(const RmspropUpdateAttrs& a, const UpdateMoment& now)
+  RmspropNumbers(const op::RmspropUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)),
         lr(T(now.lr)),
         l2(T(a.weight_decay)),
@@ -88,7 +88,7 @@ struct AdamNumbers : AdamMoments<T> {
   T factor, lr, l2, keep;  // lr includes the correction of the first moment
   bool amsgrad;
 
-  AdamNumbers(const AdamUpdateAttrs& a, const UpdateMoment& now)
+  AdamNumbers(const op::AdamUpdateAttrs& a, const UpdateMoment& now)
       : AdamMoments<T>(a, now.t),
         factor(T(now.factor)),
         lr(T(now.lr / (1 - std::pow(a.beta1, now.t)))),
@@ -101,7 +101,7 @@ template <class T>
 struct AdamaxNumbers {
   T factor, lr, l2, eps, beta1, rest1, beta2;
 
-  AdamaxNumbers(const AdamaxUpdateAttrs& a, const UpdateMoment& now)
+  AdamaxNumbers(const op::AdamaxUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)),
         lr(T(now.lr / (1 - std::pow(a.beta1, now.t)))),
         l2(T(a.weight_decay)),
@@ -115,7 +115,7 @@ template <class T>
 struct NadamNumbers : AdamMoments<T> {
   T factor, l2, keep, of_g, of_m;
 
-  NadamNumbers(const NadamUpdateAttrs& a, const UpdateMoment& now)
+  NadamNumbers(const op::NadamUpdateAttrs& a, const UpdateMoment& now)
       : AdamMoments<T>(a, now.t),
         factor(T(now.factor)),
         l2(a.decoupled ? T(0) : T(a.weight_decay)),
@@ -131,7 +131,7 @@ template <class T>
 struct LionNumbers {
   T factor, lr, keep, beta1, rest1, beta2, rest2;
 
-  LionNumbers(const LionUpdateAttrs& a, const UpdateMoment& now)
+  LionNumbers(const op::LionUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)),
         lr(T(now.lr)),
         keep(T(1 - now.lr * a.weight_decay)),
@@ -145,7 +145,7 @@ template <class T>
 struct AverageNumbers {
   T factor, lr, keep;
 
-  AverageNumbers(const AverageUpdateAttrs&, const UpdateMoment& now)
+  AverageNumbers(const op::AverageUpdateAttrs&, const UpdateMoment& now)
       : factor(T(now.factor)), lr(T(now.lr)), keep(T(1 - now.lr)) {}
 };
 
@@ -155,7 +155,7 @@ struct LambNumbers : AdamMoments<T> {
   T factor, first, l2;  // first = 1 / (1 - beta1ᵗ)
   double lr;
 
-  LambNumbers(const LambUpdateAttrs& a, const UpdateMoment& now)
+  LambNumbers(const op::LambUpdateAttrs& a, const UpdateMoment& now)
       : AdamMoments<T>(a, now.t),
         factor(T(now.factor)),
         first(T(1 / (1 - std::pow(a.beta1, now.t)))),
@@ -172,7 +172,7 @@ struct LarsNumbers {
   T factor, l2, momentum;
   double lr, trust, eps, decay;
 
-  LarsNumbers(const LarsUpdateAttrs& a, const UpdateMoment& now)
+  LarsNumbers(const op::LarsUpdateAttrs& a, const UpdateMoment& now)
       : factor(T(now.factor)),
         l2(T(a.weight_decay)),
         momentum(T(a.momentum)),
@@ -198,26 +198,26 @@ using TrustNumbers = std::variant<LambNumbers<T>, LarsNumbers<T>>;
 template <class A, class T>
 struct NumbersOf;
 template <class T>
-struct NumbersOf<MomentumUpdateAttrs, T> : std::type_identity<MomentumNumbers<T>> {};
+struct NumbersOf<op::MomentumUpdateAttrs, T> : std::type_identity<MomentumNumbers<T>> {};
 template <class T>
-struct NumbersOf<AdagradUpdateAttrs, T> : std::type_identity<AdagradNumbers<T>> {};
+struct NumbersOf<op::AdagradUpdateAttrs, T> : std::type_identity<AdagradNumbers<T>> {};
 template <class T>
-struct NumbersOf<AdadeltaUpdateAttrs, T> : std::type_identity<AdadeltaNumbers<T>> {};
+struct NumbersOf<op::AdadeltaUpdateAttrs, T> : std::type_identity<AdadeltaNumbers<T>> {};
 template <class T>
-struct NumbersOf<RmspropUpdateAttrs, T> : std::type_identity<RmspropNumbers<T>> {};
+struct NumbersOf<op::RmspropUpdateAttrs, T> : std::type_identity<RmspropNumbers<T>> {};
 template <class T>
-struct NumbersOf<AdamUpdateAttrs, T> : std::type_identity<AdamNumbers<T>> {};
+struct NumbersOf<op::AdamUpdateAttrs, T> : std::type_identity<AdamNumbers<T>> {};
 template <class T>
-struct NumbersOf<AdamaxUpdateAttrs, T> : std::type_identity<AdamaxNumbers<T>> {};
+struct NumbersOf<op::AdamaxUpdateAttrs, T> : std::type_identity<AdamaxNumbers<T>> {};
 template <class T>
-struct NumbersOf<NadamUpdateAttrs, T> : std::type_identity<NadamNumbers<T>> {};
+struct NumbersOf<op::NadamUpdateAttrs, T> : std::type_identity<NadamNumbers<T>> {};
 template <class T>
-struct NumbersOf<LionUpdateAttrs, T> : std::type_identity<LionNumbers<T>> {};
+struct NumbersOf<op::LionUpdateAttrs, T> : std::type_identity<LionNumbers<T>> {};
 template <class T>
-struct NumbersOf<AverageUpdateAttrs, T> : std::type_identity<AverageNumbers<T>> {};
+struct NumbersOf<op::AverageUpdateAttrs, T> : std::type_identity<AverageNumbers<T>> {};
 template <class T>
-struct NumbersOf<LambUpdateAttrs, T> : std::type_identity<LambNumbers<T>> {};
+struct NumbersOf<op::LambUpdateAttrs, T> : std::type_identity<LambNumbers<T>> {};
 template <class T>
-struct NumbersOf<LarsUpdateAttrs, T> : std::type_identity<LarsNumbers<T>> {};
+struct NumbersOf<op::LarsUpdateAttrs, T> : std::type_identity<LarsNumbers<T>> {};
 
 }  // namespace starling

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "starling/kernels/cuda/elementwise.h"
+#include "starling/ops/def/creation.h"
 
 namespace starling {
 namespace {
@@ -13,7 +14,7 @@ std::string literal(double value) {
 }
 
 std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<FullAttrs>();
+  const auto& attrs = request.attrs.as<op::FullAttrs>();
   return cuda::plan_chain(
       {.shape = attrs.shape, .operands = {}, .steps = {{literal(attrs.value), {}, attrs.dtype}}, .outputs = {0}});
 }

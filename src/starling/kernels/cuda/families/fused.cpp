@@ -8,7 +8,7 @@ namespace {
 
 // Null if a step has no expression: such a chain cannot run on this device, and the planner reports that.
 std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
-  const FusedProgram& program = fused_program(request.attrs.as<FusedAttrs>().program);
+  const FusedProgram& program = fused_program(request.attrs.as<op::FusedAttrs>().program);
   if (program.reduces()) return nullptr;
   std::vector<TensorType> given;
   for (const auto& in : request.in) given.push_back({in.dtype, in.shape});

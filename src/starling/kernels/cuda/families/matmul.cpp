@@ -7,6 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/strides.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -97,7 +98,7 @@ std::vector<Pair> places(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   if (!is_plannable(request)) return nullptr;
-  const auto& at = request.attrs.as<MatmulAttrs>();
+  const auto& at = request.attrs.as<op::MatmulAttrs>();
   const ProductSpec spec = spec_of(request.in[0], request.in[1], at.trans_a, at.trans_b);
   if (request.out[0].shape.rank() == 2) {
     return plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) { gemm.c = output<float>(launch, 0); });
@@ -125,7 +126,7 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
                          .n = static_cast<int>(w[0]),
                          .k = static_cast<int>(w[1]),
                          .trans_b = true,
-                         .activation = activation_of(request.attrs.as<LinearAttrs>().activation),
+                         .activation = activation_of(request.attrs.as<op::LinearAttrs>().activation),
                          .bias = bias};
   return plan_product(spec, 0, [bias](Gemm& gemm, const Launch& launch) {
     gemm.c = output<float>(launch, 0);
@@ -135,7 +136,7 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
   if (!is_plannable(request) || request.out[0].shape.rank() != 2) return nullptr;
-  const auto& at = request.attrs.as<MatmulActAttrs>();
+  const auto& at = request.attrs.as<op::MatmulActAttrs>();
   ProductSpec spec = spec_of(request.in[0], request.in[1], at.trans_a, at.trans_b);
   spec.epilogue = Epilogue::backward;
   spec.activation = activation_of(at.activation);
@@ -147,7 +148,7 @@ std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
   if (!is_plannable(request) || request.out[0].shape.rank() != 2) return nullptr;
-  const auto at = request.attrs.as<MatmulSgdAttrs>();
+  const auto at = request.attrs.as<op::MatmulSgdAttrs>();
   ProductSpec spec = spec_of(request.in[2], request.in[3], at.trans_a, at.trans_b);
   spec.epilogue = Epilogue::sgd;
   return plan_product(spec, 2, [at](Gemm& gemm, const Launch& launch) {

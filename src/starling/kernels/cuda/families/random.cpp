@@ -3,6 +3,7 @@
 #include "starling/kernels/cuda/device/random.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {
@@ -40,7 +41,7 @@ std::unique_ptr<Plan> plan_draw(const Random& random, std::size_t key) {
 
 auto planner(Draw draw) {
   return [draw](const PlanRequest& request) -> std::unique_ptr<Plan> {
-    const auto& a = request.attrs.as<RandomAttrs>();
+    const auto& a = request.attrs.as<op::RandomAttrs>();
     if (a.dtype != DType::f32) return nullptr;
     Random random = piece_of(a.shape, a.global, a.offset, a.site);
     random.draw = draw;
@@ -52,7 +53,7 @@ auto planner(Draw draw) {
 
 std::unique_ptr<Plan> plan_dropout(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
-  const auto& a = request.attrs.as<DropoutAttrs>();
+  const auto& a = request.attrs.as<op::DropoutAttrs>();
   Random random = piece_of(request.in[0].shape, a.global, a.offset, a.site);
   random.draw = Draw::dropout;
   random.keep = a.keep;

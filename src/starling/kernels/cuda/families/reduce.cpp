@@ -71,7 +71,7 @@ auto planner(Kind kind) {
   return [kind](const PlanRequest& request) -> std::unique_ptr<Plan> {
     if (!cuda::all_f32(request.in)) return nullptr;
     if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
-    const Shape axes = reduced_axes(request.attrs.as<ReduceAttrs>().axes, request.in[0].shape.rank(), "reduce");
+    const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, request.in[0].shape.rank(), "reduce");
     if (axes.empty()) return plan_neighbours(request, {0}, kind);  // a scalar
     return are_neighbours(axes) ? plan_neighbours(request, axes, kind) : plan_any(request, axes, kind);
   };

@@ -5,6 +5,7 @@
 #include "starling/kernels/cuda/device/sgd.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -20,7 +21,7 @@ std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
   std::vector<long long> sizes;
   for (std::size_t i = 0; i < tensors; ++i) sizes.push_back(request.in[i].shape.numel());
   check_cuda(device::load_sgd(), "loading a kernel");
-  return make_plan([attrs = request.attrs.as<SgdAttrs>(), sizes, tensors](const Launch& launch) {
+  return make_plan([attrs = request.attrs.as<op::SgdAttrs>(), sizes, tensors](const Launch& launch) {
     SgdMany many{};
     many.lr = input<float>(launch, 3 * tensors);
     many.momentum = static_cast<float>(attrs.momentum);

@@ -35,7 +35,7 @@ std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
-  const auto tensors = static_cast<std::size_t>(request.attrs.as<OrderedSumAttrs>().tensors);
+  const auto tensors = static_cast<std::size_t>(request.attrs.as<op::OrderedSumAttrs>().tensors);
   const std::size_t shards = request.in.size() / tensors;
   std::vector<std::int64_t> elements;
   for (std::size_t t = 0; t < tensors; ++t) elements.push_back(request.in[t * shards].shape.numel());
@@ -55,7 +55,7 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
 
 // Collectives with a root, on a single rank: a copy if this rank is the root, else zeros.
 std::unique_ptr<Plan> plan_root(const PlanRequest& request) {
-  const auto& a = request.attrs.as<RootAttrs>();
+  const auto& a = request.attrs.as<op::RootAttrs>();
   const std::size_t bytes = bytes_of(request.in[0]);
   return make_plan([bytes, is_root = a.root == a.rank](const Launch& launch) {
     expect_alone(launch, "broadcast");
@@ -69,7 +69,7 @@ std::unique_ptr<Plan> plan_root(const PlanRequest& request) {
 // Rows of this rank within a whole tensor: offset and size in bytes.
 struct OwnRows {
   std::size_t begin = 0, bytes = 0, whole = 0;
-  OwnRows(const ArgDesc& arg, const PiecesAttrs& a) : whole(bytes_of(arg)) {
+  OwnRows(const ArgDesc& arg, const op::PiecesAttrs& a) : whole(bytes_of(arg)) {
     const Piece piece = piece_of(arg.shape[0], static_cast<int>(a.rank), static_cast<int>(a.ranks));
     const std::size_t row = arg.shape[0] > 0 ? whole / static_cast<std::size_t>(arg.shape[0]) : 0;
     begin = static_cast<std::size_t>(piece.begin) * row;
@@ -78,7 +78,7 @@ struct OwnRows {
 };
 
 std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
-  const OwnRows own(request.out[0], request.attrs.as<PiecesAttrs>());
+  const OwnRows own(request.out[0], request.attrs.as<op::PiecesAttrs>());
   return make_plan([own](const Launch& launch) {
     expect_alone(launch, "all_gather");
     clear(launch.out[0], own.whole);
@@ -87,7 +87,7 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
-  const OwnRows own(request.in[0], request.attrs.as<PiecesAttrs>());
+  const OwnRows own(request.in[0], request.attrs.as<op::PiecesAttrs>());
   return make_plan([own](const Launch& launch) {
     expect_alone(launch, "reduce_scatter");
     copy(launch.out[0], static_cast<const std::byte*>(launch.in[0]) + own.begin, own.bytes);
@@ -95,7 +95,7 @@ std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_all_to_all(const PlanRequest& request) {
-  const OwnRows own(request.in[0], request.attrs.as<PiecesAttrs>());
+  const OwnRows own(request.in[0], request.attrs.as<op::PiecesAttrs>());
   return make_plan([own](const Launch& launch) {
     expect_alone(launch, "all_to_all");
     clear(launch.out[0], own.whole);

@@ -59,13 +59,13 @@ void register_reference_conv(KernelTable& table) {
   const auto add = [&](const char* op, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
     table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan));
   };
-  add("conv1d", plan_forward<Conv1dAttrs>);
-  add("conv2d", plan_forward<Conv2dAttrs>);
-  add("conv3d", plan_forward<Conv3dAttrs>);
-  add("conv2d_backward_input", plan_backward<Conv2dGradAttrs, true>);
-  add("conv3d_backward_input", plan_backward<Conv3dGradAttrs, true>);
-  add("conv2d_backward_weight", plan_backward<Conv2dGradAttrs, false>);
-  add("conv3d_backward_weight", plan_backward<Conv3dGradAttrs, false>);
+  add("conv1d", plan_forward<op::Conv1dAttrs>);
+  add("conv2d", plan_forward<op::Conv2dAttrs>);
+  add("conv3d", plan_forward<op::Conv3dAttrs>);
+  add("conv2d_backward_input", plan_backward<op::Conv2dGradAttrs, true>);
+  add("conv3d_backward_input", plan_backward<op::Conv3dGradAttrs, true>);
+  add("conv2d_backward_weight", plan_backward<op::Conv2dGradAttrs, false>);
+  add("conv3d_backward_weight", plan_backward<op::Conv3dGradAttrs, false>);
 }
 
 }  // namespace starling

@@ -35,9 +35,9 @@ void register_reference_conv_transpose(KernelTable& table) {
   const auto add = [&](const char* op, std::unique_ptr<Plan> (*plan)(const PlanRequest&)) {
     table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan));
   };
-  add("conv_transpose1d", plan_transpose<ConvTranspose1dAttrs>);
-  add("conv_transpose2d", plan_transpose<ConvTranspose2dAttrs>);
-  add("conv_transpose3d", plan_transpose<ConvTranspose3dAttrs>);
+  add("conv_transpose1d", plan_transpose<op::ConvTranspose1dAttrs>);
+  add("conv_transpose2d", plan_transpose<op::ConvTranspose2dAttrs>);
+  add("conv_transpose3d", plan_transpose<op::ConvTranspose3dAttrs>);
 }
 
 }  // namespace starling

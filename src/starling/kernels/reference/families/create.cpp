@@ -3,6 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
+#include "starling/ops/def/create.h"
 
 namespace starling {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 using reference::write;
 
 std::unique_ptr<Plan> plan_arange(const PlanRequest& request) {
-  const auto a = request.attrs.as<ArangeAttrs>();
+  const auto a = request.attrs.as<op::ArangeAttrs>();
   const std::int64_t n = request.out[0].shape[0];
   return make_plan([=](const Launch& launch) {
     dispatch(a.dtype, [&]<class T>() {
@@ -29,7 +30,7 @@ std::unique_ptr<Plan> plan_arange(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_linspace(const PlanRequest& request) {
-  const auto a = request.attrs.as<LinspaceAttrs>();
+  const auto a = request.attrs.as<op::LinspaceAttrs>();
   return make_plan([=](const Launch& launch) {
     const double step = a.count > 1 ? (a.end - a.start) / static_cast<double>(a.count - 1) : 0;
     for (std::int64_t i = 0; i < a.count; ++i) {
@@ -43,7 +44,7 @@ std::unique_ptr<Plan> plan_linspace(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_eye(const PlanRequest& request) {
-  const auto a = request.attrs.as<EyeAttrs>();
+  const auto a = request.attrs.as<op::EyeAttrs>();
   const std::size_t bytes = static_cast<std::size_t>(a.rows * a.cols) * size_of(a.dtype);
   return make_plan([=](const Launch& launch) {
     std::memset(launch.out[0], 0, bytes);
@@ -53,7 +54,7 @@ std::unique_ptr<Plan> plan_eye(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_meshgrid(const PlanRequest& request) {
-  const bool swapped = request.attrs.as<MeshgridAttrs>().indexing.str() == "xy";
+  const bool swapped = request.attrs.as<op::MeshgridAttrs>().indexing.str() == "xy";
   const Shape shape = request.out[0].shape;
   const std::size_t count = request.in.size(), element = size_of(request.in[0].dtype);
   return make_plan([=](const Launch& launch) {

@@ -2,12 +2,13 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/creation.h"
 
 namespace starling {
 namespace {
 
 std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<FullAttrs>();
+  const auto& attrs = request.attrs.as<op::FullAttrs>();
   return make_plan([n = attrs.shape.numel(), value = attrs.value, dtype = attrs.dtype](const Launch& launch) {
     for (std::int64_t i = 0; i < n; ++i) reference::write<double>(dtype, launch.out[0], i, value);
   });

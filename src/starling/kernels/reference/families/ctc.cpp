@@ -20,7 +20,7 @@ CtcShape shape_of(const PlanRequest& request) {
           x[1],
           x[2],
           request.in[1].shape[1],
-          request.attrs.as<CtcAttrs>().blank,
+          request.attrs.as<op::CtcAttrs>().blank,
           static_cast<int>(request.in.size()) - 4};
 }
 
@@ -36,7 +36,7 @@ CtcSample<T> sample(const CtcShape& shape, std::int64_t i, const Launch& launch,
 }
 
 std::unique_ptr<Plan> plan_loss(const PlanRequest& request) {
-  const bool finite = request.attrs.as<CtcAttrs>().zero_infinity;
+  const bool finite = request.attrs.as<op::CtcAttrs>().zero_infinity;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, shape = shape_of(request)](const Launch& launch) {
       std::vector<double> work(static_cast<std::size_t>(shape.batch == 0 ? 0 : shape.workspace()));

@@ -4,6 +4,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/einsum.h"
 
 namespace starling {
 namespace {
@@ -31,11 +32,11 @@ struct Counter {
 std::unique_ptr<Plan> plan_einsum(const PlanRequest& request) {
   std::vector<Shape> shapes;
   for (const auto& arg : request.in) shapes.push_back(arg.shape);
-  const EinsumLabels labels = read_equation(request.attrs.as<EinsumAttrs>().equation.str(), shapes);
+  const op::EinsumLabels labels = op::read_equation(request.attrs.as<op::EinsumAttrs>().equation.str(), shapes);
   std::vector<std::vector<std::int64_t>> strides;
   for (std::size_t i = 0; i < shapes.size(); ++i)
-    strides.push_back(label_strides(labels.in[i], shapes[i], request.in[i].strides, labels.sizes));
-  strides.push_back(label_strides(labels.out, request.out[0].shape, request.out[0].strides, labels.sizes));
+    strides.push_back(op::label_strides(labels.in[i], shapes[i], request.in[i].strides, labels.sizes));
+  strides.push_back(op::label_strides(labels.out, request.out[0].shape, request.out[0].strides, labels.sizes));
   std::vector<int> kept, summed;
   for (int l = 0; l < static_cast<int>(labels.sizes.size()); ++l) {
     const bool has = std::find(labels.out.begin(), labels.out.end(), l) != labels.out.end();

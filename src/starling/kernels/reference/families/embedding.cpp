@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/embedding.h"
 
 namespace starling {
 namespace {
@@ -35,7 +36,7 @@ std::unique_ptr<Plan> plan_embedding(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_embedding_backward(const PlanRequest& request) {
-  const auto a = request.attrs.as<EmbeddingBackwardAttrs>();
+  const auto a = request.attrs.as<op::EmbeddingBackwardAttrs>();
   const auto n = request.in[1].shape.numel(), width = row_size(request.out[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {

@@ -4,6 +4,7 @@
 #include "starling/kernels/bags.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/embedding.h"
 
 namespace starling {
 namespace {
@@ -23,7 +24,7 @@ std::int64_t checked(const char* who, std::int64_t index, std::int64_t i, std::i
 }
 
 template <class T>
-double scale_of(const Launch& launch, const BagLayout& layout, std::int64_t i) {
+double scale_of(const Launch& launch, const op::BagLayout& layout, std::int64_t i) {
   return layout.scale < 0
              ? 1.0
              : static_cast<double>(static_cast<const T*>(launch.in[static_cast<std::size_t>(layout.scale)])[i]);
@@ -31,7 +32,7 @@ double scale_of(const Launch& launch, const BagLayout& layout, std::int64_t i) {
 
 // Sums of the rows row_of(entry) of the first operand.
 template <class T, class RowOf>
-void add_up(const Launch& launch, const Bags& bags, const Bags::Bound& bound, BagAttrs a, std::int64_t width,
+void add_up(const Launch& launch, const Bags& bags, const Bags::Bound& bound, op::BagAttrs a, std::int64_t width,
             RowOf&& row_of) {
   const auto* x = static_cast<const T*>(launch.in[0]);
   std::vector<double> sum(static_cast<std::size_t>(width));
@@ -51,8 +52,8 @@ void add_up(const Launch& launch, const Bags& bags, const Bags::Bound& bound, Ba
 }
 
 std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
-  const auto& a = request.attrs.as<EmbeddingBagAttrs>();
-  const BagAttrs how{a.mean, a.padding};
+  const auto& a = request.attrs.as<op::EmbeddingBagAttrs>();
+  const op::BagAttrs how{a.mean, a.padding};
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
@@ -64,7 +65,7 @@ std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
-  const auto a = request.attrs.as<BagAttrs>();
+  const auto a = request.attrs.as<op::BagAttrs>();
   const auto width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
@@ -74,7 +75,7 @@ std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
-  const auto a = request.attrs.as<BagAttrs>();
+  const auto a = request.attrs.as<op::BagAttrs>();
   const auto width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
@@ -95,7 +96,7 @@ std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_max(const PlanRequest& request) {
-  const auto padding = request.attrs.as<EmbeddingAttrs>().padding;
+  const auto padding = request.attrs.as<op::EmbeddingAttrs>().padding;
   const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
@@ -118,7 +119,7 @@ std::unique_ptr<Plan> plan_max(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
-  const auto entries = request.attrs.as<BagPlaceAttrs>().entries, n = request.in[0].shape.numel(),
+  const auto entries = request.attrs.as<op::BagPlaceAttrs>().entries, n = request.in[0].shape.numel(),
              width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {

@@ -160,7 +160,7 @@ std::unique_ptr<Plan> plan_arrays(const PlanRequest& request, const FusedProgram
 }
 
 std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
-  const FusedProgram& program = fused_program(request.attrs.as<FusedAttrs>().program);
+  const FusedProgram& program = fused_program(request.attrs.as<op::FusedAttrs>().program);
   return program.reduces() ? plan_arrays(request, program) : plan_elements(request, program);
 }
 

@@ -6,6 +6,8 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
+#include "starling/ops/def/index.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -49,7 +51,7 @@ struct Places {
 };
 
 Places places_of(const PlanRequest& request, bool row) {
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, request.in[0].shape.rank(), "index");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, request.in[0].shape.rank(), "index");
   return {request.op.name, request.in[0], request.in[1], axis, row};
 }
 
@@ -105,7 +107,7 @@ std::unique_ptr<Plan> plan_add(const PlanRequest& request, bool row) {
 }
 
 std::unique_ptr<Plan> plan_one_hot(const PlanRequest& request) {
-  const auto a = request.attrs.as<OneHotAttrs>();
+  const auto a = request.attrs.as<op::OneHotAttrs>();
   const std::int64_t n = request.in[0].shape.numel();
   return make_plan([=](const Launch& launch) {
     const auto* index = static_cast<const std::int64_t*>(launch.in[0]);

@@ -4,6 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/api/index.h"
+#include "starling/ops/def/index.h"
 
 namespace starling {
 namespace {
@@ -97,7 +98,7 @@ std::unique_ptr<Plan> plan_put_add(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_index_put(const PlanRequest& request) {
-  if (!request.attrs.as<IndexPutAttrs>().accumulate) return plan_put(request);
+  if (!request.attrs.as<op::IndexPutAttrs>().accumulate) return plan_put(request);
   if (is_half(request.in[0].dtype)) return nullptr;
   return is_float(request.in[0].dtype) ? plan_put_add<double>(request) : plan_put_add<std::int64_t>(request);
 }

@@ -12,8 +12,8 @@ using reference::for_floats;
 template <class Attributes, class F>
 void each_pair(const Shape& x, const Shape& y, const Attributes& a, F&& f) {
   if (x.numel() == 0) return;
-  const auto rows = pixel_mixes(x[2], y[2], a.scale_h, a.mode, a.align_corners);
-  const auto columns = pixel_mixes(x[3], y[3], a.scale_w, a.mode, a.align_corners);
+  const auto rows = op::pixel_mixes(x[2], y[2], a.scale_h, a.mode, a.align_corners);
+  const auto columns = op::pixel_mixes(x[3], y[3], a.scale_w, a.mode, a.align_corners);
   std::int64_t at = 0;
   for (std::int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
     const auto place = [&](std::int64_t i, std::int64_t j) { return (plane * x[2] + i) * x[3] + j; };
@@ -31,7 +31,7 @@ void each_pair(const Shape& x, const Shape& y, const Attributes& a, F&& f) {
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& r) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
-    return make_plan([x = r.in[0].shape, y = r.out[0].shape, a = r.attrs.as<InterpolateAttrs>()](const Launch& l) {
+    return make_plan([x = r.in[0].shape, y = r.out[0].shape, a = r.attrs.as<op::InterpolateAttrs>()](const Launch& l) {
       auto* out = static_cast<T*>(l.out[0]);
       std::fill_n(out, y.numel(), T{0});
       each_pair(x, y, a, [&](auto to, auto from, double weight) {
@@ -43,13 +43,15 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& r) {
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& r) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
-    return make_plan([y = r.in[0].shape, x = r.out[0].shape, a = r.attrs.as<InterpolateGradAttrs>()](const Launch& l) {
-      auto* dx = static_cast<T*>(l.out[0]);
-      std::fill_n(dx, x.numel(), T{0});
-      each_pair(x, y, a, [&](auto from, auto to, double weight) {
-        if (weight != 0) dx[to] += static_cast<T>(weight * static_cast<double>(static_cast<const T*>(l.in[0])[from]));
-      });
-    });
+    return make_plan(
+        [y = r.in[0].shape, x = r.out[0].shape, a = r.attrs.as<op::InterpolateGradAttrs>()](const Launch& l) {
+          auto* dx = static_cast<T*>(l.out[0]);
+          std::fill_n(dx, x.numel(), T{0});
+          each_pair(x, y, a, [&](auto from, auto to, double weight) {
+            if (weight != 0)
+              dx[to] += static_cast<T>(weight * static_cast<double>(static_cast<const T*>(l.in[0])[from]));
+          });
+        });
   });
 }
 

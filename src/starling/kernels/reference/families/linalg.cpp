@@ -139,7 +139,7 @@ bool factor(std::int64_t n, Read&& read, Write&& write) {
 std::unique_ptr<Plan> plan_cholesky(const PlanRequest& request) {
   const Shape& shape = request.in[0].shape;
   const auto n = shape.back(), count = matrices_in(shape);
-  const bool upper = request.attrs.as<CholeskyAttrs>().upper;
+  const bool upper = request.attrs.as<op::CholeskyAttrs>().upper;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const auto place = [=](std::int64_t i, std::int64_t j) { return upper ? j * n + i : i * n + j; };

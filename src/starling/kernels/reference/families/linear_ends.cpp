@@ -10,7 +10,7 @@ namespace starling {
 namespace {
 
 std::unique_ptr<Plan> plan_linear_ends(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<LinearEndsAttrs>();
+  const auto& attrs = request.attrs.as<op::LinearEndsAttrs>();
   const std::int64_t out = request.in[1].shape[0];
   ArgDesc x = request.in[0];
   x.shape = {request.out[0].shape.numel() / std::max<std::int64_t>(out, 1), x.shape.back()};

@@ -38,7 +38,7 @@ struct Channels {
 };
 
 std::unique_ptr<Plan> plan_sum(const PlanRequest& r) {
-  const auto a = r.attrs.as<ChannelWindowAttrs>();
+  const auto a = r.attrs.as<op::ChannelWindowAttrs>();
   const Channels x(r.in[0].shape);
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& l) {
@@ -53,7 +53,7 @@ std::unique_ptr<Plan> plan_sum(const PlanRequest& r) {
 }
 
 struct Response {
-  LocalResponseNormAttrs a;
+  op::LocalResponseNormAttrs a;
   Channels x;
   double rate() const { return a.alpha / static_cast<double>(a.size); }
   template <class T>
@@ -66,7 +66,7 @@ struct Response {
 };
 
 std::unique_ptr<Plan> plan_response(const PlanRequest& r) {
-  const Response norm{r.attrs.as<LocalResponseNormAttrs>(), Channels(r.in[0].shape)};
+  const Response norm{r.attrs.as<op::LocalResponseNormAttrs>(), Channels(r.in[0].shape)};
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([norm](const Launch& l) {
       const auto* in = static_cast<const T*>(l.in[0]);
@@ -80,7 +80,7 @@ std::unique_ptr<Plan> plan_response(const PlanRequest& r) {
 }
 
 std::unique_ptr<Plan> plan_response_backward(const PlanRequest& r) {
-  const Response norm{r.attrs.as<LocalResponseNormAttrs>(), Channels(r.in[0].shape)};
+  const Response norm{r.attrs.as<op::LocalResponseNormAttrs>(), Channels(r.in[0].shape)};
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([norm](const Launch& l) {
       const auto *dy = static_cast<const T*>(l.in[0]), *in = static_cast<const T*>(l.in[1]);
@@ -138,7 +138,7 @@ struct Gaussian {
 };
 
 std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
-  const auto& a = r.attrs.as<GaussianMeanAttrs>();
+  const auto& a = r.attrs.as<op::GaussianMeanAttrs>();
   const Gaussian g(r.in[0].shape, a.size, a.sigma);
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([g](const Launch& l) {
@@ -154,7 +154,7 @@ std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
 }
 
 std::unique_ptr<Plan> plan_mean_backward(const PlanRequest& r) {
-  const auto& a = r.attrs.as<GaussianMeanGradAttrs>();
+  const auto& a = r.attrs.as<op::GaussianMeanGradAttrs>();
   const Gaussian g(a.shape, a.size, a.sigma);
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([g, total = a.shape.numel()](const Launch& l) {
@@ -194,7 +194,7 @@ void contrast_sample(const Gaussian& g, double epsilon, std::int64_t sample, con
 }
 
 std::unique_ptr<Plan> plan_contrast(const PlanRequest& r) {
-  const auto& a = r.attrs.as<LocalContrastNormAttrs>();
+  const auto& a = r.attrs.as<op::LocalContrastNormAttrs>();
   const Gaussian g(r.in[0].shape, a.size, a.sigma);
   if (r.in[0].shape.numel() == 0) return make_plan([](const Launch&) {});
   const auto bytes = static_cast<std::size_t>((g.c + 1) * g.h * g.w) * sizeof(double);

@@ -1,6 +1,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/recurrent.h"
 #include "starling/ops/api/rnn.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -119,7 +120,8 @@ struct Tangent {
 void register_reference_lstm(KernelTable& table) {
   const auto add = [&](const char* op, auto body, std::size_t lengths, auto states) {
     table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, [=](const PlanRequest& request) {
-                return plan_recurrent(request, states(request), request.attrs.as<LayerAttrs>().reverse, lengths, body);
+                return plan_recurrent(request, states(request), request.attrs.as<op::LayerAttrs>().reverse, lengths,
+                                      body);
               }));
   };
   add("lstm_layer", Forward(), 4, [](const PlanRequest& request) { return request.out[0].shape; });

@@ -19,11 +19,11 @@ double above_zero(double x) { return x > 0 || std::isnan(x) ? x : 0; }
 
 std::unique_ptr<Plan> plan_cosine(const PlanRequest& request) {
   const auto n = request.in[0].shape[0], d = request.in[0].shape[1];
-  const double margin = request.attrs.as<CosineAttrs>().margin;
+  const double margin = request.attrs.as<op::CosineAttrs>().margin;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       for (std::int64_t i = 0; i < n; ++i) {
-        double aa = kCosineEps, bb = kCosineEps, ab = 0;
+        double aa = op::kCosineEps, bb = op::kCosineEps, ab = 0;
         for (std::int64_t j = i * d; j < (i + 1) * d; ++j) {
           const double a = at<T>(launch.in[0], j), b = at<T>(launch.in[1], j);
           aa += a * a;
@@ -40,7 +40,7 @@ std::unique_ptr<Plan> plan_cosine(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_triplet(const PlanRequest& request) {
   const auto n = request.in[0].shape[0], d = request.in[0].shape[1];
-  const auto attrs = request.attrs.as<TripletAttrs>();
+  const auto attrs = request.attrs.as<op::TripletAttrs>();
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       for (std::int64_t i = 0; i < n; ++i) {

@@ -23,7 +23,7 @@ std::unique_ptr<Plan> plan_integers(const reference::Product& product) {
 }
 
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
-  const auto& at = request.attrs.as<MatmulAttrs>();
+  const auto& at = request.attrs.as<op::MatmulAttrs>();
   const auto product = make_product(request.in[0], request.in[1], at.trans_a, at.trans_b);
   if (request.in[0].dtype == DType::i32) return plan_integers<std::int32_t>(product);
   if (request.in[0].dtype == DType::i64) return plan_integers<std::int64_t>(product);
@@ -44,7 +44,7 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
       in};
   x.strides = contiguous_strides(x.shape);
   const auto product = make_product(x, request.in[1], false, true);
-  const auto activate = reference::activation(request.attrs.as<LinearAttrs>().activation);
+  const auto activate = reference::activation(request.attrs.as<op::LinearAttrs>().activation);
   const bool biased = request.in.size() == 3;
   return for_floats(x.dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
@@ -59,7 +59,7 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
-  const auto& at = request.attrs.as<MatmulActAttrs>();
+  const auto& at = request.attrs.as<op::MatmulActAttrs>();
   const auto product = make_product(request.in[0], request.in[1], at.trans_a, at.trans_b);
   const auto derivative = reference::activation_derivative(at.activation);
   return for_floats(request.in[0].dtype, [&]<class T>() {

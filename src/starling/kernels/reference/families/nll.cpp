@@ -33,7 +33,7 @@ struct LabelWalk {
 };
 
 std::unique_ptr<Plan> plan_nll(const PlanRequest& request) {
-  const LabelWalk walk("nll", request.in[0].shape, request.attrs.as<NllAttrs>().ignore_index);
+  const LabelWalk walk("nll", request.in[0].shape, request.attrs.as<op::NllAttrs>().ignore_index);
   const bool weighted = request.in.size() == 3;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
@@ -50,7 +50,7 @@ std::unique_ptr<Plan> plan_nll(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_pick(const PlanRequest& request) {
-  const LabelWalk walk("label_pick", request.in[0].shape, request.attrs.as<NllAttrs>().ignore_index);
+  const LabelWalk walk("label_pick", request.in[0].shape, request.attrs.as<op::NllAttrs>().ignore_index);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       auto* y = static_cast<T*>(launch.out[0]);
@@ -61,7 +61,7 @@ std::unique_ptr<Plan> plan_pick(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
-  const LabelWalk walk("label_place", request.out[0].shape, request.attrs.as<LabelPlaceAttrs>().ignore_index);
+  const LabelWalk walk("label_place", request.out[0].shape, request.attrs.as<op::LabelPlaceAttrs>().ignore_index);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       auto* x = static_cast<T*>(launch.out[0]);

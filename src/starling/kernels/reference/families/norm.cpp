@@ -58,7 +58,7 @@ struct Variance {
 
 auto plan_variance(bool root) {
   return [root](const PlanRequest& request) {
-    const auto& attrs = request.attrs.as<VarAttrs>();
+    const auto& attrs = request.attrs.as<op::VarAttrs>();
     return plan_reduction_in<double>(request, attrs.axes, Variance{attrs.correction, root});
   };
 }
@@ -70,10 +70,10 @@ void register_reference_norm(KernelTable& table) {
     table.add(op, DeviceKind::cpu, reference::kernel(Accepts::strided, plan));
   };
   add("logsumexp", [](const PlanRequest& request) {
-    return plan_reduction_in<double>(request, request.attrs.as<ReduceAttrs>().axes, LogSumExp{});
+    return plan_reduction_in<double>(request, request.attrs.as<op::ReduceAttrs>().axes, LogSumExp{});
   });
   add("norm", [](const PlanRequest& request) {
-    const auto& attrs = request.attrs.as<NormAttrs>();
+    const auto& attrs = request.attrs.as<op::NormAttrs>();
     return plan_reduction_in<double>(request, attrs.axes, Norm{attrs.p});
   });
   add("var", plan_variance(false));

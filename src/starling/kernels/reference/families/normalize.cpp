@@ -110,7 +110,7 @@ void for_channels(const Shape& shape, F&& f) {
 }
 
 std::unique_ptr<Plan> plan_infer(const PlanRequest& request) {
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([eps, shape = request.in[0].shape, operands = request.in.size()](const Launch& launch) {
       for_channels(shape, [&](std::int64_t i, std::int64_t c) {
@@ -125,7 +125,7 @@ std::unique_ptr<Plan> plan_infer(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_infer_backward(const PlanRequest& request) {
-  const double eps = request.attrs.as<EpsAttrs>().eps;
+  const double eps = request.attrs.as<op::EpsAttrs>().eps;
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([eps, shape = request.in[0].shape, weighted = request.in.size() > 4](const Launch& launch) {
       const auto channels = static_cast<std::size_t>(shape[1]);

@@ -8,7 +8,7 @@ namespace starling {
 namespace {
 
 // Element of x at position i of a padded axis; -1: the constant.
-std::int64_t source_at(std::span<const PadRun> runs, std::int64_t i) {
+std::int64_t source_at(std::span<const op::PadRun> runs, std::int64_t i) {
   for (const auto& run : runs) {
     if (i >= run.begin && i < run.begin + run.count) {
       return run.constant ? -1 : run.source + (i - run.begin) * run.step;
@@ -18,10 +18,10 @@ std::int64_t source_at(std::span<const PadRun> runs, std::int64_t i) {
 }
 
 std::unique_ptr<Plan> plan_pad(const PlanRequest& request) {
-  const auto& a = request.attrs.as<PadAttrs>();
+  const auto& a = request.attrs.as<op::PadAttrs>();
   const ArgDesc in = request.in[0], out = request.out[0];
-  std::vector<std::array<PadRun, 3>> runs;
-  for (int i = 0; i < in.shape.rank(); ++i) runs.push_back(pad_runs(a, i, in.shape[i]));
+  std::vector<std::array<op::PadRun, 3>> runs;
+  for (int i = 0; i < in.shape.rank(); ++i) runs.push_back(op::pad_runs(a, i, in.shape[i]));
   reference::Fill fill;
   reference::write<double>(in.dtype, fill.bytes.data(), 0, a.value);
   return make_plan([=](const Launch& launch) {

@@ -81,14 +81,14 @@ std::unique_ptr<Plan> plan_max(const PlanRequest& request, Windows<Axis> windows
 }
 
 // Divisors as double, so that no product of large kernels overflows.
-double divisor_of(const std::array<PoolAxis, 3>& axes, const AvgPoolAttrs& a, std::int64_t i, std::int64_t j,
+double divisor_of(const std::array<PoolAxis, 3>& axes, const op::AvgPoolAttrs& a, std::int64_t i, std::int64_t j,
                   std::int64_t k) {
   if (a.divisor > 0) return static_cast<double>(a.divisor);
   return static_cast<double>(axes[0].counted(i, a.count_include_pad)) *
          static_cast<double>(axes[1].counted(j, a.count_include_pad)) *
          static_cast<double>(axes[2].counted(k, a.count_include_pad));
 }
-double divisor_of(const std::array<EvenAxis, 3>& axes, const AvgPoolAttrs&, std::int64_t i, std::int64_t j,
+double divisor_of(const std::array<EvenAxis, 3>& axes, const op::AvgPoolAttrs&, std::int64_t i, std::int64_t j,
                   std::int64_t k) {
   std::int64_t count[3] = {0, 0, 0};
   along(axes[0], i, [&](auto) { ++count[0]; });
@@ -98,7 +98,7 @@ double divisor_of(const std::array<EvenAxis, 3>& axes, const AvgPoolAttrs&, std:
 }
 
 template <class Axis>
-std::unique_ptr<Plan> plan_avg(const PlanRequest& request, Windows<Axis> windows, AvgPoolAttrs a) {
+std::unique_ptr<Plan> plan_avg(const PlanRequest& request, Windows<Axis> windows, op::AvgPoolAttrs a) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const auto* x = static_cast<const T*>(launch.in[0]);
@@ -119,7 +119,7 @@ std::unique_ptr<Plan> plan_avg(const PlanRequest& request, Windows<Axis> windows
 }
 
 template <class Axis>
-std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& request, Windows<Axis> windows, AvgPoolAttrs a) {
+std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& request, Windows<Axis> windows, op::AvgPoolAttrs a) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
     const std::int64_t elements = request.out[0].shape.numel();
     return make_plan(static_cast<std::size_t>(elements) * sizeof(double), [=](const Launch& launch) {
@@ -187,8 +187,8 @@ Windows<PoolAxis> windows_of(const PlanRequest& r) {
 Windows<EvenAxis> even_of(const PlanRequest& r) { return even(r.in[0].shape, r.out[0].shape); }
 
 std::unique_ptr<Plan> plan_regular_backward(const PlanRequest& r) {
-  const auto& a = r.attrs.as<AvgPoolGradAttrs>();
-  const AvgPoolAttrs forward{a.kernel, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor};
+  const auto& a = r.attrs.as<op::AvgPoolGradAttrs>();
+  const op::AvgPoolAttrs forward{a.kernel, a.stride, a.padding, a.ceil_mode, a.count_include_pad, a.divisor};
   return plan_avg_backward(r, regular(pool_geometry(a.shape, forward, 0, "avg_pool_backward")), forward);
 }
 
@@ -200,13 +200,15 @@ void register_reference_pool(KernelTable& table) {
   };
   for (const char* dims : {"1d", "2d", "3d"}) {
     const std::string name = std::string("pool") + dims;
-    const auto max = [](const PlanRequest& r) { return plan_max(r, windows_of<MaxPoolAttrs>(r)); };
+    const auto max = [](const PlanRequest& r) { return plan_max(r, windows_of<op::MaxPoolAttrs>(r)); };
     add("max_" + name, max);
     add("max_" + name + "_values", max);
-    add("avg_" + name,
-        [](const PlanRequest& r) { return plan_avg(r, windows_of<AvgPoolAttrs>(r), r.attrs.as<AvgPoolAttrs>()); });
-    add("lp_" + name,
-        [](const PlanRequest& r) { return plan_lp(r, windows_of<LpPoolAttrs>(r), r.attrs.as<LpPoolAttrs>().p); });
+    add("avg_" + name, [](const PlanRequest& r) {
+      return plan_avg(r, windows_of<op::AvgPoolAttrs>(r), r.attrs.as<op::AvgPoolAttrs>());
+    });
+    add("lp_" + name, [](const PlanRequest& r) {
+      return plan_lp(r, windows_of<op::LpPoolAttrs>(r), r.attrs.as<op::LpPoolAttrs>().p);
+    });
     add("adaptive_max_" + name, [](const PlanRequest& r) { return plan_max(r, even_of(r)); });
     add("adaptive_avg_" + name, [](const PlanRequest& r) { return plan_avg(r, even_of(r), {}); });
   }

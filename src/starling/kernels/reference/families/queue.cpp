@@ -5,6 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/resources.h"
+#include "starling/ops/def/queue.h"
 
 namespace starling {
 namespace {
@@ -22,7 +23,7 @@ void write_count(const Launch& launch, std::size_t count) {
 }
 
 std::unique_ptr<Plan> plan_enqueue(const PlanRequest& request) {
-  const std::string queue = request.attrs.as<QueueAttrs>().queue.str();
+  const std::string queue = request.attrs.as<op::QueueAttrs>().queue.str();
   std::vector<TensorType> types;
   for (const auto& arg : request.in) types.push_back({arg.dtype, arg.shape});
   return make_resource_plan("enqueue", [=](const Resources& resources) {
@@ -39,7 +40,7 @@ std::unique_ptr<Plan> plan_enqueue(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_taking(const std::string& op, const std::string& queue, const std::string& text,
                                   std::size_t n) {
-  const auto types = parse_types(text, op.c_str());
+  const auto types = op::parse_types(text, op.c_str());
   return make_resource_plan(op, [=](const Resources& resources) {
     return [types, n, &resources, &from = resources.queue(queue, types, op)](const Launch& launch) {
       const auto taken = from.take(n, resources.waiting);
@@ -53,24 +54,24 @@ std::unique_ptr<Plan> plan_taking(const std::string& op, const std::string& queu
 }
 
 std::unique_ptr<Plan> plan_dequeue(const PlanRequest& request) {
-  const auto& a = request.attrs.as<DequeueAttrs>();
+  const auto& a = request.attrs.as<op::DequeueAttrs>();
   return plan_taking("dequeue", a.queue.str(), a.types.str(), 1);
 }
 
 std::unique_ptr<Plan> plan_dequeue_many(const PlanRequest& request) {
-  const auto& a = request.attrs.as<DequeueManyAttrs>();
+  const auto& a = request.attrs.as<op::DequeueManyAttrs>();
   return plan_taking("dequeue_many", a.queue.str(), a.types.str(), static_cast<std::size_t>(a.n));
 }
 
 std::unique_ptr<Plan> plan_size(const PlanRequest& request) {
-  const std::string queue = request.attrs.as<QueueAttrs>().queue.str();
+  const std::string queue = request.attrs.as<op::QueueAttrs>().queue.str();
   return make_resource_plan("queue_size", [=](const Resources& resources) {
     return [&of = resources.queue(queue, "queue_size")](const Launch& launch) { write_count(launch, of.size()); };
   });
 }
 
 std::unique_ptr<Plan> plan_close(const PlanRequest& request) {
-  const std::string queue = request.attrs.as<QueueAttrs>().queue.str();
+  const std::string queue = request.attrs.as<op::QueueAttrs>().queue.str();
   return make_resource_plan("queue_close", [=](const Resources& resources) {
     return [&of = resources.queue(queue, "queue_close")](const Launch& launch) { write_count(launch, of.close()); };
   });

@@ -3,6 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/piece.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {
@@ -12,7 +13,7 @@ using reference::stream_of;
 
 std::unique_ptr<Plan> plan_random(const PlanRequest& request, double (*draw)(const PhiloxStream&, std::uint64_t),
                                   bool is_range) {
-  const auto a = request.attrs.as<RandomAttrs>();
+  const auto a = request.attrs.as<op::RandomAttrs>();
   const Piece piece(a.shape, a.global, a.offset);
   // Scales are rounded to float, as all random numbers are made in float.
   const double scale = static_cast<double>(static_cast<float>(is_range ? a.b - a.a : a.b));
@@ -25,7 +26,7 @@ std::unique_ptr<Plan> plan_random(const PlanRequest& request, double (*draw)(con
 }
 
 std::unique_ptr<Plan> plan_dropout(const PlanRequest& request) {
-  const auto a = request.attrs.as<DropoutAttrs>();
+  const auto a = request.attrs.as<op::DropoutAttrs>();
   const Piece piece(request.in[0].shape, a.global, a.offset);
   const DType dtype = request.in[0].dtype;
   return make_plan([=](const Launch& launch) {

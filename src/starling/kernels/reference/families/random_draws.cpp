@@ -9,6 +9,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/piece.h"
 #include "starling/ops/api/random.h"
+#include "starling/ops/def/random.h"
 
 namespace starling {
 namespace {
@@ -17,7 +18,7 @@ using reference::Piece;
 using reference::stream_of;
 
 std::unique_ptr<Plan> plan_bernoulli(const PlanRequest& r) {
-  const auto a = r.attrs.as<BernoulliAttrs>();
+  const auto a = r.attrs.as<op::BernoulliAttrs>();
   const Piece piece(a.shape, a.global, a.offset);
   const DType out = r.out[0].dtype, in = r.in.size() > 1 ? r.in[1].dtype : DType::f64;
   return make_plan([=, each = r.in.size() > 1](const Launch& l) {
@@ -31,7 +32,7 @@ std::unique_ptr<Plan> plan_bernoulli(const PlanRequest& r) {
 }
 
 std::unique_ptr<Plan> plan_randint(const PlanRequest& r) {
-  const auto a = r.attrs.as<RandintAttrs>();
+  const auto a = r.attrs.as<op::RandintAttrs>();
   const Piece piece(a.shape, a.global, a.offset);
   const auto total = static_cast<std::uint64_t>((a.global.empty() ? a.shape : a.global).numel());
   const std::uint64_t bound = static_cast<std::uint64_t>(a.high) - static_cast<std::uint64_t>(a.low);
@@ -97,7 +98,7 @@ struct Categories {
 };
 
 std::unique_ptr<Plan> plan_multinomial(const PlanRequest& r) {
-  const auto a = r.attrs.as<MultinomialAttrs>();
+  const auto a = r.attrs.as<op::MultinomialAttrs>();
   const Shape& weights = r.in[0].shape;
   const Categories categories{weights.rank() == 2 ? weights[0] : 1, weights.back(), a.count,
                               a.offset.empty() ? 0 : a.offset[0]};
@@ -128,13 +129,13 @@ void permute(const PhiloxStream& stream, std::int64_t n, std::int64_t* order) {
 }
 
 std::unique_ptr<Plan> plan_permutation(const PlanRequest& r) {
-  const auto a = r.attrs.as<PermutationAttrs>();
+  const auto a = r.attrs.as<op::PermutationAttrs>();
   return make_plan(
       [a](const Launch& l) { permute(stream_of(l.in[0], a.site), a.n, static_cast<std::int64_t*>(l.out[0])); });
 }
 
 std::unique_ptr<Plan> plan_shuffle(const PlanRequest& r) {
-  const auto a = r.attrs.as<ShuffleAttrs>();
+  const auto a = r.attrs.as<op::ShuffleAttrs>();
   const Shape x = r.in[0].shape;
   if (x.numel() == 0) return make_plan([](const Launch&) {});
   const int axis = normalize_axis(a.axis, x.rank(), "shuffle");

@@ -5,6 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
+#include "starling/ops/def/rearrange.h"
 
 namespace starling {
 namespace {
@@ -32,7 +33,7 @@ std::unique_ptr<Plan> plan_tile(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_repeat(const PlanRequest& request) {
-  const auto a = request.attrs.as<RepeatAttrs>();
+  const auto a = request.attrs.as<op::RepeatAttrs>();
   const int axis = normalize_axis(a.axis, request.in[0].shape.rank(), "repeat");
   return plan_moved(request, [=](int d, std::int64_t i) { return d == axis ? i / a.repeats : i; });
 }
@@ -40,14 +41,14 @@ std::unique_ptr<Plan> plan_repeat(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_flip(const PlanRequest& request) {
   const Shape shape = request.in[0].shape;
   std::array<bool, kMaxRank> turned{};
-  for (auto axis : request.attrs.as<FlipAttrs>().axes)
+  for (auto axis : request.attrs.as<op::FlipAttrs>().axes)
     turned[static_cast<std::size_t>(normalize_axis(axis, shape.rank(), "flip"))] = true;
   return plan_moved(request,
                     [=](int d, std::int64_t i) { return turned[static_cast<std::size_t>(d)] ? shape[d] - 1 - i : i; });
 }
 
 std::unique_ptr<Plan> plan_roll(const PlanRequest& request) {
-  const Shape shape = request.in[0].shape, by = rolled_by(request.attrs.as<RollAttrs>(), shape);
+  const Shape shape = request.in[0].shape, by = op::rolled_by(request.attrs.as<op::RollAttrs>(), shape);
   return plan_moved(request, [=](int d, std::int64_t i) { return (i - by[d] + shape[d]) % shape[d]; });
 }
 

@@ -83,15 +83,16 @@ struct Test {
 
 template <class F>
 auto planner(F f) {
-  return [f](const PlanRequest& request) { return plan_reduction(request, request.attrs.as<ReduceAttrs>().axes, f); };
+  return
+      [f](const PlanRequest& request) { return plan_reduction(request, request.attrs.as<op::ReduceAttrs>().axes, f); };
 }
 
 // Gradient of max and min: the first element equal to y gets dy. One byte of scratch per output marks it as assigned.
 auto plan_extreme_backward(bool largest) {
   return [largest](const PlanRequest& request) -> std::unique_ptr<Plan> {
     const ArgDesc x = request.in[1];
-    const Shape axes = reduced_axes(request.attrs.as<ReduceAttrs>().axes, x.shape.rank(), "reduce");
-    Shape kept = contiguous_strides(reduced_shape(x.shape, axes, true));
+    const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, x.shape.rank(), "reduce");
+    Shape kept = contiguous_strides(op::reduced_shape(x.shape, axes, true));
     for (auto axis : axes) kept[static_cast<int>(axis)] = 0;
     const std::array<Shape, 2> strides{x.strides, kept};
     const DType dtype = x.dtype;

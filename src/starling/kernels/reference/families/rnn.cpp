@@ -2,6 +2,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/recurrent.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {
@@ -83,7 +84,7 @@ struct Tangent {
 void register_reference_rnn(KernelTable& table) {
   const auto add = [&]<class Body>(const char* op, Body, std::size_t lengths, auto states) {
     table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, [=](const PlanRequest& request) {
-                const auto& a = request.attrs.as<RnnLayerAttrs>();
+                const auto& a = request.attrs.as<op::RnnLayerAttrs>();
                 return plan_recurrent(request, states(request), a.reverse, lengths, Body{a.relu});
               }));
   };

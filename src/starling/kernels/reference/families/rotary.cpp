@@ -7,7 +7,7 @@ namespace starling {
 namespace {
 
 std::unique_ptr<Plan> plan_rotary(const PlanRequest& request) {
-  const auto a = request.attrs.as<RotaryAttrs>();
+  const auto a = request.attrs.as<op::RotaryAttrs>();
   const Shape& shape = request.in[0].shape;
   const std::int64_t d = shape.back(), steps = shape[shape.rank() - 2], rows = d == 0 ? 0 : shape.numel() / d;
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {

@@ -6,6 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -40,7 +41,7 @@ void check_rows(const void* rows, std::int64_t n, std::int64_t bound) {
 }
 
 std::unique_ptr<Plan> plan_sgd_rows(const PlanRequest& request) {
-  const auto a = request.attrs.as<SgdAttrs>();
+  const auto a = request.attrs.as<op::SgdAttrs>();
   const auto all = request.in[0].shape.numel(), bound = request.in[0].shape[0], n = request.in[2].shape[0],
              width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {

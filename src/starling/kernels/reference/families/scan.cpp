@@ -32,7 +32,7 @@ double plus(double a, double b) { return a + b; }
 
 template <class V>
 std::unique_ptr<Plan> plan_scan_in(const PlanRequest& request, bool product) {
-  const auto attrs = request.attrs.as<ScanAttrs>();
+  const auto attrs = request.attrs.as<op::ScanAttrs>();
   const ArgDesc in = request.in[0];
   const DType out = request.out[0].dtype;
   const int axis = normalize_axis(attrs.axis, in.shape.rank(), "scan");
@@ -58,7 +58,7 @@ auto plan_scan(bool product) {
 }
 
 std::unique_ptr<Plan> plan_recurrence(const PlanRequest& request) {
-  const auto attrs = request.attrs.as<RecurrenceAttrs>();
+  const auto attrs = request.attrs.as<op::RecurrenceAttrs>();
   const ArgDesc in = request.in[0];
   const int axis = normalize_axis(attrs.axis, in.shape.rank(), "linear_recurrence");
   return make_plan([=](const Launch& launch) {

@@ -6,6 +6,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {
@@ -40,11 +41,11 @@ std::unique_ptr<Plan> plan_view(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_slice_backward(const PlanRequest& request) {
-  const auto& a = request.attrs.as<SliceBackwardAttrs>();
+  const auto& a = request.attrs.as<op::SliceBackwardAttrs>();
   const ArgDesc &in = request.in[0], &out = request.out[0];
   const int axis = normalize_axis(a.axis, out.shape.rank(), "slice_backward");
   Copy copy{in.shape, {in.strides, out.strides}, 0, 0, size_of(in.dtype)};
-  const SliceRange range = slice_range({a.axis, a.begin, a.end, a.step}, out.shape[axis]);
+  const op::SliceRange range = op::slice_range({a.axis, a.begin, a.end, a.step}, out.shape[axis]);
   if (range.count > 0) copy.target_offset = range.begin * out.strides[axis];
   if (range.count > 1) copy.strides[1][axis] *= a.step;
   const std::size_t bytes = static_cast<std::size_t>(out.shape.numel()) * size_of(out.dtype);
@@ -56,7 +57,7 @@ std::unique_ptr<Plan> plan_slice_backward(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_concat(const PlanRequest& request) {
   const ArgDesc& out = request.out[0];
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, out.shape.rank(), "concat");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, out.shape.rank(), "concat");
   std::vector<Copy> copies;
   std::int64_t at = 0;
   for (const auto& in : request.in) {
@@ -70,7 +71,7 @@ std::unique_ptr<Plan> plan_concat(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_stack(const PlanRequest& request) {
   const ArgDesc& out = request.out[0];
-  const int axis = normalize_axis(request.attrs.as<AxisAttrs>().axis, out.shape.rank(), "stack");
+  const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, out.shape.rank(), "stack");
   Shape strides = out.strides;
   strides.erase(axis);
   std::vector<Copy> copies;

@@ -15,7 +15,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
 }
 
 std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
-  const auto a = request.attrs.as<RowsSgdAttrs>();
+  const auto a = request.attrs.as<op::RowsSgdAttrs>();
   const auto product = reference::make_product(request.in[2], request.in[3], true, false);
   const std::int64_t skipped = a.begin * request.in[0].shape[1], n = request.in[0].shape.numel();
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {

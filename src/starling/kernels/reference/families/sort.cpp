@@ -73,13 +73,13 @@ std::unique_ptr<Plan> plan_lines(const PlanRequest& request, std::int64_t axis, 
 }
 
 std::unique_ptr<Plan> plan_sort(const PlanRequest& request) {
-  const auto& a = request.attrs.as<SortAttrs>();
+  const auto& a = request.attrs.as<op::SortAttrs>();
   const Shape& shape = request.in[0].shape;
   return plan_lines(request, a.axis, {a.descending, shape[normalize_axis(a.axis, shape.rank(), "sort")]});
 }
 
 std::unique_ptr<Plan> plan_topk(const PlanRequest& request) {
-  const auto& a = request.attrs.as<TopkAttrs>();
+  const auto& a = request.attrs.as<op::TopkAttrs>();
   return plan_lines(request, a.axis, {a.largest, a.k, a.sorted});
 }
 

@@ -6,6 +6,7 @@
 #include "starling/kernels/csr.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/sparse.h"
 
 namespace starling {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using reference::for_floats;
 
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
-  const auto& at = request.attrs.as<CsrAttrs>();
+  const auto& at = request.attrs.as<op::CsrAttrs>();
   const auto n = request.out[0].shape[1], size = request.out[0].shape.numel();
   const CsrPlaces places = csr_places("csr_matmul", request, at.trans ? at.columns : request.in[3].shape[0]);
   return for_floats(request.in[2].dtype, [&]<class T>() {

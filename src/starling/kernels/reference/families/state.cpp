@@ -5,6 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
+#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {
@@ -29,7 +30,7 @@ double rate(const void* lr) { return static_cast<double>(*static_cast<const floa
 
 // SGD (w…, v…, g…, lr) → (w…, v…); sgd_update is the case of one tensor.
 std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
-  const auto a = request.attrs.as<SgdAttrs>();
+  const auto a = request.attrs.as<op::SgdAttrs>();
   const std::size_t count = request.in.size() / 3;
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < count; ++i) sizes.push_back(request.in[i].shape.numel());
@@ -47,7 +48,7 @@ std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
-  const auto a = request.attrs.as<MatmulSgdAttrs>();
+  const auto a = request.attrs.as<op::MatmulSgdAttrs>();
   const auto product = reference::make_product(request.in[2], request.in[3], a.trans_a, a.trans_b);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {

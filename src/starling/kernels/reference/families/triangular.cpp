@@ -3,12 +3,13 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
+#include "starling/ops/def/triangular.h"
 
 namespace starling {
 namespace {
 
 std::unique_ptr<Plan> plan_triangle(const PlanRequest& request, bool lower) {
-  const auto diagonal = request.attrs.as<TriangularAttrs>().diagonal;
+  const auto diagonal = request.attrs.as<op::TriangularAttrs>().diagonal;
   const Shape shape = request.in[0].shape;
   const std::size_t size = size_of(request.in[0].dtype), rank = static_cast<std::size_t>(shape.rank());
   return make_plan([=](const Launch& launch) {

@@ -13,12 +13,12 @@ template <class A>
 ConvGeometry windows_over(const Shape& image, const A& a, const char* who) {
   ConvGeometry g =
       conv_geometry(Shape{image[0] * image[1], 1, image[2], image[3]}, Shape{1, 1, a.kernel[0], a.kernel[1]},
-                    Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, who);
+                    op::Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, who);
   return g;
 }
 
 std::unique_ptr<Plan> plan_unfold(const PlanRequest& request) {
-  const ConvGeometry g = windows_over(request.in[0].shape, request.attrs.as<UnfoldAttrs>(), "unfold");
+  const ConvGeometry g = windows_over(request.in[0].shape, request.attrs.as<op::UnfoldAttrs>(), "unfold");
   const std::int64_t count = request.out[0].shape.numel();
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
@@ -34,7 +34,7 @@ std::unique_ptr<Plan> plan_unfold(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_fold(const PlanRequest& request) {
-  const ConvGeometry g = windows_over(request.out[0].shape, request.attrs.as<FoldAttrs>(), "fold");
+  const ConvGeometry g = windows_over(request.out[0].shape, request.attrs.as<op::FoldAttrs>(), "fold");
   const reference::Sums all(request.out[0].shape);
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan(all.bytes(), [=](const Launch& launch) {
@@ -50,10 +50,10 @@ std::unique_ptr<Plan> plan_fold(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_local(const PlanRequest& request) {
-  const auto& a = request.attrs.as<LocalConv2dAttrs>();
+  const auto& a = request.attrs.as<op::LocalConv2dAttrs>();
   const Shape &x = request.in[0].shape, &w = request.in[1].shape;
   const ConvGeometry g = conv_geometry(x, Shape{w[1], x[1], a.kernel[0], a.kernel[1]},
-                                       Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, "local_conv2d");
+                                       op::Conv2dAttrs{a.stride, a.padding, a.dilation, 1, {}}, "local_conv2d");
   const reference::Sums all(g.y);
   const bool biased = request.in.size() == 3;
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {

@@ -40,7 +40,7 @@ struct Norms {
   double others = 0;
 };
 
-void step(const MomentumUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::MomentumUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   g += a.weight_decay * x[0];
   double direction = g;
   if (a.states() > 0) {
@@ -50,13 +50,13 @@ void step(const MomentumUpdateAttrs& a, const Moment& now, Element& x, double g,
   x[0] -= now.lr * direction;
 }
 
-void step(const AdagradUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::AdagradUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   g += a.weight_decay * x[0];
   x[1] += g * g;
   x[0] -= now.lr / (1 + (now.t - 1) * a.lr_decay) * g / (std::sqrt(x[1]) + a.eps);
 }
 
-void step(const AdadeltaUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::AdadeltaUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   g += a.weight_decay * x[0];
   x[1] = a.rho * x[1] + (1 - a.rho) * g * g;
   const double u = std::sqrt(x[2] + a.eps) / std::sqrt(x[1] + a.eps) * g;
@@ -64,7 +64,7 @@ void step(const AdadeltaUpdateAttrs& a, const Moment& now, Element& x, double g,
   x[0] -= now.lr * u;
 }
 
-void step(const RmspropUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::RmspropUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   g += a.weight_decay * x[0];
   x[1] = a.alpha * x[1] + (1 - a.alpha) * g * g;
   double mean = 0;
@@ -78,7 +78,7 @@ void step(const RmspropUpdateAttrs& a, const Moment& now, Element& x, double g, 
   x[0] -= now.lr * u;
 }
 
-void step(const AdamUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::AdamUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   if (a.decoupled)
     x[0] -= now.lr * a.weight_decay * x[0];
   else
@@ -91,14 +91,14 @@ void step(const AdamUpdateAttrs& a, const Moment& now, Element& x, double g, con
   x[0] -= now.lr * m / (std::sqrt(v) + a.eps);
 }
 
-void step(const AdamaxUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::AdamaxUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   g += a.weight_decay * x[0];
   x[1] = a.beta1 * x[1] + (1 - a.beta1) * g;
   x[2] = std::max(a.beta2 * x[2], std::abs(g) + a.eps);
   x[0] -= now.lr / (1 - std::pow(a.beta1, now.t)) * x[1] / x[2];
 }
 
-void step(const NadamUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::NadamUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   const auto mu = [&](double t) { return a.beta1 * (1 - 0.5 * std::pow(0.96, t * a.momentum_decay)); };
   if (a.decoupled)
     x[0] -= now.lr * a.weight_decay * x[0];
@@ -111,31 +111,31 @@ void step(const NadamUpdateAttrs& a, const Moment& now, Element& x, double g, co
   x[0] -= now.lr * next / (1 - now.mu * next) * x[1] / deviation;
 }
 
-void step(const LionUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::LionUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
   const double c = a.beta1 * x[1] + (1 - a.beta1) * g;
   const double u = c > 0 ? 1 : c < 0 ? -1 : c;
   x[1] = a.beta2 * x[1] + (1 - a.beta2) * g;
   x[0] -= now.lr * (u + a.weight_decay * x[0]);
 }
 
-void step(const AverageUpdateAttrs&, const Moment& now, Element& x, double g, const Norms&) {
+void step(const op::AverageUpdateAttrs&, const Moment& now, Element& x, double g, const Norms&) {
   x[0] = (1 - now.lr) * x[0] + now.lr * g;
 }
 
-double direction(const LambUpdateAttrs& a, const Moment& now, Element& x, double g) {
+double direction(const op::LambUpdateAttrs& a, const Moment& now, Element& x, double g) {
   x[1] = a.beta1 * x[1] + (1 - a.beta1) * g;
   x[2] = a.beta2 * x[2] + (1 - a.beta2) * g * g;
   const double m = x[1] / (1 - std::pow(a.beta1, now.t)), v = x[2] / (1 - std::pow(a.beta2, now.t));
   return m / (std::sqrt(v) + a.eps) + a.weight_decay * x[0];
 }
 
-void step(const LambUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms& norms) {
+void step(const op::LambUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms& norms) {
   const double ratio = norms.weights > 0 && norms.others > 0 ? norms.weights / norms.others : 1;
   const double u = direction(a, now, x, g);
   x[0] -= now.lr * ratio * u;
 }
 
-void step(const LarsUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms& norms) {
+void step(const op::LarsUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms& norms) {
   const double ratio = norms.weights > 0 && norms.others > 0
                            ? a.trust * norms.weights / (norms.others + a.weight_decay * norms.weights + a.eps)
                            : 1;
@@ -148,7 +148,9 @@ template <class A>
 double measured(const A&, const Moment&, Element, double g) {
   return g;
 }
-double measured(const LambUpdateAttrs& a, const Moment& now, Element x, double g) { return direction(a, now, x, g); }
+double measured(const op::LambUpdateAttrs& a, const Moment& now, Element x, double g) {
+  return direction(a, now, x, g);
+}
 
 // Operands of one tensor among n: targets k · n + i, then the gradient.
 template <class T>
@@ -193,7 +195,7 @@ void update_one(const A& attrs, const Moment& now, const Operands<T>& x, const T
 template <class A>
 std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const A attrs = request.attrs.as<A>();
-  const UpdateLayout layout = update_layout(attrs);
+  const op::UpdateLayout layout = op::update_layout(attrs);
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < layout.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
   const std::size_t scalars = sizes.size() * (layout.targets + 1);
@@ -213,7 +215,7 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
 template <class A>
 std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
   const A attrs = request.attrs.as<A>();
-  const std::size_t targets = update_layout(attrs).targets;
+  const std::size_t targets = op::update_layout(attrs).targets;
   const Shape& w = request.in[0].shape;
   const std::int64_t all = w.numel(), rows = w[0], n = request.in[targets].shape[0];
   const std::int64_t width = rows > 0 ? all / rows : 0;
@@ -248,9 +250,9 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
 }  // namespace
 
 void register_reference_update(KernelTable& table) {
-  for_update_rules(
+  op::for_update_rules(
       [&]<class A>() { table.add(A::kName, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_update<A>)); });
-  for_row_update_rules([&]<class A>() {
+  op::for_row_update_rules([&]<class A>() {
     table.add(std::string(A::kName) + "_rows", DeviceKind::cpu,
               reference::kernel(Accepts::contiguous, plan_update_rows<A>));
   });

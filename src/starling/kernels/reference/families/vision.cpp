@@ -25,11 +25,11 @@ struct Regions {
     for (std::int64_t k = 0; k < y[0]; ++k) {
       check(sample[k] >= 0 && sample[k] < x[0], "[roi_align] expected samples in [0, {}), got {} at {}", x[0],
             sample[k], k);
-      const RoiBox box = roi_box(boxes + 4 * k, {y[2], y[3]}, scale, ratio, aligned, k);
+      const op::RoiBox box = op::roi_box(boxes + 4 * k, {y[2], y[3]}, scale, ratio, aligned, k);
       for (std::int64_t c = 0; c < x[1]; ++c)
         for (std::int64_t i = 0; i < y[2]; ++i)
           for (std::int64_t j = 0; j < y[3]; ++j)
-            each_point(box, i, j, [&](const RoiPoint& point) {
+            each_point(box, i, j, [&](const op::RoiPoint& point) {
               for (int corner = 0; corner < 4; ++corner)
                 f(((k * x[1] + c) * y[2] + i) * y[3] + j, (sample[k] * x[1] + c) * x[2] * x[3] + point.place[corner],
                   point.weight[corner] / box.points());
@@ -39,18 +39,18 @@ struct Regions {
 
  private:
   template <class F>
-  void each_point(const RoiBox& box, std::int64_t i, std::int64_t j, F&& f) const {
+  void each_point(const op::RoiBox& box, std::int64_t i, std::int64_t j, F&& f) const {
     for (std::int64_t p = 0; p < box.points_h; ++p)
       for (std::int64_t q = 0; q < box.points_w; ++q) {
         const double row = static_cast<double>(i) + (static_cast<double>(p) + 0.5) / static_cast<double>(box.points_h);
         const double col = static_cast<double>(j) + (static_cast<double>(q) + 0.5) / static_cast<double>(box.points_w);
-        f(roi_point(box.top + row * box.bin_h, box.left + col * box.bin_w, x[2], x[3]));
+        f(op::roi_point(box.top + row * box.bin_h, box.left + col * box.bin_w, x[2], x[3]));
       }
   }
 };
 
 std::unique_ptr<Plan> plan_align(const PlanRequest& r) {
-  const auto& a = r.attrs.as<RoiAlignAttrs>();
+  const auto& a = r.attrs.as<op::RoiAlignAttrs>();
   const Regions regions{r.in[0].shape, r.out[0].shape, a.spatial_scale, a.sampling_ratio, a.aligned};
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan(static_cast<std::size_t>(regions.y.numel()) * sizeof(double), [regions](const Launch& l) {
@@ -65,7 +65,7 @@ std::unique_ptr<Plan> plan_align(const PlanRequest& r) {
 }
 
 std::unique_ptr<Plan> plan_backward(const PlanRequest& r) {
-  const auto& a = r.attrs.as<RoiAlignGradAttrs>();
+  const auto& a = r.attrs.as<op::RoiAlignGradAttrs>();
   const Regions regions{r.out[0].shape, r.in[0].shape, a.spatial_scale, a.sampling_ratio, a.aligned};
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan(static_cast<std::size_t>(regions.x.numel()) * sizeof(double), [regions](const Launch& l) {
@@ -81,13 +81,13 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& r) {
 
 std::unique_ptr<Plan> plan_nms(const PlanRequest& r) {
   const std::int64_t n = r.in[1].shape[0], room = r.out[0].shape[0];
-  const double threshold = r.attrs.as<NmsAttrs>().iou_threshold;
+  const double threshold = r.attrs.as<op::NmsAttrs>().iou_threshold;
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& l) {
       const auto* boxes = static_cast<const T*>(l.in[0]);
       const auto* scores = static_cast<const T*>(l.in[1]);
       const auto kept =
-          nms_kept(std::vector<double>(boxes, boxes + 4 * n), std::vector<double>(scores, scores + n), threshold);
+          op::nms_kept(std::vector<double>(boxes, boxes + 4 * n), std::vector<double>(scores, scores + n), threshold);
       std::copy_n(kept.begin(), std::min(static_cast<std::int64_t>(kept.size()), room),
                   static_cast<std::int64_t*>(l.out[0]));
     });

@@ -1,4 +1,4 @@
-#include "starling/ops/api/einsum.h"
+#include "starling/ops/def/einsum.h"
 
 #include <algorithm>
 #include <map>
@@ -103,12 +103,12 @@ struct Reader {
 
 }  // namespace
 
-EinsumLabels read_equation(const std::string& equation, std::span<const Shape> shapes) {
+op::EinsumLabels op::read_equation(const std::string& equation, std::span<const Shape> shapes) {
   const Terms terms = split(equation);
   check(terms.in.size() == shapes.size(), "[einsum] expected {} operands for \"{}\", got {}", terms.in.size(), equation,
         shapes.size());
   Reader reader{equation};
-  EinsumLabels labels;
+  op::EinsumLabels labels;
   for (std::size_t i = 0; i < shapes.size(); ++i) labels.in.push_back(reader.operand(terms.in[i], shapes[i], i));
   labels.out = reader.result(terms);
   check(labels.out.size() <= kMaxRank, "[einsum] expected a result of rank {} or less, got {} in \"{}\"", kMaxRank,
@@ -130,14 +130,14 @@ EinsumLabels read_equation(const std::string& equation, std::span<const Shape> s
   return labels;
 }
 
-Shape EinsumLabels::out_shape() const {
+Shape op::EinsumLabels::out_shape() const {
   Shape shape;
   for (const int label : out) shape.push_back(sizes[static_cast<std::size_t>(label)]);
   return shape;
 }
 
-std::vector<std::int64_t> label_strides(const std::vector<int>& labels, const Shape& shape, const Shape& strides,
-                                        std::span<const std::int64_t> sizes) {
+std::vector<std::int64_t> op::label_strides(const std::vector<int>& labels, const Shape& shape, const Shape& strides,
+                                            std::span<const std::int64_t> sizes) {
   std::vector<std::int64_t> out(sizes.size(), 0);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto label = static_cast<std::size_t>(labels[i]);

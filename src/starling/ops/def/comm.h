@@ -1,0 +1,56 @@
+#pragma once
+
+#include "starling/ops/def/attrs.h"
+
+namespace starling::op {
+
+struct AllReduceAttrs {
+  Symbol reduce{"sum"};              // sum, mean, max, min, product
+  Symbol name{};                     // label for diagnostics
+  std::int64_t rank = 0, ranks = 1;  // set by all_reduce(); used by the gradients of max, min and product
+  static AttrFields fields() {
+    return {field("reduce", &AllReduceAttrs::reduce), field("name", &AllReduceAttrs::name),
+            field("rank", &AllReduceAttrs::rank), field("ranks", &AllReduceAttrs::ranks)};
+  }
+};
+
+struct RootAttrs {
+  std::int64_t root = 0;
+  std::int64_t rank = 0;  // filled in
+  Symbol name{};
+  static AttrFields fields() {
+    return {field("root", &RootAttrs::root), field("rank", &RootAttrs::rank), field("name", &RootAttrs::name)};
+  }
+};
+
+// Rows (dimension 0) are split as evenly as possible, in rank order: rank r holds piece_of(rows, r, ranks).
+struct PiecesAttrs {
+  Symbol reduce{"sum"};    // reduce_scatter: sum, mean, max, min, product
+  std::int64_t rows = -1;  // total over all ranks; -1: all hold as many as this one
+  std::int64_t rank = 0;   // filled in, as ranks is
+  std::int64_t ranks = 1;
+  Symbol name{};
+  static AttrFields fields() {
+    return {field("reduce", &PiecesAttrs::reduce), field("rows", &PiecesAttrs::rows), field("rank", &PiecesAttrs::rank),
+            field("ranks", &PiecesAttrs::ranks), field("name", &PiecesAttrs::name)};
+  }
+};
+
+// all_reduce_many(xs...): all_reduce of tensors of one dtype in one exchange, made by the pass `buckets`. It has no
+// gradient of its own: the all_reduces are differentiated before passes run.
+
+struct OrderedSumAttrs {
+  std::int64_t shards = 1;  // total over all ranks
+  Symbol order{"shard"};    // shard: sequentially; tree: per rank first (a control whose bits depend on the ranks)
+  Symbol name{};
+  std::int64_t tensors = 1;
+  static AttrFields fields() {
+    return {field("shards", &OrderedSumAttrs::shards), field("order", &OrderedSumAttrs::order),
+            field("name", &OrderedSumAttrs::name), field("tensors", &OrderedSumAttrs::tensors)};
+  }
+};
+// ordered_sum(xs...): deterministic sum of the terms of logical shards, ((s0 + s1) + s2) + … over the shards of all
+// ranks, with the same bits for any number of ranks. xs are this rank's terms. With several `tensors`, all terms of the
+// first come first; they share one exchange and have one result each.
+
+}  // namespace starling::op

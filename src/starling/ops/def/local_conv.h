@@ -1,0 +1,18 @@
+#pragma once
+
+#include "starling/ops/def/attrs.h"
+
+namespace starling::op {
+
+struct LocalConv2dAttrs {
+  Pair kernel{1, 1};
+  Pair stride{1, 1};
+  Pair padding{0, 0};
+  Pair dilation{1, 1};
+  static AttrFields fields() {
+    return {field("kernel", &LocalConv2dAttrs::kernel), field("stride", &LocalConv2dAttrs::stride),
+            field("padding", &LocalConv2dAttrs::padding), field("dilation", &LocalConv2dAttrs::dilation)};
+  }
+};
+
+}  // namespace starling::op

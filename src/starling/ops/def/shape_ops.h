@@ -1,0 +1,20 @@
+#pragma once
+
+#include "starling/ops/def/attrs.h"
+
+namespace starling::op {
+
+struct ShapeAttrs {
+  Shape shape{};
+  static AttrFields fields() { return {field("shape", &ShapeAttrs::shape)}; }
+};
+struct TransposeAttrs {
+  Shape order{};  // empty: all dimensions reversed
+  static AttrFields fields() { return {field("order", &TransposeAttrs::order)}; }
+};
+struct AxisAttrs {
+  std::int64_t axis = -1;
+  static AttrFields fields() { return {field("axis", &AxisAttrs::axis)}; }
+};
+
+}  // namespace starling::op
