@@ -202,7 +202,7 @@ void register_ops_nll(OpRegistry& ops) {
            .infer = infer_place,
            .gradient =
                [](const GradCall& c) {
-                 return TensorList{label_pick(c.grads[0], c.in[1], c.attrs.as<op::LabelPlaceAttrs>().ignore_index),
+                 return TensorList{op::label_pick(c.grads[0], c.in[1], c.attrs.as<op::LabelPlaceAttrs>().ignore_index),
                                    Tensor()};
                },
            .shard = shard_rows,
