@@ -38,7 +38,7 @@ class Ours final : public bench::Contender {
   void close() override { memory().deallocate(data_, bytes()); }
   float* input() override { return data_; }
   float* output() override { return data_; }
-  void all_reduce() override { comm_->all_reduce(data_, data_, count_, DType::f32, CommReduce::sum).wait(); }
+  void all_reduce() override { comm_->all_reduce(data_, data_, count_, DType::f32, ReduceOp::sum).wait(); }
   void barrier() override { comm_->barrier().wait(); }
 
  private:

@@ -190,11 +190,11 @@ TEST(Allocations, CollectivesOverATransportMakeNoneOnceWarm) {
   run_ranks(make_memory_comms(3), [&](Comm& comm) {
     std::vector<float> data(3'000), all(9'000), small(10);
     const auto step = [&] {
-      const Work first = comm.all_reduce(data.data(), data.data(), 3'000, DType::f32, CommReduce::mean);
-      comm.all_reduce(small.data(), small.data(), 10, DType::f32, CommReduce::max).wait();
+      const Work first = comm.all_reduce(data.data(), data.data(), 3'000, DType::f32, ReduceOp::mean);
+      comm.all_reduce(small.data(), small.data(), 10, DType::f32, ReduceOp::max).wait();
       first.wait();
       comm.all_gather(data.data(), all.data(), 3'000, DType::f32).wait();
-      comm.reduce_scatter(all.data(), data.data(), 3'000, DType::f32, CommReduce::sum).wait();
+      comm.reduce_scatter(all.data(), data.data(), 3'000, DType::f32, ReduceOp::sum).wait();
       comm.broadcast(data.data(), 3'000, DType::f32, 1).wait();
       if (comm.rank() == 0) comm.send(small.data(), 10, DType::f32, 1).wait();
       if (comm.rank() == 1) comm.recv(small.data(), 10, DType::f32, 0).wait();

@@ -13,7 +13,7 @@ ScheduleRequest all_reduce_of(std::int64_t count, int world) {
 }
 
 std::string_view chosen(const ScheduleRequest& request, const ChoiceRules& rules, DType dtype = DType::f32,
-                        CommReduce reduce = CommReduce::sum) {
+                        ReduceOp reduce = ReduceOp::sum) {
   return choose(request, rules, dtype, reduce).algorithm->name;
 }
 
@@ -81,7 +81,7 @@ TEST(Choose, SumsHalfPrecisionInRankOrderToRoundOnce) {
   const ScheduleRequest large = all_reduce_of(1'000'000, 8);
   EXPECT_EQ(chosen(large, rules_of(kSerial)), "halving_doubling");
   EXPECT_EQ(chosen(large, rules_of(kSerial), DType::bf16), "direct");
-  EXPECT_EQ(chosen(large, rules_of(kSerial), DType::bf16, CommReduce::max), "halving_doubling");
+  EXPECT_EQ(chosen(large, rules_of(kSerial), DType::bf16, ReduceOp::max), "halving_doubling");
   ChoiceRules ordered = rules_of(kSerial);
   ordered.rank_ordered = true;
   EXPECT_EQ(chosen(large, ordered), "direct");
@@ -107,7 +107,7 @@ TEST(Choose, BroadcastsByTreeWhenSmallAndByChainWhenLarge) {
   request.op = CommOp::broadcast;
   EXPECT_EQ(chosen(request, rules_of(kSerial)), "binomial");
   request.count = 10'000'000;
-  const Choice large = choose(request, rules_of(kSerial), DType::f32, CommReduce::sum);
+  const Choice large = choose(request, rules_of(kSerial), DType::f32, ReduceOp::sum);
   EXPECT_EQ(large.algorithm->name, "chain");
   // sqrt((P-2) n beta / alpha) segments: no other number is much better.
   for (double factor : {0.5, 2.0}) {
@@ -124,12 +124,12 @@ TEST(Choose, TakesAnAlgorithmByNameAndPredictsItsCost) {
   ChoiceRules rules = rules_of(kSerial);
   rules.forced[CommOp::all_reduce] = "ring";
   const ScheduleRequest request = all_reduce_of(100, 4);
-  const Choice choice = choose(request, rules, DType::f32, CommReduce::sum);
+  const Choice choice = choose(request, rules, DType::f32, ReduceOp::sum);
   EXPECT_EQ(choice.algorithm->name, "ring");
   EXPECT_TRUE(contains(describe(choice, request),
                        "all_reduce of 400 bytes over 4 ranks: ring (asked for), 6 steps, 600 bytes sent by rank 0"));
   rules.forced.clear();
-  EXPECT_TRUE(contains(describe(choose(request, rules, DType::f32, CommReduce::sum), request), "; then "));
+  EXPECT_TRUE(contains(describe(choose(request, rules, DType::f32, ReduceOp::sum), request), "; then "));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ inline std::vector<double> differences(const Case& c, Comm& comm, const Tensor& 
   const NoGrad no_grad;
   const auto total = [&](const Tensor& moved) {
     double loss = loss_of(c, moved, comm.rank()).item();
-    comm.all_reduce(&loss, &loss, 1, DType::f64, CommReduce::sum).wait();
+    comm.all_reduce(&loss, &loss, 1, DType::f64, ReduceOp::sum).wait();
     return loss;
   };
   std::vector<double> found;

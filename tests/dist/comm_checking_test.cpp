@@ -18,7 +18,7 @@ void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; 
 
 thread_local std::vector<float> buffer(400), other(400);
 
-void reduce(Comm& comm, std::int64_t count, const std::string& name, CommReduce op = CommReduce::sum,
+void reduce(Comm& comm, std::int64_t count, const std::string& name, ReduceOp op = ReduceOp::sum,
             DType dtype = DType::f32) {
   comm.all_reduce(buffer.data(), buffer.data(), count, dtype, op, {.name = name}).wait();
 }
@@ -38,11 +38,11 @@ std::vector<Mistake> mistakes() {
       {"count", a, [](Comm& c) { reduce(c, 11, "a"); }, {"f32 x 10 'a'", "rank 1 calls all_reduce(sum) f32 x 11 'a'"}},
       {"dtype",
        a,
-       [](Comm& c) { reduce(c, 10, "a", CommReduce::sum, DType::i32); },
+       [](Comm& c) { reduce(c, 10, "a", ReduceOp::sum, DType::i32); },
        {"f32 x 10 'a'", "rank 1 calls all_reduce(sum) i32 x 10 'a'"}},
       {"reduction",
        a,
-       [](Comm& c) { reduce(c, 10, "a", CommReduce::max); },
+       [](Comm& c) { reduce(c, 10, "a", ReduceOp::max); },
        {"ranks 0, 2 call all_reduce(sum)", "rank 1 calls all_reduce(max) f32 x 10 'a'"}},
       {"root",
        [](Comm& c) { c.broadcast(buffer.data(), 10, DType::f32, 0).wait(); },
@@ -200,7 +200,7 @@ TEST_P(Watching, GivesARankTimeToCompute) {
     float x = 1;
     for (int step = 0; step < 2; ++step) {
       if (comm.rank() == step) std::this_thread::sleep_for(std::chrono::milliseconds(400));
-      comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum).wait();
+      comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum).wait();
       // A chain of messages in which every rank but the first waits for a waiting one, and the first comes late.
       if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));
       if (comm.rank() > 0) comm.recv(&x, 1, DType::f32, comm.rank() - 1).wait();

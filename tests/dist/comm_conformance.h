@@ -21,7 +21,7 @@ inline void all_reduce(Comm& comm) {
   Agreement agreement;
   for_dtypes([&]<class T>(DType dtype) {
     for (std::int64_t count : counts_for(comm.size())) {
-      for (CommReduce reduce : kReductions) {
+      for (ReduceOp reduce : kReductions) {
         if (!allowed(dtype, reduce)) continue;
         auto data = input<T>(comm.rank(), count);
         Buffer<T> result(data.size());
@@ -39,7 +39,7 @@ inline void all_reduce(Comm& comm) {
 
 inline void reduce_scatter(Comm& comm) {
   for_dtypes([&]<class T>(DType dtype) {
-    const CommReduce reduce = dtype == DType::boolean ? CommReduce::max : CommReduce::sum;
+    const ReduceOp reduce = dtype == DType::boolean ? ReduceOp::max : ReduceOp::sum;
     for (std::int64_t count : counts_for(comm.size())) {
       auto data = input<T>(comm.rank(), count * comm.size());
       Buffer<T> result(static_cast<std::size_t>(count));
@@ -77,10 +77,10 @@ inline void uneven_pieces(Comm& comm) {
   const auto own = counts[static_cast<std::size_t>(comm.rank())];
   const auto data = input<double>(comm.rank(), total);
   std::vector<double> piece(static_cast<std::size_t>(own)), gathered(static_cast<std::size_t>(total));
-  comm.reduce_scatter(data.data(), piece.data(), counts, DType::f64, CommReduce::mean).wait();
-  EXPECT_TRUE(is_reduced<double>(comm, piece.data(), own, CommReduce::mean, offset));
+  comm.reduce_scatter(data.data(), piece.data(), counts, DType::f64, ReduceOp::mean).wait();
+  EXPECT_TRUE(is_reduced<double>(comm, piece.data(), own, ReduceOp::mean, offset));
   comm.all_gather(piece.data(), gathered.data(), counts, DType::f64).wait();
-  EXPECT_TRUE(is_reduced<double>(comm, gathered.data(), total, CommReduce::mean));
+  EXPECT_TRUE(is_reduced<double>(comm, gathered.data(), total, ReduceOp::mean));
   for (int root = 0; root < comm.size(); ++root) {
     const bool here = comm.rank() == root;
     const auto mine = input<double>(comm.rank(), own), all = joined<double>(counts);
@@ -203,7 +203,7 @@ inline void many_outstanding(Comm& comm) {
   constexpr int kOperations = 150;
   std::vector<std::int64_t> values(kOperations, comm.rank() + 1);
   std::vector<Work> works;
-  for (auto& value : values) works.push_back(comm.all_reduce(&value, &value, 1, DType::i64, CommReduce::sum));
+  for (auto& value : values) works.push_back(comm.all_reduce(&value, &value, 1, DType::i64, ReduceOp::sum));
   for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
   EXPECT_EQ(values, std::vector<std::int64_t>(kOperations, comm.size() * (comm.size() + 1) / 2));
 }
@@ -214,20 +214,20 @@ inline void mixed_outstanding(Comm& comm) {
   auto sum = input<double>(comm.rank(), 3000), root = input<double>(comm.rank(), 500);
   const auto own = input<float>(comm.rank(), 700);
   std::vector<float> all(700 * world);
-  const Work works[] = {comm.all_reduce(sum.data(), sum.data(), 3000, DType::f64, CommReduce::max),
+  const Work works[] = {comm.all_reduce(sum.data(), sum.data(), 3000, DType::f64, ReduceOp::max),
                         comm.all_gather(own.data(), all.data(), 700, DType::f32), comm.barrier(),
                         comm.broadcast(root.data(), 500, DType::f64, comm.size() - 1)};
   for (std::size_t i = 0; i < 4; ++i) works[(i * 3 + static_cast<std::size_t>(comm.rank())) % 4].wait();
-  EXPECT_TRUE(is_reduced<double>(comm, sum.data(), 3000, CommReduce::max));
+  EXPECT_TRUE(is_reduced<double>(comm, sum.data(), 3000, ReduceOp::max));
   EXPECT_TRUE(same_bits(all, joined<float>(std::vector<std::int64_t>(world, 700))));
   EXPECT_TRUE(same_bits(root, input<double>(comm.size() - 1, 500)));
 }
 
 inline void polling(Comm& comm) {
   auto data = input<float>(comm.rank(), 40'000);
-  const Work work = comm.all_reduce(data.data(), data.data(), 40'000, DType::f32, CommReduce::sum);
+  const Work work = comm.all_reduce(data.data(), data.data(), 40'000, DType::f32, ReduceOp::sum);
   while (!work.done()) std::this_thread::yield();
-  EXPECT_TRUE(is_reduced<float>(comm, data.data(), 40'000, CommReduce::sum));
+  EXPECT_TRUE(is_reduced<float>(comm, data.data(), 40'000, ReduceOp::sum));
 }
 
 // The steady clock is shared by all threads and processes of a host.
@@ -258,8 +258,8 @@ inline void split(Comm& comm) {
   EXPECT_EQ(ranks, expected);
   // Operations of a group and its subgroups may be in flight at once.
   std::int64_t here = 1, there = 1;
-  const Work inner = part->all_reduce(&here, &here, 1, DType::i64, CommReduce::sum);
-  comm.all_reduce(&there, &there, 1, DType::i64, CommReduce::sum).wait();
+  const Work inner = part->all_reduce(&here, &here, 1, DType::i64, ReduceOp::sum);
+  comm.all_reduce(&there, &there, 1, DType::i64, ReduceOp::sum).wait();
   inner.wait();
   EXPECT_EQ(here, part->size());
   EXPECT_EQ(there, comm.size());
@@ -271,20 +271,20 @@ inline void refuses(Comm& comm) {
   float* p = data.data();
   std::vector<std::int64_t> words(10);
   const int own = comm.rank();
-  EXPECT_THROW((void)comm.all_reduce(p, p + 1, 10, DType::f32, CommReduce::sum), Error);
+  EXPECT_THROW((void)comm.all_reduce(p, p + 1, 10, DType::f32, ReduceOp::sum), Error);
   EXPECT_THROW((void)comm.all_to_all(p, p, 4, DType::f32), Error);
   EXPECT_THROW((void)comm.all_gather(p + own * 2 + 1, p, 2, DType::f32), Error);
-  EXPECT_THROW((void)comm.reduce_scatter(p, p + own * 2 + 1, 2, DType::f32, CommReduce::sum), Error);
+  EXPECT_THROW((void)comm.reduce_scatter(p, p + own * 2 + 1, 2, DType::f32, ReduceOp::sum), Error);
   EXPECT_THROW((void)comm.gather(p + own * 2 + 1, p, 2, DType::f32, own), Error);
   EXPECT_THROW((void)comm.scatter(p, p + own * 2 + 1, 2, DType::f32, own), Error);
   EXPECT_THROW((void)comm.gather(p, nullptr, 2, DType::f32, own), Error);
   EXPECT_THROW((void)comm.scatter(nullptr, p, 2, DType::f32, own), Error);
   EXPECT_THROW((void)comm.gather(p, p + 50, 2, DType::f32, -1), Error);
-  EXPECT_THROW((void)comm.all_reduce(words.data(), words.data(), 10, DType::i64, CommReduce::mean), Error);
-  EXPECT_THROW((void)comm.all_reduce(p, p, 10, DType::boolean, CommReduce::sum), Error);
+  EXPECT_THROW((void)comm.all_reduce(words.data(), words.data(), 10, DType::i64, ReduceOp::mean), Error);
+  EXPECT_THROW((void)comm.all_reduce(p, p, 10, DType::boolean, ReduceOp::sum), Error);
   EXPECT_THROW((void)comm.broadcast(p, 10, DType::f32, comm.size()), Error);
   EXPECT_THROW((void)comm.send(p, 10, DType::f32, own), Error);
-  EXPECT_THROW((void)comm.all_reduce(p, p, -1, DType::f32, CommReduce::sum), Error);
+  EXPECT_THROW((void)comm.all_reduce(p, p, -1, DType::f32, ReduceOp::sum), Error);
   EXPECT_THROW((void)comm.all_gather(p, p + 50, std::vector<std::int64_t>(12, 1), DType::f32), Error);
   comm.barrier().wait();  // a refused call does not count: the ranks are still in step
 }
@@ -301,7 +301,7 @@ inline void ordered(Comm& comm) {
   }
   ordered_sum(comm, own.data(), last - first, sum.data(), kCount, DType::f32);
   for (std::int64_t i = 0; i < kCount; ++i)
-    expected[static_cast<std::size_t>(i)] = reduced_at<float>(CommReduce::sum, kShards, i).value;
+    expected[static_cast<std::size_t>(i)] = reduced_at<float>(ReduceOp::sum, kShards, i).value;
   EXPECT_TRUE(same_bits(sum, expected));
 }
 
@@ -310,15 +310,15 @@ inline void a_million(Comm& comm) {
   constexpr std::int64_t kCount = 1'000'000;
   auto data = input<float>(comm.rank(), kCount);
   auto half = input<BFloat16>(comm.rank(), kCount);
-  const Work first = comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::mean);
-  comm.all_reduce(half.data(), half.data(), kCount, DType::bf16, CommReduce::sum).wait();
+  const Work first = comm.all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::mean);
+  comm.all_reduce(half.data(), half.data(), kCount, DType::bf16, ReduceOp::sum).wait();
   first.wait();
   Agreement agreement;
   agreement.add(data);
   agreement.add(half);
   agreement.expect(comm);
-  EXPECT_TRUE(is_reduced<float>(comm, data.data(), kCount, CommReduce::mean, 0, comm.rank(), comm.size()));
-  EXPECT_TRUE(is_reduced<BFloat16>(comm, half.data(), kCount, CommReduce::sum, 0, comm.rank(), comm.size()));
+  EXPECT_TRUE(is_reduced<float>(comm, data.data(), kCount, ReduceOp::mean, 0, comm.rank(), comm.size()));
+  EXPECT_TRUE(is_reduced<BFloat16>(comm, half.data(), kCount, ReduceOp::sum, 0, comm.rank(), comm.size()));
   auto from_root = input<float>(comm.rank(), kCount);
   comm.broadcast(from_root.data(), kCount, DType::f32, 0).wait();
   EXPECT_TRUE(same_bits(from_root, input<float>(0, kCount)));

@@ -36,7 +36,7 @@ TEST_P(Laws, AllReduceSendsTwicePMinusOneOverPOfTheBuffer) {
   constexpr std::int64_t kCount = 8 * 9 * 5 * 7 * 10;  // divisible by every tested world size
   const auto counters = count(CommOp::all_reduce, [](Comm& comm) {
     std::vector<float> data(kCount, 1.0f);
-    for (int i = 0; i < 3; ++i) comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::sum).wait();
+    for (int i = 0; i < 3; ++i) comm.all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::sum).wait();
   });
   for (const OpCounters& c : counters) {
     EXPECT_EQ(c.calls, 3u);
@@ -51,7 +51,7 @@ TEST_P(Laws, AllReduceOfCountsThatDoNotDivideSendsTheSameInTotal) {
   constexpr std::uint64_t kCount = 1013;
   const auto counters = count(CommOp::all_reduce, [](Comm& comm) {
     std::vector<double> data(kCount, 1.0);
-    comm.all_reduce(data.data(), data.data(), kCount, DType::f64, CommReduce::sum).wait();
+    comm.all_reduce(data.data(), data.data(), kCount, DType::f64, ReduceOp::sum).wait();
   });
   std::uint64_t total = 0;
   for (const OpCounters& c : counters) total += c.bytes_sent;
@@ -63,7 +63,7 @@ TEST_P(Laws, ReduceScatterAllGatherAndAllToAllSendHalfOfAnAllReduce) {
     const auto counters = count(op, [&](Comm& comm) {
       std::vector<std::int32_t> large(static_cast<std::size_t>(100 * comm.size())), small(100), other(large.size());
       if (op == CommOp::reduce_scatter)
-        comm.reduce_scatter(large.data(), small.data(), 100, DType::i32, CommReduce::sum).wait();
+        comm.reduce_scatter(large.data(), small.data(), 100, DType::i32, ReduceOp::sum).wait();
       if (op == CommOp::all_gather) comm.all_gather(small.data(), large.data(), 100, DType::i32).wait();
       if (op == CommOp::all_to_all) comm.all_to_all(large.data(), other.data(), 100, DType::i32).wait();
     });

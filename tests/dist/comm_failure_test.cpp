@@ -33,7 +33,7 @@ TEST_P(Failure, AHangBecomesAnErrorThatNamesWhoIsMissing) {
       return;
     }
     const Work work =
-        comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.name = "loss", .deadline = milliseconds(200)});
+        comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.name = "loss", .deadline = milliseconds(200)});
     try {
       work.wait();
     } catch (...) {
@@ -187,7 +187,7 @@ TEST(Faults, CorruptionFlipsOneBitOfWhatOneOperationBringsToOneRank) {
     std::vector<std::uint8_t> data(30, 1);
     for (int step = 0; step < 3; ++step) {
       std::vector<std::uint8_t> sum(30);
-      const Work work = comm.all_reduce(data.data(), sum.data(), 30, DType::u8, CommReduce::sum);
+      const Work work = comm.all_reduce(data.data(), sum.data(), 30, DType::u8, ReduceOp::sum);
       work.wait();
       work.wait();  // fails only once
       if (step == 1) {
@@ -235,11 +235,11 @@ TEST(Threads, BuffersAreFreeOnceAnErrorIsThrown) {
     errors_of(make_thread_comms(4), [&](Comm& comm) {
       std::vector<float> data(300'000, 1.0f);
       if (comm.rank() == round % 4) {
-        const Work work = comm.all_reduce(data.data(), data.data(), 300'000, DType::f32, CommReduce::sum);
+        const Work work = comm.all_reduce(data.data(), data.data(), 300'000, DType::f32, ReduceOp::sum);
         comm.abort("now");
         return work.wait();
       }
-      comm.all_reduce(data.data(), data.data(), 300'000, DType::f32, CommReduce::sum).wait();
+      comm.all_reduce(data.data(), data.data(), 300'000, DType::f32, ReduceOp::sum).wait();
     });
   }
 }
@@ -249,7 +249,7 @@ TEST(Threads, ALaneThatWaitsBlocksOnlyItself) {
     std::atomic<bool> reduced{false};
     float x = 1;
     std::jthread lane([&] {
-      comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum).wait();
+      comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum).wait();
       reduced = true;
     });
     if (comm.rank() == 0) {

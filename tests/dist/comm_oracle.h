@@ -19,8 +19,8 @@ namespace starling::conformance {
 
 inline constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
                                     DType::i64, DType::i32, DType::u8,  DType::boolean};
-inline constexpr CommReduce kReductions[] = {CommReduce::sum, CommReduce::mean, CommReduce::max, CommReduce::min,
-                                             CommReduce::product};
+inline constexpr ReduceOp kReductions[] = {ReduceOp::sum, ReduceOp::mean, ReduceOp::max, ReduceOp::min,
+                                           ReduceOp::product};
 
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
@@ -62,7 +62,7 @@ struct Expected {
 };
 
 template <class T>
-Expected<T> reduced_at(CommReduce reduce, int world, std::int64_t i) {
+Expected<T> reduced_at(ReduceOp reduce, int world, std::int64_t i) {
   using Wide = std::conditional_t<kIsHalf<T>, float, T>;
   Wide acc = static_cast<Wide>(value_at<T>(0, i));
   double sum = std::abs(static_cast<double>(acc)), product = sum;  // sums of magnitudes
@@ -72,25 +72,25 @@ Expected<T> reduced_at(CommReduce reduce, int world, std::int64_t i) {
     product *= std::abs(static_cast<double>(v));
     if constexpr (std::is_integral_v<Wide>) {
       const auto a = static_cast<std::uint64_t>(acc), b = static_cast<std::uint64_t>(v);
-      if (reduce == CommReduce::sum) acc = static_cast<Wide>(a + b);
-      if (reduce == CommReduce::product) acc = static_cast<Wide>(a * b);
+      if (reduce == ReduceOp::sum) acc = static_cast<Wide>(a + b);
+      if (reduce == ReduceOp::product) acc = static_cast<Wide>(a * b);
     } else {
-      if (reduce == CommReduce::sum || reduce == CommReduce::mean) acc += v;
-      if (reduce == CommReduce::product) acc *= v;
+      if (reduce == ReduceOp::sum || reduce == ReduceOp::mean) acc += v;
+      if (reduce == ReduceOp::product) acc *= v;
     }
-    if (reduce == CommReduce::max) acc = std::max(acc, v);
-    if (reduce == CommReduce::min) acc = std::min(acc, v);
+    if (reduce == ReduceOp::max) acc = std::max(acc, v);
+    if (reduce == ReduceOp::min) acc = std::min(acc, v);
   }
   if constexpr (std::is_integral_v<Wide>) {
     return {static_cast<T>(acc), 0.0};
   } else {
-    if (reduce == CommReduce::mean) acc /= static_cast<Wide>(world), sum /= world;
-    const bool exact = world == 1 || reduce == CommReduce::max || reduce == CommReduce::min;
+    if (reduce == ReduceOp::mean) acc /= static_cast<Wide>(world), sum /= world;
+    const bool exact = world == 1 || reduce == ReduceOp::max || reduce == ReduceOp::min;
     const int digits = std::is_same_v<T, Half>       ? 11
                        : std::is_same_v<T, BFloat16> ? 8
                                                      : std::numeric_limits<Wide>::digits;
     const double epsilon = std::ldexp(1.0, 1 - digits), smallest = std::is_same_v<T, Half> ? 6e-8 : 1e-37;
-    const double tolerance = (reduce == CommReduce::product ? product : sum) * epsilon * world + 256 * smallest;
+    const double tolerance = (reduce == ReduceOp::product ? product : sum) * epsilon * world + 256 * smallest;
     if constexpr (kIsHalf<T>) {
       return {T::from_float(acc), exact ? 0.0 : tolerance};
     } else {
@@ -111,7 +111,7 @@ double number(T value) {
 // Checks a reduction result from element `offset` on: bit-equal if the backend combines in rank order, else equal up to
 // rounding. Only every stride-th element is checked.
 template <class T>
-::testing::AssertionResult is_reduced(const Comm& comm, const Stored<T>* result, std::int64_t count, CommReduce reduce,
+::testing::AssertionResult is_reduced(const Comm& comm, const Stored<T>* result, std::int64_t count, ReduceOp reduce,
                                       std::int64_t offset = 0, std::int64_t first = 0, std::int64_t stride = 1) {
   const bool exact = comm.capabilities().rank_ordered;
   for (std::int64_t i = first; i < count; i += stride) {
@@ -149,9 +149,9 @@ class Agreement {
   std::uint64_t hash_ = 0;
 };
 
-inline bool allowed(DType dtype, CommReduce reduce) {
-  if (dtype == DType::boolean) return reduce == CommReduce::max || reduce == CommReduce::min;
-  return is_float(dtype) || reduce != CommReduce::mean;
+inline bool allowed(DType dtype, ReduceOp reduce) {
+  if (dtype == DType::boolean) return reduce == ReduceOp::max || reduce == ReduceOp::min;
+  return is_float(dtype) || reduce != ReduceOp::mean;
 }
 
 template <class F>

@@ -145,15 +145,15 @@ TEST(ReduceBlock, NanWinsAndIntegersWrap) {
   const float a[] = {nan, 1.0f, 3.0f}, b[] = {1.0f, nan, 2.0f};
   const void* floats[] = {a, b};
   float out[3];
-  for (CommReduce reduce : {CommReduce::max, CommReduce::min}) {
+  for (ReduceOp reduce : {ReduceOp::max, ReduceOp::min}) {
     reduce_block(DType::f32, reduce, floats, 0, 3, out);
     EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1]));
-    EXPECT_EQ(out[2], reduce == CommReduce::max ? 3.0f : 2.0f);
+    EXPECT_EQ(out[2], reduce == ReduceOp::max ? 3.0f : 2.0f);
   }
   const std::int32_t big[] = {std::numeric_limits<std::int32_t>::max()}, one[] = {1};
   const void* integers[] = {big, one};
   std::int32_t sum = 0;
-  reduce_block(DType::i32, CommReduce::sum, integers, 0, 1, &sum);
+  reduce_block(DType::i32, ReduceOp::sum, integers, 0, 1, &sum);
   EXPECT_EQ(sum, std::numeric_limits<std::int32_t>::min());
 }
 
@@ -169,8 +169,8 @@ TEST(ReduceBlock, TheResultMayTakeThePlaceOfTheFirstSource) {
       pointers.push_back(values[s].data());
     }
     std::vector<float> apart(kLength);
-    reduce_block(DType::f32, CommReduce::mean, pointers, kOffset, kLength, apart.data());
-    reduce_block(DType::f32, CommReduce::mean, pointers, kOffset, kLength, values[0].data() + kOffset);
+    reduce_block(DType::f32, ReduceOp::mean, pointers, kOffset, kLength, apart.data());
+    reduce_block(DType::f32, ReduceOp::mean, pointers, kOffset, kLength, values[0].data() + kOffset);
     values[0].erase(values[0].begin(), values[0].begin() + kOffset);
     EXPECT_TRUE(same(values[0], apart)) << sources << " sources";
   }

@@ -165,8 +165,7 @@ inline void FakeNccl::reduce_into(const std::vector<Part*>& parts, std::size_t b
                                   std::byte* to) {
   constexpr DType dtypes[] = {DType::i8,  DType::u8,  DType::i32, DType::u32, DType::i64,
                               DType::u64, DType::f16, DType::f32, DType::f64, DType::bf16};
-  constexpr CommReduce reductions[] = {CommReduce::sum, CommReduce::product, CommReduce::max, CommReduce::min,
-                                       CommReduce::mean};
+  constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::product, ReduceOp::max, ReduceOp::min, ReduceOp::mean};
   std::vector<const void*> sources;
   for (const Part* part : parts) sources.push_back(part->send);
   const auto dtype = dtypes[static_cast<int>(parts[0]->type)];

@@ -140,7 +140,7 @@ TEST(Verdict, OfAVoteIsTheSameOnAllRanksAndNamesRankAndTensor) {
 // The vote is part of the gradient's reduction: one collective, whatever the gradient holds.
 TEST(Verdict, NeedsNoMessageBesideTheGradientReduction) {
   constexpr std::int64_t kCount = 10;
-  for (CommReduce reduce : {CommReduce::sum, CommReduce::mean, CommReduce::max}) {
+  for (ReduceOp reduce : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max}) {
     for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
       const Comms comms = threads_backend().make(3);
       run_ranks(comms, [&](Comm& comm) {
@@ -183,7 +183,7 @@ TEST(FlightRecords, AreWrittenByEveryRankWhenAGroupBreaks) {
   const auto errors = errors_of(threads_backend().make(3), [&](Comm& comm) {
     with_flight_record(comm, folder, [&] {
       float x = 1;
-      comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.name = "warm up"}).wait();
+      comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.name = "warm up"}).wait();
       if (comm.rank() == 2) fail("[data] expected 784 columns, got 3");
       comm.barrier({.name = "the end", .deadline = milliseconds(150)}).wait();
     });

@@ -69,7 +69,7 @@ std::uint64_t bytes_between_hosts(const Layout& layout, std::int64_t count, bool
   const std::uint64_t before = crossed();
   run_ranks(comms, [&](Comm& comm) {
     std::vector<float> data(static_cast<std::size_t>(count), 1.0f);
-    comm.all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::sum).wait();
+    comm.all_reduce(data.data(), data.data(), count, DType::f32, ReduceOp::sum).wait();
     EXPECT_EQ(data.back(), static_cast<float>(comm.size()));
   });
   return crossed() - before;
@@ -96,7 +96,7 @@ TEST(Hosts, AFailureInsideOneHostReachesAll) {
         return comm.abort("out of paper");
       }
       float x = 1;
-      comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.name = "loss"}).wait();
+      comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.name = "loss"}).wait();
     });
     for (int rank : {0, 1, 2, 4}) {
       EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "rank 3 of group 'world' aborted: out of paper"));

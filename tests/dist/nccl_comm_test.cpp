@@ -81,13 +81,13 @@ bool step(FakeNccl& fake, Comm& comm) {
   Buffer gradient(fake, rank, 100), small(fake, rank, 10), all(fake, rank, 10 * world), piece(fake, rank, 10);
   gradient.fill(r + 1);
   small.fill(r);
-  const Work first = comm.all_reduce(gradient.data(), gradient.data(), 100, DType::f32, CommReduce::sum);
+  const Work first = comm.all_reduce(gradient.data(), gradient.data(), 100, DType::f32, ReduceOp::sum);
   const Work second = comm.all_gather(small.data(), all.data(), 10, DType::f32);
   first.wait();
   right &= gradient.read() == repeated(sum, 100);
   second.wait();
   right &= all.read().back() == static_cast<float>(world - 1);
-  comm.reduce_scatter(all.data(), piece.data(), 10, DType::f32, CommReduce::max).wait();
+  comm.reduce_scatter(all.data(), piece.data(), 10, DType::f32, ReduceOp::max).wait();
   right &= piece.read() == repeated(r, 10);
   Buffer turned(fake, rank, 10 * world);
   comm.all_to_all(all.data(), turned.data(), 10, DType::f32).wait();
@@ -123,11 +123,11 @@ TEST(Nccl, PiecesOfUnequalSizeAreReductionsAndBroadcastsOfEachOwner) {
     Buffer data(fake, comm.rank(), 12), piece(fake, comm.rank(), 7), all(fake, comm.rank(), 12);
     data.fill(static_cast<float>(comm.rank()));
     piece.fill(-1);
-    comm.reduce_scatter(data.data(), piece.data(), counts, DType::f32, CommReduce::sum).wait();
+    comm.reduce_scatter(data.data(), piece.data(), counts, DType::f32, ReduceOp::sum).wait();
     EXPECT_EQ(piece.read()[0], comm.rank() == 1 ? -1.0f : 3.0f);
     comm.all_gather(piece.data(), all.data(), counts, DType::f32).wait();
     EXPECT_EQ(all.read(), repeated(3.0f, 12));
-    comm.all_reduce(all.data(), all.data(), 0, DType::f32, CommReduce::sum).wait();
+    comm.all_reduce(all.data(), all.data(), 0, DType::f32, ReduceOp::sum).wait();
   });
   EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
 }
@@ -161,7 +161,7 @@ TEST(Nccl, PartsHaveCommunicatorsOfTheirOwn) {
     EXPECT_EQ(part->rank(), comm.rank() < 2 ? 1 : 0);
     Buffer x(fake, comm.rank(), 1);
     x.fill(static_cast<float>(comm.rank()));
-    part->all_reduce(x.data(), x.data(), 1, DType::f32, CommReduce::sum).wait();
+    part->all_reduce(x.data(), x.data(), 1, DType::f32, ReduceOp::sum).wait();
     EXPECT_EQ(x.read()[0], comm.rank() % 2 == 0 ? 2.0f : 4.0f);
     EXPECT_EQ(comm.split(comm.rank() == 3 ? -1 : 0, 0) == nullptr, comm.rank() == 3);
   });
@@ -176,7 +176,7 @@ TEST(Nccl, AMessageWhoseReceiverIsLateHoldsUpNoCollective) {
     x.fill(1);
     Work send;
     if (comm.rank() == 0) send = comm.send(token.data(), 4, DType::f32, 1);
-    comm.all_reduce(x.data(), x.data(), 4, DType::f32, CommReduce::sum).wait();
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, ReduceOp::sum).wait();
     if (comm.rank() == 1) comm.recv(token.data(), 4, DType::f32, 0).wait();
     send.wait();
     EXPECT_EQ(token.read()[0], 7.0f);
@@ -188,7 +188,7 @@ TEST(Nccl, WhatNcclCannotReduceIsRefusedButTravels) {
   FakeNccl fake(2, {.own_memory = false});
   run_ranks(nccl_comms(fake, 2), [&](Comm& comm) {
     std::vector<std::int16_t> x(6, static_cast<std::int16_t>(300 + comm.rank()));
-    EXPECT_THROW((void)comm.all_reduce(x.data(), x.data(), 6, DType::i16, CommReduce::sum), Error);
+    EXPECT_THROW((void)comm.all_reduce(x.data(), x.data(), 6, DType::i16, ReduceOp::sum), Error);
   });
   FakeNccl other(2, {.own_memory = false});
   run_ranks(nccl_comms(other, 2), [&](Comm& comm) {
@@ -208,7 +208,7 @@ TEST(Nccl, AnAsynchronousErrorIsNamedOnAllRanksAndNothingIsUsedAfterwards) {
       std::this_thread::sleep_for(milliseconds(100));  // rank 0 waits by then
       fake.set_fault(static_cast<NcclResult>(6));
     }
-    comm.all_reduce(x.data(), x.data(), 4, DType::f32, CommReduce::sum, {.name = "g"}).wait();
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, ReduceOp::sum, {.name = "g"}).wait();
     comm.barrier().wait();
   });
   for (const std::string& error : errors) EXPECT_TRUE(contains(error, "fake error 6"));
@@ -220,7 +220,7 @@ TEST(Nccl, AnOperationThatHangsOnTheDeviceEndsAtItsDeadlineAndFreesItsBuffers) {
   const CommTime start = CommClock::now();
   const auto errors = errors_of(nccl_comms(fake, 2), [&](Comm& comm) {
     Buffer x(fake, comm.rank(), 4);  // freed when the error is thrown
-    comm.all_reduce(x.data(), x.data(), 4, DType::f32, CommReduce::sum, {.deadline = milliseconds(200)}).wait();
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, ReduceOp::sum, {.deadline = milliseconds(200)}).wait();
   });
   EXPECT_LT(seconds_since(start), 2.0);
   for (const std::string& error : errors) EXPECT_TRUE(contains(error, "the deadline has passed"));
@@ -232,7 +232,7 @@ TEST(Nccl, RanksThatDisagreeAreNamedByTheGroupOfHosts) {
   const auto errors = errors_of(nccl_comms(fake, 3), [&](Comm& comm) {
     Buffer x(fake, comm.rank(), 40);
     const int count = comm.rank() == 1 ? 20 : 40;
-    comm.all_reduce(x.data(), x.data(), count, DType::f32, CommReduce::sum, {.name = "g"}).wait();
+    comm.all_reduce(x.data(), x.data(), count, DType::f32, ReduceOp::sum, {.name = "g"}).wait();
   });
   for (const std::string& error : errors) {
     EXPECT_TRUE(contains(error, "ranks 0, 2 call all_reduce(sum) f32 x 40 'g'"));

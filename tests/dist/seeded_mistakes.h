@@ -44,7 +44,7 @@ inline constexpr const char* kKindNames[kKinds] = {
 struct Step {
   CommOp op = CommOp::barrier;
   DType dtype = DType::f32;
-  CommReduce reduce = CommReduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
   int root = 0;
   std::int64_t count = 0;
   std::vector<std::int64_t> counts{};
@@ -103,7 +103,7 @@ class Generator {
   Step collective(int i, int world) {
     constexpr CommOp ops[] = {CommOp::all_reduce, CommOp::broadcast,  CommOp::reduce_scatter,
                               CommOp::all_gather, CommOp::all_to_all, CommOp::barrier};
-    constexpr CommReduce reductions[] = {CommReduce::sum, CommReduce::max, CommReduce::min, CommReduce::product};
+    constexpr ReduceOp reductions[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::product};
     constexpr DType dtypes[] = {DType::f32, DType::f64, DType::i32};
     Step step{.op = ops[pick(0, 5)], .dtype = dtypes[pick(0, 2)], .root = pick(0, world - 1)};
     if (step.op == CommOp::all_reduce || step.op == CommOp::reduce_scatter) step.reduce = reductions[pick(0, 3)];
@@ -134,7 +134,7 @@ class Generator {
     if (step.op == CommOp::barrier) step = {.op = CommOp::all_reduce, .count = 10 * i + 5, .name = "w"};
     if (kind_ == Kind::reduction) step.op = CommOp::all_reduce;
     if (kind_ == Kind::root) step.op = CommOp::broadcast;
-    if (kind_ == Kind::root || kind_ == Kind::op) step.reduce = CommReduce::sum;
+    if (kind_ == Kind::root || kind_ == Kind::op) step.reduce = ReduceOp::sum;
     if (kind_ == Kind::pieces) {
       step = {.op = CommOp::all_gather, .dtype = step.dtype, .name = step.name};
       for (int r = 0; r < c.world; ++r) step.counts.push_back(10 * i + 1 + r);
@@ -164,7 +164,7 @@ class Generator {
       case Kind::count: step.count += pick(0, 1) ? 1 : -1; break;
       case Kind::dtype: step.dtype = other(step.dtype); break;
       case Kind::op: step.op = step.op == CommOp::all_gather ? CommOp::all_to_all : CommOp::all_gather; break;
-      case Kind::reduction: step.reduce = step.reduce == CommReduce::max ? CommReduce::sum : CommReduce::max; break;
+      case Kind::reduction: step.reduce = step.reduce == ReduceOp::max ? ReduceOp::sum : ReduceOp::max; break;
       case Kind::root: step.root = (step.root + 1) % c.world; break;
       case Kind::name: step.name += "'"; break;
       case Kind::pieces: std::swap(step.counts[0], step.counts[1]); break;

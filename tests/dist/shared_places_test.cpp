@@ -58,18 +58,18 @@ Results all_operations(Comm& comm, Layout layout, std::int64_t n) {
   const auto keep = [&](Buffer& b) { results.push_back(b.values()); };
   {
     auto send = buffer(true, n), recv = buffer(false, n);
-    comm.all_reduce(send->data(), recv->data(), n, DType::f32, CommReduce::sum).wait();
+    comm.all_reduce(send->data(), recv->data(), n, DType::f32, ReduceOp::sum).wait();
     keep(*recv);
-    comm.all_reduce(send->data(), send->data(), n, DType::f32, CommReduce::mean).wait();
+    comm.all_reduce(send->data(), send->data(), n, DType::f32, ReduceOp::mean).wait();
     keep(*send);
     comm.broadcast(send->data(), n, DType::f32, root).wait();
     keep(*send);
   }
   {
     auto send = buffer(true, all), recv = buffer(false, n);
-    comm.reduce_scatter(send->data(), recv->data(), n, DType::f32, CommReduce::sum).wait();
+    comm.reduce_scatter(send->data(), recv->data(), n, DType::f32, ReduceOp::sum).wait();
     keep(*recv);
-    comm.reduce_scatter(send->data(), send->data() + rank * n, n, DType::f32, CommReduce::sum).wait();
+    comm.reduce_scatter(send->data(), send->data() + rank * n, n, DType::f32, ReduceOp::sum).wait();
     results.emplace_back(send->data() + rank * n, send->data() + (rank + 1) * n);
   }
   {
@@ -96,7 +96,7 @@ Results all_operations(Comm& comm, Layout layout, std::int64_t n) {
     const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
     const std::int64_t own = counts[static_cast<std::size_t>(rank)];
     auto send = buffer(true, total), piece = buffer(false, own), whole = buffer(false, total);
-    comm.reduce_scatter(send->data(), piece->data(), counts, DType::f32, CommReduce::sum).wait();
+    comm.reduce_scatter(send->data(), piece->data(), counts, DType::f32, ReduceOp::sum).wait();
     keep(*piece);
     comm.all_gather(piece->data(), whole->data(), counts, DType::f32).wait();
     keep(*whole);
@@ -154,7 +154,7 @@ TEST(Arena, ReductionsInItProceedWhileARankComputes) {
     constexpr std::int64_t kCount = 500'000;
     const ArenaBuffer buffer(comm.arena(), kCount * sizeof(float));
     std::fill_n(buffer.as<float>(), kCount, 1.5f);
-    const Work work = comm.all_reduce(buffer.as<float>(), buffer.as<float>(), kCount, DType::f32, CommReduce::sum);
+    const Work work = comm.all_reduce(buffer.as<float>(), buffer.as<float>(), kCount, DType::f32, ReduceOp::sum);
     if (comm.rank() == 0) {
       while (!seen) std::this_thread::yield();  // does not poll
     } else {
@@ -208,7 +208,7 @@ TEST(Shared, PartsComeAndGoWithoutTakingMemoryForGood) {
     for (int round = 0; round < 50; ++round) {
       const auto part = comm.split(comm.rank() % 2, 0);
       std::int64_t one = 1;
-      part->all_reduce(&one, &one, 1, DType::i64, CommReduce::sum).wait();
+      part->all_reduce(&one, &one, 1, DType::i64, ReduceOp::sum).wait();
       EXPECT_EQ(one, part->size());
     }
   });
@@ -220,11 +220,11 @@ TEST(Shared, AWaitingRankFreesSlotsWithoutFurtherCalls) {
   constexpr int kOutstanding = 64;
   run_ranks(shared_comms(2), [](Comm& comm) {
     float first = 1, word = 0;
-    comm.all_reduce(&first, &first, 1, DType::f32, CommReduce::sum).wait();
+    comm.all_reduce(&first, &first, 1, DType::f32, ReduceOp::sum).wait();
     if (comm.rank() == 1) comm.recv(&word, 1, DType::f32, 0, {.deadline = std::chrono::seconds(20)}).wait();
     std::vector<float> data(kOutstanding, 1.0f);
     std::vector<Work> works;
-    for (float& x : data) works.push_back(comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum));
+    for (float& x : data) works.push_back(comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum));
     if (comm.rank() == 0) comm.send(&word, 1, DType::f32, 1).wait();
     for (const Work& work : works) work.wait();
     EXPECT_EQ(data, std::vector<float>(kOutstanding, 2.0f));
@@ -237,7 +237,7 @@ TEST(Shared, GroupsDoNotHoldEachOtherUp) {
     const auto part = comm.split(0, comm.rank());
     std::vector<float> data(1'000'000, 1.0f);
     const auto n = static_cast<std::int64_t>(data.size());
-    const Work large = comm.all_reduce(data.data(), data.data(), n, DType::f32, CommReduce::sum);
+    const Work large = comm.all_reduce(data.data(), data.data(), n, DType::f32, ReduceOp::sum);
     if (comm.rank() == 0) part->barrier().wait();
     large.wait();
     if (comm.rank() == 1) part->barrier().wait();

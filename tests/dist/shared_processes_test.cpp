@@ -56,7 +56,7 @@ TEST(SharedProcess, ArenasOfOtherProcessesAreReducedInPlace) {
     auto* data = buffer.as<float>();
     for (int round = 0; round < 5; ++round) {
       for (std::int64_t i = 0; i < kCount; ++i) data[i] = static_cast<float>(i % 1000 + rank);
-      comm->all_reduce(data, data, kCount, DType::f32, CommReduce::sum).wait();
+      comm->all_reduce(data, data, kCount, DType::f32, ReduceOp::sum).wait();
       for (std::int64_t i = 0; i < kCount; ++i) {
         if (data[i] != static_cast<float>(3 * (i % 1000) + 3)) fail("element {} is {}", i, data[i]);
       }
@@ -79,9 +79,9 @@ TEST(SharedProcess, ArenasOfOtherProcessesAreReducedInPlace) {
   float one = 0;
   const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
   for (;;) {
-    comm.all_reduce(&one, &one, 1, DType::f32, CommReduce::sum, {.name = "one"}).wait();
-    comm.all_reduce(plain.data(), plain.data(), kCount, DType::f32, CommReduce::sum, {.name = "plain"}).wait();
-    comm.all_reduce(shared.as<float>(), shared.as<float>(), kCount, DType::f32, CommReduce::sum, {.name = "arena"})
+    comm.all_reduce(&one, &one, 1, DType::f32, ReduceOp::sum, {.name = "one"}).wait();
+    comm.all_reduce(plain.data(), plain.data(), kCount, DType::f32, ReduceOp::sum, {.name = "plain"}).wait();
+    comm.all_reduce(shared.as<float>(), shared.as<float>(), kCount, DType::f32, ReduceOp::sum, {.name = "arena"})
         .wait();
     const Work sent = comm.send(plain.data(), kCount, DType::f32, next, {.name = "message"});
     comm.recv(received.data(), kCount, DType::f32, previous, {.name = "message"}).wait();
@@ -209,7 +209,7 @@ TEST(SharedProcess, ARankThatExitsWithoutLeavingIsNamedAndOneThatLeavesIsNot) {
     if (rank == 1) return "left";
     std::this_thread::sleep_for(milliseconds(300));
     float x = 1;
-    EXPECT_THROW(comm->all_reduce(&x, &x, 1, DType::f32, CommReduce::sum).wait(), Error);
+    EXPECT_THROW(comm->all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum).wait(), Error);
     return "alone";
   });
   ASSERT_TRUE(again.await(0, kLong));

@@ -47,11 +47,11 @@ inline std::size_t different(Comm& comm, const std::string& own) {
   return std::set<std::string>(all.begin(), all.end()).size();
 }
 inline double summed(Comm& comm, double own) {
-  comm.all_reduce(&own, &own, 1, DType::f64, CommReduce::sum).wait();
+  comm.all_reduce(&own, &own, 1, DType::f64, ReduceOp::sum).wait();
   return own;
 }
 inline double largest(Comm& comm, double own) {
-  comm.all_reduce(&own, &own, 1, DType::f64, CommReduce::max).wait();
+  comm.all_reduce(&own, &own, 1, DType::f64, ReduceOp::max).wait();
   return own;
 }
 
@@ -257,7 +257,7 @@ inline void a_gradient_that_is_not_finite_is_everybodys(Comm& comm) {
   };
   EXPECT_EQ(named().empty(), comm.rank() != comm.size() - 1) << "control: before it only one rank knows";
   EXPECT_EQ(vote_non_finite(comm, named()).ranks, std::vector<int>{comm.size() - 1});
-  comm.all_reduce(gradient.data(), gradient.data(), 1000, DType::f32, CommReduce::mean).wait();
+  comm.all_reduce(gradient.data(), gradient.data(), 1000, DType::f32, ReduceOp::mean).wait();
   EXPECT_EQ(named(), "fc.weight");
   EXPECT_EQ(std::count_if(gradient.begin(), gradient.end(), [](float v) { return std::isfinite(v); }), 999);
 }

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::error_of;
 
-std::vector<Seat> seats(int ranks) { return *seat_ranks(ranks, {{"", ranks}}); }
+std::vector<RankSlot> slots(int ranks) { return *assign_ranks(ranks, {{"", ranks}}); }
 
 struct Launched {
   LaunchEnd end;
@@ -37,7 +37,7 @@ class Supervisor : public ::testing::Test {
  protected:
   LaunchOptions options(const std::string& script, int ranks) const {
     return {.argv = {"/bin/sh", "-c", "DIR='" + folder_.path().string() + "'\n" + script},
-            .seats = seats(ranks),
+            .slots = slots(ranks),
             .kill_after = milliseconds(500),
             .stop_within = milliseconds(5'000)};
   }
@@ -105,7 +105,7 @@ TEST_F(Supervisor, AFailingRankEndsTheOthersAndItsMessageComesLast) {
           3);
   EXPECT_EQ(launched.end.code, 1);
   ASSERT_TRUE(launched.end.failed);
-  EXPECT_EQ(launched.end.failed->seat.rank, 1);
+  EXPECT_EQ(launched.end.failed->slot.rank, 1);
   EXPECT_EQ(launched.end.failed->exit.code, 3);
   EXPECT_TRUE(contains(launched.err,
                        fmt::format("rank 1 (pid {} on {}) exited with code 3", launched.end.failed->pid, host_name())));
@@ -120,7 +120,7 @@ TEST_F(Supervisor, ARankThatDiesOfASignalIsNamedWithIt) {
     const auto launched = run(kNotePid + "if [ $STARLING_RANK = 0 ]; then kill -" + kill + " $$; fi; sleep 60", 2);
     EXPECT_EQ(launched.end.code, 1);
     ASSERT_TRUE(launched.end.failed);
-    EXPECT_EQ(launched.end.failed->seat.rank, 0);
+    EXPECT_EQ(launched.end.failed->slot.rank, 0);
     EXPECT_TRUE(contains(launched.err, std::string("was killed by ") + name));
     EXPECT_TRUE(contains(launched.err, "it had written nothing to stderr"));
     EXPECT_LT(launched.seconds, 5);
@@ -137,7 +137,7 @@ TEST_F(Supervisor, TheSignalIsTheCauseAndTheExitCodesOfOthersAreNot) {
                                 "echo rank 1 was lost >&2; exit 1",
                             2);
   ASSERT_TRUE(launched.end.failed);
-  EXPECT_EQ(launched.end.failed->seat.rank, 1);
+  EXPECT_EQ(launched.end.failed->slot.rank, 1);
 }
 
 TEST_F(Supervisor, ARankThatIgnoresSigtermIsKilledInTime) {
@@ -145,7 +145,7 @@ TEST_F(Supervisor, ARankThatIgnoresSigtermIsKilledInTime) {
       kNotePid + "if [ $STARLING_RANK = 0 ]; then sleep 0.2; exit 1; fi; trap '' TERM; while true; do sleep 0.05; done",
       3);
   EXPECT_EQ(launched.end.code, 1);
-  EXPECT_EQ(launched.end.failed->seat.rank, 0);
+  EXPECT_EQ(launched.end.failed->slot.rank, 0);
   EXPECT_GE(launched.seconds, 0.5);
   EXPECT_LT(launched.seconds, 5);
   EXPECT_TRUE(all_gone());
@@ -254,12 +254,12 @@ TEST_F(Supervisor, ARankThatWasToldToLeaveBySomeoneElseEndsTheRunAsInterrupted) 
 }
 
 TEST_F(Supervisor, AProgramThatIsNotThereIsNamed) {
-  LaunchOptions options{.argv = {"/no/such/program"}, .seats = seats(2)};
+  LaunchOptions options{.argv = {"/no/such/program"}, .slots = slots(2)};
   EXPECT_TRUE(contains(error_of([&] { launch(options); }), "could not start '/no/such/program': No such file"));
 }
 
 TEST_F(Supervisor, AnAddressThatRanksCannotBeToldIsRefused) {
-  LaunchOptions options{.argv = {"/bin/true"}, .seats = seats(1)};
+  LaunchOptions options{.argv = {"/bin/true"}, .slots = slots(1)};
   for (const char* address : {"0.0.0.0", "0.0.0.0:0", "a:b:c", "localhost:port"}) {
     options.address = address;
     EXPECT_TRUE(contains(error_of([&] { launch(options); }), "[launch] expected an address")) << address;
@@ -313,7 +313,7 @@ class RemoteRanks : public Supervisor {
     int ranks = 0;
     for (const auto& host : hosts) ranks += host.slots;
     LaunchOptions made = options(script, ranks);
-    made.seats = *seat_ranks(ranks, hosts);
+    made.slots = *assign_ranks(ranks, hosts);
     made.ssh = (folder_ / "ssh").string() + " -x";
     made.address = "127.0.0.1";  // the "remote" host is this one
     return made;
@@ -423,7 +423,7 @@ TEST(Hosts, InvalidLinesAreRefusedNamingTheLine) {
 }
 
 TEST(Hosts, AreFilledInOrder) {
-  const auto seated = seat_ranks(3, {{"localhost", 2}, {"far.example", 4}});
+  const auto seated = assign_ranks(3, {{"localhost", 2}, {"far.example", 4}});
   ASSERT_TRUE(seated.ok());
   EXPECT_FALSE((*seated)[1].remote);
   EXPECT_EQ((*seated)[1].local_rank, 1);
@@ -431,7 +431,7 @@ TEST(Hosts, AreFilledInOrder) {
   EXPECT_TRUE((*seated)[2].remote);
   EXPECT_EQ((*seated)[2].local_world, 1);
   EXPECT_TRUE(
-      contains(seat_ranks(7, {{"localhost", 2}, {"far.example", 4}}).error(), "7 ranks on the hosts, got 6 on 2"));
+      contains(assign_ranks(7, {{"localhost", 2}, {"far.example", 4}}).error(), "7 ranks on the hosts, got 6 on 2"));
 }
 
 TEST(RemoteScript, QuotesWhateverItIsGiven) { EXPECT_EQ(quoted("it's $HOME `x`"), "'it'\\''s $HOME `x`'"); }

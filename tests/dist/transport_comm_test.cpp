@@ -90,7 +90,7 @@ TEST(TransportComm, CarriesExactlyNBytesPerLinkOfAChain) {
       look(before);
       run_ranks(comms, [](Comm& comm) {
         std::vector<float> data(kCount, 1.0f);
-        comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::sum).wait();
+        comm.all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::sum).wait();
         EXPECT_EQ(data[kCount / 2], static_cast<float>(comm.size()));
       });
       look(bytes);
@@ -117,7 +117,7 @@ TEST(TransportComm, AChainOfSlowLinksIsNoFasterThanItsModelSays) {
       std::vector<float> data(kCount, 1.0f);
       comm.barrier().wait();
       const CommTime start = CommClock::now();
-      comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::sum).wait();
+      comm.all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::sum).wait();
       if (comm.rank() == 1) slowest = seconds_since(start);
     });
     return slowest.load();
@@ -170,7 +170,7 @@ TEST(TransportComm, TakesTheHierarchicalAlgorithmWhenLinksBetweenHostsAreSlow) {
   EXPECT_TRUE(contains(explain(*comms[0], CommOp::all_reduce, kCount, DType::f32), "over 4 ranks: hierarchical"));
   run_ranks(comms, [&](Comm& comm) {
     std::vector<float> data(kCount, 1.0f);
-    comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::sum).wait();
+    comm.all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::sum).wait();
     EXPECT_EQ(data[7], 4.0f);
   });
 }
@@ -211,7 +211,7 @@ TEST(TransportComm, AHangBecomesAnErrorThatNamesWhoIsMissing) {
         return;
       }
       try {
-        comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.name = "loss", .deadline = milliseconds(200)}).wait();
+        comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.name = "loss", .deadline = milliseconds(200)}).wait();
       } catch (...) {
         --waiting;
         throw;
@@ -233,7 +233,7 @@ TEST(TransportComm, ARankThatWaitsElsewhereIsNamedWithWhatItStartedLast) {
     comm.barrier().wait();
     float x = 1;
     if (comm.rank() == 1) return comm.recv(&x, 1, DType::f32, 0, {.deadline = milliseconds(300)}).wait();
-    comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.deadline = milliseconds(200)}).wait();
+    comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.deadline = milliseconds(200)}).wait();
   });
   EXPECT_TRUE(contains(errors[0], "not arrived: rank 1 (last started #1)"));
   EXPECT_TRUE(contains(errors[2], "not arrived: rank 1 (last started #1)"));
@@ -290,10 +290,10 @@ TEST(TransportComm, EveryRankThatLeavesIsNamedWhateverTheAlgorithm) {
       const CommTime start = CommClock::now();
       const auto errors = errors_of(comms, [&](Comm& comm) {
         std::vector<float> data(1000, 1.0f);
-        comm.all_reduce(data.data(), data.data(), 1000, DType::f32, CommReduce::sum).wait();
+        comm.all_reduce(data.data(), data.data(), 1000, DType::f32, ReduceOp::sum).wait();
         if (comm.rank() == victim) return comms[static_cast<std::size_t>(victim)].reset();
         for (int step = 0; step < 3; ++step)
-          comm.all_reduce(data.data(), data.data(), 1000, DType::f32, CommReduce::sum, {.name = "g"}).wait();
+          comm.all_reduce(data.data(), data.data(), 1000, DType::f32, ReduceOp::sum, {.name = "g"}).wait();
       });
       EXPECT_LT(seconds_since(start), 2.0);
       for (int r = 0; r < kWorld; ++r) {
@@ -331,7 +331,7 @@ TEST(TransportComm, LeavingWithoutWaitingIsToldToTheOthers) {
   Comms comms = make_memory_comms(2);
   const auto errors = errors_of(comms, [&](Comm& comm) {
     std::vector<float> data(1000);
-    const Work work = comm.all_reduce(data.data(), data.data(), 1000, DType::f32, CommReduce::sum, {.name = "g"});
+    const Work work = comm.all_reduce(data.data(), data.data(), 1000, DType::f32, ReduceOp::sum, {.name = "g"});
     if (comm.rank() == 0) return comms[0].reset();
     std::this_thread::sleep_for(milliseconds(20));
     work.wait();
@@ -347,11 +347,11 @@ TEST(TransportComm, BuffersAreFreeOnceAnErrorIsThrown) {
     errors_of(make_memory_comms(4), [&](Comm& comm) {
       std::vector<float> data(100'000, 1.0f);
       if (comm.rank() == round % 4) {
-        const Work work = comm.all_reduce(data.data(), data.data(), 100'000, DType::f32, CommReduce::sum);
+        const Work work = comm.all_reduce(data.data(), data.data(), 100'000, DType::f32, ReduceOp::sum);
         comm.abort("now");
         return work.wait();
       }
-      comm.all_reduce(data.data(), data.data(), 100'000, DType::f32, CommReduce::sum).wait();
+      comm.all_reduce(data.data(), data.data(), 100'000, DType::f32, ReduceOp::sum).wait();
     });
   }
 }
@@ -360,9 +360,9 @@ TEST(TransportComm, ALaneThatWaitsDoesNotHoldUpCallsOfOtherThreads) {
   run_ranks(make_memory_comms(2), [](Comm& comm) {
     float x = 1, y = 2;
     const auto part = comm.split(0, comm.rank());
-    std::jthread lane([&] { comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum).wait(); });
+    std::jthread lane([&] { comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum).wait(); });
     if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(30));
-    part->all_reduce(&y, &y, 1, DType::f32, CommReduce::sum).wait();
+    part->all_reduce(&y, &y, 1, DType::f32, ReduceOp::sum).wait();
     lane.join();
     EXPECT_EQ(x, 2.0f);
     EXPECT_EQ(y, 4.0f);
@@ -381,7 +381,7 @@ TEST(TransportComm, ADeadlineEndsThoughAnotherThreadGoesOnWaiting) {
       } catch (const Error&) {  // the group breaks
       }
     });
-    comm.all_reduce(&x, &x, 1, DType::f32, CommReduce::sum, {.deadline = milliseconds(50)}).wait();
+    comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.deadline = milliseconds(50)}).wait();
   });
   EXPECT_LT(seconds_since(start), 3.0);
   EXPECT_TRUE(contains(errors[0], "the deadline has passed; not arrived: rank 1 (silent)"));
@@ -393,10 +393,10 @@ TEST(TransportComm, SubgroupsAndTheirParentsDoNotMixMessages) {
     const auto pair = half->split(half->rank() == 0 ? 0 : 1, 0);
     const auto across = comm.split(comm.rank() % 3, 0);
     std::int64_t values[4] = {1, 1, 1, 1};
-    const Work works[] = {comm.all_reduce(&values[0], &values[0], 1, DType::i64, CommReduce::sum),
-                          half->all_reduce(&values[1], &values[1], 1, DType::i64, CommReduce::sum),
-                          pair->all_reduce(&values[2], &values[2], 1, DType::i64, CommReduce::sum),
-                          across->all_reduce(&values[3], &values[3], 1, DType::i64, CommReduce::sum)};
+    const Work works[] = {comm.all_reduce(&values[0], &values[0], 1, DType::i64, ReduceOp::sum),
+                          half->all_reduce(&values[1], &values[1], 1, DType::i64, ReduceOp::sum),
+                          pair->all_reduce(&values[2], &values[2], 1, DType::i64, ReduceOp::sum),
+                          across->all_reduce(&values[3], &values[3], 1, DType::i64, ReduceOp::sum)};
     for (const Work& work : works) work.wait();
     EXPECT_EQ(values[0], 6);
     EXPECT_EQ(values[1], 3);
@@ -413,7 +413,7 @@ TEST(TransportComm, RankOrderGivesTheBitsOfThreads) {
     std::vector<float> result(kCount);
     run_ranks(comms, [&](Comm& comm) {
       auto data = conformance::input<float>(comm.rank(), kCount);
-      comm.all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::mean).wait();
+      comm.all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::mean).wait();
       if (comm.rank() == 0) result = data;
     });
     return result;

@@ -33,7 +33,7 @@ class RankBody : public ::testing::Test {
 
 float sum_of_ranks(const World& world) {
   auto value = static_cast<float>(world.place.rank + 1);
-  world.comm->all_reduce(&value, &value, 1, DType::f32, CommReduce::sum).wait();
+  world.comm->all_reduce(&value, &value, 1, DType::f32, ReduceOp::sum).wait();
   return value;
 }
 
@@ -112,7 +112,7 @@ class LaunchedWorlds : public ::testing::Test {
     Launched launched{
         .end = launch({.argv = {std::filesystem::read_symlink("/proc/self/exe").string(),
                                 "--gtest_also_run_disabled_tests", "--gtest_filter=RankBody.DISABLED_" + body},
-                       .seats = *seat_ranks(ranks, {{"", ranks}}),
+                       .slots = *assign_ranks(ranks, {{"", ranks}}),
                        .backend = backend,
                        .output = out.get(),
                        .error = err.get()})};
@@ -146,7 +146,7 @@ TEST_P(Worlds, NameARankThatIsKilledItsSignalAndItsStep) {
     const auto launched = run("LosesOne", 2, GetParam());
     EXPECT_EQ(launched.end.code, 1);
     ASSERT_TRUE(launched.end.failed) << launched.err;
-    EXPECT_EQ(launched.end.failed->seat.rank, victim) << launched.err;
+    EXPECT_EQ(launched.end.failed->slot.rank, victim) << launched.err;
     EXPECT_EQ(launched.end.failed->exit.signal, SIGKILL);
     EXPECT_EQ(launched.end.failed->step, 7);
     EXPECT_TRUE(contains(launched.err, "was killed by SIGKILL after step 7"));
@@ -156,7 +156,7 @@ TEST_P(Worlds, NameARankThatIsKilledItsSignalAndItsStep) {
 TEST_P(Worlds, NameTheRankThatFailedFirstEvenIfItEndsLast) {
   const auto launched = run("FailsOnce", 2, GetParam());
   ASSERT_TRUE(launched.end.failed) << launched.err;
-  EXPECT_EQ(launched.end.failed->seat.rank, 1) << launched.err;
+  EXPECT_EQ(launched.end.failed->slot.rank, 1) << launched.err;
   EXPECT_TRUE(launched.err.ends_with("[1] starling: no more data\n")) << launched.err;
 }
 

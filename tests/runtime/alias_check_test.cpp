@@ -84,7 +84,7 @@ Tally move_every_operand(const Executable& exe, std::int64_t by) {
 bool reads_result(const Instruction& reader, const Instruction& maker) {
   for (const auto& in : reader.in) {
     for (const auto& out : maker.out) {
-      const bool same_space = in.kind == out.kind && (in.kind == Place::Kind::arena || in.index == out.index);
+      const bool same_space = in.kind == out.kind && (in.kind == Address::Kind::arena || in.index == out.index);
       if (same_space && in.offset == out.offset) return true;
     }
   }
@@ -159,7 +159,7 @@ TEST(AliasCheck, OperandsThatTheOpReadsLaterAreNotOverwritten) {
 TEST(AliasCheck, InputsAndConstantsAreNeverWritten) {
   Executable exe = two_lanes();
   auto& product = ExecutableEditor::instructions(exe)[2];
-  product.out[0] = {Place::Kind::input, 0, 0};
+  product.out[0] = {Address::Kind::input, 0, 0};
   EXPECT_NE(problem(exe).find("byte 0 of input 0, which is not the program's to write"), std::string::npos)
       << problem(exe);
 }
@@ -167,7 +167,7 @@ TEST(AliasCheck, InputsAndConstantsAreNeverWritten) {
 TEST(AliasCheck, ScratchMayNotLieOnOperands) {
   Executable exe = training_step("lenet");
   for (auto& instruction : ExecutableEditor::instructions(exe)) {
-    if (instruction.plan->scratch_bytes == 0 || instruction.out[0].kind != Place::Kind::arena) continue;
+    if (instruction.plan->scratch_bytes == 0 || instruction.out[0].kind != Address::Kind::arena) continue;
     instruction.scratch.offset = instruction.out[0].offset;
     EXPECT_NE(problem(exe).find("has scratch where an operand lies"), std::string::npos) << problem(exe);
     return;

@@ -69,7 +69,7 @@ int check_processes(const std::string& backend, int ranks) {
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   return launch({.argv = {self, "doctor", "--comm"},
-                 .seats = seat_ranks(ranks, {{"", ranks}}).value(),
+                 .slots = assign_ranks(ranks, {{"", ranks}}).value(),
                  .backend = backend,
                  .prefix = false})
       .code;

@@ -20,11 +20,11 @@ namespace {
 
 constexpr int kSkipped = 77;
 
-struct Seat {
+struct RankSlot {
   std::string backend = "gloo", mode = "strategies", store{};
   int rank = 0, world = 1;
 
-  Seat(int count, char** words) {
+  RankSlot(int count, char** words) {
     for (int i = 1; i + 1 < count; i += 2) {
       const std::string name = words[i], value = words[i + 1];
       if (name == "--backend") backend = value;
@@ -48,20 +48,20 @@ struct Seat {
 
 // Every all-reduce algorithm over the backend's messages: its result, and the bytes of its formula: (P-1)/P of the
 // buffer twice, or log2 P times all of it.
-bool algorithms_hold(const Seat& seat) {
+bool algorithms_hold(const RankSlot& slot) {
   constexpr std::int64_t kCount = 1200;  // divides by 2, 3 and 4
   constexpr auto kBytes = static_cast<std::uint64_t>(kCount) * sizeof(float);
   std::uint64_t epoch = 1;
   for (const char* name : {"ring", "halving_doubling", "recursive_doubling"}) {
     SCOPED_TRACE(name);
-    const auto transport = seat.transport(epoch);
+    const auto transport = slot.transport(epoch);
     const CommGroup group{.rank = transport->rank(), .size = transport->size(), .epoch = epoch, .label = name};
     const auto comm = make_transport_comm(transport, group, with_test_costs(forcing(CommOp::all_reduce, name)));
     ++epoch;
     conformance::all_reduce(*comm);
     const std::uint64_t before = comm->journal().counters(CommOp::all_reduce).bytes_sent;
     std::vector<float> data(kCount, 1.0F);
-    comm->all_reduce(data.data(), data.data(), kCount, DType::f32, CommReduce::sum).wait();
+    comm->all_reduce(data.data(), data.data(), kCount, DType::f32, ReduceOp::sum).wait();
     const std::uint64_t sent = comm->journal().counters(CommOp::all_reduce).bytes_sent - before;
     const auto world = static_cast<std::uint64_t>(comm->size());
     const std::uint64_t twice = 2 * (world - 1) * kBytes / world, doubling = world == 4 ? 2 * kBytes : kBytes;
@@ -71,18 +71,18 @@ bool algorithms_hold(const Seat& seat) {
   return !::testing::Test::HasFailure();
 }
 
-int run(const Seat& seat) {
-  if (!seat.there()) return kSkipped;
+int run(const RankSlot& slot) {
+  if (!slot.there()) return kSkipped;
   const ThreadScope one(1);
   const auto over = [&](const std::function<bool(Comm&)>& laws) {
-    const auto comm = make_checking(seat.comm());
+    const auto comm = make_checking(slot.comm());
     set_thread_rank(comm->rank());
     return laws(*comm);
   };
   std::map<std::string, std::function<bool()>> modes{
       {"strategies", [&] { return over(laws::run_laws); }},
       {"gradients", [&] { return over(collective_gradients::all_hold); }},
-      {"algorithms", [&] { return algorithms_hold(seat); }}};
+      {"algorithms", [&] { return algorithms_hold(slot); }}};
   for (const auto& net : parallel_nets::kNets) {
     modes[net.name] = [&over, &net] {
       return over([&](Comm& comm) {
@@ -91,8 +91,8 @@ int run(const Seat& seat) {
       });
     };
   }
-  check(modes.contains(seat.mode), "expected a mode that is known, got '{}'", seat.mode);
-  check(modes.at(seat.mode)(), "laws do not hold over {}", seat.backend);
+  check(modes.contains(slot.mode), "expected a mode that is known, got '{}'", slot.mode);
+  check(modes.at(slot.mode)(), "laws do not hold over {}", slot.backend);
   return 0;
 }
 
@@ -102,7 +102,7 @@ int run(const Seat& seat) {
 int main(int count, char** words) {
   ::testing::InitGoogleTest(&count, words);  // gtest expectations are used outside gtest tests
   try {
-    return starling::run(starling::Seat(count, words));
+    return starling::run(starling::RankSlot(count, words));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

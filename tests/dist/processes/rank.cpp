@@ -111,7 +111,7 @@ void lost_in_a_collective(World& world) {
       if (step == 5 && comm->rank() == victim) ::kill(::getpid(), SIGKILL);
       start = CommClock::now();
       const auto count = static_cast<std::int64_t>(data.size());
-      comm->all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::mean).wait();
+      comm->all_reduce(data.data(), data.data(), count, DType::f32, ReduceOp::mean).wait();
     }
   } catch (const Error& error) {
     const std::string text = error.what();

@@ -67,23 +67,23 @@ std::vector<std::string> resuming(const std::vector<std::string>& argv) {
   return again;
 }
 
-std::vector<Seat> seats_of(const LaunchArguments& options) {
+std::vector<RankSlot> slots_of(const LaunchArguments& options) {
   if (options.hosts.empty()) {
     if (options.ranks < 1)
       throw UsageError("[launch] expected the number of ranks, -n 1 or more (or --hosts), got none");
-    return seat_ranks(options.ranks, {{"", options.ranks}}).value();
+    return assign_ranks(options.ranks, {{"", options.ranks}}).value();
   }
   return as_usage([&] {
     const auto hosts = parse_hosts(read_file(std::filesystem::path(options.hosts), 1 << 20).value(), options.hosts);
     int slots = 0;
     for (const auto& host : hosts.value()) slots += host.slots;
-    return seat_ranks(options.ranks > 0 ? options.ranks : slots, *hosts).value();
+    return assign_ranks(options.ranks > 0 ? options.ranks : slots, *hosts).value();
   });
 }
 
 int run_launch(const LaunchArguments& options) {
   LaunchOptions launch_options{.argv = options.command,
-                               .seats = seats_of(options),
+                               .slots = slots_of(options),
                                .address = options.address,
                                .secret = as_usage([&] { return read_secret(options.secret_file); }),
                                .backend = options.backend,

@@ -51,7 +51,7 @@ class ShardWalk {
     int rank = 0;
     int ranks = 1;
   };
-  struct Place {
+  struct OpenShard {
     std::int64_t shard = 0;
     std::uint64_t offset = 0;
   };
@@ -60,7 +60,7 @@ class ShardWalk {
     std::int64_t next_shard = 0;  // first unopened one of this rank's shards in the epoch's order
     std::int64_t turn = 0;        // index into `open` of the shard to read next
     std::int64_t passed = 0;      // records seen, if ranks share shards
-    std::vector<Place> open{};
+    std::vector<OpenShard> open{};
   };
 
   ShardWalk(std::shared_ptr<const ShardSet> shards, const Options& options);

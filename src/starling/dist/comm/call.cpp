@@ -9,9 +9,4 @@ std::string_view name(CommOp op) {
   return names[static_cast<int>(op)];
 }
 
-std::string_view name(CommReduce reduce) {
-  constexpr std::string_view names[] = {"sum", "mean", "max", "min", "product"};
-  return names[static_cast<int>(reduce)];
-}
-
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "starling/ops/def/sharding.h"
 #include "starling/tensor/dtype.h"
 
 namespace starling {
@@ -26,13 +27,11 @@ enum class CommOp : std::uint8_t {
 };
 inline constexpr int kCommOpCount = 12;
 
-// Combination of elements: in rank order where the backend is rank_ordered, else in a fixed order of the backend's own.
-// mean is for floating point only; booleans take max (or) and min (and) only. f16 and bf16 accumulate in f32; integers
-// wrap; NaN wins over any number in max and min.
-enum class CommReduce : std::uint8_t { sum, mean, max, min, product };
+// A reducing collective combines elements by a ReduceOp (ops/def/sharding.h): in rank order where the backend is
+// rank_ordered, else in a fixed order of the backend's own. mean is for floating point only; booleans take max (or) and
+// min (and) only. f16 and bf16 accumulate in f32; integers wrap; NaN wins over any number in max and min.
 
 std::string_view name(CommOp op);
-std::string_view name(CommReduce reduce);
 constexpr bool is_point_to_point(CommOp op) { return op == CommOp::send || op == CommOp::recv; }
 constexpr bool has_root(CommOp op) { return op == CommOp::broadcast || op == CommOp::gather || op == CommOp::scatter; }
 
@@ -48,7 +47,7 @@ struct CallOptions {
 struct Call {
   CommOp op = CommOp::barrier;
   DType dtype = DType::u8;
-  CommReduce reduce = CommReduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
   int peer = -1;                              // root of a broadcast, gather or scatter; partner of a send or recv
   std::int64_t count = 0;                     // elements of a buffer; per rank for gather, scatter and all_to_all
   std::span<const std::int64_t> counts = {};  // per rank, where sizes differ; count is then their sum

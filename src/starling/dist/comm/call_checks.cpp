@@ -75,10 +75,10 @@ void check_buffers(const Call& call, const CommGroup& group) {
 void check_reduction(const Call& call) {
   const bool sums = call.op == CommOp::sum_shards;
   if (!sums && call.op != CommOp::all_reduce && call.op != CommOp::reduce_scatter) return;
-  if (call.reduce == CommReduce::mean && !is_float(call.dtype))
+  if (call.reduce == ReduceOp::mean && !is_float(call.dtype))
     fail("[{}] expected a floating-point dtype for mean, got {}: sum and divide as the rounding should be",
          name(call.op), name(call.dtype));
-  if (call.dtype == DType::boolean && call.reduce != CommReduce::max && call.reduce != CommReduce::min)
+  if (call.dtype == DType::boolean && call.reduce != ReduceOp::max && call.reduce != ReduceOp::min)
     fail("[{}] expected max (or) or min (and) for bool, got {}", name(call.op), name(call.reduce));
 }
 

@@ -51,14 +51,14 @@ Work Comm::broadcast(void* data, std::int64_t count, DType dtype, int root, cons
                 options);
 }
 
-Work Comm::all_reduce(const void* send, void* recv, std::int64_t count, DType dtype, CommReduce reduce,
+Work Comm::all_reduce(const void* send, void* recv, std::int64_t count, DType dtype, ReduceOp reduce,
                       const CallOptions& options) {
   return submit(
       {.op = CommOp::all_reduce, .dtype = dtype, .reduce = reduce, .count = count, .send = send, .recv = recv},
       options);
 }
 
-Work Comm::reduce_scatter(const void* send, void* recv, std::int64_t count, DType dtype, CommReduce reduce,
+Work Comm::reduce_scatter(const void* send, void* recv, std::int64_t count, DType dtype, ReduceOp reduce,
                           const CallOptions& options) {
   return submit(
       {.op = CommOp::reduce_scatter, .dtype = dtype, .reduce = reduce, .count = count, .send = send, .recv = recv},
@@ -66,7 +66,7 @@ Work Comm::reduce_scatter(const void* send, void* recv, std::int64_t count, DTyp
 }
 
 Work Comm::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
-                          CommReduce reduce, const CallOptions& options) {
+                          ReduceOp reduce, const CallOptions& options) {
   check_counts(CommOp::reduce_scatter, counts, size());
   return submit({.op = CommOp::reduce_scatter,
                  .dtype = dtype,

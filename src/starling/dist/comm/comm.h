@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/journal.h"
-#include "starling/dist/comm/standing.h"
+#include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/work.h"
 
 namespace starling {
@@ -63,14 +63,14 @@ class Comm {
   Work broadcast(void* data, std::int64_t count, DType dtype, int root, const CallOptions& options = {});
 
   // In place: send == recv. All ranks end with the same bits.
-  Work all_reduce(const void* send, void* recv, std::int64_t count, DType dtype, CommReduce reduce,
+  Work all_reduce(const void* send, void* recv, std::int64_t count, DType dtype, ReduceOp reduce,
                   const CallOptions& options = {});
 
   // send: the pieces for all ranks in rank order; recv: this rank's piece. In place: recv is this rank's piece in send.
-  Work reduce_scatter(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, CommReduce reduce,
+  Work reduce_scatter(const void* send, void* recv, std::int64_t count_per_rank, DType dtype, ReduceOp reduce,
                       const CallOptions& options = {});
-  Work reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
-                      CommReduce reduce, const CallOptions& options = {});
+  Work reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, ReduceOp reduce,
+                      const CallOptions& options = {});
 
   // recv: the pieces of all ranks in rank order. In place: send is this rank's piece in recv.
   Work all_gather(const void* send, void* recv, std::int64_t count_per_rank, DType dtype,
@@ -116,8 +116,8 @@ class Comm {
 
   // tell: publishes this rank's status to the others. heard: the last status received from a rank. Neither blocks; a
   // newer status replaces the older one. Any thread. A backend that cannot carry statuses always hears State::unknown.
-  virtual void tell([[maybe_unused]] const Standing& standing) {}
-  virtual Standing heard([[maybe_unused]] int rank) { return {}; }
+  virtual void tell([[maybe_unused]] const RankStatus& status) {}
+  virtual RankStatus heard([[maybe_unused]] int rank) { return {}; }
 
  protected:
   Comm(CommGroup group, std::shared_ptr<Journal> journal) : group_(std::move(group)), journal_(std::move(journal)) {}

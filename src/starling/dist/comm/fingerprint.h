@@ -19,7 +19,7 @@ struct Fingerprint {
   std::int32_t root = -1;
   CommOp op = CommOp::barrier;
   DType dtype = DType::u8;
-  CommReduce reduce = CommReduce::sum;
+  ReduceOp reduce = ReduceOp::sum;
   std::array<char, 49> name = {};  // truncated if longer; always zero-terminated
 
   bool agrees_with(const Fingerprint& other) const;

@@ -22,7 +22,7 @@ void sum_blocks(DType dtype, const std::vector<const void*>& sources, std::int64
   alignas(64) std::byte block[kReduceBlock * 8];
   for (std::int64_t b = 0; b < count; b += kReduceBlock) {
     const std::int64_t n = std::min(kReduceBlock, count - b);
-    reduce_block(dtype, CommReduce::sum, sources, b, n, block);
+    reduce_block(dtype, ReduceOp::sum, sources, b, n, block);
     std::memcpy(static_cast<std::byte*>(result) + b * size, block, static_cast<std::size_t>(n * size));
   }
 }
@@ -100,7 +100,7 @@ void ordered_sum(Comm& comm, const void* shards, std::int64_t shard_count, void*
   check(dtype != DType::boolean, "[ordered_sum] expected a dtype with a sum, got {}", name(dtype));
   if (order == SumOrder::by_rank_tree) {
     sum_blocks(dtype, rows_of(shards, shard_count, count * static_cast<std::int64_t>(size_of(dtype))), count, result);
-    return comm.all_reduce(result, result, count, dtype, CommReduce::sum, options).wait();
+    return comm.all_reduce(result, result, count, dtype, ReduceOp::sum, options).wait();
   }
   if (comm.capabilities().sum_shards) return comm.sum_shards(shards, shard_count, result, count, dtype, options).wait();
   SumByOwners(comm, shards, shard_count, count, dtype, options).run(result);

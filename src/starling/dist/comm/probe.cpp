@@ -48,10 +48,10 @@ double time_pair(Comm& comm, int first, int second, std::int64_t bytes) {
 double time_reduce(Comm& comm, std::int64_t bytes) {
   const std::int64_t count = std::max<std::int64_t>(1, bytes / 4);
   std::vector<float> data(static_cast<std::size_t>(count), 0.0F);
-  const auto reduce = [&] { comm.all_reduce(data.data(), data.data(), count, DType::f32, CommReduce::sum).wait(); };
+  const auto reduce = [&] { comm.all_reduce(data.data(), data.data(), count, DType::f32, ReduceOp::sum).wait(); };
   for (int i = 1; i < kWarmUp; ++i) reduce();
   std::int64_t rounds = rounds_in_time(seconds_of(reduce));
-  comm.all_reduce(&rounds, &rounds, 1, DType::i64, CommReduce::min).wait();
+  comm.all_reduce(&rounds, &rounds, 1, DType::i64, ReduceOp::min).wait();
   return median_seconds(rounds, reduce);
 }
 
@@ -80,8 +80,8 @@ CommProbe probe(Comm& comm, const ProbeOptions& options) {
   }
   comm.barrier({.name = "probe"}).wait();
   for (const auto bytes : options.reduce_bytes) figures.push_back(time_reduce(comm, bytes));
-  comm.all_reduce(figures.data(), figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64,
-                  CommReduce::max, {.name = "probe"})
+  comm.all_reduce(figures.data(), figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64, ReduceOp::max,
+                  {.name = "probe"})
       .wait();
   auto next = figures.begin();
   for (const auto& [first, second] : pairs) {

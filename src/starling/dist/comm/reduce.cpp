@@ -122,14 +122,13 @@ void accumulate(std::span<const void* const> sources, std::int64_t offset, std::
 }
 
 template <class T>
-void reduce_as(CommReduce reduce, std::span<const void* const> sources, std::int64_t offset, std::int64_t count,
-               T* out) {
+void reduce_as(ReduceOp reduce, std::span<const void* const> sources, std::int64_t offset, std::int64_t count, T* out) {
   switch (reduce) {
-    case CommReduce::sum: return accumulate<T, Sum>(sources, offset, count, false, out);
-    case CommReduce::mean: return accumulate<T, Sum>(sources, offset, count, true, out);
-    case CommReduce::product: return accumulate<T, Product>(sources, offset, count, false, out);
-    case CommReduce::max: return accumulate<T, Max>(sources, offset, count, false, out);
-    case CommReduce::min: return accumulate<T, Min>(sources, offset, count, false, out);
+    case ReduceOp::sum: return accumulate<T, Sum>(sources, offset, count, false, out);
+    case ReduceOp::mean: return accumulate<T, Sum>(sources, offset, count, true, out);
+    case ReduceOp::product: return accumulate<T, Product>(sources, offset, count, false, out);
+    case ReduceOp::max: return accumulate<T, Max>(sources, offset, count, false, out);
+    case ReduceOp::min: return accumulate<T, Min>(sources, offset, count, false, out);
   }
 }
 
@@ -150,7 +149,7 @@ void divide_block(DType dtype, void* data, std::int64_t count, int divisor) {
   dispatch(dtype, [&]<class T>() { divide_as<T>(static_cast<T*>(data), count, divisor); });
 }
 
-void reduce_block(DType dtype, CommReduce reduce, std::span<const void* const> sources, std::int64_t offset,
+void reduce_block(DType dtype, ReduceOp reduce, std::span<const void* const> sources, std::int64_t offset,
                   std::int64_t count, void* out) {
   check(count <= kReduceBlock, "[comm] expected at most {} elements a block, got {}", kReduceBlock, count);
   if (sources.empty()) {

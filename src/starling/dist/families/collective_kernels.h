@@ -17,13 +17,13 @@ inline void zero_bytes(void* to, std::size_t bytes) {
   if (bytes > 0) std::memset(to, 0, bytes);
 }
 
-inline CommReduce reduce_named(const std::string& name) {
-  if (name == "sum") return CommReduce::sum;
-  if (name == "mean") return CommReduce::mean;
-  if (name == "max") return CommReduce::max;
-  if (name == "min") return CommReduce::min;
+inline ReduceOp reduce_named(const std::string& name) {
+  if (name == "sum") return ReduceOp::sum;
+  if (name == "mean") return ReduceOp::mean;
+  if (name == "max") return ReduceOp::max;
+  if (name == "min") return ReduceOp::min;
   check(name == "product", "[comm] expected sum, mean, max, min or product, got '{}'", name);
-  return CommReduce::product;
+  return ReduceOp::product;
 }
 
 }  // namespace starling

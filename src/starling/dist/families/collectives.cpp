@@ -13,7 +13,7 @@ namespace {
 
 std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
-  const CommReduce reduce = reduce_named(a.reduce.str());
+  const ReduceOp reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   return make_plan([=](const Launch& launch) {
@@ -57,7 +57,7 @@ struct Packed {
 
 std::unique_ptr<Plan> plan_all_reduce_many(const PlanRequest& request) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
-  const CommReduce reduce = reduce_named(a.reduce.str());
+  const ReduceOp reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const Packed packed(request.in);
   const auto n = static_cast<std::int64_t>(packed.total / size_of(dtype));
@@ -89,7 +89,7 @@ void sum_alone(const Shards& shards, const Launch& launch) {
   for (std::size_t t = 0; t < shards.elements.size(); ++t) {
     for (std::int64_t at = 0; at < shards.elements[t]; at += kReduceBlock) {
       const std::int64_t n = std::min(kReduceBlock, shards.elements[t] - at);
-      reduce_block(shards.dtype, CommReduce::sum, {launch.in + t * shards.count, shards.count}, at, n,
+      reduce_block(shards.dtype, ReduceOp::sum, {launch.in + t * shards.count, shards.count}, at, n,
                    static_cast<std::byte*>(launch.out[t]) + at * static_cast<std::int64_t>(size_of(shards.dtype)));
     }
   }

@@ -44,7 +44,7 @@ std::unique_ptr<Plan> plan_reduce_to_root(const PlanRequest& request) {
   return make_plan([=](const Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("reduce_to_root", *comm, a.rank, comm->size());
-      comm->all_reduce(launch.in[0], launch.out[0], n, dtype, CommReduce::sum, {.name = a.name.str()}).wait();
+      comm->all_reduce(launch.in[0], launch.out[0], n, dtype, ReduceOp::sum, {.name = a.name.str()}).wait();
     } else {
       copy_bytes(launch.out[0], launch.in[0], bytes);
     }
@@ -126,7 +126,7 @@ std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.in[0].shape, a);
   const DType dtype = request.in[0].dtype;
-  const CommReduce reduce = reduce_named(a.reduce.str());
+  const ReduceOp reduce = reduce_named(a.reduce.str());
   return make_plan([=](const Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("reduce_scatter", *comm, a.rank, a.ranks);

@@ -60,18 +60,18 @@ Result<std::vector<HostSlots>> parse_hosts(std::string_view text, std::string_vi
   return hosts;
 }
 
-Result<std::vector<Seat>> seat_ranks(int ranks, const std::vector<HostSlots>& hosts) {
-  std::vector<Seat> seats;
+Result<std::vector<RankSlot>> assign_ranks(int ranks, const std::vector<HostSlots>& hosts) {
+  std::vector<RankSlot> assigned;
   int slots = 0;
   for (const auto& [host, count] : hosts) {
     slots += count;
-    const int here = std::min(count, ranks - static_cast<int>(seats.size()));
+    const int here = std::min(count, ranks - static_cast<int>(assigned.size()));
     for (int i = 0; i < here; ++i)
-      seats.push_back({static_cast<int>(seats.size()), host, !is_this_host(host), i, here});
+      assigned.push_back({static_cast<int>(assigned.size()), host, !is_this_host(host), i, here});
   }
-  if (static_cast<int>(seats.size()) < ranks)
+  if (static_cast<int>(assigned.size()) < ranks)
     return failure("expected slots for {} ranks on the hosts, got {} on {}", ranks, slots, hosts.size());
-  return seats;
+  return assigned;
 }
 
 std::string host_name() {

@@ -19,7 +19,7 @@ struct HostSlots {
 Result<std::vector<HostSlots>> parse_hosts(std::string_view text, std::string_view file);
 
 // Slot of a rank: the host it runs on.
-struct Seat {
+struct RankSlot {
   int rank = 0;
   std::string host{};
   bool remote = false;
@@ -28,7 +28,7 @@ struct Seat {
 };
 
 // Assigns ranks to slots in the order of the hosts; fails if there are too few slots.
-Result<std::vector<Seat>> seat_ranks(int ranks, const std::vector<HostSlots>& hosts);
+Result<std::vector<RankSlot>> assign_ranks(int ranks, const std::vector<HostSlots>& hosts);
 
 std::string host_name();
 // True if the name refers to this process's host.

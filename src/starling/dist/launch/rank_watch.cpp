@@ -26,13 +26,13 @@ constexpr milliseconds kLastOutput{500};      // to read a dead rank's output wh
 constexpr milliseconds kSshAfterRemote{500};  // for the local ssh of a killed remote rank to end
 constexpr milliseconds kWordOfRemote{500};    // for the news of a remote rank's end to arrive
 
-std::map<std::string, std::string> place_of(const Seat& seat, const LaunchOptions& options, const StoreServer& server,
-                                            const std::string& secret, int epoch) {
+std::map<std::string, std::string> place_of(const RankSlot& slot, const LaunchOptions& options,
+                                            const StoreServer& server, const std::string& secret, int epoch) {
   std::map<std::string, std::string> variables = {
-      {"STARLING_RANK", std::to_string(seat.rank)},
-      {"STARLING_WORLD", std::to_string(options.seats.size())},
-      {"STARLING_LOCAL_RANK", std::to_string(seat.local_rank)},
-      {"STARLING_LOCAL_WORLD", std::to_string(seat.local_world)},
+      {"STARLING_RANK", std::to_string(slot.rank)},
+      {"STARLING_WORLD", std::to_string(options.slots.size())},
+      {"STARLING_LOCAL_RANK", std::to_string(slot.local_rank)},
+      {"STARLING_LOCAL_WORLD", std::to_string(slot.local_world)},
       {"STARLING_ADDRESS", server.address()},
       {"STARLING_SECRET", secret},
       {"STARLING_EPOCH", std::to_string(epoch)},
@@ -62,15 +62,15 @@ std::vector<std::string> whole_environment(std::map<std::string, std::string> va
 }
 
 // Exit of a rank; the remote shell reports signals as exit codes.
-Exit exit_of(const Child& child, const Seat& seat) {
+Exit exit_of(const Child& child, const RankSlot& slot) {
   const Exit exit = *child.exit();
-  return seat.remote && exit.code > 128 && exit.code < 128 + NSIG ? Exit{0, exit.code - 128} : exit;
+  return slot.remote && exit.code > 128 && exit.code < 128 + NSIG ? Exit{0, exit.code - 128} : exit;
 }
 
 // True if the rank was killed or lost its connection. Failures of other ranks never cause that, so it must be the
 // first.
-bool was_hit(const Exit& exit, const Seat& seat) {
-  return exit.signal != 0 || (seat.remote && exit.code == kNoConnection);
+bool was_hit(const Exit& exit, const RankSlot& slot) {
+  return exit.signal != 0 || (slot.remote && exit.code == kNoConnection);
 }
 
 std::vector<std::string> own_environment() {
@@ -90,22 +90,22 @@ void RankWatch::start(const StoreServer& server, const std::string& secret, int 
   server_ = &server;
   const auto& argv = epoch > 0 && !options_.again_argv.empty() ? options_.again_argv : options_.argv;
   const bool terminal = ::isatty(options_.error) == 1;
-  ranks_.reserve(options_.seats.size());
-  for (const Seat& seat : options_.seats) {
-    auto variables = place_of(seat, options_, server, secret, epoch);
-    const bool draws = seat.rank == 0 && !seat.remote && terminal;
-    ChildOptions child{.argv = argv, .input = seat.remote, .error_terminal = draws};
+  ranks_.reserve(options_.slots.size());
+  for (const RankSlot& slot : options_.slots) {
+    auto variables = place_of(slot, options_, server, secret, epoch);
+    const bool draws = slot.rank == 0 && !slot.remote && terminal;
+    ChildOptions child{.argv = argv, .input = slot.remote, .error_terminal = draws};
     std::string script;
-    if (seat.remote) {
+    if (slot.remote) {
       if (const char* threads = ::getenv("OMP_NUM_THREADS")) variables["OMP_NUM_THREADS"] = threads;
       script = remote_script(argv, variables, std::filesystem::current_path().string());
-      child.argv = remote_command(options_.ssh, seat.host);
+      child.argv = remote_command(options_.ssh, slot.host);
       child.environment = own_environment();
     } else {
-      child.environment = whole_environment(std::move(variables), seat.local_world);
+      child.environment = whole_environment(std::move(variables), slot.local_world);
     }
     ranks_.push_back(
-        {seat, Child(child), Relay(output_, seat.rank, !options_.prefix), Relay(error_, seat.rank, draws)});
+        {slot, Child(child), Relay(output_, slot.rank, !options_.prefix), Relay(error_, slot.rank, draws)});
     // Cannot block: a pipe buffers 64 KiB, a script has a few.
     if (!script.empty() &&
         ::write(ranks_.back().child.input.get(), script.data(), script.size()) != static_cast<ssize_t>(script.size()))
@@ -209,9 +209,9 @@ RankWatch::Rank* RankWatch::first_failure() {
   bool any = false;
   for (Rank& rank : ranks_) {
     const bool bad = rank.ended && !left_well(rank);
-    if (bad && was_hit(exit_of(rank.child, rank.seat), rank.seat)) return &rank;
+    if (bad && was_hit(exit_of(rank.child, rank.slot), rank.slot)) return &rank;
     any |= bad;
-    const auto told = server_->note(fmt::format("failed/{}", rank.seat.rank));
+    const auto told = server_->note(fmt::format("failed/{}", rank.slot.rank));
     if (!bad && !told) continue;
     const std::uint64_t order = told ? told->order : UINT64_MAX;
     if (first != nullptr && order >= first_order) continue;
@@ -224,9 +224,9 @@ RankWatch::Rank* RankWatch::first_failure() {
 // True if the first failure may still be unknown: peers of a dead remote rank may end before the news of it arrives
 // here.
 bool RankWatch::may_be_late(const Rank& first) const {
-  if (first.ended && was_hit(exit_of(first.child, first.seat), first.seat)) return false;
+  if (first.ended && was_hit(exit_of(first.child, first.slot), first.slot)) return false;
   if (Clock::now() >= *noticed_ + kWordOfRemote) return false;
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.seat.remote && !r.ended; });
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.slot.remote && !r.ended; });
 }
 
 // True if the rank succeeded or stopped on request.
@@ -234,7 +234,7 @@ bool RankWatch::left_well(const Rank& rank) const {
   const Exit& exit = *rank.child.exit();
   if (exit.good()) return true;
   return interrupted_ && (exit.code == kInterrupted || exit.signal == SIGINT || exit.signal == SIGTERM ||
-                          (rank.seat.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM)));
+                          (rank.slot.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM)));
 }
 
 void RankWatch::pass_on_stop() {
@@ -266,7 +266,7 @@ void RankWatch::signal_all(int signal) {
 
 // Signals of a remote rank go to its remote shell; the local ssh is only killed some time later.
 void RankWatch::signal(Rank& rank, int signal) {
-  if (!rank.seat.remote || !rank.child.input) return rank.child.signal(signal);
+  if (!rank.slot.remote || !rank.child.input) return rank.child.signal(signal);
   const std::string line = signal_name(signal).substr(3) + "\n";
   const bool told = ::write(rank.child.input.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
   if (signal == SIGKILL || !told) rank.child.input = UniqueFd();
@@ -282,9 +282,9 @@ bool RankWatch::all_ended() const {
 }
 
 RankEnd RankWatch::describe(const Rank& rank) const {
-  RankEnd end{.seat = rank.seat, .pid = rank.child.pid(), .exit = exit_of(rank.child, rank.seat)};
-  if (end.seat.host.empty()) end.seat.host = host_name();
-  if (const auto note = server_->note(fmt::format("step/{}", rank.seat.rank))) {
+  RankEnd end{.slot = rank.slot, .pid = rank.child.pid(), .exit = exit_of(rank.child, rank.slot)};
+  if (end.slot.host.empty()) end.slot.host = host_name();
+  if (const auto note = server_->note(fmt::format("step/{}", rank.slot.rank))) {
     std::int64_t step = 0;
     const auto [stop, error] = std::from_chars(note->value.data(), note->value.data() + note->value.size(), step);
     if (error == std::errc{}) end.step = step;

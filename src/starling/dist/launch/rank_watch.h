@@ -23,7 +23,7 @@ class RankWatch {
  private:
   using Time = std::chrono::steady_clock::time_point;
   struct Rank {
-    Seat seat;
+    RankSlot slot;
     Child child;
     Relay output, error;
     std::optional<Time> ended{};

@@ -28,21 +28,21 @@ StoreServer::Loop::Loop(UniqueFd listener, const StoreServerOptions& options)
     : options_(options),
       membership_{kVersion, options.epoch, static_cast<std::uint32_t>(options.world)},
       listener_(std::move(listener)),
-      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  check(static_cast<bool>(bell_), "[rendezvous] no event descriptor: {}", errno_text());
+      notifier_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  check(static_cast<bool>(notifier_), "[rendezvous] no event descriptor: {}", errno_text());
 }
 
 void StoreServer::Loop::stop() {
   stopping_ = true;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
+  [[maybe_unused]] const auto rung = ::write(notifier_.get(), &one, sizeof one);
 }
 
 void StoreServer::Loop::run() {
   std::vector<pollfd> waits;
   while (!stopping_) {
     const SocketTime now = Clock::now();
-    waits.assign({{bell_.get(), POLLIN, 0}, {now < accept_after_ ? -1 : listener_.get(), POLLIN, 0}});
+    waits.assign({{notifier_.get(), POLLIN, 0}, {now < accept_after_ ? -1 : listener_.get(), POLLIN, 0}});
     for (const Peer& peer : peers_) {
       const short out = peer.out.empty() ? short{0} : short{POLLOUT};
       waits.push_back({peer.socket.get(), static_cast<short>(POLLIN | out), 0});

@@ -56,7 +56,7 @@ class StoreServer::Loop {
 
   const StoreServerOptions options_;
   const Membership membership_;
-  UniqueFd listener_, bell_;
+  UniqueFd listener_, notifier_;
   std::atomic<bool> stopping_{false};
   std::list<Peer> peers_;  // oldest first
   SocketTime accept_after_{};

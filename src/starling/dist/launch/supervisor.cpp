@@ -27,7 +27,7 @@ class IgnoringPipeSignals {
 // Rendezvous address: the requested one; else this host's name if there are remote ranks; else loopback.
 HostPort rendezvous(const LaunchOptions& options) {
   bool remote = false;
-  for (const Seat& seat : options.seats) remote |= seat.remote;
+  for (const RankSlot& slot : options.slots) remote |= slot.remote;
   if (!options.address.empty()) {
     HostPort place{options.address, 0};
     if (auto whole = parse_host_port(options.address)) place = std::move(*whole);
@@ -52,20 +52,20 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
   if (ranks > 2) others = fmt::format("; the other {} ranks were ended", ranks - 1);
   error.line(fmt::format("starling: {}{}", failed.text(), others));
   if (failed.last_words.empty()) error.line("starling: it had written nothing to stderr");
-  for (const auto& line : failed.last_words) error.line(fmt::format("[{}] {}", failed.seat.rank, line));
+  for (const auto& line : failed.last_words) error.line(fmt::format("[{}] {}", failed.slot.rank, line));
 }
 
 }  // namespace
 
 std::string RankEnd::text() const {
   const std::string when = step ? fmt::format(" after step {}", *step) : "";
-  if (!seat.remote) return fmt::format("rank {} (pid {} on {}) {}{}", seat.rank, pid, seat.host, describe(exit), when);
+  if (!slot.remote) return fmt::format("rank {} (pid {} on {}) {}{}", slot.rank, pid, slot.host, describe(exit), when);
   const bool cut = exit.code == kNoConnection;
-  return fmt::format("rank {} (on {}) {}{}", seat.rank, seat.host, cut ? "lost its connection" : describe(exit), when);
+  return fmt::format("rank {} (on {}) {}{}", slot.rank, slot.host, cut ? "lost its connection" : describe(exit), when);
 }
 
 LaunchEnd launch(const LaunchOptions& options) {
-  check(!options.seats.empty() && !options.argv.empty(), "[launch] expected a program and at least one rank, got none");
+  check(!options.slots.empty() && !options.argv.empty(), "[launch] expected a program and at least one rank, got none");
   const IgnoringPipeSignals ignoring;
   Console output(options.output), error(options.error);
   const HostPort place = rendezvous(options);
@@ -74,13 +74,13 @@ LaunchEnd launch(const LaunchOptions& options) {
     const StoreServer server({.host = place.host,
                               .port = place.port,
                               .secret = secret,
-                              .world = static_cast<int>(options.seats.size()),
+                              .world = static_cast<int>(options.slots.size()),
                               .epoch = static_cast<std::uint64_t>(start)});
     RankWatch watch(options, output, error);
     watch.start(server, secret, start);
     LaunchEnd end = watch.run();
     end.restarts = start;
-    if (end.failed) tell_failure(error, *end.failed, options.seats.size());
+    if (end.failed) tell_failure(error, *end.failed, options.slots.size());
     const bool asked_to_stop = options.stop && options.stop().times > 0;
     if (end.code != 1 || start >= options.max_restarts || asked_to_stop) return end;
     error.line(fmt::format("starling: all ranks start again (restart {} of {})", start + 1, options.max_restarts));

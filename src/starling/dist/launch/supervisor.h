@@ -16,7 +16,7 @@ inline constexpr const char* kSsh = "ssh -o BatchMode=yes";
 struct LaunchOptions {
   std::vector<std::string> argv{};        // command of every rank
   std::vector<std::string> again_argv{};  // command after a restart; empty: the same
-  std::vector<Seat> seats{};              // slots, one per rank
+  std::vector<RankSlot> slots{};          // slots, one per rank
   std::string address{};                  // host or host:port of the rendezvous; empty: loopback
   std::string secret{};                   // empty: generated
   std::string backend{};                  // value of STARLING_BACKEND; empty: chosen by the ranks
@@ -40,7 +40,7 @@ struct LaunchOptions {
 
 // End of a rank, with diagnostics.
 struct RankEnd {
-  Seat seat{};
+  RankSlot slot{};
   pid_t pid = 0;
   Exit exit{};
   std::optional<std::int64_t> step{};     // last reported step

@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/coordinator.h"
-#include "starling/dist/strategy/gradient_desk.h"
+#include "starling/dist/strategy/gradient_aggregator.h"
 
 namespace starling {
 namespace {
@@ -32,8 +32,8 @@ Settings BackupWorkersOptions::settings() {
                   {.min = 1, .max = 4096})};
 }
 
-struct BackupWorkers::Seat {
-  Seat(std::unique_ptr<Comm> comm, const std::vector<NamedTensor>& weights)
+struct BackupWorkers::Worker {
+  Worker(std::unique_ptr<Comm> comm, const std::vector<NamedTensor>& weights)
       : buffers(flatten(weights)), line(std::move(comm)) {}
 
   // Sends gradients, unless late, and receives the agreed mean.
@@ -42,8 +42,9 @@ struct BackupWorkers::Seat {
       flat.rebind(step.gradients);
       if (!late) flat.pack();
     }
-    const Note note{
-        .kind = late ? GradientDesk::kTake : GradientDesk::kOffer, .step = step.step, .weight = step.weight};
+    const Note note{.kind = late ? GradientAggregator::kTake : GradientAggregator::kOffer,
+                    .step = step.step,
+                    .weight = step.weight};
     line.tell(note, late ? std::span<FlatTensors>() : std::span<FlatTensors>(buffers));
     const Note agreed = line.hear(buffers);
     check(agreed.step == step.step, "[backup_workers] expected the gradients of step {}, got those of {}", step.step,
@@ -72,50 +73,50 @@ void BackupWorkers::begin(const TrainedState& state) {
   buffers_ = state.buffers;
   auto lines = make_lines(comm());
   if (rank() > 0) {
-    seat_ = std::make_unique<Seat>(std::move(lines[0]), state.weights);
+    worker_ = std::make_unique<Worker>(std::move(lines[0]), state.weights);
     return;
   }
-  desk_ = std::make_unique<GradientDesk>(comm(), needed_, options_.window, state.weights, std::move(lines));
+  aggregator_ = std::make_unique<GradientAggregator>(comm(), needed_, options_.window, state.weights, std::move(lines));
 }
 
 void BackupWorkers::restored(std::int64_t step) {
-  if (desk_) {
-    desk_->go_on_at(step);
+  if (aggregator_) {
+    aggregator_->go_on_at(step);
   } else {
-    seat_->newest = step - 1;
+    worker_->newest = step - 1;
   }
   comm().barrier({.name = "backup_workers.restored"}).wait();
 }
 
-bool BackupWorkers::closed(std::int64_t step) { return seat_ ? step <= seat_->newest : desk_->closed(step); }
+bool BackupWorkers::closed(std::int64_t step) { return worker_ ? step <= worker_->newest : aggregator_->closed(step); }
 
 void BackupWorkers::exchange(GradientStep& step) {
   ++exchanged_;
   const bool late = closed(step.step);
   if (late) ++skipped_;
-  if (seat_) return seat_->exchange(step, late);
-  if (!late) desk_->contribute(step);
-  desk_->take(step);
+  if (worker_) return worker_->exchange(step, late);
+  if (!late) aggregator_->contribute(step);
+  aggregator_->take(step);
 }
 
 void BackupWorkers::settle() { broadcast_tensors(comm(), buffers_, 0, "backup_workers.buffers"); }
 
 std::vector<int> BackupWorkers::contributors(std::int64_t step) const {
-  return desk_ ? desk_->contributors(step) : std::vector<int>();
+  return aggregator_ ? aggregator_->contributors(step) : std::vector<int>();
 }
 
 OpCounters BackupWorkers::exchanged(CommOp op) const {
   const OpCounters own = RankStrategy::exchanged(op);
-  if (desk_) return own + desk_->exchanged(op);
-  return seat_ ? own + seat_->line.exchanged(op) : own;
+  if (aggregator_) return own + aggregator_->exchanged(op);
+  return worker_ ? own + worker_->line.exchanged(op) : own;
 }
 
 std::vector<LawCounter> BackupWorkers::counters() const {
   std::vector<LawCounter> all{{"steps", static_cast<double>(exchanged_)},
                               {"taken_without_computing", static_cast<double>(skipped_)},
                               {"needed", static_cast<double>(needed_)}};
-  if (!desk_) return all;
-  for (auto& one : desk_->counters()) all.push_back(std::move(one));
+  if (!aggregator_) return all;
+  for (auto& one : aggregator_->counters()) all.push_back(std::move(one));
   return all;
 }
 

@@ -5,7 +5,7 @@
 
 namespace starling {
 
-class GradientDesk;
+class GradientAggregator;
 
 struct BackupWorkersOptions {
   std::int64_t backups = 1;  // workers that a step need not wait for
@@ -43,13 +43,13 @@ class BackupWorkers final : public RankStrategy {
   std::vector<int> contributors(std::int64_t step) const;
 
  private:
-  struct Seat;
+  struct Worker;
 
   BackupWorkersOptions options_;
   int needed_ = 1;
   std::vector<NamedTensor> buffers_;
-  std::unique_ptr<GradientDesk> desk_;  // aggregator, on rank 0
-  std::unique_ptr<Seat> seat_;          // worker's side, on the other ranks
+  std::unique_ptr<GradientAggregator> aggregator_;  // aggregator, on rank 0
+  std::unique_ptr<Worker> worker_;                  // worker's side, on the other ranks
   std::int64_t exchanged_ = 0, skipped_ = 0;
 };
 

@@ -32,8 +32,8 @@ Settings EasgdOptions::settings() {
 enum NoteKind : std::int64_t { kMeet = 0, kAsk = 1 };
 
 // Aggregator of the centre on rank 0. Used by rank 0's own thread and the coordinator's, under a lock.
-struct Easgd::Desk final : Coordinator::Handler {
-  Desk(Easgd& strategy, const std::vector<NamedTensor>& weights) : owner(strategy) {
+struct Easgd::CentreServer final : Coordinator::Handler {
+  CentreServer(Easgd& strategy, const std::vector<NamedTensor>& weights) : owner(strategy) {
     for (int rank = 0; rank < owner.world(); ++rank) {
       met.push_back(std::make_shared<std::vector<FlatTensors>>(flatten(weights)));
       came_from.push_back(false);
@@ -98,8 +98,8 @@ struct Easgd::Desk final : Coordinator::Handler {
   std::unique_ptr<Coordinator> coordinator;  // last, to be destroyed before what it uses
 };
 
-struct Easgd::Seat {
-  explicit Seat(std::unique_ptr<Comm> comm) : line(std::move(comm)) {}
+struct Easgd::CentreClient {
+  explicit CentreClient(std::unique_ptr<Comm> comm) : line(std::move(comm)) {}
   WorkerLine line;
 };
 
@@ -138,11 +138,11 @@ void Easgd::begin(const TrainedState& state) {
   if (!options_.asynchronous) return;
   auto lines = make_lines(comm());
   if (rank() > 0) {
-    seat_ = std::make_unique<Seat>(std::move(lines[0]));
+    client_ = std::make_unique<CentreClient>(std::move(lines[0]));
     return;
   }
-  desk_ = std::make_unique<Desk>(*this, state.weights);
-  if (world() > 1) desk_->coordinator = std::make_unique<Coordinator>(std::move(lines), *desk_);
+  server_ = std::make_unique<CentreServer>(*this, state.weights);
+  if (world() > 1) server_->coordinator = std::make_unique<Coordinator>(std::move(lines), *server_);
 }
 
 // Synchronous pull of all ranks: x -= d here, the sum of all d is added to every copy of the centre.
@@ -154,7 +154,7 @@ void Easgd::meet_all() {
     pull_of(d, x, centre_[i], alpha_);
     scale_add(x.dtype(), x.count(), -1, d.data(), 1, x.data());
     works.push_back(
-        comm().all_reduce(d.data(), d.data(), d.count(), d.dtype(), CommReduce::sum, {.name = "easgd.pulls"}));
+        comm().all_reduce(d.data(), d.data(), d.count(), d.dtype(), ReduceOp::sum, {.name = "easgd.pulls"}));
     bytes_ += d.bytes();
   }
   for (std::size_t i = 0; i < weights_.size(); ++i) {
@@ -165,20 +165,20 @@ void Easgd::meet_all() {
 }
 
 void Easgd::restored(std::int64_t step) {
-  if (desk_) desk_->has_done(step);
+  if (server_) server_->has_done(step);
 }
 
 // Step of the foremost rank, as known to rank 0; asked often enough to detect a lag, not at every step.
 std::int64_t Easgd::foremost(std::int64_t step) {
-  if (desk_) {
-    desk_->has_done(step);
-    return desk_->most_done();
+  if (server_) {
+    server_->has_done(step);
+    return server_->most_done();
   }
   const std::int64_t every = std::max<std::int64_t>(1, options_.lag / 2);
   if (step % every == 0 && step != asked_) {
     asked_ = step;
-    seat_->line.tell({.kind = kAsk, .step = step});
-    foremost_ = seat_->line.hear({}).newest;
+    client_->line.tell({.kind = kAsk, .step = step});
+    foremost_ = client_->line.hear({}).newest;
   }
   return foremost_;
 }
@@ -190,15 +190,15 @@ bool Easgd::closed(std::int64_t step) {
 
 void Easgd::meet_centre(std::int64_t step) {
   for (auto& x : weights_) x.pack();
-  if (seat_) {
-    seat_->line.tell({.kind = kMeet, .step = step + 1}, weights_);
-    foremost_ = seat_->line.hear(pulls_).newest;
+  if (client_) {
+    client_->line.tell({.kind = kMeet, .step = step + 1}, weights_);
+    foremost_ = client_->line.hear(pulls_).newest;
     for (const auto& d : pulls_) bytes_ += 2 * d.bytes();
   } else {
-    if (desk_->coordinator) desk_->coordinator->rethrow();
+    if (server_->coordinator) server_->coordinator->rethrow();
     for (std::size_t i = 0; i < weights_.size(); ++i)
       std::memcpy(pulls_[i].data(), weights_[i].data(), static_cast<std::size_t>(weights_[i].bytes()));
-    desk_->elastic(pulls_);
+    server_->elastic(pulls_);
   }
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     scale_add(weights_[i].dtype(), weights_[i].count(), -1, pulls_[i].data(), 1, weights_[i].data());
@@ -259,8 +259,8 @@ std::vector<NamedTensor> Easgd::tensors() const {
 
 OpCounters Easgd::exchanged(CommOp op) const {
   const OpCounters own = RankStrategy::exchanged(op);
-  if (desk_ && desk_->coordinator) return own + desk_->coordinator->exchanged(op);
-  return seat_ ? own + seat_->line.exchanged(op) : own;
+  if (server_ && server_->coordinator) return own + server_->coordinator->exchanged(op);
+  return client_ ? own + client_->line.exchanged(op) : own;
 }
 
 std::vector<LawCounter> Easgd::counters() const {
@@ -268,9 +268,9 @@ std::vector<LawCounter> Easgd::counters() const {
                               {"left_out", static_cast<double>(left_out_)},
                               {"meetings", static_cast<double>(meetings_)},
                               {"elastic_bytes", static_cast<double>(bytes_)}};
-  if (!desk_) return all;
-  const std::scoped_lock lock(desk_->mutex);
-  all.push_back({"pulls_on_centre", static_cast<double>(desk_->pulls)});
+  if (!server_) return all;
+  const std::scoped_lock lock(server_->mutex);
+  all.push_back({"pulls_on_centre", static_cast<double>(server_->pulls)});
   return all;
 }
 

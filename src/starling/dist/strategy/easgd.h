@@ -48,8 +48,8 @@ class Easgd final : public RankStrategy {
   const std::vector<Tensor>& centre() const { return centre_; }
 
  private:
-  struct Desk;  // aggregator on rank 0, asynchronous mode
-  struct Seat;  // worker's side on the others, asynchronous mode
+  struct CentreServer;  // aggregator on rank 0, asynchronous mode
+  struct CentreClient;  // worker's side on the others, asynchronous mode
 
   void meet_all();
   void meet_centre(std::int64_t step);
@@ -62,8 +62,8 @@ class Easgd final : public RankStrategy {
   std::vector<Tensor> centre_;
   std::vector<Tensor> own_;  // weights of this rank while show() has replaced them by the centre
   std::vector<NamedTensor> buffers_;
-  std::unique_ptr<Desk> desk_;
-  std::unique_ptr<Seat> seat_;
+  std::unique_ptr<CentreServer> server_;
+  std::unique_ptr<CentreClient> client_;
   bool explored_ = false;  // weights have changed since last set to the centre
   CatchUp catch_up_;
   std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the step at which this was asked

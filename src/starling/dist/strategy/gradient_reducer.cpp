@@ -151,7 +151,7 @@ void GradientReducer::start(Bucket& bucket) {
     pack<float>(bucket);
   const std::string name = fmt::format("gradient_reducer/bucket {}", &bucket - buckets_.data());
   void* data = bucket.memory.data();
-  bucket.work = comm_.all_reduce(data, data, bucket.count, bucket.dtype, CommReduce::sum, {.name = name});
+  bucket.work = comm_.all_reduce(data, data, bucket.count, bucket.dtype, ReduceOp::sum, {.name = name});
   bucket.under_way = true;
 }
 

@@ -21,7 +21,7 @@ Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const All
         "[grouped] expected groups whose updates are made when a step returns, since leaders may then bring weights "
         "together, got next_forward");
   check(topology_.servers() == 0, "[grouped] expected workers only, got {}", topology_.describe());
-  const Topology::Place own = place();
+  const Topology::RankPosition own = place();
   inside_ = std::make_unique<AllReduce>(part(this->comm(), own.group, own.member, "grouped.inside"), inside);
   between_ = between(part(this->comm(), own.member == 0 ? 0 : 1 + rank(), own.group, "grouped.between"));
   check(!between_->exchanges_gradients() && !between_->global_program(),

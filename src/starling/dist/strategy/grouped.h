@@ -38,7 +38,7 @@ class Grouped final : public RankStrategy {
   OpCounters exchanged(CommOp op) const override;
 
   const Topology& topology() const { return topology_; }
-  Topology::Place place() const { return topology_.place(rank()); }
+  Topology::RankPosition place() const { return topology_.place(rank()); }
 
  private:
   void share_in_group(const char* what);

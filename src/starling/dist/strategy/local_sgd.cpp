@@ -50,7 +50,7 @@ void LocalSgd::begin(const TrainedState& state) {
 // Total samples of all ranks since the last average.
 double LocalSgd::agree_on_samples() {
   double total = 0;
-  comm().all_reduce(samples_.raw(), &total, 1, DType::f64, CommReduce::sum, {.name = "local_sgd.samples"}).wait();
+  comm().all_reduce(samples_.raw(), &total, 1, DType::f64, ReduceOp::sum, {.name = "local_sgd.samples"}).wait();
   return total;
 }
 
@@ -58,7 +58,7 @@ void LocalSgd::average(FlatTensors& flat, double share) {
   flat.pack();
   scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
   comm()
-      .all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), CommReduce::sum, {.name = "local_sgd.average"})
+      .all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), ReduceOp::sum, {.name = "local_sgd.average"})
       .wait();
   averaged_bytes_ += flat.bytes();
 }

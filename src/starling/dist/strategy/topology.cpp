@@ -26,7 +26,7 @@ void Topology::validate(std::int64_t world) const {
   check(size() == world, "[topology] expected {} ranks for {}, got {}", size(), describe(), world);
 }
 
-Topology::Place Topology::place(int rank) const {
+Topology::RankPosition Topology::place(int rank) const {
   check(rank >= 0 && rank < size(), "[topology] expected a rank below {}, got {}", size(), rank);
   const bool server = rank >= workers();
   const std::int64_t index = server ? rank - workers() : rank;
@@ -34,7 +34,7 @@ Topology::Place Topology::place(int rank) const {
   return {server, static_cast<int>(index / members), static_cast<int>(index % members)};
 }
 
-int Topology::rank_of(const Place& place) const {
+int Topology::rank_of(const RankPosition& place) const {
   const std::int64_t members = place.server ? servers_per_group : workers_per_group;
   const std::int64_t groups = place.server ? server_groups : worker_groups;
   check(place.group >= 0 && place.group < groups && place.member >= 0 && place.member < members,

@@ -24,13 +24,13 @@ struct Topology {
   // server groups than worker groups, since each worker group talks to one.
   void validate(std::int64_t world) const;
 
-  struct Place {
+  struct RankPosition {
     bool server = false;
     int group = 0;
     int member = 0;  // 0 leads the group
   };
-  Place place(int rank) const;
-  int rank_of(const Place& place) const;
+  RankPosition place(int rank) const;
+  int rank_of(const RankPosition& place) const;
   std::string describe() const;  // such as "2 groups of 3 workers"
 };
 

@@ -27,12 +27,12 @@ BodyProgram::BodyProgram(const Graph& body, const ExecutableOptions& options)
 void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outputs, RunContext& context) const {
   auto** addresses = reinterpret_cast<void**>(memory + table_at_);
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    const Place& place = table_[i];
+    const Address& place = table_[i];
     const auto index = static_cast<std::size_t>(place.index);
-    void* base = place.kind == Place::Kind::arena    ? memory
-                 : place.kind == Place::Kind::input  ? inputs[index]
-                 : place.kind == Place::Kind::output ? outputs[index]
-                                                     : constants_[index].impl()->address();
+    void* base = place.kind == Address::Kind::arena    ? memory
+                 : place.kind == Address::Kind::input  ? inputs[index]
+                 : place.kind == Address::Kind::output ? outputs[index]
+                                                       : constants_[index].impl()->address();
     addresses[i] = static_cast<std::byte*>(base) + place.offset;
   }
   for (const Step& step : steps_)

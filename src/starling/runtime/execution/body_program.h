@@ -29,7 +29,7 @@ class BodyProgram {
   };
   std::shared_ptr<const Executable> executable_;
   std::vector<Tensor> constants_;
-  std::vector<Place> table_;  // operands of all steps
+  std::vector<Address> table_;  // operands of all steps
   std::vector<Step> steps_;
   std::size_t table_at_ = 0;
 };

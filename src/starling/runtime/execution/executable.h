@@ -16,7 +16,7 @@ struct Planned;  // kernels/kernel_table.h
 Device program_device(const Graph& graph);
 
 // Location of an instruction's operand at run time.
-struct Place {
+struct Address {
   enum class Kind : std::uint8_t { arena, input, variable, constant, output };
   Kind kind = Kind::arena;
   int index = 0;  // index of the input, variable, …; for the arena: of the buffer, until resolved into `offset`
@@ -38,11 +38,11 @@ struct Instruction {
   NodeId node = -1;
   Lane lane = Lane::compute;
   std::shared_ptr<const Plan> plan;
-  std::vector<Place> in;
-  std::vector<Place> out;
+  std::vector<Address> in;
+  std::vector<Address> out;
   std::vector<ArgDesc> in_desc;  // shape and strides at those places
   std::vector<ArgDesc> out_desc;
-  Place scratch;  // in the arena; plan->scratch_bytes long
+  Address scratch;  // in the arena; plan->scratch_bytes long
   std::vector<Wait> waits;
 };
 

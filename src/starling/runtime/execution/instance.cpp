@@ -95,15 +95,15 @@ void Instance::resolve() {
   variable_patches_.resize(variables_.size());
   bound_.assign(variables_.size(), nullptr);
   void** next = addresses_.data();
-  const auto settle = [&](const Place& place) {
+  const auto settle = [&](const Address& place) {
     const auto index = static_cast<std::size_t>(place.index);
     const auto at = [&](void* base) { return base ? static_cast<std::byte*>(base) + place.offset : nullptr; };
     switch (place.kind) {
-      case Place::Kind::arena: *next = at(arena_->data()); break;
-      case Place::Kind::constant: *next = at(constants_[index].raw()); break;
-      case Place::Kind::input: input_patches_[index].push_back({next, place.offset}); break;
-      case Place::Kind::output: output_patches_[index].push_back({next, place.offset}); break;
-      case Place::Kind::variable: variable_patches_[index].push_back({next, place.offset}); break;
+      case Address::Kind::arena: *next = at(arena_->data()); break;
+      case Address::Kind::constant: *next = at(constants_[index].raw()); break;
+      case Address::Kind::input: input_patches_[index].push_back({next, place.offset}); break;
+      case Address::Kind::output: output_patches_[index].push_back({next, place.offset}); break;
+      case Address::Kind::variable: variable_patches_[index].push_back({next, place.offset}); break;
     }
     ++next;
   };

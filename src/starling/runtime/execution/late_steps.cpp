@@ -7,26 +7,26 @@
 namespace starling {
 namespace {
 
-bool overlap(const Place& a, const Place& b) {
+bool overlap(const Address& a, const Address& b) {
   if (a.kind != b.kind) return false;
-  if (a.kind == Place::Kind::variable) return a.index == b.index;
-  return a.kind == Place::Kind::arena && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  if (a.kind == Address::Kind::variable) return a.index == b.index;
+  return a.kind == Address::Kind::arena && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
 // Memory that an instruction reads and writes; scratch counts as written.
 struct Touched {
-  std::vector<Place> read, written;
+  std::vector<Address> read, written;
 
   explicit Touched(const Instruction& instruction) : read(instruction.in), written(instruction.out) {
-    Place scratch = instruction.scratch;
+    Address scratch = instruction.scratch;
     scratch.bytes = static_cast<std::int64_t>(instruction.plan->scratch_bytes);
     if (scratch.bytes > 0) written.push_back(scratch);
   }
 };
 
-bool meet(const std::vector<Place>& some, const std::vector<Place>& others) {
-  return std::any_of(some.begin(), some.end(), [&](const Place& a) {
-    return std::any_of(others.begin(), others.end(), [&](const Place& b) { return overlap(a, b); });
+bool meet(const std::vector<Address>& some, const std::vector<Address>& others) {
+  return std::any_of(some.begin(), some.end(), [&](const Address& a) {
+    return std::any_of(others.begin(), others.end(), [&](const Address& b) { return overlap(a, b); });
   });
 }
 
@@ -36,10 +36,10 @@ bool conflict(const Touched& a, const Touched& b) {
 
 // True if an instruction may still run after the caller has its tensors back.
 bool stays_inside(const Executable& executable, const Instruction& instruction) {
-  const auto inside = [&](const Place& place) {
-    if (place.kind == Place::Kind::variable)
+  const auto inside = [&](const Address& place) {
+    if (place.kind == Address::Kind::variable)
       return is_late(executable.graph().variables[static_cast<std::size_t>(place.index)]);
-    return place.kind == Place::Kind::arena || place.kind == Place::Kind::constant;
+    return place.kind == Address::Kind::arena || place.kind == Address::Kind::constant;
   };
   return std::all_of(instruction.in.begin(), instruction.in.end(), inside) &&
          std::all_of(instruction.out.begin(), instruction.out.end(), inside);

@@ -75,7 +75,7 @@ std::shared_ptr<const Executable> Lowering::run() {
   return exe_;
 }
 
-int Lowering::new_memory(Place place, std::size_t bytes, NodeId maker) {
+int Lowering::new_memory(Address place, std::size_t bytes, NodeId maker) {
   Memory made;
   made.place = place;
   made.bytes = bytes;
@@ -101,12 +101,12 @@ void Lowering::lower_source(NodeId id) {
   const Node& node = graph_.node(id);
   const auto index = static_cast<int>(source_index(node));
   const ValueId out = node.out[0];
-  Place place;
+  Address place;
   place.index = index;
-  place.kind = is_op(node, "input")      ? Place::Kind::input
-               : is_op(node, "variable") ? Place::Kind::variable
-                                         : Place::Kind::constant;
-  if (place.kind == Place::Kind::variable) {
+  place.kind = is_op(node, "input")      ? Address::Kind::input
+               : is_op(node, "variable") ? Address::Kind::variable
+                                         : Address::Kind::constant;
+  if (place.kind == Address::Kind::variable) {
     int& shared = variable_memory_[static_cast<std::size_t>(index)];
     if (shared < 0) shared = new_memory(place, bytes_of(graph_.value(out).type), 0);
     at(out).memory = shared;
@@ -185,13 +185,13 @@ int Lowering::choose_memory(NodeId id, std::size_t output) {
   const int variable = variable_target(id, output);
   if (variable >= 0) {
     int& shared = variable_memory_[static_cast<std::size_t>(variable)];
-    if (shared < 0) shared = new_memory({Place::Kind::variable, variable, 0}, bytes, id);
+    if (shared < 0) shared = new_memory({Address::Kind::variable, variable, 0}, bytes, id);
     lives_.variable_read(variable, lives_.last_use(out));
     return shared;
   }
   const auto result = std::find(graph_.outputs.begin(), graph_.outputs.end(), out);
   if (result != graph_.outputs.end()) {
-    return new_memory({Place::Kind::output, static_cast<int>(result - graph_.outputs.begin()), 0}, bytes, id);
+    return new_memory({Address::Kind::output, static_cast<int>(result - graph_.outputs.begin()), 0}, bytes, id);
   }
   const bool apart = lives_.used_later(out) || lives_.outlasts(id);
   const int reused = apart ? -1 : dying_operand(id, output);
@@ -223,7 +223,7 @@ void Lowering::lower_assign(NodeId id) {
   exe_->assigned_.push_back(variable);
   int& shared = variable_memory_[static_cast<std::size_t>(variable)];
   const TensorType& type = graph_.variables[static_cast<std::size_t>(variable)].type;
-  if (shared < 0) shared = new_memory({Place::Kind::variable, variable, 0}, bytes_of(type), id);
+  if (shared < 0) shared = new_memory({Address::Kind::variable, variable, 0}, bytes_of(type), id);
   const Location& from = at(node.in[0]);
   if (from.memory == shared && from.offset == 0 && from.desc.contiguous()) return;
   emit_copy(id, from, {shared, 0, dense(type)});
@@ -232,12 +232,12 @@ void Lowering::lower_assign(NodeId id) {
 void Lowering::finish_outputs() {
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     const Location& from = at(graph_.outputs[i]);
-    const Place& place = memory_[static_cast<std::size_t>(from.memory)].place;
-    if (place.kind == Place::Kind::output && place.index == static_cast<int>(i) && from.desc.contiguous() &&
+    const Address& place = memory_[static_cast<std::size_t>(from.memory)].place;
+    if (place.kind == Address::Kind::output && place.index == static_cast<int>(i) && from.desc.contiguous() &&
         from.offset == 0)
       continue;
     const TensorType& type = graph_.value(graph_.outputs[i]).type;
-    const int target = new_memory({Place::Kind::output, static_cast<int>(i), 0}, bytes_of(type), lives_.end());
+    const int target = new_memory({Address::Kind::output, static_cast<int>(i), 0}, bytes_of(type), lives_.end());
     emit_copy(graph_.value(graph_.outputs[i]).node, from, {target, 0, dense(type)});
   }
 }
@@ -304,9 +304,9 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
   exe_->instructions_.push_back(std::move(instruction));
 }
 
-Place Lowering::place(const Location& location) const {
-  Place place = memory_[static_cast<std::size_t>(location.memory)].place;
-  if (place.kind == Place::Kind::arena) place.index = location.memory;
+Address Lowering::place(const Location& location) const {
+  Address place = memory_[static_cast<std::size_t>(location.memory)].place;
+  if (place.kind == Address::Kind::arena) place.index = location.memory;
   place.offset = location.offset;
   place.bytes = spanned_bytes(location.desc);
   return place;

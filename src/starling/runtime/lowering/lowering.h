@@ -20,7 +20,7 @@ class Lowering {
  private:
   // Memory shared by a value and its views.
   struct Memory {
-    Place place;
+    Address place;
     std::size_t bytes = 0;
     int needed_until = 0;  // last node that reads a value lying here
     int first = -1;        // instructions, in the order of emission
@@ -29,7 +29,7 @@ class Lowering {
     LaneClock written;   // clock after the last write
     LaneClock touched;   // clock after the last read or write
     bool apart = false;  // never shared: still in use when a run returns
-    bool is_buffer() const { return place.kind == Place::Kind::arena; }
+    bool is_buffer() const { return place.kind == Address::Kind::arena; }
   };
   struct Location {
     int memory = -1;
@@ -46,14 +46,14 @@ class Lowering {
 
   Location& at(ValueId id) { return locations_[static_cast<std::size_t>(id)]; }
   Memory& memory_of(ValueId id) { return memory_[static_cast<std::size_t>(at(id).memory)]; }
-  int new_memory(Place place, std::size_t bytes, NodeId maker);
+  int new_memory(Address place, std::size_t bytes, NodeId maker);
   int choose_memory(NodeId id, std::size_t output);
   int variable_target(NodeId id, std::size_t output);
   int dying_operand(NodeId id, std::size_t output);
   bool may_overwrite(const Node& node, const Location& operand) const;
   void emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, const std::vector<Location>& out);
   void emit_copy(NodeId id, const Location& from, const Location& to);
-  Place place(const Location& location) const;
+  Address place(const Location& location) const;
   void touch(int memory, bool writes, const LaneClock& start, const LaneClock& end);
   // Arena layout (arena_layout.cpp).
   std::vector<BufferUse> value_uses(std::vector<int>& index_of) const;

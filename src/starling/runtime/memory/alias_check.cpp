@@ -24,17 +24,17 @@ struct Seen {
 };
 
 struct Range {
-  const Place* place;
+  const Address* place;
   std::int64_t begin, end;
   bool overlaps(const Range& other) const {
     return place->kind == other.place->kind &&
-           (place->kind == Place::Kind::arena || place->index == other.place->index) && begin < other.end &&
+           (place->kind == Address::Kind::arena || place->index == other.place->index) && begin < other.end &&
            other.begin < end;
   }
 };
 
 // Range of bytes that a strided operand touches.
-Range range_of(const Place& place, const ArgDesc& desc) {
+Range range_of(const Address& place, const ArgDesc& desc) {
   if (desc.shape.numel() == 0) return {&place, place.offset, place.offset};
   std::int64_t low = 0, high = 0;
   for (int i = 0; i < desc.shape.rank(); ++i)
@@ -86,22 +86,22 @@ class AliasCheck {
     fail("[alias] instruction {} ({} for node {}, {}{}): {}", at_, now().op, now().node, node.op->name, scope, what);
   }
 
-  SymbolicMemory& memory(const Place& place) {
+  SymbolicMemory& memory(const Address& place) {
     const auto index = static_cast<std::size_t>(place.index);
     switch (place.kind) {
-      case Place::Kind::input: return inputs_[index];
-      case Place::Kind::variable: return variables_[index];
-      case Place::Kind::constant: return constants_[index];
-      case Place::Kind::output: return outputs_[index];
+      case Address::Kind::input: return inputs_[index];
+      case Address::Kind::variable: return variables_[index];
+      case Address::Kind::constant: return constants_[index];
+      case Address::Kind::output: return outputs_[index];
       default: return arena_;
     }
   }
 
-  static std::string describe(const Place& place, std::int64_t at) {
+  static std::string describe(const Address& place, std::int64_t at) {
     constexpr const char* kinds[] = {"the arena", "input", "variable", "constant", "output"};
     const std::string kind = kinds[static_cast<int>(place.kind)];
-    return place.kind == Place::Kind::arena ? fmt::format("byte {} of {}", at, kind)
-                                            : fmt::format("byte {} of {} {}", at, kind, place.index);
+    return place.kind == Address::Kind::arena ? fmt::format("byte {} of {}", at, kind)
+                                              : fmt::format("byte {} of {} {}", at, kind, place.index);
   }
   std::string describe(const Content& content) const {
     if (content.token == kNothing) return "nothing of worth";
@@ -217,7 +217,7 @@ class AliasCheck {
 
   // Nothing if this operand holds that value, as it lies or packed densely; otherwise what it holds instead.
   std::optional<std::string> mismatch(std::size_t k, const Seen& wanted) {
-    const Place& place = now().in[k];
+    const Address& place = now().in[k];
     const ArgDesc& desc = now().in_desc[k];
     const Range range = range_of(place, desc);
     if (range.begin == range.end) return std::nullopt;  // an empty tensor may lie anywhere
@@ -260,8 +260,8 @@ class AliasCheck {
   }
 
   void overwrite(const Range& range, const Content& content, const Access& access) {
-    const Place& place = *range.place;
-    if (place.kind == Place::Kind::input || place.kind == Place::Kind::constant)
+    const Address& place = *range.place;
+    if (place.kind == Address::Kind::input || place.kind == Address::Kind::constant)
       error("writes {}, which is not the program's to write", describe(place, range.begin));
     if (range.begin < 0 || range.end > memory(place).bytes()) error("writes beyond {}", describe(place, range.end));
     if (range.begin == range.end) return;
@@ -273,15 +273,16 @@ class AliasCheck {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!ran_[static_cast<std::size_t>(id)]) error("expected node {} ({}) to have run", id, graph_.node(id).op->name);
     }
-    const auto expect = [&](const Place& place, const Seen& wanted) {
+    const auto expect = [&](const Address& place, const Seen& wanted) {
       const auto differs = memory(place).differs(0, memory(place).bytes(), wanted.content);
       if (differs)
         error("expected {} to hold {}, got {}", describe(place, differs->first), describe(wanted.content),
               describe(differs->second));
     };
-    for (std::size_t k = 0; k < holds_.size(); ++k) expect({Place::Kind::variable, static_cast<int>(k), 0}, holds_[k]);
+    for (std::size_t k = 0; k < holds_.size(); ++k)
+      expect({Address::Kind::variable, static_cast<int>(k), 0}, holds_[k]);
     for (std::size_t k = 0; k < graph_.outputs.size(); ++k)
-      expect({Place::Kind::output, static_cast<int>(k), 0}, packed(seen(graph_.outputs[k])));
+      expect({Address::Kind::output, static_cast<int>(k), 0}, packed(seen(graph_.outputs[k])));
   }
 
   const Executable& exe_;

@@ -70,8 +70,8 @@ void Lowering::place_buffers() {
 }
 
 void Lowering::resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared) {
-  const auto settle = [&](Place& place) {
-    if (place.kind != Place::Kind::arena) return;
+  const auto settle = [&](Address& place) {
+    if (place.kind != Address::Kind::arena) return;
     const int use = index_of[static_cast<std::size_t>(place.index)];
     place.offset += static_cast<std::int64_t>(plan.offsets[static_cast<std::size_t>(use)]);
   };

@@ -3,15 +3,15 @@
 namespace starling {
 namespace {
 
-std::string place_name(const Place& place) {
+std::string place_name(const Address& place) {
   constexpr const char* kinds[] = {"arena", "input", "variable", "constant", "output"};
   const char* kind = kinds[static_cast<int>(place.kind)];
-  if (place.kind == Place::Kind::arena) return fmt::format("{}+{}", kind, place.offset);
+  if (place.kind == Address::Kind::arena) return fmt::format("{}+{}", kind, place.offset);
   return place.offset ? fmt::format("{}{}+{}", kind, place.index, place.offset)
                       : fmt::format("{}{}", kind, place.index);
 }
 
-std::string operands(const std::vector<Place>& places) {
+std::string operands(const std::vector<Address>& places) {
   std::string text;
   for (const auto& place : places) text += (text.empty() ? "" : ", ") + place_name(place);
   return text;

@@ -65,8 +65,8 @@ class Timeline {
     return count - 1;
   }
 
-  void touch(const Place& place, int instruction, int until) {
-    if (place.kind != Place::Kind::arena) return;
+  void touch(const Address& place, int instruction, int until) {
+    if (place.kind != Address::Kind::arena) return;
     const auto it = holds_.find(place.index);
     if (it == holds_.end()) return;
     ArenaValue& value = made_.values[it->second];
@@ -74,8 +74,8 @@ class Timeline {
   }
 
   void write(const Instruction& instruction, std::size_t output, int position, int until) {
-    const Place& place = instruction.out[output];
-    if (place.kind != Place::Kind::arena) return;
+    const Address& place = instruction.out[output];
+    if (place.kind != Address::Kind::arena) return;
     const Graph& graph = exe_.graph();
     const Node& node = graph.node(instruction.node);
     ArenaValue value{.op = instruction.op,

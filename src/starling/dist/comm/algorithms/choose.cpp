@@ -26,10 +26,10 @@ std::int64_t best_segment(const ScheduleRequest& request, const LinkCosts& link)
 }
 
 // True if the reduction must round once, in rank order: sums and products of half precision.
-bool rounds_once(DType dtype, CommReduce reduce, CommOp op) {
+bool rounds_once(DType dtype, ReduceOp reduce, CommOp op) {
   const bool combines = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
   const bool half = dtype == DType::f16 || dtype == DType::bf16;
-  return combines && half && reduce != CommReduce::max && reduce != CommReduce::min;
+  return combines && half && reduce != ReduceOp::max && reduce != ReduceOp::min;
 }
 
 bool several_hosts(const ChoiceRules& rules) {
@@ -45,7 +45,7 @@ bool eligible(const Algorithm& algorithm, const ScheduleRequest& request, const 
 
 }  // namespace
 
-Choice choose(const ScheduleRequest& asked, const ChoiceRules& rules, DType dtype, CommReduce reduce) {
+Choice choose(const ScheduleRequest& asked, const ChoiceRules& rules, DType dtype, ReduceOp reduce) {
   ScheduleRequest request = asked;
   request.hosts = rules.hosts;
   request.segment_bytes = best_segment(request, rules.far);

@@ -32,7 +32,7 @@ struct Choice {
 
 // Fastest algorithm by the cost model. f16 and bf16 are summed in rank order, so that they round once, unless forced
 // otherwise.
-Choice choose(const ScheduleRequest& request, const ChoiceRules& rules, DType dtype, CommReduce reduce);
+Choice choose(const ScheduleRequest& request, const ChoiceRules& rules, DType dtype, ReduceOp reduce);
 
 // all_reduce of 4000000 bytes over 4 ranks: ring, 6 steps, 6000000 bytes sent, 7.5 ms; then direct 7.6 ms, …
 std::string describe(const Choice& choice, const ScheduleRequest& request);

@@ -54,8 +54,8 @@ class CheckingComm final : public Comm {
   }
   std::shared_ptr<Allocator> arena() const override { return inner_->arena(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
-  void tell(const Standing& standing) override { inner_->tell(standing); }
-  Standing heard(int rank) override { return inner_->heard(rank); }
+  void tell(const RankStatus& status) override { inner_->tell(status); }
+  RankStatus heard(int rank) override { return inner_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

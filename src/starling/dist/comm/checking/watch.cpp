@@ -6,7 +6,7 @@
 
 namespace starling {
 
-Watch::~Watch() { comm_.tell(standing_of(comm_.journal(), Standing::State::left, comm_.size())); }
+Watch::~Watch() { comm_.tell(rank_status_of(comm_.journal(), RankStatus::State::left, comm_.size())); }
 
 void Watch::calling() {
   const std::thread::id self = std::this_thread::get_id();
@@ -51,30 +51,30 @@ void Watch::tell_waiting(const Subject& subject) {
   comm_.tell(own(subject));
 }
 
-Standing Watch::own(const Subject& subject) const {
-  Standing standing = standing_of(comm_.journal(), Standing::State::waiting, comm_.size());
-  standing.call = subject.call;
-  standing.peer = subject.peer;
-  return standing;
+RankStatus Watch::own(const Subject& subject) const {
+  RankStatus status = rank_status_of(comm_.journal(), RankStatus::State::waiting, comm_.size());
+  status.call = subject.call;
+  status.peer = subject.peer;
+  return status;
 }
 
 // Description of the deadlock if this rank is part of one; else empty. If this thread can give up, or another thread of
 // its rank may help, only waits for ranks that have left count as hopeless.
 std::string Watch::look_around(const Subject& subject) {
-  std::vector<Standing> standings;
+  std::vector<RankStatus> statuses;
   for (int rank = 0; rank < comm_.size(); ++rank) {
-    standings.push_back(rank == comm_.rank() ? own(subject) : comm_.heard(rank));
+    statuses.push_back(rank == comm_.rank() ? own(subject) : comm_.heard(rank));
   }
   const bool surely = subject.for_good && !many_callers_.load() && caller_.load() == std::this_thread::get_id();
   if (!surely) {
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      Standing& other = standings[static_cast<std::size_t>(rank)];
-      if (rank != comm_.rank() && other.state != Standing::State::left) other = {};
+      RankStatus& other = statuses[static_cast<std::size_t>(rank)];
+      if (rank != comm_.rank() && other.state != RankStatus::State::left) other = {};
     }
   }
-  const std::vector<int> ranks = hopeless(standings);
+  const std::vector<int> ranks = hopeless(statuses);
   if (std::find(ranks.begin(), ranks.end(), comm_.rank()) == ranks.end()) return {};
-  return describe_hopeless(standings);
+  return describe_hopeless(statuses);
 }
 
 }  // namespace starling

@@ -5,7 +5,7 @@
 
 #include "starling/base/function_ref.h"
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/comm/standing.h"
+#include "starling/dist/comm/rank_status.h"
 
 namespace starling {
 
@@ -50,7 +50,7 @@ class Watch {
 
  private:
   std::string look_around(const Subject& subject);
-  Standing own(const Subject& subject) const;
+  RankStatus own(const Subject& subject) const;
 
   Comm& comm_;
   std::atomic<std::thread::id> caller_{};

@@ -49,10 +49,10 @@ class FaultyComm final : public Comm {
   CommCapabilities capabilities() const override { return inner_->capabilities(); }
   std::shared_ptr<Allocator> arena() const override { return inner_->arena(); }
   void abort(std::string_view reason) override { inner_->abort(reason); }
-  void tell(const Standing& standing) override {
-    if (!dead()) inner_->tell(standing);
+  void tell(const RankStatus& status) override {
+    if (!dead()) inner_->tell(status);
   }
-  Standing heard(int rank) override { return dead() ? Standing{} : inner_->heard(rank); }
+  RankStatus heard(int rank) override { return dead() ? RankStatus{} : inner_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

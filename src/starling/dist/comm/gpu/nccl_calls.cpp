@@ -29,13 +29,13 @@ Element element(DType dtype) {
   }
 }
 
-NcclReduction reduction(CommReduce reduce) {
+NcclReduction reduction(ReduceOp reduce) {
   switch (reduce) {
-    case CommReduce::sum: return NcclReduction::sum;
-    case CommReduce::mean: return NcclReduction::mean;
-    case CommReduce::max: return NcclReduction::max;
-    case CommReduce::min: return NcclReduction::min;
-    case CommReduce::product: return NcclReduction::product;
+    case ReduceOp::sum: return NcclReduction::sum;
+    case ReduceOp::mean: return NcclReduction::mean;
+    case ReduceOp::max: return NcclReduction::max;
+    case ReduceOp::min: return NcclReduction::min;
+    case ReduceOp::product: return NcclReduction::product;
   }
   fail("[nccl] expected a known reduction, got {}", static_cast<int>(reduce));
 }

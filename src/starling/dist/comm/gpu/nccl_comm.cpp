@@ -76,8 +76,8 @@ class NcclComm final : public Comm {
     break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
 
-  void tell(const Standing& standing) override { control_->tell(standing); }
-  Standing heard(int rank) override { return control_->heard(rank); }
+  void tell(const RankStatus& status) override { control_->tell(status); }
+  RankStatus heard(int rank) override { return control_->heard(rank); }
 
   // Joins the ranks: rank 0's id makes the communicator of collectives, which is split into that of messages.
   void connect(CommTime deadline) {

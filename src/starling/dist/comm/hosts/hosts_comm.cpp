@@ -49,8 +49,8 @@ class HostsComm final : public Comm {
   void abort(std::string_view reason) override {
     break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
-  void tell(const Standing& standing) override { lines_.world->tell(standing); }
-  Standing heard(int rank) override { return lines_.world->heard(rank); }
+  void tell(const RankStatus& status) override { lines_.world->tell(status); }
+  RankStatus heard(int rank) override { return lines_.world->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

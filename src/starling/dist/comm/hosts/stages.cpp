@@ -56,9 +56,9 @@ class Maker {
     return std::max(left, std::chrono::milliseconds(1));
   }
   // Means are summed in all stages and divided once at the end.
-  CommReduce step_reduce() const { return call_.reduce == CommReduce::mean ? CommReduce::sum : call_.reduce; }
+  ReduceOp step_reduce() const { return call_.reduce == ReduceOp::mean ? ReduceOp::sum : call_.reduce; }
   void divide(std::byte* data, std::int64_t count) const {
-    if (call_.reduce != CommReduce::mean) return;
+    if (call_.reduce != ReduceOp::mean) return;
     for (std::int64_t b = 0; b < count; b += kReduceBlock) {
       divide_block(call_.dtype, data + b * size_, std::min(kReduceBlock, count - b), world_);
     }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "starling/dist/comm/standing.h"
+#include "starling/dist/comm/rank_status.h"
 
 namespace starling {
 
 struct GroupBlock::Layout {
-  std::size_t flags, claims, arrivals, posts, pairs, standings, messages, in_slot, staging, results, message_inline,
+  std::size_t flags, claims, arrivals, posts, pairs, statuses, messages, in_slot, staging, results, message_inline,
       message_chunks, end;
 
   explicit Layout(int ranks) {
@@ -25,7 +25,7 @@ struct GroupBlock::Layout {
     arrivals = next(kSharedSlots * size * sizeof(Arrival), kLine);
     posts = next(kSharedSlots * size * sizeof(SharedPost), kLine);
     pairs = next(size * size * sizeof(PairFlags), kLine);
-    standings = next(size * standing_bytes(ranks), kLine);
+    statuses = next(size * rank_status_bytes(ranks), kLine);
     // Sparse from here on: pages exist only once used.
     messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
     in_slot = next(kSharedSlots * size * kInlineStep, kPage);
@@ -59,7 +59,7 @@ GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
   make_all(block.arrivals_, kSharedSlots * ranks);
   make_all(block.posts_, kSharedSlots * ranks);
   make_all(block.pairs_, ranks * ranks);
-  std::fill_n(block.standings_, ranks * standing_bytes(size), std::byte{0});
+  std::fill_n(block.statuses_, ranks * rank_status_bytes(size), std::byte{0});
   return block;
 }
 
@@ -72,7 +72,7 @@ GroupBlock::GroupBlock(std::byte* data)
   posts_ = reinterpret_cast<SharedPost*>(data + layout.posts);
   pairs_ = reinterpret_cast<PairFlags*>(data + layout.pairs);
   messages_ = reinterpret_cast<MessagePost*>(data + layout.messages);
-  standings_ = data + layout.standings;
+  statuses_ = data + layout.statuses;
   inline_ = data + layout.in_slot;
   staging_ = data + layout.staging;
   results_ = data + layout.results;
@@ -80,9 +80,9 @@ GroupBlock::GroupBlock(std::byte* data)
   message_chunks_ = data + layout.message_chunks;
 }
 
-std::span<std::byte> GroupBlock::standing(int rank) const {
-  const std::size_t bytes = standing_bytes(size_);
-  return {standings_ + static_cast<std::size_t>(rank) * bytes, bytes};
+std::span<std::byte> GroupBlock::status(int rank) const {
+  const std::size_t bytes = rank_status_bytes(size_);
+  return {statuses_ + static_cast<std::size_t>(rank) * bytes, bytes};
 }
 
 std::byte* GroupBlock::staging(int rank, std::uint64_t chunk) const {

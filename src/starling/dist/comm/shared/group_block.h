@@ -105,7 +105,7 @@ class GroupBlock {
   std::byte* staging(int rank, std::uint64_t chunk) const;
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
 
-  std::span<std::byte> standing(int rank) const;  // status of the rank, as bytes
+  std::span<std::byte> status(int rank) const;  // status of the rank, as bytes
 
   PairFlags& pair(int from, int to) const { return pairs_[index(from, to)]; }
   // side 0: sender's, 1: receiver's.
@@ -129,7 +129,7 @@ class GroupBlock {
   SharedPost* posts_;
   PairFlags* pairs_;
   MessagePost* messages_;
-  std::byte *standings_, *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
+  std::byte *statuses_, *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
 };
 
 }  // namespace starling

@@ -31,8 +31,8 @@ class SharedComm final : public Comm {
   void abort(std::string_view reason) override {
     shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
-  void tell(const Standing& standing) override { shared_->tell(standing); }
-  Standing heard(int rank) override { return shared_->heard(rank); }
+  void tell(const RankStatus& status) override { shared_->tell(status); }
+  RankStatus heard(int rank) override { return shared_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

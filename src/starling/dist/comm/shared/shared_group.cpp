@@ -125,7 +125,7 @@ void SharedGroup::break_over(const Ticket& ticket, std::string_view why) {
       fmt::format("rank {} in {} of group '{}': {}{}", rank_, describe_call(ticket), label_, why, blame(ticket)));
 }
 
-std::string SharedGroup::standing(int rank) const {
+std::string SharedGroup::status(int rank) const {
   const RankFlags& flags = block_.flags(rank);
   return fmt::format("{} ({}last started #{})", rank, flags.left.load() != 0 ? "left the group, " : "",
                      flags.started.load());
@@ -139,7 +139,7 @@ std::uint64_t SharedGroup::last_finished() const {
 
 std::string SharedGroup::blame(const Ticket& ticket) const {
   std::vector<std::string> names;
-  for (int r : missing(ticket)) names.push_back(standing(r));
+  for (int r : missing(ticket)) names.push_back(status(r));
   std::string who = fmt::format("not arrived: rank {}", fmt::join(names, ", rank "));
   if (names.empty()) who = "all ranks had arrived";
   if (names.empty() && !is_point_to_point(ticket.op)) {
@@ -230,14 +230,14 @@ class Moment {
 
 }  // namespace
 
-void SharedGroup::tell(const Standing& standing) {
+void SharedGroup::tell(const RankStatus& status) {
   const Moment moment(block_.flags(rank_).telling);
-  if (moment.held()) write_standing(standing, block_.standing(rank_));
+  if (moment.held()) write_rank_status(status, block_.status(rank_));
 }
 
-Standing SharedGroup::heard(int rank) const {
+RankStatus SharedGroup::heard(int rank) const {
   const Moment moment(block_.flags(rank).telling);
-  return moment.held() ? read_standing(block_.standing(rank), size_) : Standing{};
+  return moment.held() ? read_rank_status(block_.status(rank), size_) : RankStatus{};
 }
 
 void SharedGroup::leave(const Journal& journal) {

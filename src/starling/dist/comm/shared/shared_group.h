@@ -1,9 +1,9 @@
 #pragma once
 
 #include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/shared/collectives.h"
 #include "starling/dist/comm/shared/messages.h"
-#include "starling/dist/comm/standing.h"
 
 namespace starling {
 
@@ -35,8 +35,8 @@ class SharedGroup final : public Mover {
   // world.
   void leave(const Journal& journal);
 
-  void tell(const Standing& standing);
-  Standing heard(int rank) const;
+  void tell(const RankStatus& status);
+  RankStatus heard(int rank) const;
 
   SharedWorld& world() { return *world_; }
   std::string describe_call(const Ticket& ticket) const;
@@ -54,7 +54,7 @@ class SharedGroup final : public Mover {
   bool make_room(const Call& call);
   void break_over(const Ticket& ticket, std::string_view why);
   std::string blame(const Ticket& ticket) const;
-  std::string standing(int rank) const;
+  std::string status(int rank) const;
   std::uint64_t last_finished() const;
   std::uint64_t oldest_collective();
   template <class Done>

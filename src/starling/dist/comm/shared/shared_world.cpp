@@ -105,11 +105,13 @@ void SharedWorld::drain() {
 void SharedWorld::ring(int rank) {
   RankRecord& sleeper = record(rank);
   if (sleeper.sleepers.load() == 0) return;
-  sleeper.bell.fetch_add(1);
-  futex_wake(sleeper.bell);
+  sleeper.notifier.fetch_add(1);
+  futex_wake(sleeper.notifier);
 }
 
-void SharedWorld::doze(std::uint32_t heard, CommClock::duration time) { futex_wait(record(rank_).bell, heard, time); }
+void SharedWorld::doze(std::uint32_t heard, CommClock::duration time) {
+  futex_wait(record(rank_).notifier, heard, time);
+}
 
 void SharedWorld::add(Mover& mover) {
   const std::scoped_lock lock(mutex_);

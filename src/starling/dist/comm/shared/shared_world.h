@@ -121,7 +121,7 @@ class SharedWorld {
     constexpr int kLooks = 64;
     RankRecord& own = record(rank_);
     own.sleepers.fetch_add(1);
-    const std::uint32_t heard = own.bell.load();
+    const std::uint32_t heard = own.notifier.load();
     bool idle = true;
     for (int i = 0; i < kLooks && idle; ++i) {
       if (i > 0) pause();

@@ -20,7 +20,7 @@ struct RankRecord {
   std::atomic<std::uint64_t> last_group{0}, last_post{0};  // offsets of its last call, for diagnostics
 
   // Notifier: incremented when something changed that the rank may be sleeping for.
-  alignas(64) std::atomic<std::uint32_t> bell{0};
+  alignas(64) std::atomic<std::uint32_t> notifier{0};
   std::atomic<std::uint32_t> sleepers{0};
   std::atomic<std::int32_t> core{-1};  // core it last waited on
 

@@ -14,7 +14,7 @@ void Family::break_with(const std::string& reason) {
     reason_ = reason;
     broken_.store(true);
   }
-  bell_.notify_all();
+  notifier_.notify_all();
 }
 
 void Family::drain() const {
@@ -25,7 +25,7 @@ void Family::ring() {
   if (sleepers_.load() == 0) return;
   // A sleeper tests its condition under the mutex: passing through it means that none is between test and sleep.
   { std::scoped_lock lock(mutex_); }
-  bell_.notify_all();
+  notifier_.notify_all();
 }
 
 void Family::pause() {

@@ -37,7 +37,7 @@ class Family {
     }
     std::unique_lock lock(mutex_);
     sleepers_.fetch_add(1);
-    const bool held = bell_.wait_until(lock, deadline, condition);
+    const bool held = notifier_.wait_until(lock, deadline, condition);
     sleepers_.fetch_sub(1);
     return held;
   }
@@ -62,7 +62,7 @@ class Family {
   std::atomic<int> visits_{0};
   std::atomic<int> sleepers_{0};
   mutable std::mutex mutex_;
-  std::condition_variable bell_;
+  std::condition_variable notifier_;
   std::string reason_;
 };
 

@@ -27,7 +27,7 @@ Hub::Hub(std::shared_ptr<Family> family, int world, std::string label)
       pairs_(at(world) * at(world)),
       started_(at(world)),
       left_(at(world)),
-      standings_(at(world)) {
+      statuses_(at(world)) {
   slots_.reserve(kSlots);
   for (std::uint64_t i = 0; i < kSlots; ++i) slots_.push_back(std::make_unique<Slot>(world));
 }
@@ -204,14 +204,14 @@ void Hub::break_over(const Ticket& ticket, int rank, std::string_view why) {
                                   blame(ticket, rank)));
 }
 
-std::string Hub::standing(int rank) const {
+std::string Hub::status(int rank) const {
   return fmt::format("{} ({}last started #{})", rank, left_[at(rank)].load() ? "left the group, " : "",
                      started_[at(rank)].load());
 }
 
 std::string Hub::blame(const Ticket& ticket, int rank) {
   std::vector<std::string> names;
-  for (int r : missing(ticket, rank)) names.push_back(standing(r));
+  for (int r : missing(ticket, rank)) names.push_back(status(r));
   const std::string who =
       names.empty() ? "all ranks had arrived" : fmt::format("not arrived: rank {}", fmt::join(names, ", rank "));
   return fmt::format("; {}; last finished by all #{}", who, last_completed_.load());
@@ -243,14 +243,14 @@ void Hub::make_parts(Slot& s, std::uint64_t sequence) {
 
 Hub::Part Hub::take_part(std::uint64_t sequence, int rank) { return std::exchange(slot(sequence).parts[at(rank)], {}); }
 
-void Hub::tell(int rank, const Standing& standing) {
+void Hub::tell(int rank, const RankStatus& status) {
   std::scoped_lock lock(standings_mutex_);
-  standings_[at(rank)] = standing;
+  statuses_[at(rank)] = status;
 }
 
-Standing Hub::heard(int rank) const {
+RankStatus Hub::heard(int rank) const {
   std::scoped_lock lock(standings_mutex_);
-  return standings_[at(rank)];
+  return statuses_[at(rank)];
 }
 
 void Hub::leave(int rank, const Journal& journal) {

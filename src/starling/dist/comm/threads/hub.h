@@ -49,8 +49,8 @@ class Hub {
   // family.
   void leave(int rank, const Journal& journal);
 
-  void tell(int rank, const Standing& standing);
-  Standing heard(int rank) const;
+  void tell(int rank, const RankStatus& status);
+  RankStatus heard(int rank) const;
 
   Family& family() { return *family_; }
   std::string describe_call(const Ticket& ticket, int rank);
@@ -96,7 +96,7 @@ class Hub {
   bool vacate(const Ticket& before, int rank, CommTime deadline);
   void break_over(const Ticket& ticket, int rank, std::string_view why);
   std::string blame(const Ticket& ticket, int rank);
-  std::string standing(int rank) const;
+  std::string status(int rank) const;
 
   std::shared_ptr<Family> family_;
   const int world_;
@@ -107,7 +107,7 @@ class Hub {
   std::vector<std::atomic<bool>> left_;
   std::atomic<std::uint64_t> last_completed_{0};
   mutable std::mutex standings_mutex_;
-  std::vector<Standing> standings_;  // published statuses, by rank
+  std::vector<RankStatus> statuses_;  // published statuses, by rank
 };
 
 }  // namespace starling

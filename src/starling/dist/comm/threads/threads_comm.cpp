@@ -29,8 +29,8 @@ class ThreadsComm final : public Comm {
   void abort(std::string_view reason) override {
     hub_->family().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
-  void tell(const Standing& standing) override { hub_->tell(rank(), standing); }
-  Standing heard(int rank) override { return hub_->heard(rank); }
+  void tell(const RankStatus& status) override { hub_->tell(rank(), status); }
+  RankStatus heard(int rank) override { return hub_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {

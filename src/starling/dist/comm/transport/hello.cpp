@@ -1,7 +1,7 @@
 #include "starling/dist/comm/transport/hello.h"
 
 #include "starling/base/error.h"
-#include "starling/dist/comm/transport/crew.h"
+#include "starling/dist/comm/transport/progress_engine.h"
 
 namespace starling {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/comm/reduce.h"
-#include "starling/dist/comm/transport/crew.h"
+#include "starling/dist/comm/transport/progress_engine.h"
 
 namespace starling {
 namespace {
@@ -32,7 +32,7 @@ double reduce_cost() {
   std::vector<float> a(kReduceBlock, 1.0f), b(kReduceBlock, 2.0f), out(kReduceBlock);
   const void* sources[] = {a.data(), b.data()};
   const double block =
-      median_of(9, [&] { reduce_block(DType::f32, CommReduce::sum, sources, 0, kReduceBlock, out.data()); });
+      median_of(9, [&] { reduce_block(DType::f32, ReduceOp::sum, sources, 0, kReduceBlock, out.data()); });
   return std::max(kLeast, block / (2.0 * kReduceBlock * sizeof(float)));
 }
 

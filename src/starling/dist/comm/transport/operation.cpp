@@ -108,10 +108,10 @@ void Operation::run(const LocalWork& work) const {
       many.empty() ? std::span<const void*>(few).first(work.from.size()) : std::span<const void*>(many);
   std::transform(work.from.begin(), work.from.end(), sources.begin(), [&](const Block& b) { return address(b); });
 
-  const bool mean = work.completes && reduce_ == CommReduce::mean;
+  const bool mean = work.completes && reduce_ == ReduceOp::mean;
   const int world = static_cast<int>(peers_.ranks->size());
   const bool at_once = mean && work.from.size() == peers_.ranks->size();
-  const CommReduce how = reduce_ == CommReduce::mean && !at_once ? CommReduce::sum : reduce_;
+  const ReduceOp how = reduce_ == ReduceOp::mean && !at_once ? ReduceOp::sum : reduce_;
   const auto size = static_cast<std::int64_t>(size_of(dtype_)), count = work.to.bytes / size;
   alignas(64) std::byte block[kReduceBlock * 8];
   for (std::int64_t b = 0; b < count; b += kReduceBlock) {

@@ -66,7 +66,7 @@ class Operation {
   std::byte* address(const Block& block) const;
 
   DType dtype_ = DType::u8;
-  CommReduce reduce_ = CommReduce::sum;
+  ReduceOp reduce_ = ReduceOp::sum;
   Fingerprint print_;
   std::byte* send_ = nullptr;  // never written to, unless equal to recv_
   std::byte* recv_ = nullptr;

@@ -5,7 +5,7 @@
 namespace starling {
 namespace {
 
-bool by_extremes(CommReduce reduce) { return reduce == CommReduce::max || reduce == CommReduce::min; }
+bool by_extremes(ReduceOp reduce) { return reduce == ReduceOp::max || reduce == ReduceOp::min; }
 
 std::uint64_t hash_of(const Call& call) {
   constexpr std::uint64_t kPrime = 1099511628211ull;

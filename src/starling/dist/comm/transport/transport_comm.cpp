@@ -7,9 +7,9 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/dist/comm/transport/crew.h"
 #include "starling/dist/comm/transport/hello.h"
 #include "starling/dist/comm/transport/plans.h"
+#include "starling/dist/comm/transport/progress_engine.h"
 
 namespace starling {
 namespace {
@@ -21,41 +21,41 @@ using MessageRing = std::unique_ptr<std::array<Operation, kMessagePlaces>>;
 
 class TransportComm final : public Comm {
  public:
-  TransportComm(const CommGroup& group, std::shared_ptr<Crew> crew, std::vector<int> ranks, std::uint32_t id,
-                ChoiceRules rules)
+  TransportComm(const CommGroup& group, std::shared_ptr<ProgressEngine> engine, std::vector<int> ranks,
+                std::uint32_t id, ChoiceRules rules)
       : Comm(group, std::make_shared<Journal>(group.size)),
-        crew_(std::move(crew)),
+        engine_(std::move(engine)),
         ranks_(std::move(ranks)),
         id_(id),
         plans_(group.rank, group.size, std::move(rules)),
         messages_(2 * static_cast<std::size_t>(group.size)) {
-    crew_->join(id_, progress_);
-    crew_->open_board(id_, ranks_, rank());
+    engine_->join(id_, progress_);
+    engine_->open_status_channel(id_, ranks_, rank());
   }
 
   ~TransportComm() override {
     leave_unfinished();
-    crew_->leave(id_);
+    engine_->leave(id_);
     std::vector<const Operation*> own;
     for (const Operation& operation : collectives_) own.push_back(&operation);
     for (const MessageRing& ring : messages_)
       for (std::uint64_t i = 0; ring && i < kMessagePlaces; ++i) own.push_back(&(*ring)[i]);
-    crew_->forget(own);
+    engine_->forget(own);
   }
 
   CommCapabilities capabilities() const override {
-    return {.backend = crew_->transport().name(),
+    return {.backend = engine_->transport().name(),
             .rank_ordered = reduces_in_rank_order(),
             .deterministic = true,
-            .survives_loss = crew_->transport().survives_loss()};
+            .survives_loss = engine_->transport().survives_loss()};
   }
 
   void abort(std::string_view reason) override {
-    crew_->break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
+    engine_->break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
 
-  void tell(const Standing& standing) override { crew_->tell_standing(id_, standing); }
-  Standing heard(int rank) override { return crew_->heard_standing(id_, rank); }
+  void tell(const RankStatus& status) override { engine_->send_status(id_, status); }
+  RankStatus heard(int rank) override { return engine_->status_of(id_, rank); }
 
   std::string explain(const Call& call) const {
     const ScheduleRequest request = plans_.request_of(call);
@@ -71,34 +71,34 @@ class TransportComm final : public Comm {
     operation.begin(call, print, plan.schedule, {&ranks_, channel(call)});
     if (!is_point_to_point(call.op)) progress_.started.store(call.sequence);
     log().moved(call.op, plan.traffic);
-    crew_->submit(operation);
+    engine_->submit(operation);
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 
   bool poll(const Ticket& ticket) override {
-    if (crew_->poll(place(ticket), ticket.sequence)) return ended(ticket);
-    return crew_->broken() && await(ticket, CommClock::now());
+    if (engine_->poll(place(ticket), ticket.sequence)) return ended(ticket);
+    return engine_->broken() && await(ticket, CommClock::now());
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
-    const Crew::Outcome outcome = crew_->await(place(ticket), ticket.sequence, deadline);
-    if (outcome == Crew::Outcome::broken) fail_call(describe_call(ticket), crew_->reason());
-    return outcome == Crew::Outcome::ended && ended(ticket);
+    const ProgressEngine::Outcome outcome = engine_->await(place(ticket), ticket.sequence, deadline);
+    if (outcome == ProgressEngine::Outcome::broken) fail_call(describe_call(ticket), engine_->reason());
+    return outcome == ProgressEngine::Outcome::ended && ended(ticket);
   }
 
   void expire(const Ticket& ticket) override {
     const std::string call = describe_call(ticket);
     const std::string who = is_point_to_point(ticket.op) ? fmt::format("rank {}", ticket.peer) : missing(ticket);
-    crew_->break_with(fmt::format("rank {} in {} of group '{}': the deadline has passed; {}; {}", rank(), call,
-                                  group().label, who.empty() ? "all ranks had arrived" : "not arrived: " + who,
-                                  crew_->standing(place(ticket))));
-    crew_->drain();
-    fail_call(call, crew_->reason());
+    engine_->break_with(fmt::format("rank {} in {} of group '{}': the deadline has passed; {}; {}", rank(), call,
+                                    group().label, who.empty() ? "all ranks had arrived" : "not arrived: " + who,
+                                    engine_->status(place(ticket))));
+    engine_->drain();
+    fail_call(call, engine_->reason());
   }
 
   // All-gathers color, key and next free group number of every rank.
   std::unique_ptr<Comm> make_part(const Call& call) override {
-    const std::int64_t own[3] = {call.color, call.key, static_cast<std::int64_t>(crew_->next_group().load())};
+    const std::int64_t own[3] = {call.color, call.key, static_cast<std::int64_t>(engine_->next_group().load())};
     std::vector<std::int64_t> all(3 * static_cast<std::size_t>(size()));
     Call exchange = call;
     exchange.count = 3;
@@ -128,7 +128,7 @@ class TransportComm final : public Comm {
   // Waits for the earlier operation in this call's place.
   void vacate(const Call& call, const Fingerprint& print) {
     const std::uint64_t places = is_point_to_point(call.op) ? kMessagePlaces : kCollectivePlaces;
-    if (crew_->broken()) fail_call(describe(print), crew_->reason());
+    if (engine_->broken()) fail_call(describe(print), engine_->reason());
     if (call.sequence <= places) return;
     const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - places};
     if (!await(before, call.deadline)) expire(before);
@@ -143,22 +143,22 @@ class TransportComm final : public Comm {
   }
 
   std::string describe_call(const Ticket& ticket) {
-    crew_->drain();
+    engine_->drain();
     const Fingerprint& print = place(ticket).print();
     if (print.sequence == ticket.sequence) return describe(print);
     return fmt::format("{} #{}", name(ticket.op), ticket.sequence);
   }
 
   std::string missing(const Ticket& ticket) {
-    return fmt::format("{}", fmt::join(crew_->missing(id_, ranks_, ticket.sequence), ", "));
+    return fmt::format("{}", fmt::join(engine_->missing(id_, ranks_, ticket.sequence), ", "));
   }
 
   void leave_unfinished() {
     const auto unfinished = [&](CommOp op, int peer) {
       const Ticket last{.op = op, .peer = peer, .sequence = journal().last_sequence(op, peer)};
-      if (last.sequence == 0 || crew_->broken() || place(last).ended(last.sequence)) return;
-      if (crew_->poll(place(last), last.sequence)) return;
-      crew_->break_with(
+      if (last.sequence == 0 || engine_->broken() || place(last).ended(last.sequence)) return;
+      if (engine_->poll(place(last), last.sequence)) return;
+      engine_->break_with(
           fmt::format("rank {} left group '{}' without waiting for {}", rank(), group().label, describe_call(last)));
     };
     unfinished(CommOp::barrier, -1);
@@ -188,7 +188,7 @@ class TransportComm final : public Comm {
       if (color(r) >= 0) colors.insert(color(r));
       if (color(r) == call.color) members.push_back(r);
     }
-    crew_->next_group().store(static_cast<std::uint32_t>(first + static_cast<std::int64_t>(colors.size())));
+    engine_->next_group().store(static_cast<std::uint32_t>(first + static_cast<std::int64_t>(colors.size())));
     if (call.color < 0) return nullptr;
     std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return key(a) < key(b); });
     CommGroup inner = group();
@@ -203,10 +203,10 @@ class TransportComm final : public Comm {
       if (!plans_.rules().hosts.empty()) rules.hosts.push_back(plans_.rules().hosts[static_cast<std::size_t>(member)]);
     }
     const auto id = static_cast<std::uint32_t>(first + std::distance(colors.begin(), colors.find(call.color)));
-    return std::make_unique<TransportComm>(inner, crew_, std::move(ranks), id, std::move(rules));
+    return std::make_unique<TransportComm>(inner, engine_, std::move(ranks), id, std::move(rules));
   }
 
-  std::shared_ptr<Crew> crew_;
+  std::shared_ptr<ProgressEngine> engine_;
   const std::vector<int> ranks_;  // transport ranks of the group
   const std::uint32_t id_;
   SchedulePlans plans_;
@@ -228,8 +228,8 @@ std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, 
   for (int r = 0; r < group.size; ++r) ranks.push_back(r);
   try {
     ChoiceRules rules = agree_on_rules(*transport, group, options);
-    auto crew = std::make_shared<Crew>(std::move(transport));
-    return std::make_unique<TransportComm>(group, std::move(crew), std::move(ranks), kWorldGroup, std::move(rules));
+    auto engine = std::make_shared<ProgressEngine>(std::move(transport));
+    return std::make_unique<TransportComm>(group, std::move(engine), std::move(ranks), kWorldGroup, std::move(rules));
   } catch (const std::exception& error) {
     if (transport) transport->abort(error.what());
     throw;
@@ -248,7 +248,7 @@ TransportCommOptions reducing_by(const std::string& algorithm) {
   return options;
 }
 
-std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, CommReduce reduce) {
+std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, ReduceOp reduce) {
   const auto* over_transport = dynamic_cast<const TransportComm*>(&comm);
   if (over_transport == nullptr) return {};
   return over_transport->explain(

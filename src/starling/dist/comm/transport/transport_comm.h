@@ -26,6 +26,6 @@ std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, 
 
 // Explanation of the algorithm a transport communicator chooses for a call, and of the alternatives. Empty for other
 // communicators.
-std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, CommReduce reduce = CommReduce::sum);
+std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, ReduceOp reduce = ReduceOp::sum);
 
 }  // namespace starling

@@ -22,9 +22,9 @@ class GlooTransport final : public Transport {
   GlooTransport(const CommGroup& group, wire::Mesh mesh)
       : rank_(group.rank),
         size_(group.size),
-        bell_(mesh.bell),
+        notifier_(mesh.notifier),
         data_(std::move(mesh.data)),
-        notices_(std::move(mesh.control), std::move(mesh.bell), group.label) {}
+        notices_(std::move(mesh.control), std::move(mesh.notifier), group.label) {}
 
   ~GlooTransport() override {
     std::scoped_lock lock(mutex_);
@@ -74,11 +74,11 @@ class GlooTransport final : public Transport {
       std::scoped_lock lock(mutex_);
       throw_if_broken();
     }
-    bell_->wait(heard_, until);
-    heard_ = bell_->rings();
+    notifier_->wait(heard_, until);
+    heard_ = notifier_->rings();
   }
 
-  void wake() override { bell_->ring(); }
+  void wake() override { notifier_->ring(); }
 
   void abort(std::string_view reason) override {
     std::scoped_lock lock(mutex_);
@@ -139,11 +139,11 @@ class GlooTransport final : public Transport {
     data_->close();
     transfers_.clear();
     free_.clear();
-    bell_->ring();
+    notifier_->ring();
   }
 
   const int rank_, size_;
-  std::shared_ptr<Bell> bell_;
+  std::shared_ptr<Notifier> notifier_;
   std::uint64_t heard_ = 0;
   char nothing_ = 0;
 

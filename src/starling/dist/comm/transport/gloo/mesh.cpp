@@ -128,9 +128,9 @@ class Meeting {
   Meeting(Store& store, const CommGroup& group, const GlooOptions& options)
       : store_(store), group_(group), until_(CommClock::now() + options.join) {
     const auto device = make_device(local_address(options));
-    mesh_.bell = std::make_shared<Bell>();
+    mesh_.notifier = std::make_shared<Notifier>();
     for (auto* context : {&mesh_.data, &mesh_.control}) {
-      *context = std::make_shared<Context>(device, group.rank, group.size, mesh_.bell);
+      *context = std::make_shared<Context>(device, group.rank, group.size, mesh_.notifier);
       (*context)->setTimeout(std::max(milliseconds(1), options.join / 5));  // Gloo allows five times this to connect
     }
   }
@@ -215,14 +215,14 @@ class Meeting {
 
   void expect_hello(int peer, Buffer& send, Buffer& recv, const Hello& hello) {
     for (;;) {
-      const std::uint64_t heard = mesh_.bell->rings();
+      const std::uint64_t heard = mesh_.notifier->rings();
       try {
         if (send.sent() && recv.received()) break;
       } catch (const std::exception& error) {
         lost(peer, error.what());
       }
       if (CommClock::now() >= until_) lost(peer, "it is connected but has not said hello in time");
-      mesh_.bell->wait(heard, until_);
+      mesh_.notifier->wait(heard, until_);
     }
     const Hello right{.rank = peer, .size = group_.size, .epoch = group_.epoch, .token = token_};
     if (hello.magic != right.magic || hello.token != right.token) lost(peer, "whoever connected is not of this job");

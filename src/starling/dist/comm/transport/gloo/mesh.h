@@ -9,7 +9,7 @@ namespace starling::wire {
 
 // Two connections from this rank to every other one: data, and control, which data traffic cannot delay.
 struct Mesh {
-  std::shared_ptr<Bell> bell;  // notifier of both
+  std::shared_ptr<Notifier> notifier;  // notifier of both
   std::shared_ptr<Context> data;
   std::shared_ptr<Context> control;
 };

@@ -16,9 +16,9 @@ constexpr milliseconds kPatience{500};  // for notices in flight
 
 }  // namespace
 
-Notices::Notices(std::shared_ptr<Context> control, std::shared_ptr<Bell> bell, std::string group)
+Notices::Notices(std::shared_ptr<Context> control, std::shared_ptr<Notifier> notifier, std::string group)
     : control_(std::move(control)),
-      bell_(std::move(bell)),
+      notifier_(std::move(notifier)),
       group_(std::move(group)),
       peers_(static_cast<std::size_t>(control_->size)) {
   for (int rank = 0; rank < control_->size; ++rank) {
@@ -51,7 +51,7 @@ void Notices::tell_all(const Notice& notice) {
 }
 
 const std::optional<std::string>& Notices::broken() {
-  const std::uint64_t rings = bell_->rings();
+  const std::uint64_t rings = notifier_->rings();
   if (broken_ || rings == looked_) return broken_;
   looked_ = rings;
   for (int rank = 0; rank < control_->size && !broken_; ++rank) {
@@ -89,13 +89,13 @@ std::string Notices::lost(int rank, std::string_view why) const {
 std::string Notices::explain(int rank, std::string_view gloo_says) {
   const CommTime until = CommClock::now() + kPatience;
   for (;;) {
-    const std::uint64_t heard = bell_->rings();
+    const std::uint64_t heard = notifier_->rings();
     if (broken()) return *broken_;
     if (peers_[static_cast<std::size_t>(rank)].left) {
       return fmt::format("[gloo] rank {} has left the group '{}'", rank, group_);
     }
     if (CommClock::now() >= until) return lost(rank, gloo_says);
-    bell_->wait(heard, until);
+    notifier_->wait(heard, until);
   }
 }
 
@@ -110,9 +110,9 @@ void Notices::leave() {
     }
   };
   for (;;) {
-    const std::uint64_t heard = bell_->rings();
+    const std::uint64_t heard = notifier_->rings();
     if (std::all_of(peers_.begin(), peers_.end(), on_its_way) || CommClock::now() >= until) return;
-    bell_->wait(heard, until);
+    notifier_->wait(heard, until);
   }
 }
 

@@ -15,7 +15,7 @@ namespace starling::wire {
 // without a notice means a lost rank. One thread at a time.
 class Notices {
  public:
-  Notices(std::shared_ptr<Context> control, std::shared_ptr<Bell> bell, std::string group);
+  Notices(std::shared_ptr<Context> control, std::shared_ptr<Notifier> notifier, std::string group);
   ~Notices();
 
   // Sends a notice to all others without waiting; only the first counts. A reason to give up breaks the group on all
@@ -46,7 +46,7 @@ class Notices {
   std::string lost(int peer, std::string_view why) const;
 
   std::shared_ptr<Context> control_;
-  std::shared_ptr<Bell> bell_;
+  std::shared_ptr<Notifier> notifier_;
   std::string group_;
   std::vector<Peer> peers_;
   Notice out_;

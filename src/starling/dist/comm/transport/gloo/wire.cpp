@@ -43,8 +43,8 @@ void set_option(int fd, int level, int option, int value) { setsockopt(fd, level
 }  // namespace
 
 Pair::Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout,
-           std::shared_ptr<Bell> bell)
-    : tcp::Pair(context, device, peer, timeout), bell_(std::move(bell)) {}
+           std::shared_ptr<Notifier> notifier)
+    : tcp::Pair(context, device, peer, timeout), notifier_(std::move(notifier)) {}
 
 Pair::~Pair() {
   {
@@ -71,7 +71,7 @@ void Pair::handleEvents(int events) {
   } catch (const std::exception& error) {
     signalExceptionExternal(error.what());
   }
-  bell_->ring();
+  notifier_->ring();
 }
 
 bool Pair::write(tcp::Op& op) {
@@ -85,17 +85,17 @@ void Pair::changeState(state next) noexcept {
   if (next == CONNECTED) fcntl(fd_, F_SETFD, FD_CLOEXEC);
   if (next != CLOSED) return;
   closed_.store(true, std::memory_order_release);
-  bell_->ring();
+  notifier_->ring();
 }
 
-Context::Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Bell> bell)
-    : tcp::Context(std::move(device), rank, size), bell_(std::move(bell)) {}
+Context::Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Notifier> notifier)
+    : tcp::Context(std::move(device), rank, size), notifier_(std::move(notifier)) {}
 
 Context::~Context() { release(); }
 
 std::unique_ptr<::gloo::transport::Pair>& Context::createPair(int peer) {
   auto& place = pairs_[static_cast<std::size_t>(peer)];
-  place = std::make_unique<Pair>(this, device_.get(), peer, getTimeout(), bell_);
+  place = std::make_unique<Pair>(this, device_.get(), peer, getTimeout(), notifier_);
   return place;
 }
 

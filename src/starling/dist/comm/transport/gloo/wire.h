@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "starling/dist/comm/transport/gloo/bell.h"
+#include "starling/dist/comm/transport/gloo/notifier.h"
 
 // Extensions of Gloo's TCP connections: Gloo's thread notifies about progress, so that no thread must block in one
 // transfer to see another; and an error on that thread closes the connection instead of ending the process.
@@ -26,7 +26,7 @@ struct Room {
 class Pair final : public tcp::Pair {
  public:
   Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout,
-       std::shared_ptr<Bell> bell);
+       std::shared_ptr<Notifier> notifier);
   ~Pair() override;
 
   bool closed() const { return closed_.load(std::memory_order_acquire); }
@@ -43,7 +43,7 @@ class Pair final : public tcp::Pair {
 
  private:
   Room behind_base_;
-  std::shared_ptr<Bell> bell_;
+  std::shared_ptr<Notifier> notifier_;
   std::atomic<bool> closed_{false};
   std::mutex handling_;  // held by Gloo's thread while in handleEvents
 };
@@ -51,7 +51,7 @@ class Pair final : public tcp::Pair {
 // Connections of one rank to all others.
 class Context final : public tcp::Context {
  public:
-  Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Bell> bell);
+  Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Notifier> notifier);
   ~Context() override;
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;
@@ -63,7 +63,7 @@ class Context final : public tcp::Context {
   void release() { pairs_.clear(); }
 
  private:
-  std::shared_ptr<Bell> bell_;
+  std::shared_ptr<Notifier> notifier_;
 };
 
 // One transfer.

@@ -34,7 +34,7 @@ struct Waiting {
 struct Node {
   std::vector<Started> started;
   std::vector<std::uint64_t> free;
-  std::condition_variable bell;
+  std::condition_variable notifier;
   std::uint64_t events = 0, seen = 0;
   bool left = false;
 };
@@ -104,7 +104,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     Node& node = nodes_[at(rank)];
     for (const Started& started : node.started)
       if (started.state == Started::State::moved) until = std::min(until, started.due);
-    node.bell.wait_until(lock, until, [&] { return node.events != node.seen || broken_; });
+    node.notifier.wait_until(lock, until, [&] { return node.events != node.seen || broken_; });
     node.seen = node.events;
   }
 
@@ -158,7 +158,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
 
   static void ring(Node& node) {
     ++node.events;
-    node.bell.notify_all();
+    node.notifier.notify_all();
   }
 
   // Neither transfer ever ends. The error is delayed, so that layers that know the calls can report more than lengths

@@ -1,4 +1,4 @@
-#include "starling/dist/comm/transport/crew.h"
+#include "starling/dist/comm/transport/progress_engine.h"
 
 #include <fmt/format.h>
 
@@ -24,13 +24,13 @@ std::string words_of(const Error& error) {
 
 }  // namespace
 
-Crew::Crew(std::shared_ptr<Transport> transport)
+ProgressEngine::ProgressEngine(std::shared_ptr<Transport> transport)
     : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {
   inbox_.reserve(kCollectivePlaces);
   active_.reserve(kCollectivePlaces);
 }
 
-void Crew::submit(Operation& operation) {
+void ProgressEngine::submit(Operation& operation) {
   {
     std::scoped_lock lock(state_);
     inbox_.push_back(&operation);
@@ -41,7 +41,7 @@ void Crew::submit(Operation& operation) {
 }
 
 // Advances every operation as far as possible. Requires progress_.
-void Crew::pump() {
+void ProgressEngine::pump() {
   if (broken()) return;
   {
     std::scoped_lock lock(state_);
@@ -68,11 +68,11 @@ void Crew::pump() {
   }
   if (!some_ended) return;
   { std::scoped_lock lock(state_); }  // afterwards every waiter is either before its test or asleep
-  bell_.notify_all();
+  notifier_.notify_all();
 }
 
 // Sleeps in the transport. Requires progress_.
-void Crew::rest(CommTime until) {
+void ProgressEngine::rest(CommTime until) {
   try {
     transport_->wait(std::min(until, CommClock::now() + kSlice));
   } catch (const Error& error) {
@@ -80,14 +80,14 @@ void Crew::rest(CommTime until) {
   }
 }
 
-bool Crew::poll(const Operation& operation, std::uint64_t sequence) {
+bool ProgressEngine::poll(const Operation& operation, std::uint64_t sequence) {
   if (operation.ended(sequence)) return true;
   std::unique_lock progress(progress_, std::try_to_lock);
   if (progress) pump();
   return operation.ended(sequence);
 }
 
-Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, CommTime deadline) {
+ProgressEngine::Outcome ProgressEngine::await(const Operation& operation, std::uint64_t sequence, CommTime deadline) {
   while (!operation.ended(sequence)) {
     if (broken()) {
       drain();
@@ -97,8 +97,8 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
     if (wanted_.load() > 0 || !progress.try_lock()) {
       if (CommClock::now() >= deadline) return Outcome::late;
       std::unique_lock lock(state_);
-      bell_.wait_until(lock, std::min(deadline, CommClock::now() + kSlice),
-                       [&] { return operation.ended(sequence) || broken(); });
+      notifier_.wait_until(lock, std::min(deadline, CommClock::now() + kSlice),
+                           [&] { return operation.ended(sequence) || broken(); });
       continue;
     }
     pump();
@@ -111,12 +111,12 @@ Crew::Outcome Crew::await(const Operation& operation, std::uint64_t sequence, Co
   return Outcome::ended;
 }
 
-std::string Crew::reason() const {
+std::string ProgressEngine::reason() const {
   std::scoped_lock lock(state_);
   return reason_;
 }
 
-void Crew::break_with(const std::string& reason) {
+void ProgressEngine::break_with(const std::string& reason) {
   std::scoped_lock breaking(breaking_);
   if (broken_.load()) return;
   transport_->abort(reason);  // before broken_ is set: callers then take their buffers back
@@ -125,11 +125,11 @@ void Crew::break_with(const std::string& reason) {
     reason_ = reason;
     broken_.store(true);
   }
-  bell_.notify_all();
+  notifier_.notify_all();
 }
 
 // Acquires progress_, even if a waiting thread keeps retaking it.
-std::unique_lock<std::mutex> Crew::take_over() {
+std::unique_lock<std::mutex> ProgressEngine::take_over() {
   ++wanted_;
   transport_->wake();
   std::unique_lock progress(progress_);
@@ -137,9 +137,9 @@ std::unique_lock<std::mutex> Crew::take_over() {
   return progress;
 }
 
-void Crew::drain() { (void)take_over(); }
+void ProgressEngine::drain() { (void)take_over(); }
 
-void Crew::forget(const std::vector<const Operation*>& operations) {
+void ProgressEngine::forget(const std::vector<const Operation*>& operations) {
   const auto gone = [&](const Operation* o) {
     return std::find(operations.begin(), operations.end(), o) != operations.end();
   };
@@ -149,32 +149,32 @@ void Crew::forget(const std::vector<const Operation*>& operations) {
   std::erase_if(inbox_, gone);
 }
 
-void Crew::join(std::uint32_t group, const GroupProgress& progress) {
+void ProgressEngine::join(std::uint32_t group, const GroupProgress& progress) {
   std::scoped_lock lock(state_);
   groups_[group] = &progress;
 }
 
-void Crew::leave(std::uint32_t group) {
+void ProgressEngine::leave(std::uint32_t group) {
   std::scoped_lock lock(state_);
   groups_.erase(group);
 }
 
-void Crew::open_board(std::uint32_t group, const std::vector<int>& ranks, int own) {
+void ProgressEngine::open_status_channel(std::uint32_t group, const std::vector<int>& ranks, int own) {
   const auto progress = take_over();
   boards_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStandingChannel);
 }
 
-void Crew::tell_standing(std::uint32_t group, const starling::Standing& standing) {
+void ProgressEngine::send_status(std::uint32_t group, const starling::RankStatus& status) {
   const auto progress = take_over();
-  if (!broken()) boards_.at(group).tell(*transport_, standing);
+  if (!broken()) boards_.at(group).tell(*transport_, status);
 }
 
-starling::Standing Crew::heard_standing(std::uint32_t group, int rank) {
+starling::RankStatus ProgressEngine::status_of(std::uint32_t group, int rank) {
   const auto progress = take_over();
-  return broken() ? starling::Standing{} : boards_.at(group).heard(*transport_, rank);
+  return broken() ? starling::RankStatus{} : boards_.at(group).heard(*transport_, rank);
 }
 
-Crew::Standing Crew::standing_in(std::uint32_t group) const {
+ProgressEngine::GroupCounts ProgressEngine::standing_in(std::uint32_t group) const {
   std::scoped_lock lock(state_);
   const auto found = groups_.find(group);
   if (found == groups_.end()) return {group, 0, 0};
@@ -182,12 +182,12 @@ Crew::Standing Crew::standing_in(std::uint32_t group) const {
 }
 
 // Receives roll-call questions and answers, and replies to questions. Requires progress_.
-void Crew::listen() {
+void ProgressEngine::listen() {
   for (int r = 0; r < transport_->size() && !broken(); ++r) {
     if (r == transport_->rank()) continue;
     Peer& peer = peers_[static_cast<std::size_t>(r)];
     try {
-      if (!listening_) peer.listening = transport_->recv(r, kRollCallChannel, &peer.heard, sizeof(Standing));
+      if (!listening_) peer.listening = transport_->recv(r, kRollCallChannel, &peer.heard, sizeof(GroupCounts));
       if (peer.answered || peer.gone || !transport_->test(peer.listening)) continue;
       peer.answered = true;
       tell(static_cast<std::uint32_t>(peer.heard.group));
@@ -200,21 +200,22 @@ void Crew::listen() {
 }
 
 // Sent once only: the rank that asks breaks the group afterwards.
-void Crew::tell(std::uint32_t group) {
+void ProgressEngine::tell(std::uint32_t group) {
   if (told_) return;
   told_ = true;
   own_ = standing_in(group);
   for (int r = 0; r < transport_->size(); ++r) {
     if (r == transport_->rank()) continue;
     try {
-      (void)transport_->send(r, kRollCallChannel, &own_, sizeof(Standing));
+      (void)transport_->send(r, kRollCallChannel, &own_, sizeof(GroupCounts));
     } catch (const Error&) {
       peers_[static_cast<std::size_t>(r)].gone = true;
     }
   }
 }
 
-std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<int>& ranks, std::uint64_t sequence) {
+std::vector<std::string> ProgressEngine::missing(std::uint32_t group, const std::vector<int>& ranks,
+                                                 std::uint64_t sequence) {
   const auto progress = take_over();
   const CommTime until = CommClock::now() + kRollCall;
   const auto answered = [&](int r) {
@@ -239,7 +240,7 @@ std::vector<std::string> Crew::missing(std::uint32_t group, const std::vector<in
   return names;
 }
 
-std::string Crew::standing(const Operation& operation) {
+std::string ProgressEngine::status(const Operation& operation) {
   const auto progress = take_over();
   const std::vector<int> ranks = operation.waits_for();
   if (ranks.empty()) return "not begun";

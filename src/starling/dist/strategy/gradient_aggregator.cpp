@@ -1,4 +1,4 @@
-#include "starling/dist/strategy/gradient_desk.h"
+#include "starling/dist/strategy/gradient_aggregator.h"
 
 #include "starling/base/error.h"
 
@@ -9,8 +9,8 @@ constexpr std::size_t kRemembered = 4096;  // steps whose contributors are kept
 
 }  // namespace
 
-GradientDesk::GradientDesk(Comm& comm, int needed, std::int64_t window, std::vector<NamedTensor> weights,
-                           std::vector<std::unique_ptr<Comm>> lines)
+GradientAggregator::GradientAggregator(Comm& comm, int needed, std::int64_t window, std::vector<NamedTensor> weights,
+                                       std::vector<std::unique_ptr<Comm>> lines)
     : comm_(comm),
       quorum_(needed, comm.size()),
       window_(static_cast<std::size_t>(window)),
@@ -20,18 +20,18 @@ GradientDesk::GradientDesk(Comm& comm, int needed, std::int64_t window, std::vec
   if (comm.size() > 1) coordinator_ = std::make_unique<Coordinator>(std::move(lines), *this);
 }
 
-void GradientDesk::go_on_at(std::int64_t step) {
+void GradientAggregator::go_on_at(std::int64_t step) {
   const std::scoped_lock lock(mutex_);
   check(agreed_.empty(), "[backup_workers] expected to go on from a checkpoint between steps, got one within");
   quorum_.next(step);
 }
 
-bool GradientDesk::closed(std::int64_t step) const {
+bool GradientAggregator::closed(std::int64_t step) const {
   const std::scoped_lock lock(mutex_);
   return step < quorum_.open();
 }
 
-void GradientDesk::contribute(const GradientStep& step) {
+void GradientAggregator::contribute(const GradientStep& step) {
   {
     const std::scoped_lock lock(mutex_);
     for (auto& flat : given_[0]) {
@@ -43,7 +43,7 @@ void GradientDesk::contribute(const GradientStep& step) {
   if (coordinator_) coordinator_->wake();
 }
 
-void GradientDesk::take(GradientStep& step) {
+void GradientAggregator::take(GradientStep& step) {
   std::shared_ptr<std::vector<FlatTensors>> mean;
   {
     std::unique_lock lock(mutex_);
@@ -69,18 +69,18 @@ void GradientDesk::take(GradientStep& step) {
   }
 }
 
-std::span<FlatTensors> GradientDesk::payload_of(int worker, const Note& note) {
+std::span<FlatTensors> GradientAggregator::payload_of(int worker, const Note& note) {
   if (note.kind != kOffer) return {};
   return given_[static_cast<std::size_t>(worker)];
 }
 
-void GradientDesk::came(int worker, const Note& note) {
+void GradientAggregator::came(int worker, const Note& note) {
   const std::scoped_lock lock(mutex_);
   if (note.kind == kOffer) add(worker, note.step, note.weight);
   waits_for_[static_cast<std::size_t>(worker)] = note.step;
 }
 
-bool GradientDesk::answer(Coordinator& lines) {
+bool GradientAggregator::answer(Coordinator& lines) {
   const std::scoped_lock lock(mutex_);
   bool answered = false;
   for (std::size_t worker = 1; worker < waits_for_.size(); ++worker) {
@@ -96,7 +96,7 @@ bool GradientDesk::answer(Coordinator& lines) {
   return answered;
 }
 
-void GradientDesk::failed() {
+void GradientAggregator::failed() {
   {
     const std::scoped_lock lock(mutex_);
     broken_ = true;
@@ -104,7 +104,7 @@ void GradientDesk::failed() {
   changed_.notify_all();
 }
 
-void GradientDesk::add(int worker, std::int64_t step, double weight) {
+void GradientAggregator::add(int worker, std::int64_t step, double weight) {
   switch (quorum_.add(worker, step, weight)) {
     case Quorum::Verdict::counted: ++counted_; break;
     case Quorum::Verdict::late:
@@ -117,7 +117,7 @@ void GradientDesk::add(int worker, std::int64_t step, double weight) {
 }
 
 // Mean in rank order, so that it depends on the contributors and not on arrival order.
-std::shared_ptr<std::vector<FlatTensors>> GradientDesk::mean_of(const std::vector<int>& who) const {
+std::shared_ptr<std::vector<FlatTensors>> GradientAggregator::mean_of(const std::vector<int>& who) const {
   auto mean = std::make_shared<std::vector<FlatTensors>>(flatten(like_));  // zeros
   for (std::size_t f = 0; f < mean->size(); ++f) {
     FlatTensors& sum = (*mean)[f];
@@ -130,7 +130,7 @@ std::shared_ptr<std::vector<FlatTensors>> GradientDesk::mean_of(const std::vecto
   return mean;
 }
 
-void GradientDesk::close_if_ready() {
+void GradientAggregator::close_if_ready() {
   if (!quorum_.enough()) return;
   if (agreed_.size() >= window_) {
     ++window_waits_;
@@ -145,27 +145,27 @@ void GradientDesk::close_if_ready() {
   changed_.notify_all();
 }
 
-void GradientDesk::taken(std::int64_t step) {
+void GradientAggregator::taken(std::int64_t step) {
   const auto found = agreed_.find(step);
   if (--found->second.untaken > 0) return;
   agreed_.erase(found);
   close_if_ready();
 }
 
-std::vector<int> GradientDesk::contributors(std::int64_t step) const {
+std::vector<int> GradientAggregator::contributors(std::int64_t step) const {
   const std::scoped_lock lock(mutex_);
   const auto found = history_.find(step);
   return found == history_.end() ? std::vector<int>() : found->second;
 }
 
-OpCounters GradientDesk::exchanged(CommOp op) const {
+OpCounters GradientAggregator::exchanged(CommOp op) const {
   OpCounters sum = coordinator_ ? coordinator_->exchanged(op) : OpCounters();
   const std::scoped_lock lock(mutex_);
   if (op == CommOp::recv) sum.wait_ns += static_cast<std::uint64_t>(waited_.count());
   return sum;
 }
 
-std::vector<LawCounter> GradientDesk::counters() const {
+std::vector<LawCounter> GradientAggregator::counters() const {
   const std::scoped_lock lock(mutex_);
   return {{"closed", static_cast<double>(closed_steps_)}, {"contributions", static_cast<double>(counted_)},
           {"late", static_cast<double>(late_)},           {"late_samples", late_weight_},

@@ -10,7 +10,7 @@
 namespace starling {
 
 // Notifier between threads: counts notifications, so that one sent while nobody waits is not lost.
-class Bell {
+class Notifier {
  public:
   void ring() {
     {

@@ -10,15 +10,15 @@ namespace starling {
 
 // Gradient aggregator on rank 0: collects the gradients of all ranks and keeps the mean of those that arrived in time
 // until every rank has taken it. Used by rank 0's own thread and the coordinator's, under a lock.
-class GradientDesk final : public Coordinator::Handler {
+class GradientAggregator final : public Coordinator::Handler {
  public:
   // Notes of workers: kOffer brings the gradients of a step, kTake only asks for its mean. Both are answered by the
   // mean, its weight, and the newest closed step.
   enum Kind : std::int64_t { kOffer = 1, kTake = 2 };
 
   // needed: gradients that close a step; window: steps kept for the slowest worker.
-  GradientDesk(Comm& comm, int needed, std::int64_t window, std::vector<NamedTensor> weights,
-               std::vector<std::unique_ptr<Comm>> lines);
+  GradientAggregator(Comm& comm, int needed, std::int64_t window, std::vector<NamedTensor> weights,
+                     std::vector<std::unique_ptr<Comm>> lines);
 
   // Interface of rank 0's own training thread.
   void go_on_at(std::int64_t step);

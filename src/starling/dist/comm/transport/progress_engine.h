@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "starling/dist/comm/transport/board.h"
 #include "starling/dist/comm/transport/operation.h"
+#include "starling/dist/comm/transport/rank_status_channel.h"
 
 namespace starling {
 
@@ -20,11 +20,11 @@ struct GroupProgress {
 
 // Progress engine shared by all groups over one transport; they break together. Every poll or wait advances the
 // operations of all groups; one thread at a time does, others are woken when an operation has ended.
-class Crew {
+class ProgressEngine {
  public:
   enum class Outcome { ended, late, broken };
 
-  explicit Crew(std::shared_ptr<Transport> transport);
+  explicit ProgressEngine(std::shared_ptr<Transport> transport);
 
   Transport& transport() { return *transport_; }
 
@@ -43,9 +43,9 @@ class Crew {
   void leave(std::uint32_t group);
 
   // Statuses of the ranks of a group (Comm::tell). ranks: their transport ranks; own: index of this rank.
-  void open_board(std::uint32_t group, const std::vector<int>& ranks, int own);
-  void tell_standing(std::uint32_t group, const starling::Standing& standing);
-  starling::Standing heard_standing(std::uint32_t group, int rank);
+  void open_status_channel(std::uint32_t group, const std::vector<int>& ranks, int own);
+  void send_status(std::uint32_t group, const starling::RankStatus& status);
+  starling::RankStatus status_of(std::uint32_t group, int rank);
   std::atomic<std::uint32_t>& next_group() { return next_group_; }
 
   // Ranks (given as transport ranks) that have not begun collective `sequence` of the group. Asks them, and gives those
@@ -54,14 +54,14 @@ class Crew {
   std::vector<std::string> missing(std::uint32_t group, const std::vector<int>& ranks, std::uint64_t sequence);
 
   // Progress of an operation: "step 2 of 6 waits for rank 1".
-  std::string standing(const Operation& operation);
+  std::string status(const Operation& operation);
 
  private:
-  struct Standing {
+  struct GroupCounts {
     std::uint64_t group = 0, started = 0, finished = 0;
   };
   struct Peer {
-    Standing heard;
+    GroupCounts heard;
     Transport::Transfer listening = 0;
     bool answered = false, gone = false;
   };
@@ -71,14 +71,14 @@ class Crew {
   void rest(CommTime until);
   void listen();
   void tell(std::uint32_t group);
-  Standing standing_in(std::uint32_t group) const;
+  GroupCounts standing_in(std::uint32_t group) const;
 
   std::atomic<bool> broken_{false};
   std::atomic<int> wanted_{0};  // threads that need progress_, which a waiting thread would otherwise keep retaking
   std::atomic<std::uint32_t> next_group_{2};
   std::mutex breaking_;
   mutable std::mutex state_;  // guards the members below, up to progress_
-  std::condition_variable bell_;
+  std::condition_variable notifier_;
   std::vector<Operation*> inbox_;
   std::map<std::uint32_t, const GroupProgress*> groups_;
   std::string reason_;
@@ -87,9 +87,9 @@ class Crew {
   std::vector<Operation*> active_;
   ScratchPool pool_;
   std::vector<Peer> peers_;
-  Standing own_;
+  GroupCounts own_;
   bool listening_ = false, told_ = false;
-  std::map<std::uint32_t, StandingBoard> boards_;
+  std::map<std::uint32_t, RankStatusChannel> boards_;
   std::shared_ptr<Transport> transport_;  // destroyed first: it may still refer to members above
 };
 

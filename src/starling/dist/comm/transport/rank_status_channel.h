@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "starling/dist/comm/standing.h"
+#include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/transport/transport.h"
 
 namespace starling {
@@ -11,13 +11,13 @@ namespace starling {
 // Statuses of the ranks of one group over a transport, exchanged on a channel of their own without blocking. One
 // message per peer is in flight; only the latest status queues behind it. One thread at a time. Buffers lie here, so
 // the board must outlive the transport.
-class StandingBoard {
+class RankStatusChannel {
  public:
   // ranks: transport ranks of the group; rank: this rank within the group.
-  StandingBoard(std::vector<int> ranks, int rank, std::uint32_t channel);
+  RankStatusChannel(std::vector<int> ranks, int rank, std::uint32_t channel);
 
-  void tell(Transport& transport, const Standing& standing);
-  Standing heard(Transport& transport, int rank);
+  void tell(Transport& transport, const RankStatus& status);
+  RankStatus heard(Transport& transport, int rank);
 
  private:
   struct Peer {
@@ -25,7 +25,7 @@ class StandingBoard {
     Transport::Transfer receiving = 0, sending = 0;
     bool listens = false, sends = false, waits = false;  // waits: `next` is queued
     bool gone = false;                                   // nothing more will arrive
-    Standing last;
+    RankStatus last;
   };
 
   void move(Transport& transport, int rank, Peer& peer);
