@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""C++ of a page of the documentation, as a source that compiles if the page is right.
+
+  extract.py PAGE SOURCE    writes the ```cpp blocks of PAGE to SOURCE
+  extract.py --count PAGE…  says how many blocks there are and which are not compiled
+
+Blocks are compiled after `#include "starling/starling.h"` and their own includes, with `namespace sl = starling` and
+all of namespace starling visible. Functions that a block defines are seen by the blocks after it; everything else in it
+is the body of a function of its own. What a block takes for granted is declared in a comment before it, which readers
+do not see:
+
+  <!-- compile: sl::Tensor x, y; -->
+
+and `<!-- compile: no (why) -->` leaves a block out.
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+
+FENCE = re.compile(r"^```(\S*)\s*$")
+GIVEN = re.compile(r"<!--\s*compile:(.*?)-->\s*\Z", re.S)
+LEFT_OUT = re.compile(r"no \((.*)\)\Z", re.S)
+FUNCTION = re.compile(r"(?!(?:if|for|while|switch|return|else|do|try)\b)[\w:<>,&* ]+[ &*]\w+\(.*\)(?: const)? \{$")
+OTHER_NAMES = {"c++", "C++", "cc", "cxx", "CPP", "Cpp"}
+
+
+@dataclasses.dataclass
+class Block:
+    page: pathlib.Path
+    line: int  # of its first line of code, from 1
+    code: list[str]
+    given: str
+    left_out: str  # why it is not compiled; "": it is
+
+
+def read_blocks(page: pathlib.Path) -> list[Block]:
+    lines = page.read_text(encoding="utf-8").split("\n")
+    blocks, i, before = [], 0, 0
+    while i < len(lines):
+        fence = FENCE.match(lines[i])
+        i += 1
+        if not fence:
+            continue
+        end = next((j for j in range(i, len(lines)) if lines[j].rstrip() == "```"), None)
+        if end is None:
+            sys.exit(f"{page}:{i}: this block does not end")
+        if fence[1] in OTHER_NAMES:
+            sys.exit(f"{page}:{i}: expected ```cpp, got ```{fence[1]}")
+        if fence[1] == "cpp":
+            comment = GIVEN.search("\n".join(lines[before : i - 1]))
+            given = comment[1].strip() if comment else ""
+            left_out = LEFT_OUT.match(given)
+            blocks.append(Block(page, i + 1, lines[i:end], given, left_out[1] if left_out else ""))
+        i = before = end + 1
+    return blocks
+
+
+def pieces(block: Block) -> tuple[list[str], list[str], list[str]]:
+    """Includes, functions and statements. Lines that belong elsewhere are empty, so that all keep their numbers."""
+    includes, functions, body = [], [""] * len(block.code), [""] * len(block.code)
+    inside = False
+    for i, line in enumerate(block.code):
+        if line.startswith("#include"):
+            includes.append(line)
+            continue
+        inside = inside or bool(FUNCTION.match(line))
+        (functions if inside else body)[i] = line
+        if line == "}":
+            inside = False
+    return includes, functions, body
+
+
+def source(page: pathlib.Path) -> str:
+    blocks = [b for b in read_blocks(page) if not b.left_out]
+    if not blocks:
+        return f"// {page.name} shows no C++.\n"
+    includes, out = ['#include "starling/starling.h"'], []
+    for number, block in enumerate(blocks, 1):
+        own, functions, body = pieces(block)
+        includes += [line for line in own if line not in includes]
+        at = f'#line {block.line} "{page}"'
+        if any(functions):
+            out += [at, *functions]
+        if any(body):
+            out += [f"void block_{number}() {{", block.given, "{", at, *body, "}", "}"]
+    name = re.sub(r"\W", "_", page.stem)
+    head = [*includes, "", "namespace sl = starling;", f"namespace page_{name} {{", "using namespace starling;"]
+    return "\n".join([*head, *out, f"}}  // namespace page_{name}", ""])
+
+
+def count(pages: list[pathlib.Path]) -> None:
+    blocks = [block for page in pages for block in read_blocks(page)]
+    left_out = [block for block in blocks if block.left_out]
+    for block in left_out:
+        print(f"{block.page}:{block.line}: not compiled: {block.left_out}")
+    print(f"{len(pages)} pages, {len(blocks)} blocks of C++, {len(left_out)} of them not compiled")
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--count"]:
+        count([pathlib.Path(a) for a in arguments[1:]])
+    elif len(arguments) == 2:
+        pathlib.Path(arguments[1]).write_text(source(pathlib.Path(arguments[0])), encoding="utf-8")
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,70 @@
+"""extract.py on small pages."""
+
+import pathlib
+import tempfile
+import unittest
+
+import extract
+
+PAGE = """# Page
+<!-- compile: int n = 0; -->
+```cpp
+#include <vector>
+int twice(int x) {
+  return 2 * x;
+}
+int m = twice(n);
+```
+```yaml
+no: C++
+```
+<!-- compile: no (a sketch) -->
+```cpp
+m = …
+```
+```cpp
+for (int i = 0; i < twice(1); ++i) {
+}
+```
+"""
+
+
+class Pages(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def page(self, text):
+        path = pathlib.Path(self.folder.name) / "page.md"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def test_blocks_know_their_line_and_what_they_are_given(self):
+        blocks = extract.read_blocks(self.page(PAGE))
+        self.assertEqual([b.line for b in blocks], [4, 15, 18])
+        self.assertEqual([b.given for b in blocks], ["int n = 0;", "no (a sketch)", ""])
+        self.assertEqual([b.left_out for b in blocks], ["", "a sketch", ""])
+
+    def test_functions_and_includes_go_before_the_statements(self):
+        lines = [line for line in extract.source(self.page(PAGE)).split("\n") if line]
+        order = ["#include <vector>", "int twice(int x) {", "void block_1() {", "int n = 0;", "int m = twice(n);"]
+        self.assertEqual(order, [line for line in lines if line in order])
+        self.assertIn("void block_2() {", lines)  # the loop is no function
+        self.assertFalse(any("…" in line for line in lines))
+
+    def test_statements_keep_their_line_numbers(self):
+        lines = extract.source(self.page(PAGE)).split("\n")
+        mark = next(i for i, line in enumerate(lines) if line.startswith("#line 4") and lines[i - 1] == "{")
+        self.assertEqual(lines[mark + 1 :].index("int m = twice(n);"), 8 - 4)
+
+    def test_another_name_of_the_language_is_refused(self):
+        with self.assertRaises(SystemExit):
+            extract.read_blocks(self.page("```c++\nint x;\n```\n"))
+
+    def test_a_block_without_an_end_is_refused(self):
+        with self.assertRaises(SystemExit):
+            extract.read_blocks(self.page("```cpp\nint x;\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
