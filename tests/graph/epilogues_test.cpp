@@ -14,7 +14,7 @@ TEST(Epilogues, FoldActivationsIntoTheirProducers) {
     %y = relu(%u)
     %c = conv2d(%image, %k) {padding=[1, 1]}
     %z = sigmoid(%c)
-    %d = op::relu_backward(%y, %y)
+    %d = relu_backward(%y, %y)
     return %y, %z, %d)"),
             R"(
 %0 = input 0
@@ -24,7 +24,7 @@ TEST(Epilogues, FoldActivationsIntoTheirProducers) {
 %4 = input 4
 %5 = linear(%0, %1, %2) {activation="relu"}
 %6 = conv2d(%3, %4) {padding=[1, 1], activation="sigmoid"}
-%7 = op::relu_backward(%5, %5)
+%7 = relu_backward(%5, %5)
 return %5, %6, %7
 )");
 }
@@ -44,7 +44,7 @@ TEST(Epilogues, FoldTheActivationsGradientIntoTheProductThatFeedsIt) {
     %w = input {index=1, shape=[5, 4]}
     %y = input {index=2, shape=[3, 4]}
     %d = matmul(%g, %w)
-    %e = op::tanh_backward(%d, %y)
+    %e = tanh_backward(%d, %y)
     %f = matmul(%w, %g) {trans_a=true, trans_b=true}
     return %e, %f)"),
             R"(
@@ -65,11 +65,11 @@ TEST(Epilogues, LeaveGradientsThatUseTheProductOtherwise) {
     %row = input {index=3, shape=[4]}
     %d = matmul(%g, %w)
 )";
-  expect_unchanged_by("epilogues", head + "%e = op::relu_backward(%y, %d)\nreturn %e");
-  expect_unchanged_by("epilogues", head + "%e = op::relu_backward(%d, %d)\nreturn %e");
-  expect_unchanged_by("epilogues", head + "%e = op::relu_backward(%d, %row)\nreturn %e");
-  expect_unchanged_by("epilogues", head + "%e = op::relu_backward(%d, %y)\nreturn %e, %d");
-  expect_unchanged_by("epilogues", head + "%late = exp(%y)\n%e = op::relu_backward(%d, %late)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%y, %d)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%d, %d)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%d, %row)\nreturn %e");
+  expect_unchanged_by("epilogues", head + "%e = relu_backward(%d, %y)\nreturn %e, %d");
+  expect_unchanged_by("epilogues", head + "%late = exp(%y)\n%e = relu_backward(%d, %late)\nreturn %e");
 }
 
 const std::string kUpdate = R"(
@@ -212,7 +212,7 @@ return %4, %5, %6
 TEST(Epilogues, KeepTheValueBeforeAnActivationForItsGradient) {
   EXPECT_EQ(shown_after("epilogues", kLarge + R"(
     %y = gelu(%u)
-    %d = op::gelu_backward(%r, %u)
+    %d = gelu_backward(%r, %u)
     return %y, %d)"),
             R"(
 %0 = input 0
@@ -220,7 +220,7 @@ TEST(Epilogues, KeepTheValueBeforeAnActivationForItsGradient) {
 %2 = input 2
 %3 = input 3
 %4, %5 = linear_ends(%0, %1, %2) {biased=true, activation="gelu", keep=true}
-%6 = op::gelu_backward(%3, %5)
+%6 = gelu_backward(%3, %5)
 return %4, %6
 )");
 }

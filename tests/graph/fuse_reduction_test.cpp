@@ -24,13 +24,13 @@ TEST(FuseReductions, GivesAValueAndItsSumOverTheBatch) {
   EXPECT_EQ(shown_after("fuse", R"(
     %dy = input {shape=[300, 40]}
     %x = input {index=1, shape=[300, 40]}
-    %dx = op::gelu_backward(%dy, %x)
+    %dx = gelu_backward(%dy, %x)
     %db = sum(%dx) {axes=[0]}
     return %dx, %db)"),
             R"~(
 %0 = input 0
 %1 = input 1
-%2, %3 = fused(%0, %1) {program="t0=op::gelu_backward(a0,a1); t1=sum(t0,0); o0=t0; o1=squeeze(t1,0)"}
+%2, %3 = fused(%0, %1) {program="t0=gelu_backward(a0,a1); t1=sum(t0,0); o0=t0; o1=squeeze(t1,0)"}
 return %2, %3
 )~");
 }

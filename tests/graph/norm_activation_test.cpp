@@ -49,7 +49,7 @@ return %5, %8
 TEST(NormActivation, JoinsTheGradientsOfBoth) {
   EXPECT_EQ(shown_after("norm_activation", kOperands + R"(
     %v = input {index=4, shape=[3]}
-    %g = op::relu_backward(%r, %x)
+    %g = relu_backward(%r, %x)
     %dx, %dw, %db = batch_norm_train_backward(%g, %x, %b, %v, %w)
     return %dx, %dw, %db)"),
             R"(
@@ -68,7 +68,7 @@ TEST(NormActivation, LeavesWhatOthersReadBetween) {
                       kOperands + "%y, %m, %v = batch_norm_train(%x, %w, %b)\n%z = relu(%y)\nreturn %z, %y");
   expect_unchanged_by("norm_activation",
                       kOperands +
-                          "%g = op::relu_backward(%r, %x)\n%dx, %dw, %db = batch_norm_train_backward(%g, %x, %b, "
+                          "%g = relu_backward(%r, %x)\n%dx, %dw, %db = batch_norm_train_backward(%g, %x, %b, "
                           "%w, %w)\nreturn %dx, %dw, %db, %g");
   expect_unchanged_by("norm_activation", kOperands + R"(
     %y, %m, %v = batch_norm_train(%x, %w, %b)
