@@ -1,6 +1,6 @@
 # `cpack` in a build folder: starling_<version>_<architecture>.deb and a tarball, each with the program, the library static and
 # shared, its headers, the CMake package, the example jobs and the presets of `starling systems`.
-set(CPACK_GENERATOR DEB TXZ)
+set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_NAME starling)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_VENDOR "The Starling authors")
@@ -10,8 +10,6 @@ set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGE_FILE_NAME starling-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 0)
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_TXZ_PACKAGING_INSTALL_PREFIX /)
 
 # Libraries that the program loads are found by dpkg-shlibdeps; headers of a project that links Starling are listed.
 list(JOIN STARLING_DEV_PACKAGES ", " CPACK_DEBIAN_PACKAGE_DEPENDS)

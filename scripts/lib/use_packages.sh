@@ -32,5 +32,5 @@ try_out starling /usr/share/starling/examples
 "${as_root[@]}" apt-get remove -y starling >/dev/null
 say "    the same with the tarball"
 prefix=$(mktemp -d)
-tar -xf "$folder"/*.tar.xz -C "$prefix" --strip-components=1
+tar -xf "$folder"/*.tar.gz -C "$prefix" --strip-components=1
 try_out "$prefix/bin/starling" "$prefix/share/starling/examples" -DCMAKE_PREFIX_PATH="$prefix"
