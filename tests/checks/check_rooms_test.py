@@ -94,6 +94,16 @@ class CheckRooms(unittest.TestCase):
     def test_refuses_the_door_inside_a_room(self):
         self.refuses({"src/starling/ops/bad.h": '#include "starling/starling.h"\n'}, "ops may not include the door")
 
+    def test_refuses_a_second_definition_of_a_type_in_one_namespace(self):
+        text = "#pragma once\nnamespace starling {{\nstruct {} {{\n}};\n}}  // namespace starling\n"
+        first = {"src/starling/base/one.h": text.format("Job")}
+        self.refuses(
+            first | {"src/starling/tensor/two.h": text.format("Job")},
+            "src/starling/tensor/two.h:3: error [second-definition] starling::Job is defined at src/starling/base/one.h:3",
+        )
+        self.accepts(first | {"src/starling/tensor/two.h": text.format("Task")})
+        self.accepts(first | {"src/starling/tensor/two.h": text.format("Job").replace("starling", "starling::tensor")})
+
     def test_accepts_an_include_in_a_comment(self):
         self.accepts({"src/starling/base/good.h": '// #include "starling/ops/add.h"\n/*\n#include "starling/ops/add.h"\n*/\n'})
 
