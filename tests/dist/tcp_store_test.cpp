@@ -112,6 +112,18 @@ TEST(TcpStore, TheNewestNoteOfAKeyWinsAndNotesStayInOrder) {
   EXPECT_FALSE(server.note("step/2"));
 }
 
+// A launcher describes a rank that was killed right after its report: the report must not depend on who runs first.
+TEST(StoreServer, HasReadWhatArrivedOnceItCaughtUp) {
+  const StoreServer server(served(1));
+  TcpStore rank(joining(server, 0, 1));
+  for (int step = 0; step < 2000; ++step) {
+    rank.note("step/0", std::to_string(step));
+    ASSERT_TRUE(server.catch_up(milliseconds(20'000)));
+    ASSERT_TRUE(server.note("step/0"));
+    ASSERT_EQ(server.note("step/0")->value, std::to_string(step));
+  }
+}
+
 TEST(TcpStore, ASynchronousNoteArrivesBeforeAnythingItCauses) {
   const StoreServer server(served());
   TcpStore first(joining(server, 0)), second(joining(server, 1));

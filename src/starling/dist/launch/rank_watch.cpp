@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 constexpr int kInterrupted = 130;
 constexpr milliseconds kLookAround{100};      // poll interval for signals
 constexpr milliseconds kLookForDead{20};      // poll interval if the kernel does not notify
+constexpr milliseconds kLastNotes{1'000};     // to read what a dead rank had sent to the rendezvous
 constexpr milliseconds kLastOutput{500};      // to read a dead rank's output while others hold the pipe open
 constexpr milliseconds kSshAfterRemote{500};  // for the local ssh of a killed remote rank to end
 constexpr milliseconds kWordOfRemote{500};    // for the news of a remote rank's end to arrive
@@ -130,6 +131,7 @@ LaunchEnd RankWatch::run() {
   }
   LaunchEnd end;
   if (failed_) {
+    server_->catch_up(kLastNotes);
     end.failed = describe(ranks_[static_cast<std::size_t>(*failed_)]);
     end.code = end.failed->exit.code == 2 ? 2 : 1;
   } else if (interrupted_) {

@@ -34,20 +34,47 @@ StoreServer::Loop::Loop(UniqueFd listener, const StoreServerOptions& options)
 
 void StoreServer::Loop::stop() {
   stopping_ = true;
+  wake();
+}
+
+void StoreServer::Loop::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto rung = ::write(notifier_.get(), &one, sizeof one);
 }
 
+std::uint64_t StoreServer::Loop::rounds_asked() const {
+  const std::lock_guard lock(mutex_);
+  return rounds_asked_;
+}
+
+void StoreServer::Loop::finish_round(std::uint64_t asked) {
+  const std::lock_guard lock(mutex_);
+  rounds_done_ = asked;
+  round_done_.notify_all();
+}
+
+// A round that begins after the question reads every byte that had arrived by then.
+bool StoreServer::Loop::catch_up(std::chrono::milliseconds deadline) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t asked = ++rounds_asked_;
+  wake();
+  return round_done_.wait_for(lock, deadline, [&] { return rounds_done_ >= asked; });
+}
+
 void StoreServer::Loop::run() {
   std::vector<pollfd> waits;
+  std::uint64_t done = 0;
   while (!stopping_) {
     const SocketTime now = Clock::now();
+    const std::uint64_t asked = rounds_asked();
     waits.assign({{notifier_.get(), POLLIN, 0}, {now < accept_after_ ? -1 : listener_.get(), POLLIN, 0}});
     for (const Peer& peer : peers_) {
       const short out = peer.out.empty() ? short{0} : short{POLLOUT};
       waits.push_back({peer.socket.get(), static_cast<short>(POLLIN | out), 0});
     }
-    ::poll(waits.data(), waits.size(), timeout_ms(now));
+    ::poll(waits.data(), waits.size(), asked > done ? 0 : timeout_ms(now));
+    std::uint64_t rung = 0;
+    [[maybe_unused]] const auto heard = ::read(notifier_.get(), &rung, sizeof rung);
     std::size_t i = 2;
     for (Peer& peer : peers_) {
       const short events = waits[i++].revents;
@@ -57,6 +84,7 @@ void StoreServer::Loop::run() {
     if ((waits[1].revents & POLLIN) != 0) accept_all();
     expire(Clock::now());
     peers_.remove_if([](const Peer& peer) { return peer.gone; });
+    finish_round(done = asked);
   }
 }
 

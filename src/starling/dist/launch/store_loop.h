@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <list>
 
 #include "starling/dist/launch/frame.h"
@@ -17,6 +18,7 @@ class StoreServer::Loop {
   void run();
   void stop();
   std::optional<Note> note(const std::string& key) const;
+  bool catch_up(std::chrono::milliseconds deadline);
   std::vector<int> missing() const;
 
  private:
@@ -36,6 +38,9 @@ class StoreServer::Loop {
     SocketTime waits_until{};
   };
 
+  void wake();
+  std::uint64_t rounds_asked() const;
+  void finish_round(std::uint64_t asked);
   void accept_all();
   void make_room();
   void read(Peer& peer);
@@ -67,6 +72,8 @@ class StoreServer::Loop {
   mutable std::mutex mutex_;                // guards the members read by other threads
   std::map<int, std::uint64_t> processes_;  // by rank: process that joined
   std::map<std::string, Note> notes_;
+  std::uint64_t rounds_asked_ = 0, rounds_done_ = 0;  // rounds over all sockets that catch_up waits for
+  std::condition_variable round_done_;
 };
 
 }  // namespace starling

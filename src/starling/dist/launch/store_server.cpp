@@ -29,6 +29,8 @@ std::string StoreServer::address() const { return HostPort{options_.host, option
 
 std::optional<StoreServer::Note> StoreServer::note(const std::string& key) const { return loop_->note(key); }
 
+bool StoreServer::catch_up(std::chrono::milliseconds deadline) const { return loop_->catch_up(deadline); }
+
 std::vector<int> StoreServer::missing() const { return loop_->missing(); }
 
 }  // namespace starling

@@ -43,6 +43,9 @@ class StoreServer {
     std::uint64_t order = 0;
   };
   std::optional<Note> note(const std::string& key) const;
+  // Waits until the server has read what had arrived when this was called: the last notes of a rank that has died, say.
+  // False if it did not come to it within the deadline.
+  bool catch_up(std::chrono::milliseconds deadline) const;
   std::vector<int> missing() const;  // ranks that have not joined yet
 
  private:
