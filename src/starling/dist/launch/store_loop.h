@@ -7,7 +7,7 @@
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store_server.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Event loop of a StoreServer: all connections in one poll, each a small state machine that never blocks.
 class StoreServer::Loop {
@@ -69,4 +69,4 @@ class StoreServer::Loop {
   std::map<std::string, Note> notes_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/dist/launch/store_loop.h"
 
-namespace starling {
+namespace starling::dist {
 
 StoreServer::StoreServer(StoreServerOptions options) : options_(std::move(options)) {
   const HostPort place{options_.host, options_.port};
@@ -31,4 +31,4 @@ std::optional<StoreServer::Note> StoreServer::note(const std::string& key) const
 
 std::vector<int> StoreServer::missing() const { return loop_->missing(); }
 
-}  // namespace starling
+}  // namespace starling::dist
