@@ -88,57 +88,57 @@ endfunction()
 # Writes <room>_registry.gen.cpp: one declaration and one call per registration function found in the folder.
 function(starling_generate_registry name dir out)
   if(name STREQUAL "ops")
-    starling_registry_file(ops "register_op_families" "OpRegistry" "starling/ops/def/registry.h" "${dir}/families/*.cpp" "ops" gen)
+    starling_registry_file(starling ops "register_op_families" "OpRegistry" "starling/ops/def/registry.h" "${dir}/families/*.cpp" "ops" gen)
   elseif(name STREQUAL "kernels")
     set(devices reference cpu)
     if(STARLING_CUDA)
       list(APPEND devices cuda)
     endif()
-    starling_registry_file(kernels_blocks "register_cpu_blocks" "BlockTable" "starling/kernels/cpu/simd/block.h"
+    starling_registry_file(starling::kernels kernels_blocks "register_cpu_blocks" "BlockTable" "starling/kernels/cpu/simd/block.h"
       "${dir}/cpu/blocks/*.cpp" "block" gen)
     foreach(device ${devices})
-      starling_registry_file(kernels_${device} "register_${device}_kernels" "KernelTable" "starling/kernels/kernel_table.h"
+      starling_registry_file(starling::kernels kernels_${device} "register_${device}_kernels" "KernelTable" "starling/kernels/kernel_table.h"
         "${dir}/${device}/families/*.cpp" "${device}" g)
       list(APPEND gen ${g})
     endforeach()
   elseif(name STREQUAL "graph")
-    starling_registry_file(graph_passes "register_passes" "PassTable" "starling/graph/pass.h" "${dir}/passes/*.cpp" "pass" gen)
+    starling_registry_file(starling::graph graph_passes "register_passes" "PassTable" "starling/graph/pass.h" "${dir}/passes/*.cpp" "pass" gen)
   elseif(name STREQUAL "zoo")
-    starling_registry_file(zoo "register_zoo_nets" "zoo::Table" "starling/zoo/zoo.h" "${dir}/nets/*.cpp" "zoo" gen)
+    starling_registry_file(starling zoo "register_zoo_nets" "zoo::Table" "starling/zoo/zoo.h" "${dir}/nets/*.cpp" "zoo" gen)
   elseif(name STREQUAL "nn")
-    starling_registry_file(nn_layers "register_layers" "nn::LayerKinds" "starling/nn/layer_kinds.h"
+    starling_registry_file(starling nn_layers "register_layers" "nn::LayerKinds" "starling/nn/layer_kinds.h"
       "${dir}/kinds/*.cpp" "layer" gen)
   elseif(name STREQUAL "optim")
-    starling_registry_file(optim_kinds "register_optimizers" "optim::OptimizerKinds" "starling/optim/optimizer_kinds.h"
+    starling_registry_file(starling optim_kinds "register_optimizers" "optim::OptimizerKinds" "starling/optim/optimizer_kinds.h"
       "${dir}/kinds/*.cpp" "optimizer" gen)
-    starling_registry_file(optim_schedules "register_schedules" "optim::ScheduleKinds" "starling/optim/schedule_kinds.h"
+    starling_registry_file(starling optim_schedules "register_schedules" "optim::ScheduleKinds" "starling/optim/schedule_kinds.h"
       "${dir}/schedules/*.cpp" "schedule" g)
     list(APPEND gen ${g})
   elseif(name STREQUAL "data")
-    starling_registry_file(data_sources "register_sources" "SourceKinds" "starling/data/source.h"
+    starling_registry_file(starling::data data_sources "register_sources" "SourceKinds" "starling/data/source.h"
       "${dir}/sources/*.cpp" "source" gen)
-    starling_registry_file(data_transforms "register_transforms" "TransformKinds" "starling/data/transform.h"
+    starling_registry_file(starling::data data_transforms "register_transforms" "TransformKinds" "starling/data/transform.h"
       "${dir}/transforms/*.cpp" "transform" g)
     list(APPEND gen ${g})
   elseif(name STREQUAL "dist")
-    starling_registry_file(dist_kernels "register_dist_kernels" "KernelTable" "starling/kernels/kernel_table.h"
+    starling_registry_file(starling::dist dist_kernels "register_dist_kernels" "kernels::KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "dist" gen)
-    starling_registry_file(dist_strategies "register_strategies" "StrategyKinds" "starling/dist/strategy/strategy_kinds.h"
+    starling_registry_file(starling::dist dist_strategies "register_strategies" "StrategyKinds" "starling/dist/strategy/strategy_kinds.h"
       "${dir}/strategy/kinds/*.cpp" "strategy" g)
     list(APPEND gen ${g})
   elseif(name STREQUAL "train")
-    starling_registry_file(train_kernels "register_train_kernels" "KernelTable" "starling/kernels/kernel_table.h"
+    starling_registry_file(starling::train train_kernels "register_train_kernels" "kernels::KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)
-    starling_registry_file(train_objectives "register_objectives" "ObjectiveKinds" "starling/train/objective.h"
+    starling_registry_file(starling train_objectives "register_objectives" "ObjectiveKinds" "starling/train/objective.h"
       "${dir}/objectives/*.cpp" "objective" g)
-    starling_registry_file(train_metrics "register_metrics" "MetricKinds" "starling/train/metric.h"
+    starling_registry_file(starling train_metrics "register_metrics" "MetricKinds" "starling/train/metric.h"
       "${dir}/metrics/*.cpp" "metric" h)
     list(APPEND gen ${g} ${h})
   endif()
   set(${out} ${gen} PARENT_SCOPE)
 endfunction()
 
-function(starling_registry_file id function type header pattern prefix out)
+function(starling_registry_file space id function type header pattern prefix out)
   file(GLOB files CONFIGURE_DEPENDS ${pattern})
   set(declarations "")
   set(calls "")
@@ -147,7 +147,7 @@ function(starling_registry_file id function type header pattern prefix out)
     string(APPEND declarations "void register_${prefix}_${stem}(${type}&);\n")
     string(APPEND calls "  register_${prefix}_${stem}(into);\n")
   endforeach()
-  set(text "// Generated from the families found in the source tree; do not edit.\n#include \"${header}\"\n\nnamespace starling {\n${declarations}\nvoid ${function}(${type}& into);\nvoid ${function}([[maybe_unused]] ${type}& into) {\n${calls}}\n}  // namespace starling\n")
+  set(text "// Generated from the families found in the source tree; do not edit.\n#include \"${header}\"\n\nnamespace ${space} {\n${declarations}\nvoid ${function}(${type}& into);\nvoid ${function}([[maybe_unused]] ${type}& into) {\n${calls}}\n}  // namespace ${space}\n")
   set(path ${CMAKE_CURRENT_BINARY_DIR}/generated/${id}_registry.gen.cpp)
   file(CONFIGURE OUTPUT ${path} CONTENT "${text}" @ONLY)
   set(${out} ${path} PARENT_SCOPE)

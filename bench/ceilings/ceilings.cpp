@@ -25,7 +25,7 @@ void print_shapes(const std::vector<Entry>& entries) {
   std::cout << "network,layer,count,arithmetic,needs_input_gradient,forward_gflop\n";
   for (const Entry& e : entries) {
     std::cout << fmt::format("{},{},{},{:d},{:d},{:.6g}\n", e.network, name(e.layer), e.count, is_arithmetic(e.layer),
-                             !e.layer.first, flops(e.layer, Pass::forward) * 1e-9);
+                             !e.layer.first, flops(e.layer, graph::Pass::forward) * 1e-9);
   }
 }
 

@@ -52,18 +52,18 @@ std::string name(const Layer& l) {
   return {};
 }
 
-const char* name(Pass pass) {
+const char* name(graph::Pass pass) {
   switch (pass) {
-    case Pass::forward: return "forward";
-    case Pass::backward_data: return "backward_data";
-    case Pass::backward_weights: return "backward_weights";
-    case Pass::backward: return "backward";
+    case graph::Pass::forward: return "forward";
+    case graph::Pass::backward_data: return "backward_data";
+    case graph::Pass::backward_weights: return "backward_weights";
+    case graph::Pass::backward: return "backward";
   }
   return "";
 }
 
 bool is_arithmetic(const Layer& l) { return forward_flops(l) > 0; }
 
-double flops(const Layer& l, Pass pass) { return forward_flops(l) * (pass == Pass::backward ? 2 : 1); }
+double flops(const Layer& l, graph::Pass pass) { return forward_flops(l) * (pass == graph::Pass::backward ? 2 : 1); }
 
 }  // namespace starling::ceilings

@@ -31,7 +31,7 @@ void fill(const dnnl::memory& memory) {
 
 // Every argument the primitive knows. Those that an earlier pass of the layer had in the same layout are shared with
 // it: so a backward pass finds the workspace and the statistics of its forward pass.
-Arguments arguments(const Plan& plan, const dnnl::engine& engine, Arguments& earlier) {
+Arguments arguments(const kernels::Plan& plan, const dnnl::engine& engine, Arguments& earlier) {
   constexpr int kLastArgument = 300;  // beyond lie the arguments of attributes, of which none is set
   Arguments result;
   for (int argument = 1; argument < kLastArgument; ++argument) {
@@ -110,7 +110,7 @@ std::vector<Timing> measure(const Layer& layer, int threads, double seconds) {
   dnnl::stream stream(engine);
   Arguments earlier;
   std::vector<Timing> result;
-  for (const Plan& plan : plans(layer, engine)) {
+  for (const kernels::Plan& plan : plans(layer, engine)) {
     const Arguments given = arguments(plan, engine, earlier);
     const Seconds best = fastest_run(dnnl::primitive(plan.desc), given, stream, threads, seconds);
     result.push_back({plan.pass, plan.desc.impl_info_str(), best.busy * 1e3, best.wall * 1e3, total_bytes(given)});

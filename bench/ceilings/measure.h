@@ -10,7 +10,7 @@
 namespace starling::ceilings {
 
 struct Timing {
-  Pass pass;
+  graph::Pass pass;
   std::string implementation;  // the library's own name of the chosen kernel
   double ms;                   // processor time of the thread that used most: what a quiet machine would take
   double wall_ms;              // by the clock on the wall

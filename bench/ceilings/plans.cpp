@@ -28,7 +28,7 @@ Tag image_tag(std::int64_t channels) {
 
 memory::desc image(const Layer& l) { return floats({l.batch, l.in, l.height, l.width}, image_tag(l.in)); }
 
-std::vector<Plan> conv(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> conv(const Layer& l, const engine& engine) {
   const auto src = floats({l.batch, l.in, l.height, l.width});
   const auto weights = floats({l.out, l.in, l.kernel, l.kernel});
   const auto bias = floats({l.out}, Tag::a);
@@ -37,47 +37,49 @@ std::vector<Plan> conv(const Layer& l, const engine& engine) {
   const auto how = algorithm::convolution_direct;
   const auto forward = api::describe<dnnl::convolution_forward>(engine, prop_kind::forward_training, how, src, weights,
                                                                 bias, dst, stride, pad, pad);
-  std::vector<Plan> result{{Pass::forward, forward}};
+  std::vector<kernels::Plan> result{{graph::Pass::forward, forward}};
   if (!l.first) {
-    result.push_back({Pass::backward_data, api::describe_backward<dnnl::convolution_backward_data>(
-                                               engine, forward, how, src, weights, dst, stride, pad, pad)});
+    result.push_back({graph::Pass::backward_data, api::describe_backward<dnnl::convolution_backward_data>(
+                                                      engine, forward, how, src, weights, dst, stride, pad, pad)});
   }
-  result.push_back({Pass::backward_weights, api::describe_backward<dnnl::convolution_backward_weights>(
-                                                engine, forward, how, src, weights, bias, dst, stride, pad, pad)});
+  result.push_back(
+      {graph::Pass::backward_weights, api::describe_backward<dnnl::convolution_backward_weights>(
+                                          engine, forward, how, src, weights, bias, dst, stride, pad, pad)});
   return result;
 }
 
-std::vector<Plan> dense(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> dense(const Layer& l, const engine& engine) {
   const auto src = floats({l.batch, l.in}), weights = floats({l.out, l.in}), dst = floats({l.batch, l.out});
   const auto bias = floats({l.out}, Tag::a);
   const auto forward =
       api::describe<dnnl::inner_product_forward>(engine, prop_kind::forward_training, src, weights, bias, dst);
-  std::vector<Plan> result{{Pass::forward, forward}};
+  std::vector<kernels::Plan> result{{graph::Pass::forward, forward}};
   if (!l.first) {
-    result.push_back({Pass::backward_data,
+    result.push_back({graph::Pass::backward_data,
                       api::describe_backward<dnnl::inner_product_backward_data>(engine, forward, src, weights, dst)});
   }
-  result.push_back({Pass::backward_weights, api::describe_backward<dnnl::inner_product_backward_weights>(
-                                                engine, forward, src, weights, bias, dst)});
+  result.push_back({graph::Pass::backward_weights, api::describe_backward<dnnl::inner_product_backward_weights>(
+                                                       engine, forward, src, weights, bias, dst)});
   return result;
 }
 
 // C = A B in plain layouts, with the products of its backward pass: dA = dC Bᵀ and dB = Aᵀ dC (or dBᵀ = dCᵀ A).
-std::vector<Plan> product(const Layer& l, const engine& engine) {
-  const auto plan = [&](Pass pass, const memory::desc& a, const memory::desc& b, std::int64_t rows,
+std::vector<kernels::Plan> product(const Layer& l, const engine& engine) {
+  const auto plan = [&](graph::Pass pass, const memory::desc& a, const memory::desc& b, std::int64_t rows,
                         std::int64_t columns) {
-    return Plan{pass, api::describe<dnnl::matmul>(engine, a, b, floats({l.batch, rows, columns}, Tag::abc))};
+    return kernels::Plan{pass, api::describe<dnnl::matmul>(engine, a, b, floats({l.batch, rows, columns}, Tag::abc))};
   };
   const auto b = floats({l.batch, l.in, l.out}, l.transposed ? Tag::acb : Tag::abc);
   const auto b_turned = floats({l.batch, l.out, l.in}, l.transposed ? Tag::abc : Tag::acb);
   const auto a = floats({l.batch, l.height, l.in}, Tag::abc), a_turned = floats({l.batch, l.in, l.height}, Tag::acb);
   const auto c = floats({l.batch, l.height, l.out}, Tag::abc), c_turned = floats({l.batch, l.out, l.height}, Tag::acb);
-  const Plan weights = l.transposed ? plan(Pass::backward_weights, c_turned, a, l.out, l.in)
-                                    : plan(Pass::backward_weights, a_turned, c, l.in, l.out);
-  return {plan(Pass::forward, a, b, l.height, l.out), plan(Pass::backward_data, c, b_turned, l.height, l.in), weights};
+  const kernels::Plan weights = l.transposed ? plan(graph::Pass::backward_weights, c_turned, a, l.out, l.in)
+                                             : plan(graph::Pass::backward_weights, a_turned, c, l.in, l.out);
+  return {plan(graph::Pass::forward, a, b, l.height, l.out),
+          plan(graph::Pass::backward_data, c, b_turned, l.height, l.in), weights};
 }
 
-std::vector<Plan> lstm(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> lstm(const Layer& l, const engine& engine) {
   const auto in = floats({l.steps, l.batch, l.in}), out = floats({l.steps, l.batch, l.out});
   const auto state = floats({1, 1, l.batch, l.out}), bias = floats({1, 1, 4, l.out});
   const auto w_in = floats({1, 1, l.in, 4, l.out}), w_state = floats({1, 1, l.out, 4, l.out});
@@ -87,10 +89,10 @@ std::vector<Plan> lstm(const Layer& l, const engine& engine) {
   const auto backward = api::describe_backward<dnnl::lstm_backward>(
       engine, forward, prop_kind::backward, way, in, state, state, w_in, w_state, bias, out, state, state, in, state,
       state, w_in, w_state, bias, out, state, state);
-  return {{Pass::forward, forward}, {Pass::backward, backward}};
+  return {{graph::Pass::forward, forward}, {graph::Pass::backward, backward}};
 }
 
-std::vector<Plan> pool(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> pool(const Layer& l, const engine& engine) {
   const auto src = image(l), dst = floats({l.batch, l.in, l.out_height(), l.out_width()}, image_tag(l.in));
   const memory::dims kernel{l.kernel, l.kernel}, stride{l.stride, l.stride}, pad{l.pad, l.pad}, dilation{0, 0};
   const auto how = l.kind == Kind::max_pool ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding;
@@ -98,23 +100,23 @@ std::vector<Plan> pool(const Layer& l, const engine& engine) {
                                                        kernel, dilation, pad, pad);
   const auto backward =
       api::describe_backward<api::PoolBackward>(engine, forward, how, src, dst, stride, kernel, dilation, pad, pad);
-  return {{Pass::forward, forward}, {Pass::backward, backward}};
+  return {{graph::Pass::forward, forward}, {graph::Pass::backward, backward}};
 }
 
 template <class Forward, class Backward>
-std::vector<Plan> norm(const memory::desc& data, const engine& engine) {
+std::vector<kernels::Plan> norm(const memory::desc& data, const engine& engine) {
   const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
   const auto forward = api::norm_forward<Forward>(engine, data, flags);
   const auto backward = api::norm_backward<Backward>(engine, forward, data, flags);
-  return {{Pass::forward, forward}, {Pass::backward, backward, api::kRefused<Backward>}};
+  return {{graph::Pass::forward, forward}, {graph::Pass::backward, backward, api::kRefused<Backward>}};
 }
 
-std::vector<Plan> softmax(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> softmax(const Layer& l, const engine& engine) {
   const auto data = floats({l.batch, l.in}, Tag::ab);
   const auto how = algorithm::softmax_accurate;
   const auto forward = api::describe<api::SoftmaxForward>(engine, prop_kind::forward_training, how, data, data, 1);
   const auto backward = api::describe_backward<api::SoftmaxBackward>(engine, forward, how, data, data, data, 1);
-  return {{Pass::forward, forward}, {Pass::backward, backward}};
+  return {{graph::Pass::forward, forward}, {graph::Pass::backward, backward}};
 }
 
 algorithm eltwise_algorithm(Activation activation) {
@@ -128,15 +130,16 @@ algorithm eltwise_algorithm(Activation activation) {
   fail("[ceilings] expected an activation, got none");
 }
 
-std::vector<Plan> eltwise(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> eltwise(const Layer& l, const engine& engine) {
   const auto how = eltwise_algorithm(l.activation);
   const auto forward = api::eltwise_forward(engine, how, image(l));
-  return {{Pass::forward, forward}, {Pass::backward, api::eltwise_backward(engine, forward, how, image(l))}};
+  return {{graph::Pass::forward, forward},
+          {graph::Pass::backward, api::eltwise_backward(engine, forward, how, image(l))}};
 }
 
 }  // namespace
 
-std::vector<Plan> plans(const Layer& l, const engine& engine) {
+std::vector<kernels::Plan> plans(const Layer& l, const engine& engine) {
   switch (l.kind) {
     case Kind::conv: return conv(l, engine);
     case Kind::dense: return dense(l, engine);

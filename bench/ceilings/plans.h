@@ -8,7 +8,7 @@
 namespace starling::ceilings {
 
 struct Plan {
-  Pass pass;
+  graph::Pass pass;
   dnnl::primitive_desc desc;
   int refused = 0;  // an argument the primitive has a layout for and yet does not accept
 };

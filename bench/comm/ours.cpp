@@ -26,7 +26,7 @@ class Ours final : public bench::Contender {
     } else {
       comm_ = make_shared_comm(*store_, rank, world);
     }
-    if (arguments.text("checked") == "yes") comm_ = make_checking(std::move(comm_));
+    if (arguments.text("checked") == "yes") comm_ = dist::make_checking(std::move(comm_));
   }
 
   int rank() const override { return comm_->rank(); }

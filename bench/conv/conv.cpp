@@ -87,22 +87,22 @@ Request parse(const std::string& line) {
 
 void answer(const Request& r) {
   const ThreadScope scope(r.threads);
-  std::vector<ArgDesc> in, out;
+  std::vector<kernels::ArgDesc> in, out;
   std::vector<Buffer> buffers;
   std::vector<void*> operands, results;
   for (const auto& type : r.in) {
-    in.push_back(dense(type));
+    in.push_back(kernels::dense(type));
     buffers.emplace_back(type.shape.numel(), r.dtype);
     operands.push_back(buffers.back().data());
   }
   for (const auto& type : infer(*r.op, r.in, r.attrs)) {
-    out.push_back(dense(type));
+    out.push_back(kernels::dense(type));
     buffers.emplace_back(type.shape.numel(), r.dtype);
     results.push_back(buffers.back().data());
   }
-  const Planned planned = plan_kernel(*r.op, DeviceKind::cpu, r.attrs, in, out, {.threads = r.threads});
+  const kernels::Planned planned = plan_kernel(*r.op, DeviceKind::cpu, r.attrs, in, out, {.threads = r.threads});
   Buffer scratch(planned.plan->scratch_bytes);
-  RunContext context;
+  kernels::RunContext context;
   std::vector<double> times;
   for (int i = 0; i < r.repeats + 1; ++i) {
     const double start = milliseconds(r.threads == 1);

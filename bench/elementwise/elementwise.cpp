@@ -51,40 +51,42 @@ struct Arrays {
   std::vector<float> row = std::vector<float>(kRows), col = std::vector<float>(kCols);
 };
 
-void add_maps(std::vector<Case>& cases, const BlockTable& table, Arrays& a) {
+void add_maps(std::vector<Case>& cases, const kernels::BlockTable& table, Arrays& a) {
   for (const char* name : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt"}) {
-    const BlockEntry* entry = table.find(name);
+    const kernels::BlockEntry* entry = table.find(name);
     cases.push_back({name, 2, [entry, &a] {
                        const void* in[] = {a.x.data()};
-                       run_block(*entry, BlockType::f32, in, 0, a.z.data(), kCount);
+                       run_block(*entry, kernels::BlockType::f32, in, 0, a.z.data(), kCount);
                      }});
   }
   for (const char* name : {"add", "tanh_backward"}) {
-    const BlockEntry* entry = table.find(name);
+    const kernels::BlockEntry* entry = table.find(name);
     cases.push_back({name, 3, [entry, &a] {
                        const void* in[] = {a.x.data(), a.y.data()};
-                       run_block(*entry, BlockType::f32, in, 0, a.z.data(), kCount);
+                       run_block(*entry, kernels::BlockType::f32, in, 0, a.z.data(), kCount);
                      }});
   }
 }
 
 void add_rest(std::vector<Case>& cases, Arrays& a) {
-  cases.push_back({"sum all", 1, [&] { reduce_sum(a.x.data(), a.row.data(), {1, kCount, 1}); }});
-  cases.push_back({"max all", 1, [&] { reduce_max(a.x.data(), a.row.data(), {1, kCount, 1}); }});
-  cases.push_back({"sum rows", 1, [&] { reduce_sum(a.x.data(), a.row.data(), {kRows, kCols, 1}); }});
-  cases.push_back({"sum columns", 1, [&] { reduce_sum(a.x.data(), a.col.data(), {1, kRows, kCols}); }});
-  cases.push_back({"sum 10 columns", 1, [&] { reduce_sum(a.x.data(), a.col.data(), {1, kCount / 10, 10}); }});
-  cases.push_back({"softmax 1000", 2, [&] { softmax(a.x.data(), a.z.data(), kRows, kCols); }});
-  cases.push_back({"softmax 10", 2, [&] { softmax(a.x.data(), a.z.data(), kCount / 10, 10); }});
+  cases.push_back({"sum all", 1, [&] { kernels::reduce_sum(a.x.data(), a.row.data(), {1, kCount, 1}); }});
+  cases.push_back({"max all", 1, [&] { kernels::reduce_max(a.x.data(), a.row.data(), {1, kCount, 1}); }});
+  cases.push_back({"sum rows", 1, [&] { kernels::reduce_sum(a.x.data(), a.row.data(), {kRows, kCols, 1}); }});
+  cases.push_back({"sum columns", 1, [&] { kernels::reduce_sum(a.x.data(), a.col.data(), {1, kRows, kCols}); }});
+  cases.push_back({"sum 10 columns", 1, [&] { kernels::reduce_sum(a.x.data(), a.col.data(), {1, kCount / 10, 10}); }});
+  cases.push_back({"softmax 1000", 2, [&] { kernels::softmax(a.x.data(), a.z.data(), kRows, kCols); }});
+  cases.push_back({"softmax 10", 2, [&] { kernels::softmax(a.x.data(), a.z.data(), kCount / 10, 10); }});
   cases.push_back({"sgd momentum", 5, [&] {
                      const float lr = 1e-9f;
-                     const SgdTensor<float> all[] = {{a.z.data(), a.x.data(), a.y.data(), kCount}};
+                     const kernels::SgdTensor<float> all[] = {{a.z.data(), a.x.data(), a.y.data(), kCount}};
                      sgd_update<float>(all, &lr, {.momentum = 0.9, .weight_decay = 1e-9});
                    }});
-  cases.push_back({"uniform", 1, [&] { fill_uniform(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
-  cases.push_back({"normal", 1, [&] { fill_normal(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
-  cases.push_back({"dropout", 2, [&] { dropout(a.x.data(), a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0, 0.5); }});
-  cases.push_back({"transpose", 2, [&] { transpose(a.x.data(), a.z.data(), kRows, kCols, 4); }});
+  cases.push_back({"uniform", 1, [&] { kernels::fill_uniform(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
+  cases.push_back({"normal", 1, [&] { kernels::fill_normal(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
+  cases.push_back({"dropout", 2, [&] {
+                     kernels::dropout(a.x.data(), a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0, 0.5);
+                   }});
+  cases.push_back({"transpose", 2, [&] { kernels::transpose(a.x.data(), a.z.data(), kRows, kCols, 4); }});
 }
 
 }  // namespace
@@ -94,9 +96,9 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 10;
   ThreadScope scope(threads);
   Arrays a;
-  fill_uniform(a.x.data(), kCount, PhiloxKey{1, 0, 0}, 0, 0.01, 4.0);
-  fill_uniform(a.y.data(), kCount, PhiloxKey{2, 0, 0}, 0, -1.0, 1.0);
-  BlockTable table;
+  kernels::fill_uniform(a.x.data(), kCount, PhiloxKey{1, 0, 0}, 0, 0.01, 4.0);
+  kernels::fill_uniform(a.y.data(), kCount, PhiloxKey{2, 0, 0}, 0, -1.0, 1.0);
+  kernels::BlockTable table;
   register_cpu_blocks(table);
   std::vector<Case> cases{{"triad", 3, [&] { triad(a.z.data(), a.x.data(), a.y.data()); }}};
   add_maps(cases, table, a);

@@ -229,7 +229,7 @@ std::vector<Case> copies(const Tensor& x, const Tensor& y, int pieces) {
     float* to = y.data<float>() + n * piece;
     made[0].body.push_back([=] {
       const std::int64_t shape[] = {n}, strides[] = {1};
-      copy_strided({shape, from, strides, to, strides, 4});
+      kernels::copy_strided({shape, from, strides, to, strides, 4});
     });
     made[1].body.push_back([=] {
       parallel_for(n, 1 << 16, [&](std::int64_t begin, std::int64_t end) {

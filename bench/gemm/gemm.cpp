@@ -75,16 +75,17 @@ std::array<double, 2> compare(const F& ours, const G& theirs) {
   return best;
 }
 
-void row(const std::string& name, const char* pass, const GemmShape& s, int threads, bool update = false) {
+void row(const std::string& name, const char* pass, const kernels::GemmShape& s, int threads, bool update = false) {
   Buffer a(s.m * s.k);
   Buffer b(s.k * s.n);
   Buffer c(s.m * s.n);
-  const GemmPlan plan = plan_gemm(s, threads);
+  const kernels::GemmPlan plan = plan_gemm(s, threads);
   Buffer scratch(static_cast<std::int64_t>(gemm_scratch_bytes(plan) / sizeof(float)));
   Buffer velocity(update ? s.m * s.n : 0);
   const float rate = 1e-6F;
-  const GemmSgd sgd{.weights = c.data(), .velocity = velocity.data(), .learning_rate = &rate, .momentum = 0.9F};
-  const GemmEpilogue epilogue{.sgd = update ? &sgd : nullptr};
+  const kernels::GemmSgd sgd{
+      .weights = c.data(), .velocity = velocity.data(), .learning_rate = &rate, .momentum = 0.9F};
+  const kernels::GemmEpilogue epilogue{.sgd = update ? &sgd : nullptr};
   const ThreadScope scope(threads);
   const auto [ours, theirs] =
       compare([&] { gemm(plan, a.data(), b.data(), c.data(), epilogue, scratch.data()); },

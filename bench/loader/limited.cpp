@@ -50,7 +50,7 @@ std::int64_t tick_off(Loader& loader, std::int64_t most, std::vector<bool>& seen
 }  // namespace
 
 void run_limited(const Options& options) {
-  const RecordShards shards = picture_shards(options);
+  const data::RecordShards shards = picture_shards(options);
   const std::int64_t limit = options.megabytes * 1'000'000 / 4;
   limit_memory(limit);
   const StreamOptions stream{.shuffle_samples = 1'000'000, .shuffle_bytes = limit / 4};

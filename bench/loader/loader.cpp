@@ -58,7 +58,7 @@ std::unique_ptr<Loader> make_loader(const Options& options) {
   loader.transforms = transforms("[{name: normalise, mean: [0.286], std: [0.353]}]");
   if (options.name == "disk") return std::make_unique<Loader>(picture_shards(options), StreamOptions{}, loader);
   if (options.name == "indexed") {
-    return std::make_unique<Loader>(std::make_shared<IndexedRecords>(picture_shards(options)), loader);
+    return std::make_unique<Loader>(std::make_shared<data::IndexedRecords>(picture_shards(options)), loader);
   }
   fail("[bench] expected a case (memory, augmented, disk, indexed, limited), got '{}'", options.name);
 }

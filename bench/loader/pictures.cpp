@@ -12,10 +12,10 @@ namespace starling::bench {
 namespace {
 
 // A picture and a label as they stand in a record: 784 bytes, then one.
-class PictureDecoder final : public RecordDecoder {
+class PictureDecoder final : public data::RecordDecoder {
  public:
   std::vector<TensorType> fields() const override { return {{DType::u8, {1, kSide, kSide}}, {DType::i64, {}}}; }
-  void decode(const Record& record, const std::string& shard, std::span<const Tensor> out) const override {
+  void decode(const data::Record& record, const std::string& shard, std::span<const Tensor> out) const override {
     const auto bytes = record.parts.at(0).bytes;
     if (bytes.size() != kPixels + 1) fail("[bench] {}: expected {} bytes, got {}", shard, kPixels + 1, bytes.size());
     std::memcpy(out[0].raw(), bytes.data(), kPixels);
@@ -41,10 +41,12 @@ std::int64_t picture_count(const Options& options) {
   return options.megabytes * 1'000'000 / (kPixels + 17) / kShards * kShards;
 }
 
-RecordShards picture_shards(const Options& options) {
-  RecordShards shards;
+data::RecordShards picture_shards(const Options& options) {
+  data::RecordShards shards;
   shards.decoder = std::make_shared<PictureDecoder>();
-  shards.open = [](const std::filesystem::path& file, std::uint64_t offset) { return open_tfrecord(file, offset); };
+  shards.open = [](const std::filesystem::path& file, std::uint64_t offset) {
+    return data::open_tfrecord(file, offset);
+  };
   const std::int64_t records = picture_count(options) / kShards;
   std::filesystem::create_directories(options.folder);
   for (int s = 0; s < kShards; ++s) {
@@ -58,7 +60,7 @@ RecordShards picture_shards(const Options& options) {
       auto* row = pixels.data<std::uint8_t>() + i % 1024 * (kPixels + 1);
       const std::int64_t number = s * records + i;
       std::memcpy(row, &number, sizeof number);
-      append_tfrecord(text, std::as_bytes(std::span(row, kPixels + 1)));
+      data::append_tfrecord(text, std::as_bytes(std::span(row, kPixels + 1)));
       out << text;
     }
   }

@@ -26,7 +26,7 @@ Tensor random_bytes(const Shape& shape);
 
 // Shards of TFRecord in the folder, written when they are not there: a record is 784 bytes of a picture and one of its
 // label; the first 8 bytes are its number.
-RecordShards picture_shards(const Options& options);
+data::RecordShards picture_shards(const Options& options);
 std::int64_t picture_count(const Options& options);
 
 // Streams, shuffles and resumes a set of four times the memory that the process may have from here on, and says what it

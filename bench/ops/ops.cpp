@@ -63,7 +63,7 @@ Prepared prepare(const json& request) {
   const auto op = request.at("op").get<std::string>();
   Prepared made{.call = call_of(op, request.at("attrs")),
                 .forward = call_of(request.value("forward", op), request.at("attrs"))};
-  const auto file = SafetensorsFile::open(request.at("file").get<std::string>()).value();
+  const auto file = data::SafetensorsFile::open(request.at("file").get<std::string>()).value();
   for (std::size_t i = 0; i < request.at("grad").size(); ++i) {
     const Tensor mapped = file.tensor(fmt::format("in{}", i));
     made.in.push_back(empty(mapped.shape(), mapped.dtype()));
@@ -93,7 +93,7 @@ json values(const Prepared& prepared, const json& request) {
   const ThreadScope threads(request.at("threads").get<int>());
   std::vector<NamedTensor> named;
   for (auto& result : train_call(prepared)) named.push_back({fmt::format("out{}", named.size()), result});
-  write_safetensors(request.at("file").get<std::string>(), named).value();
+  data::write_safetensors(request.at("file").get<std::string>(), named).value();
   return {{"count", named.size()}};
 }
 

@@ -19,7 +19,8 @@ class Step {
  public:
   Step(const sl::Tensor& weight, int latency_ms, bool schedule) : weight_(weight) {
     const auto slow = [latency_ms](std::unique_ptr<sl::Comm> comm) {
-      return sl::make_faulty(std::move(comm), sl::FaultPlan{.latency = std::chrono::milliseconds(latency_ms)});
+      return sl::dist::make_faulty(std::move(comm),
+                                   sl::dist::FaultPlan{.latency = std::chrono::milliseconds(latency_ms)});
     };
     sl::CompileOptions options{
         .strategy = sl::data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow})};

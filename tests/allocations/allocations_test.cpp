@@ -129,7 +129,7 @@ TEST(Allocations, ControlFlowOfStaticLengthMakesNoneOfOurs) {
 TEST(Allocations, AStepPlacedOverTwoDevicesMakesNoneOfOursEither) {
   Bench bench("mlp", 8, DType::f32);
   const Device other{DeviceKind::cpu, 1};
-  PlacementOptions options{.devices = {{.device = kCpu, .threads = 1}, {.device = other, .threads = 1}}};
+  graph::PlacementOptions options{.devices = {{.device = kCpu, .threads = 1}, {.device = other, .threads = 1}}};
   options.constraints = {{"var:" + bench.net.parameters()[0].name(), other}};
   auto step = compile([&](const Tensor& x, const Tensor& y) { return bench.step(x, y); },
                       {.threads = 1, .strategy = placed(options)});
@@ -163,7 +163,7 @@ TEST(Allocations, ALoaderMakesNonePerBatchOnceWarm) {
 
 TEST(Allocations, AStreamMakesNonePerBatchOnceWarm) {
   const testing::Folder folder;
-  RecordShards shards = testing::number_shards(folder.path(), {});
+  data::RecordShards shards = testing::number_shards(folder.path(), {});
   for (int s = 0; s < 2; ++s) {
     std::string text;
     for (int i = 0; i < 20'000; ++i) testing::append_number(text, i, 40);
@@ -187,7 +187,7 @@ TEST(Allocations, AStreamMakesNonePerBatchOnceWarm) {
 // Schedules are cached, scratch memory is kept, operation slots are reused.
 TEST(Allocations, CollectivesOverATransportMakeNoneOnceWarm) {
   long made = -1;
-  run_ranks(make_memory_comms(3), [&](Comm& comm) {
+  run_ranks(dist::make_memory_comms(3), [&](Comm& comm) {
     std::vector<float> data(3'000), all(9'000), small(10);
     const auto step = [&] {
       const Work first = comm.all_reduce(data.data(), data.data(), 3'000, DType::f32, ReduceOp::mean);

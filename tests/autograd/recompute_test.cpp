@@ -83,7 +83,7 @@ TEST(Recompute, DoesSoInsideCompile) {
 }
 
 TEST(Recompute, RunsTheMiddleAgainInTheProgramWithoutAssigning) {
-  const auto count = [](const Graph& graph, const char* op) {
+  const auto count = [](const graph::Graph& graph, const char* op) {
     int found = 0;
     for (const auto& node : graph.nodes()) found += is_op(node, op);
     return found;

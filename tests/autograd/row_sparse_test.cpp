@@ -108,7 +108,7 @@ TEST(RowSparse, SecondDerivativesFlowThroughIndicesAndValues) {
 
 // Weights and velocities after three steps.
 std::vector<double> trained(const std::vector<std::int64_t>& indices, bool sparse, bool compiled,
-                            const optim::SgdOptions& options, std::shared_ptr<Strategy> strategy = nullptr) {
+                            const optim::SgdOptions& options, std::shared_ptr<runtime::Strategy> strategy = nullptr) {
   Tensor w = named(leaf(table(6, 4, 1)), "w");
   optim::Sgd opt({w}, options);
   const auto body = [&](const Tensor& at) {

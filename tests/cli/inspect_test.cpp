@@ -19,7 +19,7 @@ TEST(CliInspect, PrintsTextThatLoadsBackAtEveryStage) {
   const auto nodes = [](const std::string& stage) {
     const auto ran = run_starling("inspect graph --net sae_small --batch 2 --stage " + stage);
     EXPECT_EQ(ran.code, 0) << ran.err;
-    return parse_graph(ran.out).size();
+    return graph::parse_graph(ran.out).size();
   };
   EXPECT_GT(nodes("traced"), nodes("final"));
   EXPECT_GE(nodes("traced"), nodes("after:prune"));
@@ -29,7 +29,7 @@ TEST(CliInspect, TheFinalStageShowsWhatALargeProgramComputesAgain) {
   const auto nodes = [](const std::string& stage) {
     const auto ran = run_starling("inspect graph resnet18 --batch 64 --stage " + stage);
     EXPECT_EQ(ran.code, 0) << ran.err;
-    return parse_graph(ran.out).size();
+    return graph::parse_graph(ran.out).size();
   };
   EXPECT_GT(nodes("final"), nodes("after:schedule"));
 }
@@ -46,8 +46,8 @@ TEST(CliInspect, WritesDotSvgAndTensorBoardFiles) {
   EXPECT_EQ(write("dot", "g.dot").find("digraph"), 0U);
   EXPECT_TRUE(has(write("svg --layout own", "g.svg"), "conv2d_backward_weight"));
   EXPECT_TRUE(has(write("svg", "h.svg"), "</svg>"));  // by Graphviz or not
-  if (has_tensorboard_export()) {
-    EXPECT_EQ(read_records(write("tensorboard", "run")).size(), 2U);
+  if (graph::has_tensorboard_export()) {
+    EXPECT_EQ(graph::read_records(write("tensorboard", "run")).size(), 2U);
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(CliModels, OfPicturesTakeThoseOfAnySize) {
                          "model: {name: lenet}\ndata: {folder: '{}', batch: 20}\noptimizer: {lr: 0.02}\n"
                          "train: {epochs: 1, folder: x}");
   for (const std::int64_t size : {28, 84}) {
-    const Picture grey{size, size, 1, std::vector<std::uint8_t>(static_cast<std::size_t>(size * size), 90)};
+    const train::Picture grey{size, size, 1, std::vector<std::uint8_t>(static_cast<std::size_t>(size * size), 90)};
     std::ofstream(path() + "/grey.png", std::ios::binary) << to_png(grey);
     const auto ran = run_starling("predict " + run + " " + path() + "/grey.png --json");
     ASSERT_EQ(ran.code, 0) << size << ": " << ran.err;

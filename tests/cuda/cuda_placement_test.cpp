@@ -9,8 +9,8 @@ namespace {
 
 class CudaPlacement : public OnGpu {
  protected:
-  static PlacementOptions both() {
-    PlacementOptions options;
+  static graph::PlacementOptions both() {
+    graph::PlacementOptions options;
     options.devices = {{.device = kCpu, .threads = 1}, {.device = kGpu}};
     return options;
   }

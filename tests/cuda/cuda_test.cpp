@@ -49,11 +49,11 @@ Tensor reversed_memory(const Tensor& host) {
   return view_of(to(from_doubles(placed, order, host.dtype()), kGpu), host.shape(), strides, 0);
 }
 
-ArgDesc desc_of(const Tensor& tensor) { return {tensor.dtype(), tensor.shape(), tensor.strides()}; }
+kernels::ArgDesc desc_of(const Tensor& tensor) { return {tensor.dtype(), tensor.shape(), tensor.strides()}; }
 
 // Runs one kernel of the table on device tensors; empty when it declines.
-TensorList run(const Kernel& kernel, const OpDef& op, const Attrs& attrs, const std::vector<Tensor>& in) {
-  std::vector<ArgDesc> given, made;
+TensorList run(const kernels::Kernel& kernel, const OpDef& op, const Attrs& attrs, const std::vector<Tensor>& in) {
+  std::vector<kernels::ArgDesc> given, made;
   std::vector<TensorType> types;
   std::vector<void*> in_pointers, out_pointers;
   for (const auto& tensor : in) {
@@ -70,12 +70,12 @@ TensorList run(const Kernel& kernel, const OpDef& op, const Attrs& attrs, const 
   const auto plan = kernel.plan({op, attrs, given, made, 1});
   if (!plan) return {};
   const Tensor scratch = poisoned({DType::u8, {static_cast<std::int64_t>(plan->scratch_bytes)}});
-  RunContext context;
+  kernels::RunContext context;
   plan->run({in_pointers.data(), out_pointers.data(), scratch.raw(), context});
   return out;
 }
 
-bool accepts_all(const Kernel& kernel, const std::vector<Tensor>& in) {
+bool accepts_all(const kernels::Kernel& kernel, const std::vector<Tensor>& in) {
   for (const auto& tensor : in) {
     if (!accepts(kernel.accepts, desc_of(tensor))) return false;
   }
@@ -90,7 +90,7 @@ void compare(const OpDef& op, const OpCase& sample, bool reversed) {
     device.push_back(reversed && tensor.rank() > 1 ? reversed_memory(tensor) : to(tensor, kGpu));
   const Attrs attrs = attrs_in_f32(sample);
   const TensorList want = [&] {
-    const ReferenceScope reference;
+    const kernels::ReferenceScope reference;
     return apply(op, host, attrs);
   }();
   for (const auto& kernel : kernel_table().find(op, DeviceKind::cuda)) {
@@ -128,14 +128,14 @@ TEST_F(CudaReplay, RunsWhatWasRecordedAtEveryLaunch) {
   const OpDef& op = find_op("add");
   const Tensor x = zeros({1000}, DType::f32, kGpu);
   const Tensor one = to(from_doubles(std::vector<double>{1}, {}), kGpu);
-  const ArgDesc in[] = {desc_of(x), desc_of(one)}, out[] = {desc_of(x)};
-  const Planned planned = plan_kernel(op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
+  const kernels::ArgDesc in[] = {desc_of(x), desc_of(one)}, out[] = {desc_of(x)};
+  const kernels::Planned planned = plan_kernel(op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
   const auto replay = make_cuda_replay(0);
   EXPECT_FALSE(replay->recorded());
   void* inputs[] = {x.raw(), one.raw()};
   void* outputs[] = {x.raw()};
   replay->record([&](void* stream) {
-    RunContext context{stream};
+    kernels::RunContext context{stream};
     for (int i = 0; i < 5; ++i) planned.plan->run({inputs, outputs, nullptr, context});
   });
   EXPECT_TRUE(replay->recorded());
@@ -159,15 +159,15 @@ TEST_F(CudaReplay, TwoRecordingsRunInTheOrderOfTheirLaunches) {
   const OpDef& mul_op = find_op("mul");
   const Tensor x = zeros({1 << 20}, DType::f32, kGpu);
   const Tensor two = to(from_doubles(std::vector<double>{2}, {}), kGpu);
-  const ArgDesc in[] = {desc_of(x), desc_of(two)}, out[] = {desc_of(x)};
-  const Planned adding = plan_kernel(add_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
-  const Planned doubling = plan_kernel(mul_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
+  const kernels::ArgDesc in[] = {desc_of(x), desc_of(two)}, out[] = {desc_of(x)};
+  const kernels::Planned adding = plan_kernel(add_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
+  const kernels::Planned doubling = plan_kernel(mul_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
   void* inputs[] = {x.raw(), two.raw()};
   void* outputs[] = {x.raw()};
   const auto first = make_cuda_replay(0), second = make_cuda_replay(0);
-  const auto recorded = [&](DeviceRecording& replay, const Plan& plan) {
+  const auto recorded = [&](runtime::DeviceRecording& replay, const kernels::Plan& plan) {
     replay.record([&](void* stream) {
-      RunContext context{stream};
+      kernels::RunContext context{stream};
       plan.run({inputs, outputs, nullptr, context});
     });
   };

@@ -42,7 +42,7 @@ inline std::filesystem::path golden(const std::string& name) {
 }
 inline std::map<std::string, Tensor> golden_arrays(const std::string& name) {
   std::map<std::string, Tensor> arrays;
-  for (auto& [key, tensor] : read_npz(golden(name))) arrays[key] = tensor;
+  for (auto& [key, tensor] : data::read_npz(golden(name))) arrays[key] = tensor;
   return arrays;
 }
 

@@ -7,7 +7,7 @@
 
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 TEST(FieldSummary, AgreesWithSumsOverAllValues) {
@@ -100,4 +100,4 @@ TEST(FieldSummary, TextHasARowForEachFieldAndTheValues) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

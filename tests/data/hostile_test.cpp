@@ -20,7 +20,7 @@
 #include "starling/data/tokenizers/bpe.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -124,4 +124,4 @@ TEST(HostileFiles, ExamplesAndVocabulariesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 #include "starling/data/datasets/fashion_mnist.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::error_of;
@@ -147,4 +147,4 @@ TEST(FashionMnist, HasTenThousandBalancedTestImages) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

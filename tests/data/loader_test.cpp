@@ -11,7 +11,7 @@
 #include "starling/base/error.h"
 #include "starling/tensor/allocator.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 // Sample i is the row {i, 10 i} with label i.
@@ -173,4 +173,4 @@ TEST(Loader, RefusesWrongOptions) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

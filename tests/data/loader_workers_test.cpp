@@ -15,7 +15,7 @@
 #include "starling/data/loading/loader.h"
 #include "starling/tensor/allocator.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using Bytes = std::vector<unsigned char>;
@@ -370,4 +370,4 @@ TEST(ScaledDataset, HandsOutBytesAsNumbersByChannel) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -10,7 +10,7 @@
 #include "starling/data/loading/sampler.h"
 #include "starling/data/records/indexed_records.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::append_number;
@@ -171,4 +171,4 @@ TEST(RecordIndex, RefusesADamagedShardAndLeavesNoIndex) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

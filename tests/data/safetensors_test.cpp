@@ -12,7 +12,7 @@
 #include "fuzz/safetensors_fuzz.cpp"  // the entry of the fuzzer, run here on a few hundred inputs
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::error_of;
@@ -211,4 +211,4 @@ TEST(Safetensors, SurvivesMutatedFiles) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 std::vector<std::int64_t> order(std::int64_t size, std::uint64_t seed, std::int64_t epoch) {
@@ -98,4 +98,4 @@ TEST(EpochOrder, TakesHugeSets) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

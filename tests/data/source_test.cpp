@@ -19,7 +19,7 @@
 #include "starling/data/tokenizers/tokenizer.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::error_of;
@@ -456,4 +456,4 @@ TEST(Sources, AllHaveASchemaAndADescription) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -12,7 +12,7 @@
 
 // A process streams, shuffles and resumes a data set four times larger than its memory limit.
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::Folder;
@@ -133,4 +133,4 @@ TEST(StreamMemory, ASetOfFourTimesTheLimitStreamsShufflesAndResumes) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 
 #include "data/stream_testing.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::error_of;
@@ -394,4 +394,4 @@ TEST(PackedRecord, ReusesTheMemoryOfReleasedRecords) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

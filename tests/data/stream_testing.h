@@ -39,14 +39,14 @@ class Folder {
 };
 
 // Simplest record format: 4 bytes of length, 8 bytes of number, the rest filler.
-class NumberReader final : public RecordReader {
+class NumberReader final : public data::RecordReader {
  public:
   NumberReader(const std::filesystem::path& file, std::uint64_t offset)
       : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), name_(file.string()), offset_(offset) {
     if (!fd_) fail("[numbers] {}: expected a file, got: {}", name_, errno_text());
     record_.parts.resize(1);
   }
-  const Record* next() override {
+  const data::Record* next() override {
     std::uint32_t length = 0;
     const auto got = ::pread(fd_.get(), &length, sizeof length, static_cast<off_t>(offset_));
     if (got == 0) return nullptr;
@@ -68,15 +68,15 @@ class NumberReader final : public RecordReader {
   std::string name_;
   std::uint64_t offset_;
   std::vector<std::byte> bytes_;
-  Record record_;
+  data::Record record_;
 };
 
 // Decodes the number of a record; throws at a chosen one.
-class NumberDecoder final : public RecordDecoder {
+class NumberDecoder final : public data::RecordDecoder {
  public:
   explicit NumberDecoder(std::int64_t refused = -1) : refused_(refused) {}
   std::vector<TensorType> fields() const override { return {{DType::i64, {}}}; }
-  void decode(const Record& record, const std::string&, std::span<const Tensor> out) const override {
+  void decode(const data::Record& record, const std::string&, std::span<const Tensor> out) const override {
     std::int64_t number = 0;
     std::memcpy(&number, record.parts.at(0).bytes.data(), sizeof number);
     if (number == refused_) fail("[numbers] expected a picture, got a cat");
@@ -95,9 +95,9 @@ inline void append_number(std::string& to, std::int64_t number, std::uint32_t fi
 }
 
 // Shards of these sizes with the numbers 0, 1, …; fillers differ from record to record.
-inline RecordShards number_shards(const std::filesystem::path& folder, const std::vector<int>& sizes,
-                                  std::int64_t refused = -1) {
-  RecordShards shards;
+inline data::RecordShards number_shards(const std::filesystem::path& folder, const std::vector<int>& sizes,
+                                        std::int64_t refused = -1) {
+  data::RecordShards shards;
   std::int64_t number = 0;
   for (std::size_t s = 0; s < sizes.size(); ++s) {
     std::string text;
@@ -105,7 +105,7 @@ inline RecordShards number_shards(const std::filesystem::path& folder, const std
     shards.files.push_back(folder / fmt::format("shard-{}", s));
     write_text(shards.files.back(), text);
   }
-  shards.open = [](const std::filesystem::path& file, std::uint64_t offset) -> std::unique_ptr<RecordReader> {
+  shards.open = [](const std::filesystem::path& file, std::uint64_t offset) -> std::unique_ptr<data::RecordReader> {
     return std::make_unique<NumberReader>(file, offset);
   };
   shards.decoder = std::make_shared<NumberDecoder>(refused);

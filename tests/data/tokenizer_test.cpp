@@ -10,7 +10,7 @@
 #include "starling/data/tokenizers/byte_text.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::error_of;
@@ -171,4 +171,4 @@ TEST(Vocabularies, OfOtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

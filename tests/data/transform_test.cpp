@@ -15,7 +15,7 @@
 #include "starling/data/transform_scratch.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::error_of;
@@ -400,4 +400,4 @@ TEST(Pipeline, RefusesWhatDoesNotFitNamingTheStep) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

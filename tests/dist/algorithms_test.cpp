@@ -7,7 +7,7 @@
 #include "dist/comm_worlds.h"
 #include "dist/schedule_world.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Buffers = std::vector<std::vector<std::int64_t>>;
@@ -395,4 +395,4 @@ TEST(Algorithms, AreFoundByNameAndOthersAreRefusedWithAList) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 #include "starling/data/loading/loader.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::Bench;
@@ -122,7 +122,8 @@ Exchanges exchanges_with(const AllReduceOptions& options) {
     trainer.whole().set_profiler(&profiler);
     trainer.step(testing::random_batch(6, 1));
     if (comm.rank() > 0) return;
-    for (const auto& event : profiler.events()) found.in_their_lane += event.lane == static_cast<int>(Lane::comm);
+    for (const auto& event : profiler.events())
+      found.in_their_lane += event.lane == static_cast<int>(graph::Lane::comm);
     for (const auto& node : trainer.whole().graph().nodes()) found.count += node.op->comm ? 1 : 0;
     found.hash = trainer.hash();
   });
@@ -178,7 +179,7 @@ std::string hash_with(int world, const std::string& order) {
     for (int i = 0; i < 2; ++i) step.call(fields, GlobalRows{24});
     std::vector<NamedTensor> weights;
     for (const auto& [name, tensor] : bench.net.named_parameters()) weights.push_back({name, tensor});
-    if (comm.rank() == 0) hash = weights_hash(weights);
+    if (comm.rank() == 0) hash = train::weights_hash(weights);
   });
   return hash;
 }
@@ -236,4 +237,4 @@ TEST(StrategyKinds, MakesStrategiesByTheNamesOfJobs) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 #include "starling/data/loading/sampler.h"
 #include "starling/dist/strategy/allreduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace std::chrono_literals;
@@ -142,7 +142,7 @@ std::vector<std::set<std::int64_t>> lost_samples(int epochs, bool shuffle) {
   const Outcome outcome = train(make_thread_comms(4), {.quorum = 0.75}, epochs * steps, 1ms, 20ms);
   std::vector<std::set<std::int64_t>> lost(static_cast<std::size_t>(epochs));
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    const EpochOrder order({.size = kSamples, .seed = 5, .epoch = epoch, .shuffle = shuffle});
+    const data::EpochOrder order({.size = kSamples, .seed = 5, .epoch = epoch, .shuffle = shuffle});
     for (int step = 0; step < steps; ++step) {
       const auto& who = outcome.contributors[static_cast<std::size_t>(epoch * steps + step)];
       for (int rank = 0; rank < 4; ++rank) {
@@ -223,4 +223,4 @@ TEST(BackupWorkers, AnErrorOfOneRankEndsAllOfThemSoon) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

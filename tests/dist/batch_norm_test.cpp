@@ -7,7 +7,7 @@
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/api/shape_ops.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::relative_l2;
@@ -105,4 +105,4 @@ TEST(LayerNorm, OfSplitRowsIsTheSame) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/optim/clip.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::Bench;
@@ -110,4 +110,4 @@ TEST(Buckets, KeepDtypesApart) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 TEST(CatchUp, SkipsNothingWithinTheAllowedLag) {
@@ -36,4 +36,4 @@ TEST(CatchUp, SkipsNothingWhenSwitchedOff) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "dist/comm_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 ScheduleRequest all_reduce_of(std::int64_t count, int world) {
@@ -133,4 +133,4 @@ TEST(Choose, TakesAnAlgorithmByNameAndPredictsItsCost) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

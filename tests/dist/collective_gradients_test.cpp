@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace collective_gradients;
@@ -135,4 +135,4 @@ TEST(CommScope, EndsWithItsBlock) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

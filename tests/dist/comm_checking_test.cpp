@@ -4,7 +4,7 @@
 
 #include "dist/comm_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Mistake {
@@ -240,4 +240,4 @@ TEST_P(Watching, DoesNotBlameARankWithCallsFromSeveralThreads) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -299,7 +299,7 @@ inline void ordered(Comm& comm) {
     const auto shard = input<float>(s, kCount);
     own.insert(own.end(), shard.begin(), shard.end());
   }
-  ordered_sum(comm, own.data(), last - first, sum.data(), kCount, DType::f32);
+  dist::ordered_sum(comm, own.data(), last - first, sum.data(), kCount, DType::f32);
   for (std::int64_t i = 0; i < kCount; ++i)
     expected[static_cast<std::size_t>(i)] = reduced_at<float>(ReduceOp::sum, kShards, i).value;
   EXPECT_TRUE(same_bits(sum, expected));

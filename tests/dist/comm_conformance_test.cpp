@@ -3,7 +3,7 @@
 
 #include "dist/transport_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 class Conformance : public ::testing::TestWithParam<std::tuple<Backend, int, conformance::Check>> {};
@@ -24,4 +24,4 @@ INSTANTIATE_TEST_SUITE_P(Backends, Conformance,
                          });
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

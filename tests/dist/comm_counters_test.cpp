@@ -4,7 +4,7 @@
 #include "dist/comm_worlds.h"
 #include "dist/shared_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 class Laws : public ::testing::TestWithParam<std::tuple<Backend, int>> {
@@ -114,4 +114,4 @@ TEST_P(Laws, ShardsAreReadOnceByTheOwnersOfTheirPieces) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

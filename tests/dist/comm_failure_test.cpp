@@ -9,7 +9,7 @@
 #include "dist/comm_worlds.h"
 #include "dist/shared_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -274,4 +274,4 @@ TEST(FlightRecorder, KeepsTheLast64Operations) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 #include "starling/dist/comm/ordered_sum.h"
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr int kShards = 12;
@@ -177,4 +177,4 @@ TEST(ReduceBlock, TheResultMayTakeThePlaceOfTheFirstSource) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

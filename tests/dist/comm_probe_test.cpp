@@ -4,7 +4,7 @@
 #include "starling/dist/comm/faulty/faulty_comm.h"
 #include "starling/dist/comm/probe.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 TEST(CommProbe, MeasuresEveryPairAndEverySizeAndAllRanksAgree) {
@@ -44,4 +44,4 @@ TEST(CommProbe, AWorldOfOneHasNoPairs) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

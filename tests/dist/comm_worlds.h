@@ -13,7 +13,7 @@
 #include "starling/dist/comm/faulty/faulty_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 using Comms = std::vector<std::unique_ptr<Comm>>;
 
@@ -77,4 +77,4 @@ inline ::testing::AssertionResult contains(const std::string& text, const std::s
   return ::testing::AssertionFailure() << "no \"" << part << "\" in \"" << text << "\"";
 }
 
-}  // namespace starling
+}  // namespace starling::dist

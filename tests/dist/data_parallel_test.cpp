@@ -6,7 +6,7 @@
 #include "starling/dist/comm/faulty/faulty_comm.h"
 #include "starling/train/run/weights_hash.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::Bench;
@@ -89,7 +89,7 @@ std::string hash_after(int workers, int steps, const std::string& order) {
   for (int i = 0; i < steps; ++i) step(bench.x, bench.y);
   std::vector<NamedTensor> weights;
   for (const auto& [name, tensor] : bench.net.named_parameters()) weights.push_back({name, tensor});
-  return weights_hash(weights);
+  return train::weights_hash(weights);
 }
 
 TEST(Deterministic, OneTwoAndThreeWorkersEndWithOneHash) {
@@ -123,4 +123,4 @@ TEST(DataParallel, AFailingRankIsNamed) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -82,11 +82,11 @@ class DeepNet {
     std::vector<NamedTensor> all;
     for (const auto& tensor : parameters_) all.push_back({std::string(tensor.name()), tensor});
     for (const auto& [name, tensor] : rule_->state()) all.push_back({name, tensor});
-    return weights_hash(all);
+    return train::weights_hash(all);
   }
 
-  bool is_turned() const { return graph().targets.contains(std::string(kLateUpdates)); }
-  const Graph& graph() const { return step_->graph(); }
+  bool is_turned() const { return graph().targets.contains(std::string(graph::kLateUpdates)); }
+  const graph::Graph& graph() const { return step_->graph(); }
   CompiledFunction& program() { return *step_; }
   void drop_programs() { step_.reset(); }
 
@@ -137,7 +137,7 @@ class DeepNet {
 };
 
 // Runs a net on every rank of a world.
-inline void on_ranks(const Comms& comms, const DeepRecipe& recipe, const AllReduceOptions& options,
+inline void on_ranks(const dist::Comms& comms, const DeepRecipe& recipe, const AllReduceOptions& options,
                      const std::function<void(DeepNet&, AllReduce&)>& body) {
   run_ranks(comms, [&](Comm& comm) {
     const auto strategy = std::make_shared<AllReduce>(borrowed(comm), options);

@@ -4,7 +4,7 @@
 
 #include "dist/strategy_testing.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::borrowed;
@@ -167,4 +167,4 @@ TEST(Easgd, RefusesAnAlphaThatMakesTheCentreOscillate) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -18,7 +18,7 @@
 #include "starling/dist/comm/gpu/nccl_api.h"
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 
 class FakeNccl {
  public:
@@ -236,12 +236,12 @@ class FakeNccl {
   std::vector<std::vector<std::pair<Stream*, Part>>> grouped_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist
 
 #include "dist/fake_nccl_calls.h"
 #include "dist/fake_nccl_device.h"
 
-namespace starling {
+namespace starling::dist {
 
 inline std::vector<std::string> FakeNccl::violations_at_end() {
   std::scoped_lock lock(mutex_);
@@ -344,4 +344,4 @@ inline NcclApi FakeNccl::api(int rank) {
   return api;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

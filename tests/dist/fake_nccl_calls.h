@@ -1,7 +1,7 @@
 // NCCL part of FakeNccl: communicators, groups, operations. Included by fake_nccl.h.
 #pragma once
 
-namespace starling {
+namespace starling::dist {
 
 // ---- communicators
 
@@ -223,4 +223,4 @@ inline void FakeNccl::touch(int rank, const void* data, std::size_t bytes, const
   });
 }
 
-}  // namespace starling
+}  // namespace starling::dist

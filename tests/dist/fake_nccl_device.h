@@ -1,7 +1,7 @@
 // Device part of FakeNccl: streams, events, memory, and the execution of queued tasks. Included by fake_nccl.h.
 #pragma once
 
-namespace starling {
+namespace starling::dist {
 
 // ---- the device
 
@@ -211,4 +211,4 @@ inline void FakeNccl::perform(const std::vector<Part*>& parts) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 #include "runtime/step_testing.h"
 #include "starling/dist/comm/comm_scope.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::relative_l2;
@@ -218,4 +218,4 @@ TEST(GradientReducer, ControlWithoutItABranchThatReordersReductionsIsAnErrorAndN
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -12,7 +12,7 @@
 #include "starling/dist/health/replica_hash.h"
 #include "starling/dist/health/verdict.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -217,4 +217,4 @@ TEST(FlightRecords, AreNotWrittenWhenAllIsWellAndAFolderThatCannotBeMadeHidesNot
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

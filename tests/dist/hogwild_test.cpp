@@ -9,7 +9,7 @@
 #include "dist/strategy_testing.h"
 #include "starling/optim/adam.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::borrowed;
@@ -180,4 +180,4 @@ TEST(Hogwild, RefusesOptimizersWhoseUpdateItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include "dist/comm_conformance.h"
 #include "dist/hosts_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Layout = std::vector<int>;
@@ -134,4 +134,4 @@ TEST(Hosts, ALayoutThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 #include "dist/transport_worlds.h"
 #include "starling/dist/comm/hosts/hosts_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Emulated hosts of thread ranks: the backends within a host and between hosts.
 struct HostsKind {
@@ -38,4 +38,4 @@ inline Comms hosts_comms(const HostsKind& kind, const std::vector<int>& host_of)
   return made;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Run in a child process, since the preparation cannot be undone.
@@ -67,4 +67,4 @@ TEST(LastWords, OfAHostWithAVeryLongNameAreCutShort) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

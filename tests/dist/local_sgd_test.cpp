@@ -4,7 +4,7 @@
 
 #include "dist/strategy_testing.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::borrowed;
@@ -97,7 +97,7 @@ std::set<std::string> velocities(bool average) {
                        {.lr = 0.1, .momentum = 0.9}, [&](SmallTrainer& trainer) {
                          std::vector<NamedTensor> state;
                          for (const auto& [name, tensor] : trainer.optimizer.state()) state.push_back({name, tensor});
-                         hashes.insert(weights_hash(state));
+                         hashes.insert(train::weights_hash(state));
                          EXPECT_EQ(trainer.strategy->settled(), average);
                          EXPECT_EQ(static_cast<float>(trainer.optimizer.lr()), 0.1f);
                        });
@@ -170,4 +170,4 @@ TEST(LocalSgd, RefusesNoStepsBetweenSyncs) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include "starling/ops/api/einsum.h"
 #include "starling/ops/api/loss.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::relative_l2;
@@ -86,4 +86,4 @@ INSTANTIATE_TEST_SUITE_P(Losses, LossOnRanks, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "dist/comm_worlds.h"
 #include "dist/fake_nccl.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -378,4 +378,4 @@ TEST(Nccl, IsNotThereWithoutItsLibraryAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/graph/next_forward.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::Bench;
@@ -44,8 +44,8 @@ Outcome train(const Comms& comms, const char* net, bool next_forward) {
     for (auto& [name, tensor] : bench.net.named_parameters()) state.push_back({name, tensor});
     for (auto& [name, tensor] : bench.net.named_buffers()) state.push_back({name, tensor});
     for (auto& [name, tensor] : bench.opt.state()) state.push_back({name, tensor});
-    made.hash = weights_hash(state);
-    made.turned = step.graph().targets.contains(std::string(kLateUpdates));
+    made.hash = train::weights_hash(state);
+    made.turned = step.graph().targets.contains(std::string(graph::kLateUpdates));
     const std::scoped_lock lock(mutex);
     if (comm.rank() == 0) outcome = made;
   });
@@ -81,4 +81,4 @@ INSTANTIATE_TEST_SUITE_P(Nets, NextForwardNets, ::testing::Values("lenet", "mlp"
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

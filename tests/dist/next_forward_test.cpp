@@ -9,7 +9,7 @@
 #include "dist/deep_net.h"
 #include "starling/runtime/execution/late_error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::DeepNet;
@@ -90,13 +90,13 @@ TEST(NextForward, NeedsOverlap) {
 
 // Positions where the step assigns each variable and where the forward pass first reads it.
 struct Places {
-  std::map<std::string, NodeId> assigned, read;
+  std::map<std::string, graph::NodeId> assigned, read;
 };
-Places places_of(const Graph& graph) {
+Places places_of(const graph::Graph& graph) {
   Places places;
   const auto users = graph.users();
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
+  for (graph::NodeId id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
     const auto name = [&] { return graph.variables[static_cast<std::size_t>(source_index(node))].name; };
     if (is_op(node, "assign")) places.assigned[name()] = id;
     // The last read of a weight is the step's own; the update's comes before.
@@ -120,20 +120,20 @@ TEST(NextForward, PutsEveryUpdateRightBeforeTheFirstUse) {
 }
 
 // Name of the weights that are updated from a value.
-std::string updated_by(const Graph& graph, ValueId value) {
+std::string updated_by(const graph::Graph& graph, graph::ValueId value) {
   const auto users = graph.users();
-  std::vector<ValueId> open{value};
+  std::vector<graph::ValueId> open{value};
   while (!open.empty()) {
-    const ValueId now = open.back();
+    const graph::ValueId now = open.back();
     open.pop_back();
-    for (NodeId user : users[static_cast<std::size_t>(now)]) {
-      const Node& node = graph.node(user);
+    for (graph::NodeId user : users[static_cast<std::size_t>(now)]) {
+      const graph::Node& node = graph.node(user);
       open.insert(open.end(), node.out.begin(), node.out.end());
       if (!is_op(node, "assign")) continue;
       const auto index = source_index(node);
-      const GraphVariable& variable = graph.variables[static_cast<std::size_t>(index)];
+      const graph::GraphVariable& variable = graph.variables[static_cast<std::size_t>(index)];
       if (variable.name.size() == 7 && variable.name.starts_with("weight")) return variable.name;
-      for (const Node& read : graph.nodes()) {
+      for (const graph::Node& read : graph.nodes()) {
         if (is_late(variable) && is_op(read, "variable") && source_index(read) == index) open.push_back(read.out[0]);
       }
     }
@@ -149,7 +149,7 @@ TEST(NextForward, SendsFirstLayersBeforeOthersThatWait) {
              [&](DeepNet& net, AllReduce& strategy) {
                net.step(0);
                if (strategy.rank() != 0) return;
-               for (const Node& node : net.graph().nodes()) {
+               for (const graph::Node& node : net.graph().nodes()) {
                  if (node.op->comm) names.push_back(updated_by(net.graph(), node.out[0]));
                }
              });
@@ -214,7 +214,7 @@ std::vector<std::string> errors_with(std::uint64_t fail_at, const std::function<
     try {
       body(net, *strategy);
       ADD_FAILURE() << "expected an error";
-    } catch (const LateError& error) {
+    } catch (const runtime::LateError& error) {
       fail("late: {}", error.what());
     }
   });
@@ -243,4 +243,4 @@ TEST(NextForward, AFailedLateExchangeIsThrownByFinish) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

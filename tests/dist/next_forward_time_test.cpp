@@ -8,7 +8,7 @@
 
 #include "dist/deep_net.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::DeepNet;
@@ -35,7 +35,7 @@ double beside_forward(const std::vector<Profiler::Event>& events, std::int64_t b
   forward.resize(std::min<std::size_t>(forward.size(), kLayers));
   std::int64_t beside = 0;
   for (const auto& comm : events) {
-    if (comm.lane != static_cast<int>(Lane::comm)) continue;
+    if (comm.lane != static_cast<int>(graph::Lane::comm)) continue;
     for (const auto& compute : forward)
       beside +=
           std::max<std::int64_t>(0, std::min(comm.end_ns, compute.end_ns) - std::max(comm.begin_ns, compute.begin_ns));
@@ -90,4 +90,4 @@ TEST(NextForward, StepsAreShorterWhereExchangesQueueUp) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 #include "starling/dist/comm/faulty/faulty_comm.h"
 #include "starling/ops/def/transfer.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace std::chrono_literals;
@@ -55,7 +55,7 @@ class SleepingNet {
     std::int64_t hidden = 0;
     const auto events = profiler_.events();
     for (const auto& comm : events) {
-      if (comm.lane != static_cast<int>(Lane::comm)) continue;
+      if (comm.lane != static_cast<int>(graph::Lane::comm)) continue;
       for (const auto& compute : events) {
         if (compute.rank != comm.rank || std::string_view(compute.name) != "delay") continue;
         hidden += std::max<std::int64_t>(
@@ -121,4 +121,4 @@ TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include "dist/parallel_nets.h"
 #include "dist/shared_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace parallel_nets;
@@ -66,4 +66,4 @@ TEST(ParallelNet, WithLocalBatchNormTakesRanksWithoutRows) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "dist/comm_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
@@ -244,4 +244,4 @@ TEST(PlaceFlags, AreCheckedLikeVariables) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Verdict = Quorum::Verdict;
@@ -49,4 +49,4 @@ TEST(Quorum, RefusesStepsThatAreNotOpenYet) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

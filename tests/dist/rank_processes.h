@@ -15,7 +15,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Ranks as forked children of the test, so that they can be killed at any moment. The return value of a rank's body is
 // its report; an exception is its error. No child outlives the test.
@@ -108,4 +108,4 @@ class RankProcesses {
   std::vector<Rank> ranks_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

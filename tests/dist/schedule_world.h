@@ -10,7 +10,7 @@
 
 #include "starling/dist/comm/algorithms/algorithms.h"
 
-namespace starling {
+namespace starling::dist {
 
 class ScheduleWorld {
  public:
@@ -112,4 +112,4 @@ class ScheduleWorld {
   std::map<int, int> completed_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -320,9 +320,9 @@ struct Outcome {
   }
 };
 
-using Make = std::function<Comms(int world)>;
+using Make = std::function<dist::Comms(int world)>;
 
-inline Outcome play(const Case& c, Comms comms) {
+inline Outcome play(const Case& c, dist::Comms comms) {
   std::vector<Played> played(comms.size());
   std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < comms.size(); ++r) {

@@ -11,23 +11,24 @@ namespace {
 const ThreadWorldOptions kPatient{.deadline = milliseconds(4000)};
 
 World threads_checked() {
-  return {"threads", [](int world) { return wrap(make_thread_comms(world, kPatient), make_checking); }};
+  return {"threads", [](int world) { return dist::wrap(make_thread_comms(world, kPatient), dist::make_checking); }};
 }
 
 CommGroup patient_group(milliseconds deadline) { return {.deadline = deadline}; }
 
-Comms memory_comms(int world, milliseconds deadline) {
-  return make_transport_comms(make_memory_network(world), world, with_test_costs(), patient_group(deadline));
+dist::Comms memory_comms(int world, milliseconds deadline) {
+  return dist::make_transport_comms(dist::make_memory_network(world), world, dist::with_test_costs(),
+                                    patient_group(deadline));
 }
 
 World memory_checked() {
-  return {"memory", [](int world) { return wrap(memory_comms(world, milliseconds(4000)), make_checking); }};
+  return {"memory", [](int world) { return dist::wrap(memory_comms(world, milliseconds(4000)), dist::make_checking); }};
 }
 
 World shared_checked() {
   return {"shared", [](int world) {
-            return wrap(make_shared_comms(world, {.deadline = milliseconds(4000), .arena_bytes = 1 << 20}),
-                        make_checking);
+            return dist::wrap(make_shared_comms(world, {.deadline = milliseconds(4000), .arena_bytes = 1 << 20}),
+                              dist::make_checking);
           }};
 }
 

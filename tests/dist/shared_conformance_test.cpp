@@ -2,7 +2,7 @@
 #include "dist/comm_conformance.h"
 #include "dist/shared_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 class SharedConformance : public ::testing::TestWithParam<std::tuple<int, conformance::Check>> {};
@@ -26,4 +26,4 @@ TEST(SharedConformanceDecorated, HoldsUnderTheCheckingDecorator) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/runtime/execution/instance.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Records whether the buffers of every all-reduce are in the arena.
@@ -36,18 +36,18 @@ class Spy final : public Comm {
 };
 
 void run_program(Comm& comm, bool shared, int calls_in_arena) {
-  const auto executable = Executable::build(parse_graph(R"(starling-graph 1
+  const auto executable = runtime::Executable::build(graph::parse_graph(R"(starling-graph 1
 %0 = input {shape=[100, 300]}
 %1 = neg(%0)
 %2 = all_reduce(%1) lane=comm
 %3 = neg(%2)
 return %3)"),
-                                            {.threads = 1});
+                                                     {.threads = 1});
   Spy spy(comm);
   const auto arena = comm.arena();
   {
-    Instance instance(executable, Container(),
-                      {.comm = &spy, .rank = comm.rank(), .arena_allocator = shared ? arena : nullptr});
+    runtime::Instance instance(executable, Container(),
+                               {.comm = &spy, .rank = comm.rank(), .arena_allocator = shared ? arena : nullptr});
     EXPECT_EQ(arena->stats().live_bytes >= static_cast<std::int64_t>(executable->arena_bytes()), shared);
     const Tensor x = full({100, 300}, comm.rank() + 1.0), y = empty({100, 300}, DType::f32);
     for (int round = 0; round < 3; ++round) instance.run({&x, 1}, {&y, 1});
@@ -67,4 +67,4 @@ TEST(SharedInstance, CopiesThroughStagingBuffersWhenTheArenaIsPrivate) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 
 #include "dist/shared_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // A buffer in the rank's arena, if it has one and is told so, else in plain memory.
@@ -246,4 +246,4 @@ TEST(Shared, GroupsDoNotHoldEachOtherUp) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include "dist/shared_worlds.h"
 #include "starling/dist/launch/store.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -233,4 +233,4 @@ TEST(SharedProcess, TwoProcessesCannotBeOneRank) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 #include "starling/dist/strategy/allreduce.h"
 
 // Updates that ranks divide by rows give the result of one process.
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::Bench;
@@ -26,7 +26,7 @@ std::vector<Tensor> trained_alone(const char* net, std::int64_t batch) {
   return all;
 }
 
-int count(const Graph& graph, const char* op) {
+int count(const graph::Graph& graph, const char* op) {
   int found = 0;
   for (const auto& node : graph.nodes()) found += is_op(node, op);
   return found;
@@ -107,4 +107,4 @@ TEST(SharedUpdate, MovesTheTrainedStateToWhereTheOthersCanReadIt) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include "starling/dist/comm/shared/shared_arena.h"
 #include "starling/dist/comm/shared/shared_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // A world of thread ranks over shared memory, with small arenas.
 inline Comms shared_comms(int world, std::size_t arena_bytes = 64 << 20) {
@@ -35,4 +35,4 @@ class ArenaBuffer {
   void* data_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

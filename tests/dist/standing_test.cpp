@@ -4,7 +4,7 @@
 #include "starling/dist/comm/journal.h"
 #include "starling/dist/comm/rank_status.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using State = RankStatus::State;
@@ -72,4 +72,4 @@ TEST(Standings, TravelAsBytesAndRefuseNonsense) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

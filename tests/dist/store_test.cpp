@@ -10,7 +10,7 @@
 #include "dist/comm_worlds.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -110,4 +110,4 @@ TEST(FileStore, KeysCannotLeaveTheFolder) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -55,12 +55,12 @@ inline double largest(Comm& comm, double own) {
   return own;
 }
 
-inline std::shared_ptr<RankStrategy> averaging(Comm& comm, LocalSgdOptions options) {
+inline std::shared_ptr<dist::RankStrategy> averaging(Comm& comm, LocalSgdOptions options) {
   return std::make_shared<LocalSgd>(borrowed(comm), options);
 }
 
 // Distance of this rank's weights from those of one process after the same batches.
-inline double apart_from_one(const std::shared_ptr<RankStrategy>& strategy, std::int64_t rows = kRows,
+inline double apart_from_one(const std::shared_ptr<dist::RankStrategy>& strategy, std::int64_t rows = kRows,
                              const optim::SgdOptions& sgd = {.lr = 0.2}) {
   SmallTrainer trainer(strategy, sgd, 3 + strategy->rank());
   for (int s = 0; s < kSteps; ++s) trainer.step(random_batch(rows, 100 + s));
@@ -81,7 +81,7 @@ inline void buckets_and_overlap_change_nothing(Comm& comm) {
     EXPECT_LE(apart_from_one(allreduce(borrowed(comm), options)), kExact);
 }
 
-inline std::string trained(const std::shared_ptr<RankStrategy>& strategy) {
+inline std::string trained(const std::shared_ptr<dist::RankStrategy>& strategy) {
   SmallTrainer trainer(strategy, {.lr = 0.1, .momentum = 0.9}, 3);
   for (int s = 0; s < kSteps; ++s) trainer.step(random_batch(24, 100 + s));
   return trainer.hash();
@@ -216,11 +216,11 @@ inline void hogwild_is_one_memory_and_sends_nothing(Comm& comm) {
 // Two groups of half of the ranks each.
 inline void a_group_is_of_one_mind_and_groups_differ_until_they_meet(Comm& comm) {
   if (comm.size() % 2 != 0) return;
-  const Topology topology{.worker_groups = 2, .workers_per_group = comm.size() / 2};
-  const auto between = [](std::int64_t every) -> StrategyMaker {
+  const dist::Topology topology{.worker_groups = 2, .workers_per_group = comm.size() / 2};
+  const auto between = [](std::int64_t every) -> dist::StrategyMaker {
     return [every](auto line) { return std::make_shared<LocalSgd>(std::move(line), LocalSgdOptions{.every = every}); };
   };
-  SmallTrainer trainer(std::make_shared<Grouped>(borrowed(comm), topology, AllReduceOptions{}, between(4)),
+  SmallTrainer trainer(std::make_shared<dist::Grouped>(borrowed(comm), topology, AllReduceOptions{}, between(4)),
                        {.lr = 0.1, .momentum = 0.9});
   for (int s = 0; s < 4; ++s) {
     trainer.step(random_batch(11, s));
@@ -230,22 +230,23 @@ inline void a_group_is_of_one_mind_and_groups_differ_until_they_meet(Comm& comm)
     EXPECT_EQ(std::set<std::string>(half, hashes.end()).size(), 1U);
     EXPECT_EQ(*hashes.begin() == *half, s == 3) << "after step " << s;
   }
-  EXPECT_LE(apart_from_one(std::make_shared<Grouped>(borrowed(comm), topology, AllReduceOptions{}, between(1))), kExact)
+  EXPECT_LE(apart_from_one(std::make_shared<dist::Grouped>(borrowed(comm), topology, AllReduceOptions{}, between(1))),
+            kExact)
       << "meeting at every step";
 }
 
 inline void a_replica_that_drifts_is_named(Comm& comm) {
   SmallTrainer trainer(allreduce(borrowed(comm)), {.lr = 0.1});
   trainer.step(random_batch(8, 1));
-  EXPECT_NO_THROW(check_replicas(comm, trainer.weights(), 1, "weights"));
+  EXPECT_NO_THROW(dist::check_replicas(comm, trainer.weights(), 1, "weights"));
   if (comm.rank() == 1) trainer.b.data<double>()[1] += 1e-9;
   std::string error;
   try {
-    check_replicas(comm, trainer.weights(), 2, "weights");
+    dist::check_replicas(comm, trainer.weights(), 2, "weights");
   } catch (const Error& e) {
     error = e.what();
   }
-  EXPECT_TRUE(contains(error, comm.size() == 2 ? "'b'" : "rank 1"));
+  EXPECT_TRUE(dist::contains(error, comm.size() == 2 ? "'b'" : "rank 1"));
 }
 
 // One bad element on one rank: all ranks have it after the reduction, and a vote names the rank.
@@ -253,10 +254,10 @@ inline void a_gradient_that_is_not_finite_is_everybodys(Comm& comm) {
   std::vector<float> gradient(1000, 1.0F);
   if (comm.rank() == comm.size() - 1) gradient[777] = std::numeric_limits<float>::quiet_NaN();
   const auto named = [&] {
-    return first_non_finite(std::vector<NamedTensor>{{"fc.weight", from_host<float>(gradient, {1000})}});
+    return dist::first_non_finite(std::vector<NamedTensor>{{"fc.weight", from_host<float>(gradient, {1000})}});
   };
   EXPECT_EQ(named().empty(), comm.rank() != comm.size() - 1) << "control: before it only one rank knows";
-  EXPECT_EQ(vote_non_finite(comm, named()).ranks, std::vector<int>{comm.size() - 1});
+  EXPECT_EQ(dist::vote_non_finite(comm, named()).ranks, std::vector<int>{comm.size() - 1});
   comm.all_reduce(gradient.data(), gradient.data(), 1000, DType::f32, ReduceOp::mean).wait();
   EXPECT_EQ(named(), "fc.weight");
   EXPECT_EQ(std::count_if(gradient.begin(), gradient.end(), [](float v) { return std::isfinite(v); }), 999);

@@ -3,7 +3,7 @@
 #include "dist/shared_worlds.h"
 #include "dist/transport_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 class StrategyLaws : public ::testing::TestWithParam<std::tuple<laws::Law, Backend, int>> {};
@@ -26,4 +26,4 @@ INSTANTIATE_TEST_SUITE_P(Laws, StrategyLaws,
                          name_of);
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -18,7 +18,7 @@
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace std::chrono_literals;
@@ -211,4 +211,4 @@ INSTANTIATE_TEST_SUITE_P(Strategies, OverProcesses,
                          name_of);
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -18,7 +18,7 @@ namespace starling::testing {
 // Non-owning pointer: the communicators belong to the test's world.
 inline std::shared_ptr<Comm> borrowed(Comm& comm) { return {std::shared_ptr<void>(), &comm}; }
 
-using MakeStrategy = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr<Comm>)>;
+using MakeStrategy = std::function<std::shared_ptr<dist::RankStrategy>(std::shared_ptr<Comm>)>;
 
 // View of rows of a tensor.
 inline Tensor rows_of_tensor(const Tensor& tensor, const Piece& piece) {
@@ -41,22 +41,22 @@ class SmallTrainer {
  public:
   Tensor w, b;
   optim::Sgd optimizer;
-  std::shared_ptr<RankStrategy> strategy;
+  std::shared_ptr<dist::RankStrategy> strategy;
   std::function<void(std::int64_t step)> slow{};  // called when a gradient is computed
 
-  SmallTrainer(std::shared_ptr<RankStrategy> of, const optim::SgdOptions& options, std::int64_t seed = 3)
+  SmallTrainer(std::shared_ptr<dist::RankStrategy> of, const optim::SgdOptions& options, std::int64_t seed = 3)
       : w(make("w", {5, 2}, seed)), b(make("b", {2}, seed + 1)), optimizer({w, b}, options), strategy(std::move(of)) {
     for (const auto& tensor : {w, b}) gradients_.push_back(zeros(tensor.shape(), tensor.dtype()));
     if (strategy) strategy->begin(state());
   }
 
-  TrainedState state() {
-    TrainedState state{.weights = weights(), .rule = &optimizer};
+  dist::TrainedState state() {
+    dist::TrainedState state{.weights = weights(), .rule = &optimizer};
     for (const auto& [name, tensor] : optimizer.state()) state.optimizer.push_back({name, tensor});
     return state;
   }
   std::vector<NamedTensor> weights() const { return {{"w", w}, {"b", b}}; }
-  std::string hash() const { return weights_hash(weights()); }
+  std::string hash() const { return train::weights_hash(weights()); }
 
   void go_on_at(std::int64_t step) {
     step_ = step;
@@ -117,7 +117,7 @@ class SmallTrainer {
       for (std::size_t i = 0; i < 2; ++i) copy_into(gradients_[i], found[i]);
     }
     const NamedTensor named[] = {{"w", gradients_[0]}, {"b", gradients_[1]}};
-    GradientStep step{.step = at, .weight = weight, .gradients = named};
+    dist::GradientStep step{.step = at, .weight = weight, .gradients = named};
     strategy->exchange(step);
     if (strategy->updates() || step.weight == 0) return step.weight;
     w.set_grad(gradients_[0]);
@@ -131,7 +131,7 @@ class SmallTrainer {
   std::int64_t step_ = 0;
 };
 
-inline double counter(const RankStrategy& strategy, const std::string& name) {
+inline double counter(const dist::RankStrategy& strategy, const std::string& name) {
   for (const auto& one : strategy.counters()) {
     if (one.name == name) return one.value;
   }
@@ -147,7 +147,7 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
 }
 
 // Trains every rank for `steps` batches of `rows` rows, then calls look(trainer) on each, one after another.
-inline void train_world(const Comms& comms, const MakeStrategy& make, int steps, std::int64_t rows,
+inline void train_world(const dist::Comms& comms, const MakeStrategy& make, int steps, std::int64_t rows,
                         const optim::SgdOptions& options, const std::function<void(SmallTrainer&)>& look) {
   std::mutex mutex;
   run_ranks(comms, [&](Comm& comm) {

@@ -12,7 +12,7 @@
 #include "starling/dist/launch/remote_shell.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -437,4 +437,4 @@ TEST(Hosts, AreFilledInOrder) {
 TEST(RemoteScript, QuotesWhateverItIsGiven) { EXPECT_EQ(quoted("it's $HOME `x`"), "'it'\\''s $HOME `x`'"); }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

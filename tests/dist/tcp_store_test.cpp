@@ -17,7 +17,7 @@
 #include "starling/dist/launch/store_server.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -466,4 +466,4 @@ TEST_F(Secrets, AreFreshEachTime) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "starling/dist/strategy/grouped.h"
 #include "starling/dist/strategy/local_sgd.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using testing::borrowed;
@@ -140,4 +140,4 @@ TEST(Grouped, RefusesServersAndStrategiesOfGradients) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 #include "dist/comm_conformance.h"
 #include "dist/transport_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -425,4 +425,4 @@ TEST(TransportComm, RankOrderGivesTheBitsOfThreads) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

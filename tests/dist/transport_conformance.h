@@ -29,10 +29,11 @@ inline Bytes pattern(std::size_t bytes, int from, int to, unsigned which) {
 }
 
 // Waits until all transfers have ended.
-inline void finish(Transport& transport, std::vector<Transport::Transfer> transfers, milliseconds time = kLong) {
+inline void finish(dist::Transport& transport, std::vector<dist::Transport::Transfer> transfers,
+                   milliseconds time = kLong) {
   const CommTime until = CommClock::now() + time;
   while (!transfers.empty()) {
-    std::erase_if(transfers, [&](Transport::Transfer one) { return transport.test(one); });
+    std::erase_if(transfers, [&](dist::Transport::Transfer one) { return transport.test(one); });
     if (transfers.empty()) return;
     check(CommClock::now() < until, "expected all transfers to end in time, got {} that have not", transfers.size());
     transport.wait(until);
@@ -43,7 +44,7 @@ inline void expect_equal(const Bytes& got, const Bytes& expected, std::string_vi
   check(got == expected, "expected the {} bytes that were sent, got others: {}", expected.size(), what);
 }
 
-inline std::vector<int> others(const Transport& transport) {
+inline std::vector<int> others(const dist::Transport& transport) {
   std::vector<int> ranks;
   for (int rank = 0; rank < transport.size(); ++rank) {
     if (rank != transport.rank()) ranks.push_back(rank);
@@ -52,10 +53,10 @@ inline std::vector<int> others(const Transport& transport) {
 }
 
 // All-to-all exchange; all sends start before the first receive, so that nothing may depend on the peer's receive.
-inline void exchange_all(Transport& transport, std::size_t bytes, std::uint32_t channel) {
+inline void exchange_all(dist::Transport& transport, std::size_t bytes, std::uint32_t channel) {
   const int self = transport.rank();
   std::vector<Bytes> out, in;
-  std::vector<Transport::Transfer> transfers;
+  std::vector<dist::Transport::Transfer> transfers;
   for (const int peer : others(transport)) {
     out.push_back(pattern(bytes, self, peer, channel));
     in.emplace_back(bytes, static_cast<unsigned char>(0xee));
@@ -69,13 +70,13 @@ inline void exchange_all(Transport& transport, std::size_t bytes, std::uint32_t 
   for (const int peer : others(transport)) expect_equal(in[i++], pattern(bytes, peer, self, channel), "exchange");
 }
 
-inline void crossing_sends_of_any_size(Transport& transport) {
+inline void crossing_sends_of_any_size(dist::Transport& transport) {
   std::uint32_t channel = 0;
   for (const std::size_t bytes : {0ul, 1ul, 7ul, 4096ul, 65537ul, 300'000ul}) exchange_all(transport, bytes, ++channel);
 }
 
 // The receiver is late, then the sender is.
-inline void either_side_may_be_late(Transport& transport) {
+inline void either_side_may_be_late(dist::Transport& transport) {
   for (const bool late_receiver : {true, false}) {
     const bool sends = transport.rank() % 2 == 0;
     const int peer = sends ? transport.rank() + 1 : transport.rank() - 1;
@@ -91,7 +92,7 @@ inline void either_side_may_be_late(Transport& transport) {
 }
 
 // Many messages of one pair and channel in flight arrive in the order they were started.
-inline void order_within_a_channel(Transport& transport) {
+inline void order_within_a_channel(dist::Transport& transport) {
   constexpr unsigned kMany = 200;
   const int self = transport.rank();
   const int right = (self + 1) % transport.size(), left = (self + transport.size() - 1) % transport.size();
@@ -102,7 +103,7 @@ inline void order_within_a_channel(Transport& transport) {
     out.push_back(pattern(bytes, self, right, i));
     in.emplace_back(bytes);
   }
-  std::vector<Transport::Transfer> transfers;
+  std::vector<dist::Transport::Transfer> transfers;
   for (auto& data : out) transfers.push_back(transport.send(right, 9, data.data(), data.size()));
   for (auto& data : in) transfers.push_back(transport.recv(left, 9, data.data(), data.size()));
   finish(transport, transfers);
@@ -110,13 +111,13 @@ inline void order_within_a_channel(Transport& transport) {
 }
 
 // Messages are received in another order than sent, over channels with similar numbers.
-inline void channels_never_meet(Transport& transport) {
+inline void channels_never_meet(dist::Transport& transport) {
   const std::vector<std::uint32_t> channels{0, 1, 2, 0x10000, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff};
   const int self = transport.rank();
   const int right = (self + 1) % transport.size(), left = (self + transport.size() - 1) % transport.size();
   if (right == self) return;
   std::vector<Bytes> out, in(channels.size(), Bytes(64));
-  std::vector<Transport::Transfer> transfers;
+  std::vector<dist::Transport::Transfer> transfers;
   for (const std::uint32_t channel : channels) out.push_back(pattern(64, self, right, channel));
   for (std::size_t i = 0; i < channels.size(); ++i)
     transfers.push_back(transport.send(right, channels[i], out[i].data(), 64));
@@ -129,11 +130,11 @@ inline void channels_never_meet(Transport& transport) {
 }
 
 // A pending transfer does not block others, and polling it does no harm.
-inline void a_waiting_transfer_holds_up_no_other(Transport& transport) {
+inline void a_waiting_transfer_holds_up_no_other(dist::Transport& transport) {
   if (transport.rank() > 1 || transport.size() < 2) return;
   const int peer = 1 - transport.rank();
   Bytes first(100), second(100);
-  const Transport::Transfer waiting = transport.recv(peer, 20, first.data(), first.size());
+  const dist::Transport::Transfer waiting = transport.recv(peer, 20, first.data(), first.size());
   const Bytes out = pattern(100, transport.rank(), peer, 21), late = pattern(100, transport.rank(), peer, 20);
   finish(transport,
          {transport.send(peer, 21, out.data(), out.size()), transport.recv(peer, 21, second.data(), second.size())});
@@ -149,7 +150,7 @@ inline void a_waiting_transfer_holds_up_no_other(Transport& transport) {
   expect_equal(second, pattern(100, peer, transport.rank(), 21), "passing");
 }
 
-inline void large_messages_cross(Transport& transport, std::size_t bytes = std::size_t{64} << 20) {
+inline void large_messages_cross(dist::Transport& transport, std::size_t bytes = std::size_t{64} << 20) {
   if (transport.rank() > 1 || transport.size() < 2) return;
   const int peer = 1 - transport.rank();
   const Bytes out = pattern(bytes, transport.rank(), peer, 5);
@@ -158,13 +159,13 @@ inline void large_messages_cross(Transport& transport, std::size_t bytes = std::
   expect_equal(in, pattern(bytes, peer, transport.rank(), 5), "large");
 }
 
-inline void numbers_are_free_again(Transport& transport) {
+inline void numbers_are_free_again(dist::Transport& transport) {
   for (std::uint32_t round = 0; round < 50; ++round) exchange_all(transport, 16, 40 + round % 3);
 }
 
 struct Check {
   const char* name;
-  std::function<void(Transport&)> run;
+  std::function<void(dist::Transport&)> run;
 };
 
 // Checks that leave the transport usable.

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/transport/memory/memory_transport.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace transport_checks;
@@ -52,4 +52,4 @@ TEST(TransportChecks, FindANetworkThatTakesTwoChannelsForOne) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/dist/comm/transport/memory/memory_transport.h"
 #include "starling/dist/comm/transport/transport_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Fixed costs of an ordinary network, so that algorithm choices do not depend on the machine's load.
 inline LinkCosts test_costs() { return {.latency = 20e-6, .overhead = 2e-6, .per_byte = 1e-9, .reduce_byte = 1e-10}; }
@@ -70,4 +70,4 @@ inline Backend checked_memory_backend() {
   return {"memory_checking", [](int world) { return wrap(make_memory_comms(world), make_checking); }};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -16,7 +16,7 @@
 #include "starling/dist/launch/tcp_store.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -227,4 +227,4 @@ TEST(HostIdentity, IsStableAndCanBeSetByTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,8 +9,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;  // NOLINT(google-build-using-namespace)
   try {
-    CsvReader reader(
-        ByteSource::of(std::as_bytes(std::span(data, size)), "fuzz", {.who = "csv", .most_unpacked = 1 << 24}), {});
+    data::CsvReader reader(
+        data::ByteSource::of(std::as_bytes(std::span(data, size)), "fuzz", {.who = "csv", .most_unpacked = 1 << 24}),
+        {});
     while (reader.next() != nullptr) {
     }
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): being refused is the other good end

@@ -10,11 +10,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;  // NOLINT(google-build-using-namespace)
   try {
-    const RecordLimits limits{.most_record = 1 << 20, .most_unpacked = 1 << 24};
-    const auto reader = read_tfrecord(
-        ByteSource::of(std::as_bytes(std::span(data, size)), "fuzz", {.who = "tfrecord", .most_unpacked = 1 << 24}),
-        limits);
-    while (const Record* record = reader->next()) static_cast<void>(parse_example(record->parts[0].bytes, "fuzz"));
+    const data::RecordLimits limits{.most_record = 1 << 20, .most_unpacked = 1 << 24};
+    const auto reader = read_tfrecord(data::ByteSource::of(std::as_bytes(std::span(data, size)), "fuzz",
+                                                           {.who = "tfrecord", .most_unpacked = 1 << 24}),
+                                      limits);
+    while (const data::Record* record = reader->next())
+      static_cast<void>(parse_example(record->parts[0].bytes, "fuzz"));
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): being refused is the other good end
   }
   return 0;

@@ -9,10 +9,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;  // NOLINT(google-build-using-namespace)
   try {
-    const RecordLimits limits{.most_record = 1 << 20, .most_unpacked = 1 << 24};
-    const auto reader = read_webdataset(
-        ByteSource::of(std::as_bytes(std::span(data, size)), "fuzz", {.who = "webdataset", .most_unpacked = 1 << 24}),
-        limits);
+    const data::RecordLimits limits{.most_record = 1 << 20, .most_unpacked = 1 << 24};
+    const auto reader = read_webdataset(data::ByteSource::of(std::as_bytes(std::span(data, size)), "fuzz",
+                                                             {.who = "webdataset", .most_unpacked = 1 << 24}),
+                                        limits);
     while (reader->next() != nullptr) {
     }
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): being refused is the other good end

@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kHead = R"(
@@ -200,4 +200,4 @@ TEST(Attention, DoesNotCarryAReadOfAVariableBehindItsAssign) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -2,7 +2,7 @@
 
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::string after_buckets(const std::string& body, PassContext context = {}) {
@@ -166,4 +166,4 @@ return %rb
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

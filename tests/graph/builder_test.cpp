@@ -5,7 +5,7 @@
 #include "starling/graph/verifier.h"
 #include "starling/starling.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 template <class F>
@@ -159,4 +159,4 @@ TEST(GraphBuilder, MakesFirstValuesIndependentOfOtherState) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

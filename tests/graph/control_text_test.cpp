@@ -11,7 +11,7 @@
 #include "starling/ops/def/scope.h"
 #include "starling/starling.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::string message_of(const std::function<void()>& f) {
@@ -243,12 +243,12 @@ TEST(ControlPasses, ConversionToDoubleReachesBodies) {
 TEST(ControlPasses, PartitionWantsWholeOperands) {
   const auto f = [](std::span<const Tensor> in) { return TensorList{doubled_until(in[0], 9)}; };
   const Graph graph = traced(f, {zeros({4})});
-  PassContext context{.world = 2, .rank = 0, .inputs = {Placement::split(0)}};
+  PassContext context{.world = 2, .rank = 0, .inputs = {Layout::split(0)}};
   EXPECT_NE(message_of([&] {
               run_pass("partition", graph, context);
             }).find("[partition] expected operands of while to be whole on every rank, got operand 0 as S0"),
             std::string::npos);
-  context.inputs = {Placement::replicate()};
+  context.inputs = {Layout::replicate()};
   EXPECT_EQ(count(run_pass("partition", graph, context), "while"), 1u);
 }
 
@@ -302,4 +302,4 @@ TEST(ControlTrace, MakesExplicitOperandsOfWhatABodyReads) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

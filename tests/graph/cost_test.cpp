@@ -7,7 +7,7 @@
 #include "starling/graph/tracer.h"
 #include "starling/starling.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 Cost cost_of_last(const std::string& body) {
@@ -146,4 +146,4 @@ TEST(Cost, ALoopCostsAsManyTripsAsItsBoundAllowsAndOneWithoutABound) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

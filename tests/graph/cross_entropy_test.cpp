@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kHead = R"(
@@ -125,4 +125,4 @@ TEST(CrossEntropy, KeepsLogProbabilitiesThatAreReadOtherwise) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

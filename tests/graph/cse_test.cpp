@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Cse, MergesEqualNodesAndWhatFollowsFromThem) {
@@ -147,4 +147,4 @@ TEST(Cse, KnowsEveryCommutativeOp) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

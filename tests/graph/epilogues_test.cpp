@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Epilogues, FoldActivationsIntoTheirProducers) {
@@ -202,9 +202,9 @@ TEST(Epilogues, EndLinearMapsWithResidualsAndAnyActivation) {
 %1 = input 1
 %2 = input 2
 %3 = input 3
-%4 = linear_ends(%0, %1, %2, %3) {biased=true, residual=true, activation="silu"}
-%5 = linear_ends(%0, %1) {activation="leaky_relu", parameter=0.2}
-%6 = linear_ends(%0, %1, %3) {residual=true}
+%4 = linear_epilogue(%0, %1, %2, %3) {biased=true, residual=true, activation="silu"}
+%5 = linear_epilogue(%0, %1) {activation="leaky_relu", parameter=0.2}
+%6 = linear_epilogue(%0, %1, %3) {residual=true}
 return %4, %5, %6
 )");
 }
@@ -219,7 +219,7 @@ TEST(Epilogues, KeepTheValueBeforeAnActivationForItsGradient) {
 %1 = input 1
 %2 = input 2
 %3 = input 3
-%4, %5 = linear_ends(%0, %1, %2) {biased=true, activation="gelu", keep=true}
+%4, %5 = linear_epilogue(%0, %1, %2) {biased=true, activation="gelu", keep=true}
 %6 = gelu_backward(%3, %5)
 return %4, %6
 )");
@@ -249,4 +249,4 @@ TEST(Epilogues, DoNotCarryALinearMapPastAnAssignOfItsWeight) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -13,7 +13,7 @@
 #include "starling/graph/export/record_file.h"
 #include "starling/graph/export/svg.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const char* const kBody = R"(variable 0 "net.fc.weight" f32[5, 4]
@@ -118,7 +118,7 @@ TEST(LayeredLayout, BoxesNeverOverlapAndEdgesLeadDown) {
       boxes.push_back({20.0 + upto(200), 20.0 + upto(40)});
       for (int k = upto(3); k > 0 && i > 0; --k) edges.push_back({upto(i - 1), i});
     }
-    const Layout layout = layered_layout(boxes, edges);
+    const LayeredLayout layout = layered_layout(boxes, edges);
     for (const auto& edge : edges) {
       const auto from = static_cast<std::size_t>(edge.from), to = static_cast<std::size_t>(edge.to);
       EXPECT_LT(layout.centres[from].y + boxes[from].height / 2, layout.centres[to].y - boxes[to].height / 2);
@@ -150,4 +150,4 @@ TEST(RecordFile, ChecksumIsCastagnolisAndDamageIsFound) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

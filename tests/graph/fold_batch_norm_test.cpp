@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kHead = R"(
@@ -87,4 +87,4 @@ TEST(FoldBatchNorm, LeavesANormalisationThatAResidualJoins) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

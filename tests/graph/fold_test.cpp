@@ -3,7 +3,7 @@
 #include "graph/passes_testing.h"
 #include "starling/ops/api/creation.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Fold, ComputesWhatDependsOnConstantsOnly) {
@@ -129,4 +129,4 @@ TEST(Fold, KeepsNumbersThatFullCannotSayAsConstants) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(FuseReductions, EndsAChainWithTheSumOfItsRows) {
@@ -178,4 +178,4 @@ TEST(FuseReductions, LeavesOperandsThatBreakARowOutside) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

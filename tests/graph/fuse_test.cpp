@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Fuse, JoinsAChainIntoOneNode) {
@@ -200,4 +200,4 @@ TEST(Fuse, KeepsGraphsOfAnyFormInOrder) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

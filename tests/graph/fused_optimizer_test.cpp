@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kState = R"(
@@ -117,4 +117,4 @@ TEST(FusedOptimizer, KeepsAnUpdateBeforeTheNextReadOfItsVariable) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

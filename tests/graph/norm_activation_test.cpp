@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kOperands = R"(
@@ -114,4 +114,4 @@ TEST(NormActivation, LeavesAnInferredNormAloneThatNoChainFollows) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

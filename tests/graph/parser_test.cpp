@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const char* const kRich = R"(starling-graph 1
@@ -66,7 +66,7 @@ TEST(Parser, KeepsEveryFieldOfANode) {
   EXPECT_EQ(node.after, (SmallVector<NodeId, 2>{5, 8}));
   EXPECT_EQ(graph.node(8).scope.str(), "net");
   EXPECT_EQ(graph.node(8).device, (Device{DeviceKind::cuda, 1}));
-  EXPECT_EQ(graph.value(graph.node(8).out[0]).spec, Placements{Placement::partial()});
+  EXPECT_EQ(graph.value(graph.node(8).out[0]).spec, Layouts{Layout::partial()});
   EXPECT_EQ(graph.inputs, std::vector<ValueId>{0});
   EXPECT_EQ(graph.variables[1].name, "fc.velocity");
   EXPECT_EQ(graph.constants[0].data<std::int64_t>()[1], std::numeric_limits<std::int64_t>::min());
@@ -197,4 +197,4 @@ TEST(Parser, ReadsBackTheSampleCallsOfEveryOpAndRefusesTheirMutationsOnlyByError
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -5,7 +5,7 @@
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/printer.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr const char* kStep = R"(starling-graph 1
@@ -18,7 +18,7 @@ variable 0 "w" f32[3, 4]
 return %s, %g, %y
 )";
 
-PassContext context(int world, int rank) { return {.world = world, .rank = rank, .inputs = {Placement::split(0)}}; }
+PassContext context(int world, int rank) { return {.world = world, .rank = rank, .inputs = {Layout::split(0)}}; }
 
 TEST(Partition, APartialValueThatMustBeWholeIsReduced) {
   const Graph local = run_pass("partition", parse_graph(kStep), context(2, 0));
@@ -146,7 +146,7 @@ return %n
 %m = cond(%p, %w) {then=0, otherwise=1}
 return %n, %m
 )");
-  PassContext at{.world = 2, .rank = 0, .inputs = {Placement::replicate()}};
+  PassContext at{.world = 2, .rank = 0, .inputs = {Layout::replicate()}};
   const auto elsewhere = [&](int rank) {
     at.rank = rank;
     const std::string text = print(run_pass("partition", global, at));
@@ -161,4 +161,4 @@ return %n, %m
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

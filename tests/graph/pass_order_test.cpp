@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/pass.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 Graph same(const Graph& graph, const PassContext&) { return graph; }
@@ -66,4 +66,4 @@ TEST(Passes, RunIfRequiredThoughDisabled) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -11,7 +11,7 @@
 #include "starling/graph/printer.h"
 #include "starling/graph/verifier.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Parses a graph text given without its first line, so that tests show only what matters.
 inline Graph graph_of(const std::string& body) { return parse_graph("starling-graph 1\n" + body); }
@@ -39,4 +39,4 @@ inline void expect_unchanged_by(std::string_view pass, const std::string& body) 
   EXPECT_EQ(print_short(after(pass, graph_of(body))), print_short(graph_of(body)));
 }
 
-}  // namespace starling
+}  // namespace starling::graph

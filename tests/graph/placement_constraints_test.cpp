@@ -1,7 +1,7 @@
 #include "graph/placement_testing.h"
 #include "starling/graph/placement/patterns.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Two layers with a gradient of the second.
@@ -168,4 +168,4 @@ TEST(PlacementMemory, CapsSpreadVariablesOverDevices) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

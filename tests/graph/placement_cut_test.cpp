@@ -3,7 +3,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/transfer.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::string shown_parts(const std::string& body, const PlacementOptions& options) {
@@ -202,4 +202,4 @@ return %2
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -6,7 +6,7 @@
 
 #include "starling/graph/placement/search.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Random tasks: each reads up to three earlier ones; results are needed on device 0.
@@ -217,4 +217,4 @@ TEST(PlacementSearch, TheSameGraphIsAlwaysPlacedAlike) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

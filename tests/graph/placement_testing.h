@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/placement/cut.h"
 
-namespace starling {
+namespace starling::graph {
 
 inline Device logical_cpu(int index) { return {DeviceKind::cpu, static_cast<std::uint8_t>(index)}; }
 
@@ -36,4 +36,4 @@ inline std::string refusal(const std::function<void()>& f) {
   return "nothing was refused";
 }
 
-}  // namespace starling
+}  // namespace starling::graph

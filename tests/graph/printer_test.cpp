@@ -9,7 +9,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 Graph small_graph() {
@@ -24,7 +24,7 @@ Graph small_graph() {
   attrs.set("activation", "\"relu\"");
   const NodeId linear = graph.add(find_op("linear"), in, attrs);
   graph.node(linear).scope = Symbol("mlp/\"fc1\"");
-  graph.value(graph.node(linear).out[0]).spec = {Placement::split(0), Placement::partial(ReduceOp::max)};
+  graph.value(graph.node(linear).out[0]).spec = {Layout::split(0), Layout::partial(ReduceOp::max)};
   const NodeId assign = graph.add(find_op("assign"), {&w, 1}, op::AssignAttrs{weight});
   const NodeId reduce = graph.add(find_op("all_reduce"), {&step, 1}, op::AllReduceAttrs{});
   Node& node = graph.node(reduce);
@@ -72,4 +72,4 @@ TEST(Printer, WritesFloatsThatReadBackExactly) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Prune, DropsWhatNoOutputOrEffectNeeds) {
@@ -45,4 +45,4 @@ TEST(Prune, KeepsWhatControlEdgesOfNeededNodesNameAndTheInputsInOrder) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

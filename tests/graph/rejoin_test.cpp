@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Rejoin, LaysPiecesSideBySide) {
@@ -74,4 +74,4 @@ return %3, %2
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

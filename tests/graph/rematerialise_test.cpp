@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 Graph bounded(const std::string& body, std::size_t bytes) {
@@ -90,4 +90,4 @@ TEST(Rematerialise, WhatReadsAnOverwrittenVariableIsKept) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

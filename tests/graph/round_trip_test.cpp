@@ -6,7 +6,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/starling.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Compares everything in a graph except names of values.
@@ -101,8 +101,8 @@ class RandomGraph {
       node.device = {one_of({DeviceKind::cpu, DeviceKind::cuda}), static_cast<std::uint8_t>(pick(0, 3))};
     for (ValueId out : graph_.node(id).out) {
       if (pick(0, 4) != 0) continue;
-      graph_.value(out).spec.push_back(one_of({Placement::replicate(), Placement::split(0),
-                                               Placement::partial(ReduceOp::sum), Placement::partial(ReduceOp::max)}));
+      graph_.value(out).spec.push_back(one_of(
+          {Layout::replicate(), Layout::split(0), Layout::partial(ReduceOp::sum), Layout::partial(ReduceOp::max)}));
     }
   }
 
@@ -183,4 +183,4 @@ TEST(RoundTrip, AnotherVersionOfTheTextIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kState = R"(
@@ -110,4 +110,4 @@ TEST(FusedOptimizer, JoinsUpdatesOfAnyRule) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

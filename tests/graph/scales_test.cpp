@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kProduct = R"(
@@ -42,4 +42,4 @@ TEST(Scales, StayWhereAFactorMightOverflowOrVanish) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

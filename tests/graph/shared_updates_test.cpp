@@ -5,7 +5,7 @@
 #include "starling/graph/parser.h"
 #include "starling/graph/printer.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // A layer of `rows` samples; the weight is 512 by 256.
@@ -32,7 +32,7 @@ return %x
 }
 
 PassContext context(int world, int rank = 0) {
-  return {.world = world, .rank = rank, .inputs = {Placement::split(0), Placement::split(0)}};
+  return {.world = world, .rank = rank, .inputs = {Layout::split(0), Layout::split(0)}};
 }
 
 bool shares(const std::string& graph, const PassContext& context) {
@@ -96,4 +96,4 @@ TEST(Partition, SequencesThatDoNotCutEvenlyAreGathered) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

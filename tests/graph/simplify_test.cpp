@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Bodies begin with x [2, 3], row [3], i (i64 [2, 3]) and m (bool [2, 3]), which are %0 to %3.
@@ -465,4 +465,4 @@ TEST(Simplify, KeepsControlEdgesDevicesAndValuesReadElsewhere) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

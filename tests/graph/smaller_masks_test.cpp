@@ -1,6 +1,6 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string kForward = R"(
@@ -33,4 +33,4 @@ TEST(SmallerMasks, GradientsThatOthersReadStay) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

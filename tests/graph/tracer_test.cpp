@@ -5,7 +5,7 @@
 #include "starling/graph/printer.h"
 #include "starling/starling.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TEST(Tracer, LiftsVariablesByIdentityAndReadsThemOnce) {
@@ -76,4 +76,4 @@ TEST(Tracer, AnErrorInsideLeavesGradientSlotsAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -6,7 +6,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Nodes: 0 input, 1 variable, 2 constant, 3 add, 4 relu, 5 assign.
@@ -146,4 +146,4 @@ TEST(Verifier, RefusesInputsAndOutputsOfTheGraphThatDoNotExist) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -10,7 +10,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 struct Layer {
@@ -83,4 +83,4 @@ TEST(ConvolutionKernels, GiveTheSameBitsAgainWithTheSameThreads) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include "kernels/simd_testing.h"
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Floats = std::vector<float>;
@@ -308,4 +308,4 @@ TEST(ConvIm2col, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

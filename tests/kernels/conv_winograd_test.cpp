@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/conv/conv_columns.h"
 #include "starling/kernels/cpu/conv/conv_plans.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Floats = std::vector<float>;
@@ -172,4 +172,4 @@ TEST(Winograd, IsMeantForStrideOneWithManyChannels) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

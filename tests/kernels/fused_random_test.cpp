@@ -12,7 +12,7 @@
 #include "starling/ops/def/fused.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // A program and its operands' shapes. Values keep to a range that chains of any length leave meaningful.
@@ -222,4 +222,4 @@ TEST(FusedPrograms, ReadViewsAsTheyLie) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

@@ -13,7 +13,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 const char* kChain = "t0=add(a0,a1); t1=tanh(t0); o0=mul(t1,a2); o1=t0";
@@ -120,4 +120,4 @@ TEST(Fused, RefusesOperandsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

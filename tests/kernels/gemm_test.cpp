@@ -14,7 +14,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/cpu/reduce/column_sum.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Memory with a guard behind it: a kernel that writes too far is caught.
@@ -372,4 +372,4 @@ TEST(ColumnSum, AddsTheRows) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include "kernels/simd_testing.h"
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Floats = std::vector<float>;
@@ -233,4 +233,4 @@ TEST(Pool, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

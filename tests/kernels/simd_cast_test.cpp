@@ -4,7 +4,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/cast.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <class T>
@@ -130,4 +130,4 @@ TEST(Cast, DoublesRoundToHalfOnce) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

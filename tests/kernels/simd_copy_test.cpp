@@ -8,7 +8,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/copy.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
@@ -136,4 +136,4 @@ TEST(Copy, RefusesOddElementSizesAndRanks) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "kernels/simd_testing.h"
 #include "starling/kernels/cpu/simd/vector_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::for_each_target;
@@ -237,4 +237,4 @@ TEST(EdgeValues, FloatTestsTellNanAndInfinity) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -41,13 +41,13 @@ void add_family(BlockTable& table) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "kernels/simd_testing.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(add_family);
@@ -83,5 +83,5 @@ TEST(Map, ParametersReachTheFunction) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -5,7 +5,7 @@
 #include "starling/kernels/cpu/norm/moments.h"
 #include "starling/kernels/cpu/norm/normalize.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::fill_random;
@@ -76,4 +76,4 @@ TEST(Moments, OfOneElementAreExact) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

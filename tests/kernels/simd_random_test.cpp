@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/random/random.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::for_each_target;
@@ -106,4 +106,4 @@ TEST(Random, DropoutAtItsEnds) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/reduce/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::fill_random;
@@ -162,4 +162,4 @@ TEST(Reduce, AnEmptyAxisGivesTheIdentity) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

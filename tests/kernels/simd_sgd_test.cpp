@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/update/sgd.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::fill_random;
@@ -78,4 +78,4 @@ TEST(Sgd, RefusesMomentumWithoutAVelocity) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

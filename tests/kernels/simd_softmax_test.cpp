@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/loss/cross_entropy.h"
 #include "starling/kernels/cpu/norm/softmax.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::fill_random;
@@ -159,4 +159,4 @@ TEST(CrossEntropy, RefusesLabelsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

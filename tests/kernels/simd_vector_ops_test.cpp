@@ -7,7 +7,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/vector_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using testing::for_each_target;
@@ -260,4 +260,4 @@ TEST(VectorOps, ANameIsAddedOnce) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::kernels

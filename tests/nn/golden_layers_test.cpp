@@ -35,7 +35,7 @@ double difference(const Tensor& a, const Tensor& b) {
 constexpr double kTolerance = 1e-6;  // results are kept in f32
 
 struct Golden {
-  const SafetensorsFile& file;
+  const data::SafetensorsFile& file;
   std::string name;
   nlohmann::json about;
 
@@ -109,7 +109,7 @@ void compare(const Golden& golden) {
 TEST(GoldenLayers, ComputeWhatPyTorchComputes) {
   int cases = 0;
   for (const auto& path : files()) {
-    const auto file = SafetensorsFile::open(path).value();
+    const auto file = data::SafetensorsFile::open(path).value();
     for (const auto& [name, about] : file.metadata()) {
       SCOPED_TRACE(name + " " + about);
       try {
@@ -127,7 +127,7 @@ TEST(GoldenLayers, ComputeWhatPyTorchComputes) {
 TEST(GoldenLayers, CoverEveryKindOrSayWhyNot) {
   std::set<std::string> seen;
   for (const auto& path : files()) {
-    const auto file = SafetensorsFile::open(path).value();
+    const auto file = data::SafetensorsFile::open(path).value();
     for (const auto& [name, about] : file.metadata()) seen.insert(name.substr(0, name.find('/')));
   }
   const std::set<std::string> elsewhere = {"local_contrast_norm",  // the op is compared in tests/ops

@@ -247,7 +247,7 @@ TEST(EveryLayer, EachSampleIsComputedByItselfInEvalMode) {
     layer->eval();
     const Tensor whole = (*layer)(std::span<const Tensor>(in))[0];
     std::vector<Tensor> last;
-    for (const auto& x : in) last.push_back(densify(narrow(x, 0, 2, 1)));
+    for (const auto& x : in) last.push_back(kernels::densify(narrow(x, 0, 2, 1)));
     const Tensor one = (*layer)(std::span<const Tensor>(last))[0];
     expect_near(narrow(whole, 0, 2, 1).to_vector(), one.to_vector(), "the last sample");
   });

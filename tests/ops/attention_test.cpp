@@ -46,7 +46,7 @@ TEST_P(LargeAttention, AgreesWithTheReference) {
     return results;
   };
   const TensorList want = [&] {
-    const ReferenceScope reference;
+    const kernels::ReferenceScope reference;
     return values();
   }();
   for (int threads : {1, 3}) {
@@ -114,7 +114,7 @@ TEST(Attention, OfQueriesThatAreNanIsNanWhereTheySeeAKey) {
     for (const std::int64_t keys : {1, 4, 16, 37, 600}) verify(keys, false), verify(keys, true);
   };
   verify_all();
-  const ReferenceScope reference;
+  const kernels::ReferenceScope reference;
   verify_all();
 }
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "ops/op_checks.h"
-#include "starling/ops/def/linear_ends.h"
+#include "starling/ops/def/linear_epilogue.h"
 
 // What passes, profiles and mixed precision know of an op is in its definition, and nowhere else.
 namespace starling::testing {
@@ -37,7 +37,7 @@ TEST(Definitions, CountFiniteCostsOfEverySampleCall) {
 TEST(Definitions, EndProductsOnlyWithOpsThatAnEpilogueTakes) {
   int count = 0;
   for (const auto* op : tested_ops()) {
-    if (!op->ends_product) continue;
+    if (!op->in_epilogue) continue;
     EXPECT_EQ(ending_op(Symbol(op->name)), op) << op->name;
     ++count;
   }

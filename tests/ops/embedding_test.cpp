@@ -53,7 +53,7 @@ TEST(Embedding, IndicesOutOfRangeAreNamed) {
                              embedding(ints({1, 4}), w);
                            }),
                            refusal([&] {
-                             const ReferenceScope reference;
+                             const kernels::ReferenceScope reference;
                              embedding(ints({1, 4}), w);
                            })}) {
     EXPECT_NE(text.find("got 4 at position 1"), std::string::npos) << text;

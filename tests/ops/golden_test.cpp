@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(STARLING_GOLDEN_FOLDER);
 
 // Sample calls for the generator, in f32 so that both sides begin with the same numbers.
-void add_cases(const OpDef& op, std::vector<NamedTensor>& tensors, SafetensorsMetadata& metadata) {
+void add_cases(const OpDef& op, std::vector<NamedTensor>& tensors, data::SafetensorsMetadata& metadata) {
   int number = 0;
   for (const auto& sample : op.cases()) {
     const std::string name = op.name + "/" + std::to_string(number++);
@@ -49,12 +49,12 @@ TEST(Golden, SampleCallsAreWrittenForTheGenerator) {
   const char* wanted = std::getenv("STARLING_DUMP_CASES");
   const fs::path path = wanted ? fs::path(wanted) : temporary / "cases.safetensors";
   std::vector<NamedTensor> tensors;
-  SafetensorsMetadata metadata;
+  data::SafetensorsMetadata metadata;
   for (const auto* op : tested_ops()) {
     if (has_values(*op)) add_cases(*op, tensors, metadata);
   }
-  write_safetensors(path, tensors, metadata).value();
-  EXPECT_EQ(SafetensorsFile::open(path).value().metadata().size(), metadata.size());
+  data::write_safetensors(path, tensors, metadata).value();
+  EXPECT_EQ(data::SafetensorsFile::open(path).value().metadata().size(), metadata.size());
 }
 
 struct GoldenCall {
@@ -65,7 +65,8 @@ struct GoldenCall {
   std::map<std::size_t, Tensor> out{};  // by output; PyTorch need not have them all
 };
 
-GoldenCall read_call(const SafetensorsFile& file, const std::string& name, const std::string& text, DType floats) {
+GoldenCall read_call(const data::SafetensorsFile& file, const std::string& name, const std::string& text,
+                     DType floats) {
   GoldenCall call{.op = &find_op(name.substr(0, name.find('/'))), .name = name};
   const json given = json::parse(text);
   call.attrs = Attrs::defaults(*call.op->attrs);
@@ -97,7 +98,7 @@ void for_each_call(DType floats, F&& f) {
   std::set<std::string> wanted;
   for (const auto* op : tested_ops()) wanted.insert(op->name);
   for (const auto& path : golden_files()) {
-    const auto file = SafetensorsFile::open(path).value();
+    const auto file = data::SafetensorsFile::open(path).value();
     for (const auto& [name, text] : file.metadata()) {
       if (wanted.contains(name.substr(0, name.find('/')))) f(read_call(file, name, text, floats));
     }

@@ -30,7 +30,7 @@ void check_all(int shard, int order, double tolerance) {
 class Gradients : public ::testing::TestWithParam<int> {};
 
 TEST_P(Gradients, OfEveryOpAgreeWithDifferencesOnReferenceKernels) {
-  const ReferenceScope reference;
+  const kernels::ReferenceScope reference;
   check_all(GetParam(), 1, kTolerance);
 }
 

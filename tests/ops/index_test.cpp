@@ -40,7 +40,7 @@ TEST(Index, OutOfRangeNamesPositionAndValue) {
   const Tensor x = floats({1, 2, 3}), one = floats({9, 9, 9});
   const Tensor wrong = ints({0, 2, 7}), negative = ints({0, -1, 1}), low = ints({0, 1, -4});
   for (const bool reference : {false, true}) {
-    std::optional<ReferenceScope> scope;
+    std::optional<kernels::ReferenceScope> scope;
     if (reference) scope.emplace();
     const auto both = [&](const Tensor& index, std::initializer_list<const char*> parts) {
       expect_named([&] { gather(x, index, 0); }, parts);
@@ -125,7 +125,7 @@ TEST(ScatterAdd, IsTheSameToTheLastBitWithAnyNumberOfThreads) {
       const auto got = run();
       for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], want[i])) << i << ", " << threads;
     }
-    const ReferenceScope reference;
+    const kernels::ReferenceScope reference;
     EXPECT_TRUE(same_bits(run()[1], want[1]));
   }
 }

@@ -24,7 +24,7 @@ void compare(const OpDef& op, const OpCase& sample, DType floats, Memory memory)
   Drawn drawn = draw(sample, floats);
   const Attrs attrs = attrs_for(sample, floats);
   const TensorList want = [&] {
-    const ReferenceScope reference;
+    const kernels::ReferenceScope reference;
     return apply(op, drawn.span(), attrs);
   }();
   if (memory == Memory::strided) {
@@ -67,10 +67,10 @@ void compare_repeated(const OpDef& op, const OpCase& sample, Side side) {
     Drawn views = draw(sample, DType::f32);
     views.in[i] = repeated(views.in[i], side);
     Drawn same = views;
-    same.in[i] = densify(views.in[i]);
+    same.in[i] = kernels::densify(views.in[i]);
     TensorList want;
     try {
-      const ReferenceScope reference;
+      const kernels::ReferenceScope reference;
       want = apply(op, same.span(), attrs);
     } catch (const Error&) {
       EXPECT_THROW(apply(op, views.span(), attrs), Error) << describe(op, sample) << ", operand " << i;
@@ -133,10 +133,10 @@ TEST(FastKernels, AreChosenForF32) {
       const Drawn drawn = draw(sample, DType::f32);
       const Attrs attrs = attrs_for(sample, DType::f32);
       const Types types = types_of(drawn.span());
-      std::vector<ArgDesc> in, out;
-      for (const auto& type : types) in.push_back(dense(type));
-      for (const auto& type : infer(*op, {types.data(), types.size()}, attrs)) out.push_back(dense(type));
-      const Planned planned = plan_kernel(*op, DeviceKind::cpu, attrs, in, out, {.threads = 1});
+      std::vector<kernels::ArgDesc> in, out;
+      for (const auto& type : types) in.push_back(kernels::dense(type));
+      for (const auto& type : infer(*op, {types.data(), types.size()}, attrs)) out.push_back(kernels::dense(type));
+      const kernels::Planned planned = plan_kernel(*op, DeviceKind::cpu, attrs, in, out, {.threads = 1});
       EXPECT_NE(planned.kernel, "reference") << describe(*op, sample);
       for (const bool copied : planned.densify) EXPECT_FALSE(copied);
     }

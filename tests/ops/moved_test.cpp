@@ -33,7 +33,7 @@ Tensor random_bits(const Shape& shape, DType dtype, std::mt19937& random) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  const Tensor x = densify(a), y = densify(b);
+  const Tensor x = kernels::densify(a), y = kernels::densify(b);
   return x.type() == y.type() &&
          std::memcmp(x.raw(), y.raw(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())) == 0;
 }
@@ -52,7 +52,7 @@ TEST(MovedElements, AreTheSameBitsForEveryDtype) {
         Attrs attrs = sample.attrs;
         if (op.name == "pad") attrs.set("value", "1");
         const TensorList got = apply(op, drawn.span(), attrs);
-        const ReferenceScope reference;
+        const kernels::ReferenceScope reference;
         const TensorList want = apply(op, drawn.span(), attrs);
         for (std::size_t i = 0; i < got.size(); ++i)
           EXPECT_TRUE(same_bits(got[i], want[i])) << describe(op, sample) << " of " << starling::name(dtype);
@@ -83,7 +83,7 @@ TEST(MovedElements, AreTheSameWithSeveralThreads) {
     };
   };
   const auto want = [&] {
-    const ReferenceScope reference;
+    const kernels::ReferenceScope reference;
     return run();
   }();
   for (int threads : {1, 3}) {
@@ -98,7 +98,7 @@ TEST(MovedElements, FitTilesOfMoreLoopsThanACopyHas) {
   const Tensor x = random_bits({2, 3, 2, 2, 3, 2}, DType::i16, random);
   const Shape reps{2, 3, 1, 2, 2, 3};
   const Tensor got = tile(x, reps);
-  const ReferenceScope reference;
+  const kernels::ReferenceScope reference;
   EXPECT_TRUE(same_bits(got, tile(x, reps)));
 }
 

@@ -31,7 +31,7 @@ void expect_as_reference(const char* name, const TensorList& in, const Attrs& at
   const OpDef& op = find_op(name);
   const std::span<const Tensor> operands{in.data(), in.size()};
   const TensorList want = [&] {
-    const ReferenceScope reference;
+    const kernels::ReferenceScope reference;
     return apply(op, operands, attrs);
   }();
   for (const int threads : {1, 3}) {
@@ -65,7 +65,7 @@ TEST(Normalisation, BackwardOfLargeTensorsAgreesWithTheReference) {
   const auto same = [](const char* name, const TensorList& in, const Attrs& attrs) {
     const std::span<const Tensor> operands{in.data(), in.size()};
     const TensorList want = [&] {
-      const ReferenceScope reference;
+      const kernels::ReferenceScope reference;
       return apply(find_op(name), operands, attrs);
     }();
     const ThreadScope scope(3);

@@ -251,7 +251,7 @@ TEST_P(RandomCalls, GiveWhatTheReferenceGivesOrAreRefused) {
     if (!is_small(call)) continue;
     const Outcome got = run(call);
     const Outcome want = [&] {
-      const ReferenceScope reference;
+      const kernels::ReferenceScope reference;
       return run(call);
     }();
     ++(got.values ? valid : refused);

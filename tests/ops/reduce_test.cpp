@@ -37,7 +37,7 @@ Values gradient(const Tensor& x, const std::function<Tensor(const Tensor&)>& f) 
 template <class F>
 void both(F body) {
   body();
-  const ReferenceScope reference;
+  const kernels::ReferenceScope reference;
   body();
 }
 

@@ -146,7 +146,7 @@ TEST_P(Recurrent, LargeLayersAgreeWithTheReference) {
       return grads;
     };
     const TensorList want = [&] {
-      const ReferenceScope reference;
+      const kernels::ReferenceScope reference;
       return values();
     }();
     for (int threads : {1, 3}) {

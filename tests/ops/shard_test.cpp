@@ -18,7 +18,7 @@ struct Piece {
 Piece piece_of(std::int64_t size, int part) { return {size * part / kParts, size * (part + 1) / kParts}; }
 
 // Part of a tensor on a rank; of a partial sum, the first rank has everything and the others zeros.
-Tensor part_of(const Tensor& whole, Placement placed, int part) {
+Tensor part_of(const Tensor& whole, Layout placed, int part) {
   if (placed.is_partial()) return part == 0 ? whole : zeros(whole.shape(), whole.dtype());
   if (!placed.is_split()) return whole;
   const Piece piece = piece_of(whole.shape()[placed.dim], part);
@@ -26,7 +26,7 @@ Tensor part_of(const Tensor& whole, Placement placed, int part) {
 }
 
 // As in the partition pass: attributes that describe the result follow its piece.
-Attrs local_attrs(Attrs attrs, const Tensor& whole, Placement placed, int part) {
+Attrs local_attrs(Attrs attrs, const Tensor& whole, Layout placed, int part) {
   if (!placed.is_split()) return attrs;
   const Piece piece = piece_of(whole.shape()[placed.dim], part);
   if (const auto* field = attrs.find("shape")) {
@@ -37,17 +37,17 @@ Attrs local_attrs(Attrs attrs, const Tensor& whole, Placement placed, int part) 
   return attrs;
 }
 
-Tensor joined(std::span<const Tensor> parts, Placement placed) {
+Tensor joined(std::span<const Tensor> parts, Layout placed) {
   if (placed.is_split()) return concat(parts, placed.dim);
   return placed.is_partial() ? add(parts[0], parts[1]) : parts[0];
 }
 
 // Checks that the reassembled outputs equal the whole; false if the rule replicates everything.
-bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Placement placement) {
+bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Layout placement) {
   const Drawn drawn = draw(sample, DType::f64);
   const TensorList whole = apply(op, drawn.span(), sample.attrs);
   const Types in = types_of(drawn.span()), out = types_of({whole.data(), whole.size()});
-  Placements placed;
+  Layouts placed;
   placed.resize(in.size());
   placed[input] = placement;
   const ShardRule rule =
@@ -66,7 +66,7 @@ bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Placem
   }
   for (std::size_t o = 0; o < whole.size(); ++o) {
     const Tensor pieces[] = {parts[0][o], parts[1][o]};
-    if (rule.out[o].is_partial() && rule.out[o] != Placement::partial()) continue;
+    if (rule.out[o].is_partial() && rule.out[o] != Layout::partial()) continue;
     EXPECT_LE(difference(joined(pieces, rule.out[o]), whole[o]), 1e-12)
         << describe(op, sample) << ", operand " << input << " split along " << placement.dim << ", output " << o;
   }
@@ -89,7 +89,7 @@ TEST(ShardRules, PiecesMakeTheWhole) {
           // Unlike the pieces of a mesh, those of a sample may be empty, which not every op takes.
           if (sample.in[i].shape[d] < kParts) continue;
           try {
-            passed += check_rule(*op, sample, i, Placement::split(d));
+            passed += check_rule(*op, sample, i, Layout::split(d));
           } catch (const Error& error) {
             ADD_FAILURE() << describe(*op, sample) << ", operand " << i << " split along " << d << ": " << error.what();
           }

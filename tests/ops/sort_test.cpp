@@ -23,7 +23,7 @@ TEST(Sort, PutsNaNLastAndKeepsTheOrderOfEqualValues) {
   const Values given{nan, 0.0, -0.0, inf, -inf, 0.0, -1};
   for (DType dtype : {DType::f32, DType::f64, DType::f16}) {
     for (const bool reference : {false, true}) {
-      std::optional<ReferenceScope> scope;
+      std::optional<kernels::ReferenceScope> scope;
       if (reference) scope.emplace();
       const Tensor x = from_doubles(given, {7}, dtype);
       EXPECT_EQ(sort(x).indices.to_vector(), (Values{4, 6, 1, 2, 5, 3, 0}));
@@ -56,7 +56,7 @@ TEST(Sort, OfEveryDtypeIsThatOfTheReference) {
         const ThreadScope threads(3);
         return run();
       }();
-      const ReferenceScope reference;
+      const kernels::ReferenceScope reference;
       const auto want = run();
       for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(difference(got[i], want[i]), 0) << i << name(dtype) << n;
     }

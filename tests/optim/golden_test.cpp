@@ -11,9 +11,9 @@ namespace {
 using nlohmann::json;
 constexpr double kExact = 1e-10, kSingle = 1e-5;
 
-SafetensorsFile golden() {
+data::SafetensorsFile golden() {
   const auto path = std::filesystem::path(STARLING_GOLDEN_FOLDER) / "optim" / "optimizers.safetensors";
-  return SafetensorsFile::open(path).value();
+  return data::SafetensorsFile::open(path).value();
 }
 
 Tensor row(const Tensor& matrix, std::int64_t i, DType dtype) {
@@ -23,7 +23,7 @@ Tensor row(const Tensor& matrix, std::int64_t i, DType dtype) {
 enum class Mode { eager, compiled };
 
 // Runs 100 steps and compares the weights at the shown ones.
-void expect_golden(const SafetensorsFile& file, const std::string& name, Pair& pair, optim::Optimizer& optimizer,
+void expect_golden(const data::SafetensorsFile& file, const std::string& name, Pair& pair, optim::Optimizer& optimizer,
                    DType dtype, Mode mode) {
   const json shown = json::parse(file.metadata().at("shown"));
   const double pull = json::parse(file.metadata().at("pull")).get<double>();
@@ -49,7 +49,7 @@ void expect_golden(const SafetensorsFile& file, const std::string& name, Pair& p
 class Golden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Golden, TakesTheStepsOfPyTorchOrThePaper) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   int variants = 0;
   for (const auto& [name, options] : file.metadata()) {
     if (name.rfind(std::string(GetParam()) + "/", 0) != 0) continue;
@@ -71,12 +71,12 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Golden,
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Golden, CoverEveryOptimizerOfJobs) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   for (const auto& kind : optim::optimizer_kinds().names()) EXPECT_TRUE(file.contains(kind + "/0")) << kind;
 }
 
 TEST(Golden, GroupsHaveRatesAndDecaysOfTheirOwn) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   Pair pair(DType::f64, file.tensor("start").to_vector());
   optim::AdamW optimizer(
       std::vector<optim::ParameterGroup>{{.parameters = {pair.a}},
@@ -94,7 +94,7 @@ class SparseGolden : public ::testing::TestWithParam<const char*> {};
 
 // Adam's against SparseAdam: moments of other rows wait.
 TEST_P(SparseGolden, RowsOfAGradientAreUpdatedAsPyTorchDoes) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   const std::string kind = GetParam();
   const std::string lr = kind == "adam" ? "{lr: 0.03, eps: 1.0e-20}" : kind == "adagrad" ? "{lr: 0.1}" : "{lr: 0.05}";
   const Tensor rows = file.tensor("sparse/rows"), values = file.tensor("sparse/values");
@@ -138,7 +138,7 @@ TEST(SparseGradients, AreMadeDenseWhereARuleNeedsAll) {
 }
 
 TEST(Averages, AreThoseOfPyTorch) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   const Tensor given = file.tensor("given");
   const json shown = json::parse(file.metadata().at("shown"));
   for (const bool equal : {false, true}) {
@@ -165,7 +165,7 @@ TEST(Averages, AreThoseOfPyTorch) {
 }
 
 TEST(Clipping, ByNormIsThatOfPyTorch) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   const Tensor given = file.tensor("given");
   for (const auto& [name, p] :
        std::vector<std::pair<std::string, double>>{{"2", 2}, {"1", 1}, {"3", 3}, {"inf", kInfinity}}) {

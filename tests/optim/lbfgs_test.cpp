@@ -10,9 +10,9 @@ namespace {
 using optim::Lbfgs;
 using optim::LbfgsOptions;
 
-SafetensorsFile golden() {
+data::SafetensorsFile golden() {
   const auto path = std::filesystem::path(STARLING_GOLDEN_FOLDER) / "optim" / "lbfgs.safetensors";
-  return SafetensorsFile::open(path).value();
+  return data::SafetensorsFile::open(path).value();
 }
 
 std::vector<double> row(const Tensor& matrix, std::int64_t i) {
@@ -23,7 +23,7 @@ std::vector<double> row(const Tensor& matrix, std::int64_t i) {
 
 // Iterates and numbers of evaluations after every step().
 void expect_iterates(const std::string& name, const std::vector<Tensor>& weights, Lbfgs& lbfgs, double tolerance) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   const Tensor want = file.tensor("lbfgs/" + name);
   const auto evaluations = nlohmann::json::parse(file.metadata().at("lbfgs/" + name));
   for (std::int64_t call = 0; call < want.size(0); ++call) {
@@ -63,7 +63,7 @@ struct Mlp {
   Tensor x, y, first, bias, second;
 
   Mlp() {
-    const SafetensorsFile file = golden();
+    const data::SafetensorsFile file = golden();
     x = file.tensor("mlp/x");
     y = file.tensor("mlp/y");
     first = parameter("first", file.tensor("mlp/first").to_vector(), {8, 3});

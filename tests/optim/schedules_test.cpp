@@ -9,9 +9,9 @@ namespace {
 
 using namespace optim;
 
-SafetensorsFile golden() {
+data::SafetensorsFile golden() {
   const auto path = std::filesystem::path(STARLING_GOLDEN_FOLDER) / "optim" / "schedules.safetensors";
-  return SafetensorsFile::open(path).value();
+  return data::SafetensorsFile::open(path).value();
 }
 
 std::unique_ptr<Schedule> make(const std::string& options) {
@@ -19,7 +19,7 @@ std::unique_ptr<Schedule> make(const std::string& options) {
 }
 
 TEST(Schedules, HaveTheValuesOfPyTorchOverAHundredSteps) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   std::set<std::string> seen;
   for (const auto& [name, options] : file.metadata()) {
     if (name.rfind("schedule/", 0) != 0) continue;
@@ -37,7 +37,7 @@ TEST(Schedules, HaveTheValuesOfPyTorchOverAHundredSteps) {
 }
 
 TEST(Schedules, PlateauStepsDownWhenPyTorchDoes) {
-  const SafetensorsFile file = golden();
+  const data::SafetensorsFile file = golden();
   const auto metric = file.tensor("plateau/metric").to_vector();
   int cases = 0;
   for (const auto& [name, options] : file.metadata()) {

@@ -40,7 +40,7 @@ struct Net {
   }
 };
 
-int count_ops(const Graph& graph, const std::string& op) {
+int count_ops(const graph::Graph& graph, const std::string& op) {
   int found = 0;
   for (const auto& node : graph.nodes()) found += node.op->name == op;
   return found;
@@ -99,8 +99,8 @@ TEST_P(EveryKind, GoesOnToTheSameBitsFromItsState) {
   const TemporaryFolder folder;
   std::vector<NamedTensor> saved;
   for (const auto& [name, tensor] : first.optimizer->state()) saved.push_back({name, tensor});
-  write_safetensors(folder / "state.safetensors", saved).value();  // refuses a name that comes twice
-  const auto file = SafetensorsFile::open(folder / "state.safetensors").value();
+  data::write_safetensors(folder / "state.safetensors", saved).value();  // refuses a name that comes twice
+  const auto file = data::SafetensorsFile::open(folder / "state.safetensors").value();
   for (const auto& [name, tensor] : second.optimizer->state()) copy_into(tensor, file.tensor(name));
   EXPECT_EQ(saved.size(), second.optimizer->state().size());
   const auto from = first.bench.net.parameters(), to = second.bench.net.parameters();
@@ -261,7 +261,8 @@ TEST(Accumulation, OfMicroBatchesIsOneBatch) {
     cross_entropy(big.net(big.x), big.y).backward();
     whole.step();
     for (std::int64_t i = 0; i < kParts; ++i) {
-      const Tensor x = densify(narrow(small.x, 0, i * 2, 2)), y = densify(narrow(small.y, 0, i * 2, 2));
+      const Tensor x = kernels::densify(narrow(small.x, 0, i * 2, 2)),
+                   y = kernels::densify(narrow(small.y, 0, i * 2, 2));
       i + 1 < kParts ? add(x, y) : last(x, y);
     }
   }

@@ -5,7 +5,7 @@
 #include "graph/passes_testing.h"
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Corrupts correct programs.
 class ExecutableEditor {
@@ -20,14 +20,14 @@ using testing::Bench;
 Executable training_step(const std::string& net, bool reuse = true) {
   Bench bench(net, 4, DType::f32);
   const Tensor arguments[] = {bench.x, bench.y};
-  const Trace traced =
-      trace([&](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; }, arguments);
+  const graph::Trace traced =
+      graph::trace([&](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; }, arguments);
   return *Executable::build(run_passes(traced.graph, {}, {}).graph, {.reuse_memory = reuse});
 }
 
 // Two lanes, with state and communication between them.
 Executable two_lanes() {
-  Graph graph = graph_of(R"(variable 0 "w" f32[8, 8]
+  graph::Graph graph = graph::graph_of(R"(variable 0 "w" f32[8, 8]
 %0 = input {shape=[8, 8]}
 %1 = variable {shape=[8, 8]}
 %2 = matmul(%0, %1)
@@ -176,4 +176,4 @@ TEST(AliasCheck, ScratchMayNotLieOnOperands) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -4,7 +4,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // Attention as people write it by hand, in a layer with projections.
@@ -92,4 +92,4 @@ TEST(AttentionRewriteOff, KeepsTheScores) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -10,7 +10,7 @@
 #include "starling/ops/def/state.h"
 #include "starling/runtime/execution/instance.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 const Shape kShape{12, 12};
@@ -25,13 +25,13 @@ class RandomProgram {
     for (int i = 0; i < 45; ++i) append();
     for (int i = 0; i < 3; ++i) graph_.outputs.push_back(pick());
   }
-  const Graph& graph() const { return graph_; }
+  const graph::Graph& graph() const { return graph_; }
 
  private:
   int number(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
-  ValueId pick() { return values_[static_cast<std::size_t>(number(static_cast<int>(values_.size())))]; }
+  graph::ValueId pick() { return values_[static_cast<std::size_t>(number(static_cast<int>(values_.size())))]; }
 
-  void apply(const char* op, std::vector<ValueId> in, const Attrs& attrs = op::NoAttrs{}) {
+  void apply(const char* op, std::vector<graph::ValueId> in, const Attrs& attrs = op::NoAttrs{}) {
     values_.push_back(graph_.node(graph_.add(find_op(op), in, attrs)).out[0]);
   }
 
@@ -50,18 +50,18 @@ class RandomProgram {
       case 7: return apply("softmax", {pick()}, Attrs::defaults(*find_op("softmax").attrs));
       case 8: return apply("all_reduce", {pick()}, Attrs::defaults(*find_op("all_reduce").attrs));
       case 9: values_.push_back(graph_.read(number(3))); return;
-      case 10: graph_.add(find_op("assign"), std::vector<ValueId>{pick()}, op::AssignAttrs{number(3)}); return;
+      case 10: graph_.add(find_op("assign"), std::vector<graph::ValueId>{pick()}, op::AssignAttrs{number(3)}); return;
       default: return apply("tanh", {pick()});
     }
   }
 
   std::mt19937 random_;
-  Graph graph_;
-  std::vector<ValueId> values_;
+  graph::Graph graph_;
+  std::vector<graph::ValueId> values_;
 };
 
 // Outputs and variables after a few runs, with so many lanes and one thread each.
-std::vector<Tensor> results(const Graph& program, int branches) {
+std::vector<Tensor> results(const graph::Graph& program, int branches) {
   manual_seed(3);
   Container container;
   for (const auto& variable : program.variables) container.set(variable.name, uniform(kShape, {.low = -1, .high = 1}));
@@ -94,20 +94,20 @@ TEST(Branches, RandomProgramsEqualTheSerialOnesBitForBit) {
 TEST(Branches, IndependentChainsGoToDifferentLanesAndMeet) {
   std::string text = "%x = input {shape=[64, 64]}\n%a0 = tanh(%x)\n%b0 = exp(%x)\n";
   for (int i = 1; i <= 5; ++i) text += fmt::format("%a{0} = matmul(%a{1}, %x)\n%b{0} = matmul(%b{1}, %x)\n", i, i - 1);
-  const Graph graph = graph_of(text + "%y = add(%a5, %b5)\nreturn %y");
+  const graph::Graph graph = graph::graph_of(text + "%y = add(%a5, %b5)\nreturn %y");
   const auto exe = build_program(graph, {}, 2, {.disable = {}, .branches = 2}).executable;
   EXPECT_EQ(exe->threads(), 1);
   ASSERT_EQ(exe->lanes(), 3);
-  EXPECT_EQ(exe->lane_size(Lane::comm), 0);
-  EXPECT_GE(exe->lane_size(compute_lane(0)), 6);
-  EXPECT_GE(exe->lane_size(compute_lane(1)), 6);
+  EXPECT_EQ(exe->lane_size(graph::Lane::comm), 0);
+  EXPECT_GE(exe->lane_size(graph::compute_lane(0)), 6);
+  EXPECT_GE(exe->lane_size(graph::compute_lane(1)), 6);
   int waits = 0;
   for (const auto& instruction : exe->instructions()) waits += static_cast<int>(instruction.waits.size());
   EXPECT_EQ(waits, 1) << exe->explain();  // where the chains meet; both read the input, which is there
 }
 
 TEST(Branches, ChainsWithNothingBesideThemStayOnOneLane) {
-  const Graph graph = graph_of(R"(%x = input {shape=[64, 64]}
+  const graph::Graph graph = graph::graph_of(R"(%x = input {shape=[64, 64]}
 %a = matmul(%x, %x)
 %b = matmul(%a, %x)
 %c = matmul(%b, %x)
@@ -125,7 +125,7 @@ TEST(Branches, NetworksTrainAsWithoutThem) {
 }
 
 TEST(Branches, AFailureOnOneLaneEndsTheRun) {
-  Graph graph = graph_of(R"(%x = input {shape=[4, 4]}
+  graph::Graph graph = graph::graph_of(R"(%x = input {shape=[4, 4]}
 %i = input {index=1, shape=[3], dtype=i64}
 %a = tanh(%x)
 %b = embedding(%i, %x) lane=compute1
@@ -155,4 +155,4 @@ TEST(Branches, TheirNumberIsBounded) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

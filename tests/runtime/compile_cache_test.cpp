@@ -1,6 +1,6 @@
 #include "runtime/control_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::message_of;
@@ -61,4 +61,4 @@ TEST(CompileCache, HoldsAtLeastOneProgram) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -10,7 +10,7 @@
 #include "starling/ops/api/rotary.h"
 #include "starling/runtime/compile.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::relative_l2;
@@ -63,4 +63,4 @@ TEST(CompiledSequence, AttentionWithRotaryPositionsIsAsEager) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

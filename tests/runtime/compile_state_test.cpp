@@ -3,7 +3,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::Bench;
@@ -191,4 +191,4 @@ TEST(CompiledState, AnArgumentInTheMemoryOfAVariableIsReadAsItWas) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -4,14 +4,14 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::Bench;
 using testing::relative_l2;
 
 TEST(Compile, EachPassAloneChangesNothing) {
-  for (const auto& pass : all_passes()) {
+  for (const auto& pass : graph::all_passes()) {
     Bench with(("mlp"), 8, DType::f64), without("mlp", 8, DType::f64);
     auto a = compile([&](const Tensor& x, const Tensor& y) { return with.gradients_of(x, y); });
     auto b = compile([&](const Tensor& x, const Tensor& y) { return without.gradients_of(x, y); },
@@ -175,7 +175,7 @@ return %2
   BuildOptions options;
   for (const char* disable : {"", "all"}) {
     if (*disable) options.disable = {disable};
-    auto program = SingleStrategy().build(parse_graph(text), container, options);
+    auto program = SingleStrategy().build(graph::parse_graph(text), container, options);
     const Tensor sum = empty({2});
     program->run({}, {&sum, 1});
     EXPECT_EQ(sum.to_vector(), (std::vector<double>{4, 6}));
@@ -192,4 +192,4 @@ TEST(Compile, ReusesMemory) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -13,7 +13,7 @@
 #include "starling/ops/api/sort.h"
 #include "starling/runtime/compile.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 Tensor counting(const Shape& shape) {
@@ -65,4 +65,4 @@ TEST(CompiledViews, HaveTheGradientsOfEagerOnes) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,7 +3,7 @@
 
 #include "runtime/control_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::everywhere;
@@ -64,4 +64,4 @@ TEST(ControlDocs, ShowTheCodeThatIsTestedHere) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

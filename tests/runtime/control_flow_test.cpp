@@ -4,7 +4,7 @@
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/execution/instance.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::everywhere;
@@ -109,11 +109,11 @@ TEST(While, RefusesAStateThatChangesItsType) {
   const std::vector<Tensor> in{numbers({1, 2}, {2})};
   const std::string expected = "[while] expected state 0 to stay f64[2], got f64[4] from the body";
   EXPECT_EQ(message_of([&] { f(in); }), expected);
-  EXPECT_EQ(message_of([&] { trace(f, in); }), expected);
+  EXPECT_EQ(message_of([&] { graph::trace(f, in); }), expected);
   const auto flags = [](std::span<const Tensor> x) {
     return while_loop([](const TensorList& s) { return s[0]; }, [](const TensorList& s) { return s; }, {x[0]});
   };
-  EXPECT_EQ(message_of([&] { trace(flags, in); }), "[while] expected the condition to be one bool, got f64[2]");
+  EXPECT_EQ(message_of([&] { graph::trace(flags, in); }), "[while] expected the condition to be one bool, got f64[2]");
 }
 
 TEST(Cond, TakesTheBranchThatThePredicateNames) {
@@ -154,7 +154,7 @@ TEST(Cond, RefusesBranchesThatDiffer) {
         greater(sum(in[0]), 0), [&] { return TensorList{in[0]}; }, [&] { return TensorList{sum(in[0])}; });
   };
   const std::vector<Tensor> in{numbers({1, 2}, {2})};
-  EXPECT_EQ(message_of([&] { trace(f, in); }),
+  EXPECT_EQ(message_of([&] { graph::trace(f, in); }),
             "[cond] expected result 0 to be f64[2] in both branches, got f64[] in the other");
 }
 
@@ -193,7 +193,7 @@ TEST(Scan, IsTheLoopWrittenOut) {
   Tensor h = zeros({2, 2}, DType::f64);
   for (std::int64_t t = 0; t < 3; ++t) {
     h = step(h, select(x, 0, t));
-    testing::expect_close({densify(select(got[0], 0, t))}, {h}, 1e-12, "trip");
+    testing::expect_close({kernels::densify(select(got[0], 0, t))}, {h}, 1e-12, "trip");
   }
 }
 
@@ -257,7 +257,7 @@ TEST(Control, RefusesToAssignInABody) {
                       {in[0]});
   };
   const std::vector<Tensor> in{number(0)};
-  EXPECT_NE(message_of([&] { trace(f, in); })
+  EXPECT_NE(message_of([&] { graph::trace(f, in); })
                 .find("[while] expected a body that assigns nothing, got an assignment to "
                       "variable 'counter'"),
             std::string::npos);
@@ -306,11 +306,11 @@ TEST(Control, IsRefusedByNameOnDevicesWhereItDoesNotRun) {
     return while_loop([](const TensorList& s) { return s[0] < 9; },
                       [](const TensorList& s) { return TensorList{s[0] * 2.0}; }, {x[0]});
   };
-  Graph graph = trace(f, in).graph;
-  for (NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::cuda, 0};
+  graph::Graph graph = graph::trace(f, in).graph;
+  for (graph::NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::cuda, 0};
   EXPECT_EQ(message_of([&] { Executable::build(graph, {}); }),
             "[while] expected a program on the CPU, where control flow runs, got one on cuda:0");
-  for (NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::null, 0};
+  for (graph::NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::null, 0};
   EXPECT_GT(Executable::build(graph, {})->instructions().size(), 0u) << "shapes alone can be planned";
 }
 
@@ -323,7 +323,7 @@ TEST(Control, RunsInSeveralInstancesAtOnce) {
     })(in);
   };
   const std::vector<Tensor> like{zeros({5}, DType::f64)};
-  const Graph graph = run_passes(trace(f, like).graph, {}, {}).graph;
+  const graph::Graph graph = graph::run_passes(graph::trace(f, like).graph, {}, {}).graph;
   const auto executable = Executable::build(graph, {.threads = 1});
   std::vector<std::string> wrong(3);
   std::vector<std::thread> threads;
@@ -345,4 +345,4 @@ TEST(Control, RunsInSeveralInstancesAtOnce) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -1,7 +1,7 @@
 #include "runtime/control_testing.h"
 #include "starling/graph/control/control_apply.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::check_gradient;
@@ -171,7 +171,7 @@ TEST(ControlGradient, TwiceThroughLoopsOfStaticLength) {
   const std::vector<Tensor> in{numbers({0.6, 1.1}, {2})};
   const auto unbounded = grad_all(twice({}));
   EXPECT_NE(message_of([&] {
-              trace([&](std::span<const Tensor> x) { return unbounded(x); }, in);
+              graph::trace([&](std::span<const Tensor> x) { return unbounded(x); }, in);
             }).find("expected a while_loop with max_trips where it is differentiated twice"),
             std::string::npos);
   testing::expect_close(unbounded(in), grad_all(twice({.max_trips = 12}))(in), 1e-12, "eager");
@@ -336,8 +336,8 @@ TEST(ControlGradient, OfAGraphThatWasReadFromText) {
   const auto unbounded = [](std::span<const Tensor> in) { return nested(in[0], in[1], {}); };
   const std::vector<Tensor> in{numbers({0.2, 0.5, 0.1}, {3}), numbers({0.7, -0.4, 1.1}, {3})};
   for (const Loss& loss : {Loss(f), Loss(unbounded)}) {
-    const Graph graph = parse_graph(print(
-        no_grad([&] { return trace([&](std::span<const Tensor> x) { return TensorList{loss(x)}; }, in).graph; })));
+    const graph::Graph graph = graph::parse_graph(graph::print(no_grad(
+        [&] { return graph::trace([&](std::span<const Tensor> x) { return TensorList{loss(x)}; }, in).graph; })));
     const auto again = grad_all([&](std::span<const Tensor> x) { return apply_body(graph, x)[0]; });
     CompiledFunction compiled([&](std::span<const Tensor> x) { return again(x); }, {});
     testing::expect_close(compiled.call(in), grad_all(loss)(in), 1e-11, "read from text");
@@ -357,9 +357,9 @@ TEST(ControlGradient, RefusesBackwardInsideABody) {
                       {in[0]});
   };
   const std::vector<Tensor> in{number(0)};
-  EXPECT_NE(message_of([&] { trace(f, in); }).find("got one that fills the gradient of 'w'"), std::string::npos);
+  EXPECT_NE(message_of([&] { graph::trace(f, in); }).find("got one that fills the gradient of 'w'"), std::string::npos);
   EXPECT_FALSE(w.grad().defined());
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -23,17 +23,17 @@ inline void expect_close(const TensorList& got, const TensorList& expected, doub
   }
 }
 
-inline TensorList interpreted(const TraceFn& f, const std::vector<Tensor>& in) {
-  const Trace traced = trace(f, in);
+inline TensorList interpreted(const graph::TraceFn& f, const std::vector<Tensor>& in) {
+  const graph::Trace traced = graph::trace(f, in);
   std::vector<Tensor> inputs = in;
   inputs.insert(inputs.end(), traced.hidden_inputs.begin(), traced.hidden_inputs.end());
-  return interpret(traced.graph, Container::of(traced.graph), inputs);
+  return runtime::interpret(traced.graph, Container::of(traced.graph), inputs);
 }
 
 // Result of f, checked to be the same eagerly, interpreted, and compiled without and with passes.
-inline TensorList everywhere(const TraceFn& f, const std::vector<Tensor>& in, double tolerance = 1e-12) {
+inline TensorList everywhere(const graph::TraceFn& f, const std::vector<Tensor>& in, double tolerance = 1e-12) {
   TensorList expected = f(in);
-  for (auto& tensor : expected) tensor = densify(tensor.detach());
+  for (auto& tensor : expected) tensor = kernels::densify(tensor.detach());
   expect_close(interpreted(f, in), expected, tolerance, "interpreted");
   CompiledFunction plain(f, {.disable = {"all"}}), full(f, {}), alone(f, {.reuse_memory = false});
   for (int call = 0; call < 2; ++call) {
@@ -84,9 +84,9 @@ std::string message_of(F&& f) {
   return "";
 }
 
-inline std::size_t nodes_named(const Graph& graph, std::string_view op) {
+inline std::size_t nodes_named(const graph::Graph& graph, std::string_view op) {
   std::size_t count = 0;
-  for (const Node& node : graph.nodes()) count += is_op(node, op);
+  for (const graph::Node& node : graph.nodes()) count += is_op(node, op);
   return count;
 }
 

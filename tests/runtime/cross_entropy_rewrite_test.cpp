@@ -2,7 +2,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using Loss = Tensor (*)(const Tensor& logits, const Tensor& labels);
@@ -84,4 +84,4 @@ INSTANTIATE_TEST_SUITE_P(Formulations, CrossEntropyRewrite, ::testing::ValuesIn(
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

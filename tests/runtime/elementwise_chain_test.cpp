@@ -13,13 +13,14 @@
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/compile.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::relative_l2;
 
-bool is_fused(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return n.op->name == "fused"; });
+bool is_fused(const graph::Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const graph::Node& n) { return n.op->name == "fused"; });
 }
 
 Tensor drawn(const Shape& shape, DType dtype) { return uniform(shape, {.low = -3, .high = 3, .dtype = dtype}); }
@@ -69,4 +70,4 @@ TEST(ElementwiseChains, OfActivationsHaveTheGradientsOfEager) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -2,7 +2,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // Two wide linear maps: one through an activation whose gradient needs what was before it, one onto a residual.
@@ -29,7 +29,7 @@ struct WideMaps {
   }
 };
 
-int count(const Graph& graph, std::string_view op) {
+int count(const graph::Graph& graph, std::string_view op) {
   int found = 0;
   for (const auto& node : graph.nodes()) found += is_op(node, op);
   return found;
@@ -52,16 +52,16 @@ TEST_P(EpilogueRewrite, EndsWideMapsInTrainingAndInference) {
   auto compiled = compile(step);
   const TensorList got = compiled(x);
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_LT(testing::relative_l2(got[i], eager[i]), tolerance) << i;
-  EXPECT_EQ(count(compiled.graph(), "linear_ends"), 2) << compiled.graph();
+  EXPECT_EQ(count(compiled.graph(), "linear_epilogue"), 2) << compiled.graph();
   EXPECT_EQ(count(compiled.graph(), "gelu"), 0);
 
   const NoGrad no_grad;
   auto forward = compile([&](const Tensor& input) { return part(input); });
   EXPECT_LT(testing::relative_l2(forward(x), part(x)), tolerance);
-  EXPECT_EQ(count(forward.graph(), "linear_ends"), 2) << forward.graph();
+  EXPECT_EQ(count(forward.graph(), "linear_epilogue"), 2) << forward.graph();
   auto plain = compile([&](const Tensor& input) { return part(input); }, {.disable = {"epilogues"}});
   plain(x);
-  EXPECT_EQ(count(plain.graph(), "linear_ends"), 0);
+  EXPECT_EQ(count(plain.graph(), "linear_epilogue"), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, EpilogueRewrite, ::testing::Values(DType::f32, DType::f64));
@@ -83,4 +83,4 @@ TEST(FoldBatchNormRewrite, LeavesOneConvolutionForEachBlockInInference) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,7 +3,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 TEST(FusedRows, SumsOfRowsOfTwoLengthsAreAddedAsEager) {
@@ -27,4 +27,4 @@ TEST(FusedRows, RowsOfOneLengthAreStillAdded) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

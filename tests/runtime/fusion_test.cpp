@@ -17,14 +17,14 @@
 #include "starling/ops/api/unary.h"
 #include "starling/runtime/compile.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::relative_l2;
 
-int nodes_of(const Graph& graph, bool fused) {
+int nodes_of(const graph::Graph& graph, bool fused) {
   int count = 0;
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     const bool view = node.op->view != nullptr || node.op->name == "full";
     if (!is_source(node) && !view) count += fused == (node.op->name == "fused");
   }
@@ -221,4 +221,4 @@ TEST(Fusion, OfRandomChainsHasTheGradientsOfEager) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -12,7 +12,7 @@ namespace starling::testing {
 namespace {
 
 // example: build
-Graph build(const std::string& file) {
+graph::Graph build(const std::string& file) {
   GraphBuilder b;  // from here to finish() ops of this thread go to the graph
   const Tensor x = b.placeholder("x", DType::f32, {32, 2});
   const Tensor t = b.placeholder("t", DType::f32, {32, 1});
@@ -34,7 +34,7 @@ Graph build(const std::string& file) {
 // end
 
 // example: queue
-Graph build_reader() {
+graph::Graph build_reader() {
   GraphBuilder b;
   b.updates("next", [&] {
     const Tensor sample = uniform({2}, {.low = -1, .high = 1});
@@ -50,7 +50,7 @@ TEST(GraphsDoc, ExampleDoesWhatItSays) {
       (std::filesystem::path(::testing::TempDir()) / fmt::format("graphs_doc_{}.safetensors", getpid())).string();
   manual_seed(1);
   // example: run
-  const Graph graph = build(file);
+  const graph::Graph graph = build(file);
   Containers containers;
   Session s(graph, containers.open("model"));
 
@@ -69,7 +69,7 @@ TEST(GraphsDoc, ExampleDoesWhatItSays) {
   const double restored = s.run({"loss"}, {{"x", x}, {"t", t}})[0].item();
 
   // The text holds everything: names, first values, targets.
-  Session from_text(parse_graph(print(graph)));
+  Session from_text(graph::parse_graph(print(graph)));
   // end
   EXPECT_LT(after, before / 3);
   EXPECT_EQ(out[0].to_vector(), std::vector<double>(32, 0.0));

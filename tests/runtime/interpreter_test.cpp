@@ -6,7 +6,7 @@
 #include "starling/runtime/execution/instance.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::Bench;
@@ -17,8 +17,9 @@ using testing::relative_l2;
 void expect_alike(const std::string& net, bool passes) {
   Bench bench(net, 8, DType::f32);
   const Tensor batch[] = {bench.x, bench.y};
-  const Trace traced = trace([&](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; }, batch);
-  const Graph graph = passes ? run_passes(traced.graph, {}, {}).graph : traced.graph;
+  const graph::Trace traced =
+      graph::trace([&](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; }, batch);
+  const graph::Graph graph = passes ? run_passes(traced.graph, {}, {}).graph : traced.graph;
   const Container one = Container::of(traced.graph).clone(), two = Container::of(traced.graph).clone();
   const Tensor expected = interpret(traced.graph, one, batch)[0];
   Instance instance(Executable::build(graph, {.threads = 1}), two);
@@ -40,7 +41,7 @@ TEST(Instance, SeveralShareOneExecutable) {
   Tensor counter = zeros({1});
   counter.set_name("counter");
   const Tensor one = from_doubles(std::vector<double>{1}, {1});
-  const Trace traced = trace(
+  const graph::Trace traced = graph::trace(
       [&](std::span<const Tensor> in) {
         assign(counter, add(counter, in[0]));
         return TensorList{mul(counter, 1.0)};
@@ -59,7 +60,7 @@ TEST(Instance, SeveralShareOneExecutable) {
 
 TEST(Instance, RefusesOperandsOfAnotherType) {
   const Tensor x = zeros({2});
-  const Trace traced = trace([](std::span<const Tensor> in) { return TensorList{neg(in[0])}; }, {&x, 1});
+  const graph::Trace traced = graph::trace([](std::span<const Tensor> in) { return TensorList{neg(in[0])}; }, {&x, 1});
   Instance instance(Executable::build(traced.graph, {}), Container::of(traced.graph));
   const Tensor wrong = zeros({3}), out = empty({2});
   EXPECT_THROW(instance.run({&wrong, 1}, {&out, 1}), Error);
@@ -70,8 +71,8 @@ TEST(NullDevice, PlansProgramsWithoutMemory) {
   Tensor weight = empty({1 << 16, 1 << 16}, DType::f32, null);
   weight.set_name("weight");
   const Tensor x = empty({1 << 16, 1 << 16}, DType::f32, null);
-  const Trace traced =
-      trace([&](std::span<const Tensor> in) { return TensorList{relu(matmul(in[0], weight))}; }, {&x, 1});
+  const graph::Trace traced =
+      graph::trace([&](std::span<const Tensor> in) { return TensorList{relu(matmul(in[0], weight))}; }, {&x, 1});
   const auto executable = Executable::build(run_passes(traced.graph, {}, {}).graph, {});
   EXPECT_GE(executable->arena_bytes(), std::size_t{0});
   EXPECT_EQ(executable->instructions().back().kernel, "null");
@@ -82,7 +83,8 @@ TEST(Executable, NamesWhatHasNoKernel) {
   op.name = "unheard_of";
   op.id = op_registry().size();
   const Tensor x = zeros({2, 2}, DType::f16);
-  const Trace traced = trace([&](std::span<const Tensor> in) { return starling::apply(op, in); }, {&x, 1});
+  const graph::Trace traced =
+      graph::trace([&](std::span<const Tensor> in) { return starling::apply(op, in); }, {&x, 1});
   try {
     Executable::build(traced.graph, {});
     FAIL() << "an op without a kernel was planned";
@@ -111,4 +113,4 @@ TEST(Profiler, WritesAChromeTrace) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

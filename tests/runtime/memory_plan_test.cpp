@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 void expect_disjoint(const std::vector<BufferUse>& uses, const MemoryPlan& plan) {
@@ -67,4 +67,4 @@ TEST(MemoryPlan, OneAfterAnotherShareOnePlace) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

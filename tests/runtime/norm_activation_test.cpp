@@ -12,14 +12,14 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/runtime/compile.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::relative_l2;
 
-int count_of(const Graph& graph, const char* op) {
-  return static_cast<int>(
-      std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op->name == op; }));
+int count_of(const graph::Graph& graph, const char* op) {
+  return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                        [&](const graph::Node& node) { return node.op->name == op; }));
 }
 
 // The norms of a residual block without its convolutions, and the gradients of all operands.
@@ -67,4 +67,4 @@ TEST(NormActivation, OfGivenStatisticsEqualsEager) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

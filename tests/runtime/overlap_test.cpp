@@ -5,7 +5,7 @@
 #include "runtime/step_testing.h"
 #include "starling/dist/comm/faulty/faulty_comm.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,7 +15,7 @@ class Overlap {
  public:
   explicit Overlap(bool schedule) {
     const auto slow = [](std::unique_ptr<Comm> comm) {
-      return make_faulty(std::move(comm), FaultPlan{.latency = 5ms});
+      return make_faulty(std::move(comm), dist::FaultPlan{.latency = 5ms});
     };
     CompileOptions options{
         .strategy = data_parallel({.workers = 2, .threads_per_worker = 1, .checked = false, .decorate = slow})};
@@ -54,7 +54,7 @@ class Overlap {
 std::int64_t hidden_ns(const std::vector<Profiler::Event>& events) {
   std::int64_t hidden = 0;
   for (const auto& comm : events) {
-    if (comm.lane != static_cast<int>(Lane::comm)) continue;
+    if (comm.lane != static_cast<int>(graph::Lane::comm)) continue;
     for (const auto& compute : events) {
       if (compute.rank != comm.rank || compute.lane == comm.lane) continue;
       hidden = std::max(hidden, std::min(comm.end_ns, compute.end_ns) - std::max(comm.begin_ns, compute.begin_ns));
@@ -77,8 +77,8 @@ TEST(Overlap, CommunicationRunsBesideIndependentCompute) {
 TEST(Overlap, WithoutTheSchedulePassTheLaneIsNotUsed) {
   Overlap plain(false);
   plain.run();
-  for (const auto& event : plain.profiler().events()) EXPECT_EQ(event.lane, static_cast<int>(Lane::compute));
+  for (const auto& event : plain.profiler().events()) EXPECT_EQ(event.lane, static_cast<int>(graph::Lane::compute));
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -7,7 +7,7 @@
 #include "runtime/step_testing.h"
 #include "starling/tensor/allocator.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::Bench;
@@ -173,7 +173,7 @@ void expect_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b, con
 }
 
 // Costs that differ from node to node and device to device, so that the placer spreads the nodes.
-double scattered(const Graph&, NodeId id, const PlacedDevice& device) {
+double scattered(const graph::Graph&, graph::NodeId id, const graph::PlacedDevice& device) {
   const auto hash = static_cast<unsigned>(id * 7919 + device.device.index * 104729) * 2654435761u;
   return 1e-3 * (1 + (hash >> 16) % 9);
 }
@@ -203,9 +203,10 @@ TEST(Placed, RandomConstraintsChangeNothingButThePlace) {
       options.constraints.push_back({"var:v" + std::to_string(v), cpu(static_cast<int>(random() % 3))});
     // Not every program has all of the scopes.
     RandomProgram program(seed);
-    const Graph graph = trace([&](std::span<const Tensor> in) { return program(in); }, {&program.x, 1}).graph;
-    std::erase_if(options.constraints, [&](const DeviceConstraint& c) {
-      PlacementOptions one = logical_cpus(3);
+    const graph::Graph graph =
+        graph::trace([&](std::span<const Tensor> in) { return program(in); }, {&program.x, 1}).graph;
+    std::erase_if(options.constraints, [&](const graph::DeviceConstraint& c) {
+      graph::PlacementOptions one = logical_cpus(3);
       one.constraints = {c};
       try {
         find_classes(graph, one);
@@ -357,7 +358,7 @@ TEST(Placed, ADeviceWithoutKernelsGetsNothingUnlessAskedFor) {
 }
 
 TEST(Placed, HomeMustBeAmongTheDevices) {
-  PlacementOptions options;
+  graph::PlacementOptions options;
   options.devices = {{.device = cpu(1)}, {.device = cpu(2)}};
   auto f = compile([](const Tensor& x) { return exp(x); }, {.strategy = placed(options)});
   const std::string said = message([&] { f(zeros({2})); });
@@ -366,4 +367,4 @@ TEST(Placed, HomeMustBeAmongTheDevices) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -15,24 +15,24 @@ namespace starling::testing {
 inline Device cpu(int index) { return {DeviceKind::cpu, static_cast<std::uint8_t>(index)}; }
 
 // `count` logical CPUs of one thread each.
-inline PlacementOptions logical_cpus(int count) {
-  PlacementOptions options;
+inline graph::PlacementOptions logical_cpus(int count) {
+  graph::PlacementOptions options;
   for (int i = 0; i < count; ++i) options.devices.push_back({.device = cpu(i), .threads = 1});
   return options;
 }
 
 // A function placed over devices, with its parts accessible.
 struct PlacedFunction {
-  Trace traced;
+  graph::Trace traced;
   std::unique_ptr<PlacedProgram> program;
   std::vector<Tensor> outputs;
 
-  PlacedFunction(const TraceFn& f, std::span<const Tensor> inputs, const PlacementOptions& options,
-                 BuildOptions build = {.disable = {}, .threads = 1})
-      : traced(trace(f, inputs)) {
+  PlacedFunction(const graph::TraceFn& f, std::span<const Tensor> inputs, const graph::PlacementOptions& options,
+                 runtime::BuildOptions build = {.disable = {}, .threads = 1})
+      : traced(graph::trace(f, inputs)) {
     build.arguments = inputs.size();
     program = build_placed(traced.graph, Container::of(traced.graph), build, options);
-    for (ValueId out : traced.graph.outputs) {
+    for (graph::ValueId out : traced.graph.outputs) {
       const TensorType& type = traced.graph.value(out).type;
       outputs.push_back(empty(type.shape, type.dtype));
     }
@@ -50,7 +50,8 @@ struct PlacedFunction {
   }
   int count_on(int device, const std::string& op) const {
     const auto& nodes = program->part(device).nodes();
-    return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](const Node& n) { return is_op(n, op); }));
+    return static_cast<int>(
+        std::count_if(nodes.begin(), nodes.end(), [&](const graph::Node& n) { return is_op(n, op); }));
   }
 };
 

@@ -4,7 +4,7 @@
 #include "runtime/placement_testing.h"
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::bit_equal;
@@ -45,7 +45,7 @@ struct SmallStep {
 };
 
 // Costs that differ from node to node and device to device, so that the placer spreads the nodes.
-double scattered(const Graph&, NodeId id, const PlacedDevice& device) {
+double scattered(const graph::Graph&, graph::NodeId id, const graph::PlacedDevice& device) {
   const auto hash = static_cast<unsigned>(id * 7919 + device.device.index * 104729) * 2654435761u;
   return 1e-3 * (1 + (hash >> 16) % 9);
 }
@@ -74,4 +74,4 @@ std::vector<std::string> names() { return zoo::nets().names(); }
 INSTANTIATE_TEST_SUITE_P(Zoo, PlacedNet, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -6,7 +6,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::Bench;
@@ -105,4 +105,4 @@ TEST(Peak, IsMeasuredAndPositive) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -10,7 +10,7 @@
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // Random graphs of the ops that passes look for, with everything that makes rewriting hard: shared values, constants,
@@ -100,7 +100,7 @@ bool alike(const Tensor& a, const Tensor& b, double tolerance) {
   return true;
 }
 
-void expect_same(const Graph& before, const Graph& now, std::span<const Tensor> inputs, double tolerance,
+void expect_same(const graph::Graph& before, const graph::Graph& now, std::span<const Tensor> inputs, double tolerance,
                  const std::string& what) {
   const TensorList wanted = interpret(before, {}, inputs), got = interpret(now, {}, inputs);
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -113,11 +113,11 @@ class RandomPrograms : public ::testing::TestWithParam<DType> {};
 TEST_P(RandomPrograms, MeanTheSameAfterEveryPassAndAfterAll) {
   const double tolerance = GetParam() == DType::f64 ? 1e-11 : 1e-5;
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
-    const Graph graph = parse_graph(RandomProgram(seed, GetParam()).text());
+    const graph::Graph graph = graph::parse_graph(RandomProgram(seed, GetParam()).text());
     manual_seed(seed);
     std::vector<Tensor> inputs;
     for (int i = 0; i < 3; ++i) inputs.push_back(cast(mul(normal({4, 4}), 0.5), GetParam()));
-    for (const auto& pass : all_passes()) {
+    for (const auto& pass : graph::all_passes()) {
       expect_same(graph, pass.run(graph, {}), inputs, tolerance, fmt::format("{} of {}", pass.name, seed));
       if (HasFatalFailure()) return;
     }
@@ -129,4 +129,4 @@ TEST_P(RandomPrograms, MeanTheSameAfterEveryPassAndAfterAll) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, RandomPrograms, ::testing::Values(DType::f32, DType::f64));
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

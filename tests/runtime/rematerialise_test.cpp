@@ -5,7 +5,7 @@
 #include "starling/graph/cost/cost.h"
 #include "starling/runtime/execution/instance.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // A deep network with its optimizer, made from a seed.
@@ -122,4 +122,4 @@ TEST(Rematerialise, SwitchedOffItLeavesAProgramThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -7,7 +7,7 @@
 namespace starling::testing {
 namespace {
 
-Graph counter(double begin = 0, double by = 1) {
+graph::Graph counter(double begin = 0, double by = 1) {
   GraphBuilder b;
   const Tensor n = b.variable("n", one_value(begin));
   b.assign(n, add(n, one_value(by)), "bump");
@@ -43,7 +43,7 @@ TEST(Containers, ResetToTheSameRandomNumbers) {
   const Tensor w = g.variable("w", normal({5}));
   g.assign(w, mul(w, one_value(2)), "double");
   const std::string text = print(g.finish());
-  Session s(parse_graph(text)), other(parse_graph(text));
+  Session s(graph::parse_graph(text)), other(graph::parse_graph(text));
   const auto first = s.run({"w"})[0].to_vector();
   EXPECT_NE(first[0], first[1]);
   s.run({}, {}, {"double"});
@@ -74,7 +74,7 @@ TEST(Containers, NameTheNearestAndRefuseOtherTypes) {
   EXPECT_TRUE(holds(error_of([&] { s.container().set("n", zeros({2})); }), "expected 'n' of f32[]"));
   GraphBuilder g;
   g.variable("n", values({1, 2}));
-  const Graph other = g.finish();
+  const graph::Graph other = g.finish();
   const std::string error = error_of([&] { Session(other, all.open("training")); });
   EXPECT_TRUE(holds(error, "expected variable 'n' of f32[] as container 'training' has it, got f32[2]")) << error;
 }
@@ -82,7 +82,7 @@ TEST(Containers, NameTheNearestAndRefuseOtherTypes) {
 TEST(Containers, SupplyVariablesWithoutFirstValue) {
   GraphBuilder g;
   g.name("y", mul(g.variable("w", DType::f32, {2}), one_value(3)));
-  const Graph graph = g.finish();
+  const graph::Graph graph = g.finish();
   auto container = std::make_shared<SharedContainer>("weights");
   Session s(graph, container);
   EXPECT_TRUE(holds(error_of([&] { s.run({"y"}); }), "expected container 'weights' to hold variable 'w' of f32[2]"));

@@ -14,7 +14,7 @@ using std::chrono::steady_clock;
 const std::vector<TensorType> kPair{{DType::f32, {3}}, {DType::i64, {}}};
 
 // Reads the fed sample into a queue.
-Graph input_pipeline() {
+graph::Graph input_pipeline() {
   GraphBuilder b;
   const Tensor image = b.placeholder("image", DType::f32, {3}), label = b.placeholder("label", DType::i64, {});
   b.name("put", enqueue("samples", {mul(image, one_value(2)), label}));
@@ -75,9 +75,10 @@ TEST(SessionQueues, KeepTheOrderOfTheirOpsInOneRun) {
   Session s(b.finish(), {.queues = {{"q", queue}}});
   // The results of all six in one run, asked for backwards, and the enqueues as targets.
   std::vector<Target> puts;
-  const Graph& graph = s.graph();
-  for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
-    if (is_op(graph.maker(id), "enqueue")) puts.emplace_back(graph.tracer, std::vector<NodeId>{graph.value(id).node});
+  const graph::Graph& graph = s.graph();
+  for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(graph.values().size()); ++id) {
+    if (is_op(graph.maker(id), "enqueue"))
+      puts.emplace_back(graph.tracer, std::vector<graph::NodeId>{graph.value(id).node});
   }
   std::vector<Edge> fetches;
   for (std::size_t i = taken.size(); i-- > 0;) fetches.emplace_back(taken[i]);
@@ -225,7 +226,7 @@ TEST(SessionQueues, AreNotDifferentiated) {
 
 TEST(SessionQueues, RunFromText) {
   auto queue = make_queue("samples", 4, kPair);
-  Session s(parse_graph(print(input_pipeline())), {.queues = {{"samples", queue}}});
+  Session s(graph::parse_graph(print(input_pipeline())), {.queues = {{"samples", queue}}});
   EXPECT_EQ(s.run({"put"}, {{"image", values({1, 2, 3})}, {"label", one_value(4, DType::i64)}})[0].item(), 1);
   EXPECT_EQ(s.run({"size"})[0].item(), 1);
   EXPECT_EQ(queue->dequeue()[0].to_vector(), (std::vector<double>{2, 4, 6}));

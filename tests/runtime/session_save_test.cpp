@@ -30,7 +30,7 @@ class SavedTensors : public ::testing::Test {
 
 // A step on two variables, `save` writes them, `restore` reads them back.
 struct Model {
-  Graph graph;
+  graph::Graph graph;
 
   explicit Model(const std::string& file) {
     GraphBuilder b;
@@ -59,7 +59,7 @@ TEST_F(SavedTensors, ComeBackBitForBitAfterAReset) {
   EXPECT_EQ(s.run({"w"})[0].to_vector(), w);
   EXPECT_EQ(s.run({"c"})[0].to_vector(), c);
   // And from text, in another container.
-  Session again(parse_graph(print(model.graph)));
+  Session again(graph::parse_graph(print(model.graph)));
   again.run({}, {}, {"restore"});
   EXPECT_EQ(again.run({"w", "c"})[0].to_vector(), w);
 }
@@ -72,7 +72,7 @@ TEST_F(SavedTensors, AreWrittenAsAWholeAndReadableByOthers) {
   int files = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) files += entry.is_regular_file();
   EXPECT_EQ(files, 1) << "no temporary file stays behind";
-  const auto saved = SafetensorsFile::open(file()).value();
+  const auto saved = data::SafetensorsFile::open(file()).value();
   EXPECT_EQ(saved.tensor("w").to_vector(), s.run({"w"})[0].to_vector());
   EXPECT_TRUE(holds(error_of([&] { save(file("no/such/folder.safetensors"), {"x"}, TensorList{one_value(1)}); }),
                     "no/such/folder"));
@@ -138,7 +138,7 @@ TEST_F(SavedTensors, AreNumberedByAStep) {
   b.assign(w, mul(w, one_value(2)), "double");
   b.name("save", save(pattern, {w}, step));
   b.assign(w, restore(pattern, "w", w.type(), step), "restore");
-  Session s(parse_graph(print(b.finish())));
+  Session s(graph::parse_graph(print(b.finish())));
   for (int i = 1; i <= 3; ++i) {
     s.run({}, {}, {"double"});
     s.run({"save"}, {{"step", one_value(i, DType::i64)}});

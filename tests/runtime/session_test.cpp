@@ -9,7 +9,7 @@ namespace {
 
 // loss = mean((x w - t)²) and one step of gradient descent.
 struct Regression {
-  Graph graph;
+  graph::Graph graph;
   Tensor x, t, w, hidden, loss, gradient;
 
   explicit Regression(double lr = 0.1) {
@@ -185,7 +185,7 @@ TEST(Session, KeepsABoundedNumberOfProgramsTheLatestUsed) {
 TEST(Session, RunsFromText) {
   const Regression r;
   const std::string text = print(r.graph);
-  Session built(r.graph), read(parse_graph(text));
+  Session built(r.graph), read(graph::parse_graph(text));
   for (int i = 0; i < 3; ++i) {
     const TensorList a = built.run({"loss", "gradient"}, {{"x", batch_x()}, {"t", batch_t()}}, {"train"});
     const TensorList b = read.run({"loss", "gradient"}, {{"x", batch_x()}, {"t", batch_t()}}, {"train"});
@@ -338,8 +338,8 @@ TEST(Session, RunsControlFlow) {
   b.name("dx", b.gradients(state[0], {x})[0]);
   b.name("sign", cond(
                      less(x, one_value(0)), [&] { return TensorList{neg(w)}; }, [&] { return TensorList{w}; })[0]);
-  const Graph graph = b.finish();
-  Session built(graph), read(parse_graph(print(graph)));
+  const graph::Graph graph = b.finish();
+  Session built(graph), read(graph::parse_graph(print(graph)));
   for (Session* s : {&built, &read}) {
     const TensorList got = s->run({"y", "dx", "sign"}, {{"x", one_value(3)}});
     EXPECT_EQ(got[0].item(), 192);

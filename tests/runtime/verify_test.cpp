@@ -11,21 +11,21 @@
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/verify/verify_run.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::Bench;
 
-TraceFn step_of(Bench& bench) {
+graph::TraceFn step_of(Bench& bench) {
   return [&bench](std::span<const Tensor> in) { return TensorList{bench.step(in[0], in[1])}; };
 }
 
 // A pass that leaves out the nodes of one op, as one would that takes them for identities.
 template <const char* op>
-Graph dropped(const Graph& graph, const PassContext&) {
-  Rewriter rewriter(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
+graph::Graph dropped(const graph::Graph& graph, const graph::PassContext&) {
+  graph::Rewriter rewriter(graph);
+  for (graph::NodeId id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
     if (is_op(node, op))
       rewriter.set(node.out[0], rewriter.map(node.in[0]));
     else
@@ -37,8 +37,8 @@ Graph dropped(const Graph& graph, const PassContext&) {
 constexpr char kTanh[] = "tanh";
 constexpr char kSoftmax[] = "softmax";
 
-std::vector<Pass> with_broken_pass(std::size_t place, const Pass& broken) {
-  std::vector<Pass> passes = all_passes();
+std::vector<graph::Pass> with_broken_pass(std::size_t place, const graph::Pass& broken) {
+  std::vector<graph::Pass> passes = graph::all_passes();
   passes.insert(passes.begin() + static_cast<std::ptrdiff_t>(place), broken);
   return passes;
 }
@@ -62,7 +62,7 @@ TEST(Verify, AHealthyStepPassesAndListsLossParametersAndTheirState) {
 
 TEST(Verify, AStepThatActsOnFilesIsRefused) {
   const Tensor x = full({2}, 1.0);
-  const TraceFn step = [](std::span<const Tensor> in) {
+  const graph::TraceFn step = [](std::span<const Tensor> in) {
     save("never-written.safetensors", {"x"}, TensorList{in[0]});
     return TensorList{in[0] * 2.0};
   };
@@ -133,7 +133,7 @@ TEST(Verify, DropoutDrawsTheSameNumbersInAllThree) {
 }
 
 TEST(Verify, ABrokenPassIsNamedWhereverItStandsTogetherWithTheFirstNodeThatDiffers) {
-  for (std::size_t place : {std::size_t{0}, std::size_t{4}, all_passes().size()}) {
+  for (std::size_t place : {std::size_t{0}, std::size_t{4}, graph::all_passes().size()}) {
     Bench bench("lenet", 2, DType::f32);
     const Tensor arguments[] = {bench.x, bench.y};
     VerifyOptions options;
@@ -184,4 +184,4 @@ TEST(Verify, DistancesSeeNansAndAllowForTheRoundingOfWhatIsUpdated) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,7 +3,7 @@
 
 #include "runtime/step_testing.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using testing::bit_equal;
@@ -155,4 +155,4 @@ INSTANTIATE_TEST_SUITE_P(Zoo, CompiledNet, ::testing::ValuesIn(all_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::runtime

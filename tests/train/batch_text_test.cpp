@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::string error_of(const std::function<void()>& f) {
@@ -64,4 +64,4 @@ TEST(BatchText, RefusesNumbersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -11,7 +11,7 @@
 #include "starling/train/run/run_weights.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::points;
@@ -127,4 +127,4 @@ TEST(Plateau, GoesByTheMetricUnlessToldOtherwise) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -12,7 +12,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::hash_of;
@@ -210,4 +210,4 @@ TEST(Callback, StatesOfOneNameAreRefused) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

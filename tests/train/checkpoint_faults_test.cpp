@@ -13,7 +13,7 @@
 #include "testing/file_faults.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -187,4 +187,4 @@ TEST(BackgroundSaver, FinishesWhatItBeganBeforeItGoes) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -16,7 +16,7 @@
 #include "starling/train/checkpoint/manifest.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -294,4 +294,4 @@ TEST(Environment, TellsWhichFactsChanged) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -15,7 +15,7 @@
 #include "starling/train/run/weights_hash.h"
 #include "train/tiny_fashion.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,7 +42,7 @@ class JobRanks : public ::testing::Test {
 
   static TrainResult run(const Job& job, TrainOptions options = {}) {
     options.progress.mode = ProgressMode::off;
-    return train(job, options);
+    return run_job(job, options);
   }
   TrainResult run(const std::string& folder, std::vector<std::string> set) const {
     return run(job(folder, std::move(set)));
@@ -103,8 +103,8 @@ TEST_F(JobRanks, NormaliseTheWholeBatchWhereTheJobSaysSo) {
 
 // Every registered strategy with default options.
 TEST_F(JobRanks, TrainByEveryStrategy) {
-  ASSERT_FALSE(strategy_kinds().all().empty());
-  for (const auto& [name, kind] : strategy_kinds().all()) {
+  ASSERT_FALSE(dist::strategy_kinds().all().empty());
+  for (const auto& [name, kind] : dist::strategy_kinds().all()) {
     const TrainResult result = run(name, {"distribute.workers=2", "distribute.strategy=" + name, "train.epochs=6"});
     EXPECT_GT(result.summary.steps, 0) << name;
     EXPECT_LT(result.summary.loss, 2.3) << name;
@@ -287,4 +287,4 @@ TEST_F(JobRanks, EveryPresetOfAClassicSystemTrains) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

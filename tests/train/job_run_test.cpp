@@ -16,7 +16,7 @@
 #include "starling/train/saved_model/saved_model.h"
 #include "train/tiny_fashion.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,7 +50,7 @@ class JobRunTest : public ::testing::Test {
     std::int64_t asked = 0;
     TrainOptions options = quiet();
     if (stop_after >= 0) options.stop = [&asked, stop_after] { return asked++ >= stop_after; };
-    return train(job, options);
+    return run_job(job, options);
   }
 
   std::string hash_after(Job job) const { return run(job).summary.weights_hash; }
@@ -163,7 +163,7 @@ TEST_F(JobRunTest, GoesOnWhenACheckpointCannotBeSaved) {
   TrainOptions options;
   options.progress.mode = ProgressMode::plain;
   options.progress.out = &told;
-  const TrainResult result = train(job, options);
+  const TrainResult result = run_job(job, options);
   EXPECT_EQ(result.summary.steps, 14);
   EXPECT_FALSE(result.saved);
   EXPECT_NE(told.str().find("training goes on"), std::string::npos) << told.str();
@@ -174,7 +174,7 @@ TEST_F(JobRunTest, StoppedWhilePretrainingItSavesNothingAndBeginsAnew) {
   std::int64_t asked = 0;
   TrainOptions options = quiet();
   options.stop = [&asked] { return ++asked > 2; };
-  EXPECT_THROW(train(job, options), Interrupted);
+  EXPECT_THROW(run_job(job, options), Interrupted);
   EXPECT_EQ(asked, 3) << "asked after every epoch of a layer";
   EXPECT_FALSE(fs::exists(job.train.folder / "checkpoints"));
   EXPECT_EQ(run(job).summary.steps, 14);
@@ -206,7 +206,7 @@ TEST_F(JobRunTest, WritesAChromeTraceWhenAsked) {
   const fs::path file = runs_.path() / "trace.json";
   TrainOptions options = quiet();
   options.trace = file;
-  train(job, options);
+  run_job(job, options);
   const auto json = nlohmann::json::parse(text_of(file));
   EXPECT_FALSE((json.is_array() ? json : json.at("traceEvents")).empty());
 }
@@ -273,4 +273,4 @@ TEST_F(JobRunTest, TakesWhatTheJobSaysOfOptimizerScheduleMetricsAndAverages) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/train/job/job_sections.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 ConfigNode node(const std::string& text, const std::vector<std::string>& set = {}) {
@@ -179,7 +179,7 @@ TEST(Job, KindsHaveNoOptionsThatTheirSectionHasToo) {
       for (const auto& key : keys_of(kind.settings)) EXPECT_FALSE(own.contains(key)) << name << " " << key;
     }
   };
-  check_kinds(source_kinds(), data_section());
+  check_kinds(data::source_kinds(), data_section());
   check_kinds(optim::optimizer_kinds(), optimizer_section());
   check_kinds(zoo::nets(), {});
   check_kinds(transform_kinds(), {});
@@ -196,11 +196,11 @@ TEST(Job, EveryKindCanBeWrittenIntoAJobAndReadBack) {
     }
   };
   round("model", zoo::nets(), "train: {folder: x}\n");
-  round("data", source_kinds(), kSmall);
+  round("data", data::source_kinds(), kSmall);
   round("optimizer", optim::optimizer_kinds(), kSmall);
   round("schedule", optim::schedule_kinds(), kSmall);
   round("pretrain", zoo::pretrain_kinds(), kSmall);
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

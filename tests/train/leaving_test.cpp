@@ -13,7 +13,7 @@
 #include "starling/train/run/run_lock.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::hash_of;
@@ -228,4 +228,4 @@ TEST(Leaving, TheTimeLeftGoesByTheStepsThatAreLeft) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/train/metric.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 struct Sample {
@@ -279,4 +279,4 @@ TEST(Metrics, SayWhatTheyCannotJudge) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -11,7 +11,7 @@
 #include "starling/train/ranks/link.h"
 #include "train/ranks_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::hash_of;
@@ -47,7 +47,7 @@ struct Recipe {
   bool next_forward = false;
   bool holds = false;
   TrainerOptions options{.epochs = 3, .batch = 16};
-  FaultPlan faults{};
+  dist::FaultPlan faults{};
 };
 
 struct Outcome {
@@ -142,4 +142,4 @@ TEST(TrainNextForward, AFailedLateExchangeNamesItsStep) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

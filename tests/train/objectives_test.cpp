@@ -9,7 +9,7 @@
 #include "starling/ops/def/apply.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Returns its input as [n, …] of a fixed shape.
@@ -202,4 +202,4 @@ TEST(Objectives, AreMadeByName) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

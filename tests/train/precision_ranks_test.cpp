@@ -11,7 +11,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "train/ranks_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::points;
@@ -23,7 +23,7 @@ constexpr double kClose = 0.02;  // for losses around 1, rounded to 8 bits
 TrainerOptions twenty_steps(Precision precision) { return {.epochs = 5, .batch = 32, .precision = precision}; }
 
 // Losses of one process; `strategy` with workers inside it.
-std::vector<double> losses_of_one(Precision precision, std::shared_ptr<Strategy> strategy = nullptr) {
+std::vector<double> losses_of_one(Precision precision, std::shared_ptr<runtime::Strategy> strategy = nullptr) {
   auto net = testing::small_net();
   optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
   TrainerOptions options = testing::quiet(twenty_steps(precision));
@@ -111,4 +111,4 @@ TEST(HalfPrecisionScales, SkipTheSameStepsOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -18,7 +18,7 @@
 #include "starling/train/loop/autocast.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::points;
@@ -163,4 +163,4 @@ TEST(Precision, ReadsItsNames) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -11,7 +11,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 class ProgressTest : public ::testing::Test {
@@ -178,4 +178,4 @@ TEST(Progress, ReadsItsModes) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -3,7 +3,7 @@
 
 #include "starling/train/ranks/report.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 RankStats rank_of(double wait, std::int64_t samples = 100, std::int64_t left_out = 0) {
@@ -54,4 +54,4 @@ TEST(RankReport, CountsWhatWasLeftOutBetweenTwoMoments) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

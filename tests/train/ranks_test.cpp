@@ -18,7 +18,7 @@
 #include "starling/train/ranks/link.h"
 #include "train/ranks_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::points;
@@ -48,13 +48,13 @@ testing::MakeStrategy deterministic(int shards) {
 }
 
 testing::MakeStrategy local(std::int64_t every) {
-  return [every](std::shared_ptr<Comm> comm) -> std::shared_ptr<RankStrategy> {
+  return [every](std::shared_ptr<Comm> comm) -> std::shared_ptr<dist::RankStrategy> {
     return std::make_shared<LocalSgd>(std::move(comm), LocalSgdOptions{.every = every});
   };
 }
 
 testing::MakeStrategy elastic(bool asynchronous) {
-  return [asynchronous](std::shared_ptr<Comm> comm) -> std::shared_ptr<RankStrategy> {
+  return [asynchronous](std::shared_ptr<Comm> comm) -> std::shared_ptr<dist::RankStrategy> {
     return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 3, .asynchronous = asynchronous});
   };
 }
@@ -397,7 +397,7 @@ TEST(ElasticRanks, EvaluateTheCentreAndGoOnFromTheirOwnWeights) {
 // A network that learns nothing and counts what it is shown.
 TEST(Ranks, ReadShardsOfUnevenLengthToTheEndTogether) {
   const testing::TestFolder folder("rank-shards");
-  DataSplits data;
+  data::DataSplits data;
   data.train_shards = testing::number_shards(folder.path(), {5, 23, 9});
   for (const int ranks : {1, 2, 3}) {
     auto comms = make_thread_comms(ranks, {.deadline = std::chrono::milliseconds(60'000)});
@@ -425,4 +425,4 @@ TEST(Ranks, ReadShardsOfUnevenLengthToTheEndTogether) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

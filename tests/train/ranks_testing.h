@@ -13,7 +13,7 @@
 
 namespace starling::testing {
 
-using MakeStrategy = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr<Comm>)>;
+using MakeStrategy = std::function<std::shared_ptr<dist::RankStrategy>(std::shared_ptr<Comm>)>;
 
 // Result of one rank of a run.
 struct RankOutcome {
@@ -31,7 +31,7 @@ struct RankRun {
   std::function<void(TrainerOptions&)> each{};  // per-rank changes of the options
   double dropout = 0;
   double rate = 0.1;
-  DataSplits data{};
+  data::DataSplits data{};
   ObjectivePtr objective = classify();
   std::function<void(Trainer&, int rank)> callbacks{};
   std::function<std::unique_ptr<Comm>(std::unique_ptr<Comm>)> decorate{};
@@ -66,8 +66,8 @@ struct RankRun {
   }
 };
 
-inline DataSplits splits(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test = nullptr) {
-  DataSplits data;
+inline data::DataSplits splits(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test = nullptr) {
+  data::DataSplits data;
   data.train = std::move(train);
   data.test = std::move(test);
   return data;

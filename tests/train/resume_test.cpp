@@ -11,7 +11,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::hash_of;
@@ -157,4 +157,4 @@ TEST_F(Resume, SavesEverySoManySteps) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -19,7 +19,7 @@
 #include "starling/zoo/zoo.h"
 #include "train/tiny_fashion.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,7 +127,7 @@ TEST_F(SavedModelTest, RefusesToSaveWhatHasEffectsOrNoBatch) {
   counter.set_name("counter");
   ModelSignature signature;
   signature.inputs = {{"x", DType::f32, {3}}};
-  const auto save = [&](const TraceFn& f) { static_cast<void>(save_model(folder(), f, signature)); };
+  const auto save = [&](const graph::TraceFn& f) { static_cast<void>(save_model(folder(), f, signature)); };
   EXPECT_THROW(save([&](std::span<const Tensor> in) {
                  assign(counter, counter + 1.0);
                  return TensorList{relu(in[0])};
@@ -273,4 +273,4 @@ TEST_F(SavedModelTest, RefusesASignatureThatLiesAboutSizes) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,4 +63,4 @@ TEST(SlowDown, LeavesAWorkerAloneByDefault) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

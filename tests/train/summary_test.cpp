@@ -8,7 +8,7 @@
 
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 TEST(Summary, WritesEveryNumberOfTheRun) {
@@ -52,4 +52,4 @@ TEST(Summary, TellsWhenItCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

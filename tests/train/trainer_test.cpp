@@ -9,7 +9,7 @@
 #include "starling/runtime/compile.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::hash_of;
@@ -185,7 +185,7 @@ TEST(Trainer, RefusesWhatItCannotDo) {
   EXPECT_THROW(Trainer(net, optimizer, classify(), {.accumulate = 0}), Error);
   EXPECT_THROW(Trainer(net, optimizer, classify(), {.clip_norm = -1}), Error);
   EXPECT_THROW(Trainer(net, optimizer, classify()).add(nullptr), Error);
-  EXPECT_THROW(Trainer(net, optimizer, classify()).fit(DataSplits{}), Error);
+  EXPECT_THROW(Trainer(net, optimizer, classify()).fit(data::DataSplits{}), Error);
 }
 
 TEST(Trainer, StopsOnALossThatIsNotFiniteNamingTheStep) {
@@ -201,4 +201,4 @@ TEST(Trainer, StopsOnALossThatIsNotFiniteNamingTheStep) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -50,7 +50,7 @@ inline TrainerOptions quiet(TrainerOptions options) {
 inline std::string hash_of(const nn::Module& net) {
   std::vector<NamedTensor> weights;
   for (auto& [name, tensor] : net.named_parameters()) weights.push_back({name, tensor});
-  return weights_hash(weights);
+  return train::weights_hash(weights);
 }
 
 }  // namespace starling::testing

@@ -20,7 +20,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "train/ranks_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using testing::points;
@@ -194,7 +194,7 @@ TEST(VerdictOverGloo, EqualsTheVerdictOverThreads) {
   if (!has_gloo()) GTEST_SKIP() << "no gloo here";
   for (const NonFinite verdict : {NonFinite::stop, NonFinite::skip}) {
     RankRun run = recipe(3, verdict);
-    run.world = make_gloo_comms;
+    run.world = dist::make_gloo_comms;
     const Ended ended = end_of(run);
     if (verdict == NonFinite::stop) {
       for (const auto& error : ended.errors) EXPECT_TRUE(says(error, "expected finite gradients, got 'fc1.weight'"));
@@ -279,4 +279,4 @@ TEST(VerdictAlone, StepsThatAreAllSkippedEndTheRun) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

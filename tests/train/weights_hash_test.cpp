@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype = DType::f32) {
@@ -47,4 +47,4 @@ TEST(WeightsHash, RefusesANameGivenTwice) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -34,7 +34,7 @@ class Watcher final : public Interpreter {
   int pin(const Tensor& tensor) override { return below_.pin(tensor); }
   Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
   void depends_on(const std::shared_ptr<const bool>& flag) override;
-  Tracer* tracer() override { return below_.tracer(); }
+  graph::Tracer* tracer() override { return below_.tracer(); }
 
  private:
   void read(const Tensor& tensor);
@@ -59,7 +59,7 @@ class Replay final : public Interpreter {
   int pin(const Tensor& tensor) override;
   Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
   void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
-  Tracer* tracer() override { return below_.tracer(); }
+  graph::Tracer* tracer() override { return below_.tracer(); }
 
  private:
   struct Instead {

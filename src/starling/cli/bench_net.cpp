@@ -86,11 +86,11 @@ TensorList BenchNet::body(std::span<const Tensor> fields) {
   return {error};
 }
 
-TraceFn BenchNet::function() {
+graph::TraceFn BenchNet::function() {
   return [this](std::span<const Tensor> in) { return body(in); };
 }
 
-TraceFn BenchNet::gradients() {
+graph::TraceFn BenchNet::gradients() {
   return [this](std::span<const Tensor> in) {
     const Tensor error = zoo::loss(recipe_, *net_, in);
     TensorList all{error};
@@ -148,11 +148,11 @@ void BenchNet::export_to(const std::filesystem::path& file) const {
   };
   const std::string order = add(net_->named_parameters()), buffers = add(net_->named_buffers());
   for (std::size_t i = 0; i < batch_.size(); ++i) tensors.push_back({input_name(i), batch_[i]});
-  write_safetensors(file, tensors, {{"order", order}, {"buffers", buffers}}).value();
+  data::write_safetensors(file, tensors, {{"order", order}, {"buffers", buffers}}).value();
 }
 
 void BenchNet::import_from(const std::filesystem::path& file) {
-  const SafetensorsFile saved = SafetensorsFile::open(file).value();
+  const data::SafetensorsFile saved = data::SafetensorsFile::open(file).value();
   const auto load = [&](const std::string& name, Tensor& into) {
     const Tensor from = saved.tensor(name);
     check(from.shape() == into.shape(), "[bench] {}: expected '{}' of {}, got {}", file.string(), name,

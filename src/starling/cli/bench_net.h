@@ -28,7 +28,7 @@ struct BenchOptions {
   double budget_mb = 0;  // memory budget of values; 0: none
   int branches = 1;
   // Strategy of this rank if several ranks share the step, each with its own batch; null: one rank.
-  std::shared_ptr<RankStrategy> strategy = nullptr;
+  std::shared_ptr<dist::RankStrategy> strategy = nullptr;
 };
 
 // A network, one batch, and the measured step: a forward pass to the logits in eval mode, or a training step with SGD.
@@ -48,8 +48,8 @@ class BenchNet {
   std::int64_t variable_bytes() const;  // parameters, buffers and, for training, optimizer state
 
   // The step as a function, a variant that returns loss and gradients without updating, and the arguments of both.
-  TraceFn function();
-  TraceFn gradients();
+  graph::TraceFn function();
+  graph::TraceFn gradients();
   std::vector<Tensor> arguments() const;
   std::vector<std::string> gradient_names() const;  // outputs of gradients(): "loss", then "grad <parameter>"
 
@@ -69,7 +69,7 @@ class BenchNet {
   std::shared_ptr<nn::Module> net_;
   TensorList batch_;
   optim::Sgd optimizer_;
-  std::shared_ptr<RankStrategy> strategy_;
+  std::shared_ptr<dist::RankStrategy> strategy_;
   std::int64_t steps_ = 0;
   CompiledFunction compiled_;
 };

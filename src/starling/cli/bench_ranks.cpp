@@ -6,9 +6,9 @@
 namespace starling::cli {
 
 BenchRanks::BenchRanks(const BenchRankOptions& options) {
-  const bool several = as_usage([] { return among_processes({}); });
+  const bool several = as_usage([] { return train::among_processes({}); });
   if (!several) return;
-  processes_ = join_processes({}, options.backend, true);
+  processes_ = train::join_processes({}, options.backend, true);
   strategy_ = allreduce(processes_.comm, {.overlap = options.overlap == "on", .bucket_mb = options.bucket_mb});
   link_.emplace(strategy_);
 }

@@ -33,7 +33,7 @@ class BenchRanks {
   int world() const { return alone() ? 1 : strategy_->world(); }
   int here() const { return alone() ? 1 : processes_.here; }  // ranks on this host
   std::string backend() const;
-  const std::shared_ptr<RankStrategy>& strategy() const { return strategy_; }  // null: a single rank
+  const std::shared_ptr<dist::RankStrategy>& strategy() const { return strategy_; }  // null: a single rank
 
   std::int64_t agree(std::int64_t own);  // collective: returns rank 0's value
   // Collective: the trace of all ranks on rank 0.
@@ -42,9 +42,9 @@ class BenchRanks {
   void give_up(const std::string& why) const;
 
  private:
-  Processes processes_;
-  std::shared_ptr<RankStrategy> strategy_;
-  std::optional<RankLink> link_;
+  train::Processes processes_;
+  std::shared_ptr<dist::RankStrategy> strategy_;
+  std::optional<train::RankLink> link_;
 };
 
 }  // namespace starling::cli

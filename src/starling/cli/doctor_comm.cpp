@@ -28,7 +28,7 @@ std::string time_text(double seconds) {
 
 std::string rate_text(double bytes, double seconds) { return fmt::format("{:.2f} GB/s", 1e-9 * bytes / seconds); }
 
-void print(const CommProbe& probe, const ProbeOptions& options, int ranks, const std::string& where) {
+void print(const dist::CommProbe& probe, const dist::ProbeOptions& options, int ranks, const std::string& where) {
   std::string text = fmt::format("{}, {} ranks\n  {:<12}{:>12}", where, ranks, "pair", "latency");
   for (const auto bytes : options.pair_bytes) text += fmt::format("{:>16}", size_text(bytes));
   for (const auto& pair : probe.pairs) {
@@ -46,19 +46,19 @@ void print(const CommProbe& probe, const ProbeOptions& options, int ranks, const
 }
 
 void check_threads(int ranks) {
-  const ProbeOptions options;
+  const dist::ProbeOptions options;
   const auto comms = make_thread_comms(ranks);
-  CommProbe found;
+  dist::CommProbe found;
   run_ranks(comms, [&](Comm& comm) {
-    CommProbe own = probe(comm, options);
+    dist::CommProbe own = probe(comm, options);
     if (comm.rank() == 0) found = std::move(own);
   });
   print(found, options, ranks, "threads of this process");
 }
 
 void check_world(const World& world) {
-  const ProbeOptions options;
-  const CommProbe found = probe(*world.comm, options);
+  const dist::ProbeOptions options;
+  const dist::CommProbe found = probe(*world.comm, options);
   if (world.leads()) print(found, options, world.place.world, fmt::format("processes over {}", world.backend));
 }
 
@@ -68,10 +68,10 @@ int check_processes(const std::string& backend, int ranks) {
     return kOk;
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  return launch({.argv = {self, "doctor", "--comm"},
-                 .slots = assign_ranks(ranks, {{"", ranks}}).value(),
-                 .backend = backend,
-                 .prefix = false})
+  return dist::launch({.argv = {self, "doctor", "--comm"},
+                       .slots = dist::assign_ranks(ranks, {{"", ranks}}).value(),
+                       .backend = backend,
+                       .prefix = false})
       .code;
 }
 
@@ -79,7 +79,7 @@ int check_processes(const std::string& backend, int ranks) {
 
 int check_comm(const CommCheck& wanted) {
   if (wanted.ranks < 2) throw UsageError(fmt::format("[doctor] expected -n 2 or more, got {}", wanted.ranks));
-  const WorldPlace place = as_usage([] { return find_place({}).value(); });
+  const dist::WorldPlace place = as_usage([] { return dist::find_place({}).value(); });
   if (place.world > 1) {
     check_world(join_world({}, {.backend = wanted.backend, .checking = false}));
     return kOk;
@@ -87,7 +87,7 @@ int check_comm(const CommCheck& wanted) {
   if (wanted.backend == "mpi")
     throw UsageError("[doctor] expected mpirun or srun to start ranks over mpi: mpirun -n 2 starling doctor --comm");
   const bool all = wanted.backend.empty();
-  if (!all && wanted.backend != "threads") as_usage([&] { return parse_world_backend(wanted.backend); });
+  if (!all && wanted.backend != "threads") as_usage([&] { return dist::parse_world_backend(wanted.backend); });
   if (all || wanted.backend == "threads") check_threads(wanted.ranks);
   int code = kOk;
   for (const std::string backend : {"shared", "gloo"}) {

@@ -24,9 +24,9 @@ ConfigNode load_config(const JobFile& file) {
   return as_usage([&] { return ConfigNode::load(job_path(file.job), file.set); });
 }
 
-Job load_job(const JobFile& file) {
+train::Job load_job(const JobFile& file) {
   const ConfigNode top = load_config(file);
-  return as_usage([&] { return read_job(top); });
+  return as_usage([&] { return train::read_job(top); });
 }
 
 }  // namespace starling::cli

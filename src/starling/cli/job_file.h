@@ -22,6 +22,6 @@ void add_set_option(CLI::App& app, std::vector<std::string>& set);
 // Path of the job file; for a run folder, its job.yaml. Errors in the file are UsageErrors.
 std::filesystem::path job_path(const std::string& job);
 ConfigNode load_config(const JobFile& file);
-Job load_job(const JobFile& file);
+train::Job load_job(const JobFile& file);
 
 }  // namespace starling::cli

@@ -86,7 +86,7 @@ Tensor transformed(const Tensor& raw, const ModelSignature& signature, const std
 }
 
 // Interleaved pixels to channels first.
-Tensor planes_of(const Image& image) {
+Tensor planes_of(const data::Image& image) {
   Tensor planes = empty({1, image.channels, image.height, image.width}, DType::u8);
   auto* to = planes.data<std::uint8_t>();
   const std::int64_t pixels = image.height * image.width;
@@ -100,7 +100,7 @@ Tensor read_picture(const fs::path& path, const ModelSignature& signature) {
   const auto file = MappedFile::map(path).value();
   const Shape& wanted = signature.inputs[0].sample;
   const std::int64_t channels = wanted.rank() == 3 ? wanted[0] : 1;
-  const Image image = decode_image(file->bytes(), path.string(), {.channels = channels});
+  const data::Image image = data::decode_image(file->bytes(), path.string(), {.channels = channels});
   return transformed(planes_of(image), signature, path.string());
 }
 
@@ -112,7 +112,7 @@ PredictInput read_pictures(const fs::path& path, const ModelSignature& signature
   auto* to = static_cast<std::byte*>(input.batch.raw());
   for (const auto& file : files) {
     const Tensor one = read_picture(file, signature);
-    const auto bytes = host_bytes(one);
+    const auto bytes = data::host_bytes(one);
     std::memcpy(to, bytes.data(), bytes.size());
     to += bytes.size();
     input.names.push_back(file.string());
@@ -139,7 +139,7 @@ Tensor shaped(const Tensor& array, const ModelField& wanted, const std::string& 
 
 PredictInput read_array(const std::string& path, const ModelSignature& signature) {
   const ModelField& wanted = signature.inputs[0];
-  const Tensor array = read_npy(path);
+  const Tensor array = data::read_npy(path);
   PredictInput input;
   if (array.dtype() == DType::u8 && wanted.dtype != DType::u8 && array.rank() >= 2) {
     Shape sample;
@@ -155,15 +155,15 @@ PredictInput read_array(const std::string& path, const ModelSignature& signature
 }
 
 PredictInput read_rows(const std::string& path, const ModelSignature& signature, bool header) {
-  CsvOptions options;
+  data::CsvOptions options;
   options.header = header;
-  CsvReader reader = CsvReader::open(path, options);
+  data::CsvReader reader = data::CsvReader::open(path, options);
   std::vector<double> values;
   std::int64_t rows = 0;
   while (const auto* cells = reader.next()) {
     for (const auto& cell : *cells) {
       double value = 0;
-      check(parse_number(cell, value), "[predict] {}: expected numbers, got '{}'{}", reader.where(), cell,
+      check(data::parse_number(cell, value), "[predict] {}: expected numbers, got '{}'{}", reader.where(), cell,
             rows == 0 ? " (a header row is told by --csv-header)" : "");
       values.push_back(value);
     }

@@ -118,7 +118,7 @@ void write_predictions(const std::string& file, const Predictions& p, const Mode
   check_output_name(file, array_extensions());
   const std::string extension = std::filesystem::path(file).extension().string();
   if (extension == ".npy") {
-    write_npy(file, p.values).value();
+    data::write_npy(file, p.values).value();
   } else {
     write_file_atomically(file, extension == ".csv" ? to_csv(p, signature) : to_json(p, signature, top).dump(1) + "\n")
         .value();

@@ -1,6 +1,6 @@
 #include "starling/data/source.h"
 
-namespace starling {
+namespace starling::data {
 
 void register_sources(SourceKinds& into);  // generated
 
@@ -13,4 +13,4 @@ const SourceKinds& source_kinds() {
   return kinds;
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -10,7 +10,7 @@
 #include "starling/data/datasets/dataset.h"
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 class Tokenizer;
 
@@ -35,4 +35,4 @@ using SourceKinds = Kinds<std::function<DataSplits()>>;  // making the function 
 // Data sources by their names in job files; built from the files in data/sources.
 const SourceKinds& source_kinds();
 
-}  // namespace starling
+}  // namespace starling::data

@@ -17,8 +17,8 @@ std::size_t bytes_of(const TensorType& type) {
 // Views of fields for `count` samples in one buffer, which grows if needed.
 void lay_out(const std::vector<TensorType>& types, std::size_t count, std::vector<std::byte>& buffer,
              std::vector<FieldView>& fields) {
-  constexpr std::size_t kAlign = kFieldAlign;
-  const std::size_t total = bytes_of_fields(types, count);
+  constexpr std::size_t kAlign = data::kFieldAlign;
+  const std::size_t total = data::bytes_of_fields(types, count);
   if (buffer.size() < total) buffer.resize(total);
   auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
   auto* at = buffer.data() + (kAlign - address % kAlign) % kAlign;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace starling {
+namespace starling::data {
 
 std::size_t bytes_of_fields(const std::vector<TensorType>& types, std::size_t count) {
   std::size_t total = kFieldAlign;
@@ -30,4 +30,4 @@ std::int64_t scratch_bytes(const std::vector<TransformStep>& steps, std::vector<
   return static_cast<std::int64_t>(sample[0] + sample[1] + batch[0] + batch[1]);
 }
 
-}  // namespace starling
+}  // namespace starling::data

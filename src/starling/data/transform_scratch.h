@@ -7,7 +7,7 @@
 #include "starling/data/transform.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 constexpr std::size_t kFieldAlign = 64;
 
@@ -19,4 +19,4 @@ std::size_t bytes_of_fields(const std::vector<TensorType>& types, std::size_t co
 std::int64_t scratch_bytes(const std::vector<TransformStep>& steps, std::vector<TensorType> fields,
                            std::int64_t samples);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/row_sparse.h"
 
-namespace starling {
+namespace starling::graph {
 
 BackwardTrace::BackwardTrace(const Body& body)
     : create_graph_(grad_enabled()),
@@ -64,4 +64,4 @@ Body BackwardTrace::finish(TensorList own, TensorList captures, TensorList outpu
   return body;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -2,7 +2,7 @@
 
 #include "starling/graph/control/body_trace.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Gradient of a body, traced in a copy of its tracer. It takes the body's inputs and more, and may capture more. With
 // gradients enabled it is recorded too, for higher derivatives.
@@ -35,4 +35,4 @@ class BackwardTrace {
   std::size_t captured_;
 };
 
-}  // namespace starling
+}  // namespace starling::graph

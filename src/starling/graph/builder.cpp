@@ -10,7 +10,7 @@
 
 namespace starling {
 
-GraphBuilder::GraphBuilder() : tracer_(std::make_unique<Tracer>(Tracer::Declarative{})) {
+GraphBuilder::GraphBuilder() : tracer_(std::make_unique<graph::Tracer>(graph::Tracer::Declarative{})) {
   tracer_->graph().tracer = tracer_->id();
   scope_.emplace(*tracer_);
   sites_.emplace();
@@ -25,7 +25,7 @@ void GraphBuilder::leave() {
   scope_.reset();
 }
 
-Tracer& GraphBuilder::open() {
+graph::Tracer& GraphBuilder::open() {
   check(scope_.has_value(), "[graph] expected a builder that is building, got one that has finished");
   check(&current_interpreter() == tracer_.get(),
         "[graph] expected the innermost builder of this thread, got an outer one (or one of another thread)");
@@ -38,7 +38,7 @@ void GraphBuilder::claim(const std::string& name) {
 }
 
 Tensor GraphBuilder::placeholder(const std::string& name, DType dtype, const Shape& shape, Device device) {
-  Tracer& tracer = open();
+  graph::Tracer& tracer = open();
   check_size(shape, size_of(dtype), "placeholder");
   claim(name);
   Tensor x = tracer.input({dtype, shape}, device);
@@ -48,8 +48,8 @@ Tensor GraphBuilder::placeholder(const std::string& name, DType dtype, const Sha
   return x;
 }
 
-Tensor GraphBuilder::declare(const std::string& name, const TensorType& type, ValueId init, Device device) {
-  Tracer& tracer = open();
+Tensor GraphBuilder::declare(const std::string& name, const TensorType& type, graph::ValueId init, Device device) {
+  graph::Tracer& tracer = open();
   claim(name);
   Tensor w = tracer.declare({name, type, {}, init}, device);
   tracer.graph().value(w.impl()->value).name = Symbol(name);
@@ -59,15 +59,15 @@ Tensor GraphBuilder::declare(const std::string& name, const TensorType& type, Va
 }
 
 // The initial value must not depend on other state: reads of variables become constants.
-ValueId GraphBuilder::own_initial_value(ValueId value) {
-  Graph& graph = tracer_->graph();
+graph::ValueId GraphBuilder::own_initial_value(graph::ValueId value) {
+  graph::Graph& graph = tracer_->graph();
   if (stands_alone(graph, value)) return value;
-  const Graph part = initial_value(graph, value);
-  std::vector<ValueId> made(part.values().size(), -1);
-  for (const Node& node : part.nodes()) {
-    SmallVector<ValueId, 4> in;
-    for (ValueId id : node.in) in.push_back(made[static_cast<std::size_t>(id)]);
-    NodeId copy = -1;
+  const graph::Graph part = initial_value(graph, value);
+  std::vector<graph::ValueId> made(part.values().size(), -1);
+  for (const graph::Node& node : part.nodes()) {
+    SmallVector<graph::ValueId, 4> in;
+    for (graph::ValueId id : node.in) in.push_back(made[static_cast<std::size_t>(id)]);
+    graph::NodeId copy = -1;
     if (is_op(node, "constant")) {
       copy = graph.value(graph.add_constant(part.constants[static_cast<std::size_t>(source_index(node))])).node;
       graph.node(copy).device = node.device;
@@ -81,9 +81,9 @@ ValueId GraphBuilder::own_initial_value(ValueId value) {
 }
 
 Tensor GraphBuilder::variable(const std::string& name, const Tensor& init) {
-  Tracer& tracer = open();
+  graph::Tracer& tracer = open();
   check(init.defined(), "[graph] expected a first value of variable '{}', got an empty handle", name);
-  const ValueId value = init.traced() ? tracer.value_of(init) : constant(init).impl()->value;
+  const graph::ValueId value = init.traced() ? tracer.value_of(init) : constant(init).impl()->value;
   return declare(name, init.type(), own_initial_value(value), init.device());
 }
 
@@ -93,14 +93,14 @@ Tensor GraphBuilder::variable(const std::string& name, DType dtype, const Shape&
 }
 
 Tensor GraphBuilder::constant(const Tensor& value) {
-  Tracer& tracer = open();
+  graph::Tracer& tracer = open();
   check(value.defined(), "[graph] expected a constant with data, got an empty handle");
   return value.traced() ? tracer.handle(tracer.value_of(value)) : tracer.constant(value);
 }
 
 Tensor GraphBuilder::name(const std::string& name, const Tensor& edge) {
-  Tracer& tracer = open();
-  Value& value = tracer.graph().value(tracer.value_of(edge));
+  graph::Tracer& tracer = open();
+  graph::Value& value = tracer.graph().value(tracer.value_of(edge));
   check(value.name.empty(), "[graph] expected an edge without a name to be called '{}', got '{}'", name,
         value.name.str());
   claim(name);
@@ -127,7 +127,7 @@ TensorList GraphBuilder::gradients(const Tensor& loss, std::span<const Tensor> e
 }
 
 Tensor GraphBuilder::read(const Tensor& variable) {
-  Tracer& tracer = open();
+  graph::Tracer& tracer = open();
   const int index = tracer.declared(variable);
   if (index < 0 && !variable.traced() && variable.is_variable()) return tracer.handle(tracer.value_of(variable));
   check(index >= 0, "[graph] expected a variable to read, got {}", to_string(variable.type()));
@@ -136,7 +136,7 @@ Tensor GraphBuilder::read(const Tensor& variable) {
   return now;
 }
 
-Target GraphBuilder::made_target(const std::string& name, std::vector<NodeId> nodes) {
+Target GraphBuilder::made_target(const std::string& name, std::vector<graph::NodeId> nodes) {
   if (!name.empty()) {
     claim(name);
     tracer_->graph().targets.emplace(name, nodes);
@@ -145,18 +145,18 @@ Target GraphBuilder::made_target(const std::string& name, std::vector<NodeId> no
 }
 
 Target GraphBuilder::assign(const Tensor& variable, const Tensor& value, const std::string& name) {
-  Tracer& tracer = open();
+  graph::Tracer& tracer = open();
   const NoGrad no_grad;
   starling::assign(variable, value);
   return made_target(name, {tracer.graph().size() - 1});
 }
 
 Target GraphBuilder::updates(const std::string& name, const std::function<void()>& f) {
-  const Graph& graph = open().graph();
-  const NodeId first = graph.size();
+  const graph::Graph& graph = open().graph();
+  const graph::NodeId first = graph.size();
   f();
-  std::vector<NodeId> nodes;
-  for (NodeId id = first; id < graph.size(); ++id) {
+  std::vector<graph::NodeId> nodes;
+  for (graph::NodeId id = first; id < graph.size(); ++id) {
     if (has_effects(graph, graph.node(id))) nodes.push_back(id);
   }
   check(!nodes.empty(), "[graph] expected target '{}' to have effects, got none", name);
@@ -165,33 +165,33 @@ Target GraphBuilder::updates(const std::string& name, const std::function<void()
 
 Target GraphBuilder::group(const std::string& name, std::initializer_list<Target> targets) {
   const Edges edges(open().graph(), "graph");
-  std::vector<NodeId> all;
+  std::vector<graph::NodeId> all;
   for (const auto& target : targets) {
-    for (NodeId id : edges.find(target)) all.push_back(id);
+    for (graph::NodeId id : edges.find(target)) all.push_back(id);
   }
   return made_target(name, std::move(all));
 }
 
 void GraphBuilder::after(std::initializer_list<Target> targets, const std::function<void()>& f) {
-  Graph& graph = open().graph();
+  graph::Graph& graph = open().graph();
   const Edges edges(graph, "graph");
-  std::set<NodeId> before;
+  std::set<graph::NodeId> before;
   for (const auto& target : targets) {
-    for (NodeId id : edges.find(target)) before.insert(id);
+    for (graph::NodeId id : edges.find(target)) before.insert(id);
   }
-  const NodeId first = graph.size();
+  const graph::NodeId first = graph.size();
   f();
-  for (NodeId id = first; id < graph.size(); ++id) {
-    for (NodeId other : before) graph.node(id).after.push_back(other);
+  for (graph::NodeId id = first; id < graph.size(); ++id) {
+    for (graph::NodeId other : before) graph.node(id).after.push_back(other);
   }
   open().forget_since(first);
 }
 
-Graph GraphBuilder::finish() {
-  Tracer& tracer = open();
-  Graph& graph = tracer.graph();
+graph::Graph GraphBuilder::finish() {
+  graph::Tracer& tracer = open();
+  graph::Graph& graph = tracer.graph();
   // Tensors that became variables can be referred to by their names too, unless those are taken.
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     if (!is_op(node, "variable") || !graph.value(node.out[0]).name.empty()) continue;
     const std::string& name = graph.variables[static_cast<std::size_t>(source_index(node))].name;
     if (names_.insert(name).second) graph.value(node.out[0]).name = Symbol(name);

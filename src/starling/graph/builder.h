@@ -65,17 +65,17 @@ class GraphBuilder {
   void after(std::initializer_list<Target> targets, const std::function<void()>& f);
 
   // Ends the building. Handles of edges stay valid; the builder must not be used further.
-  Graph finish();
+  graph::Graph finish();
 
  private:
-  Tracer& open();
+  graph::Tracer& open();
   void leave();
   void claim(const std::string& name);
-  Tensor declare(const std::string& name, const TensorType& type, ValueId init, Device device);
-  ValueId own_initial_value(ValueId value);
-  Target made_target(const std::string& name, std::vector<NodeId> nodes);
+  Tensor declare(const std::string& name, const TensorType& type, graph::ValueId init, Device device);
+  graph::ValueId own_initial_value(graph::ValueId value);
+  Target made_target(const std::string& name, std::vector<graph::NodeId> nodes);
 
-  std::unique_ptr<Tracer> tracer_;
+  std::unique_ptr<graph::Tracer> tracer_;
   std::optional<InterpreterScope> scope_;
   std::optional<SiteCounts> sites_;
   std::set<std::string> names_;

@@ -6,7 +6,7 @@
 
 #include "starling/graph/control/control_types.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 class Dependencies {
@@ -112,4 +112,4 @@ std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before
   return order;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Predecessors of every node that any reordering must respect: makers of its operands, control edges, the previous
 // collective of a collective, the previous effect of an effect, and for a write to a variable all earlier reads of it.
@@ -17,4 +17,4 @@ std::vector<std::vector<NodeId>> dependencies(const Graph& graph, CommOrder orde
 // the graph's order as possible. Shorter than the number of places if there is no such order.
 std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before, const std::vector<NodeId>& place);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -5,10 +5,10 @@
 
 namespace starling {
 
-Edges::Edges(const Graph& graph, std::string who) : graph_(graph), who_(std::move(who)) {
+Edges::Edges(const graph::Graph& graph, std::string who) : graph_(graph), who_(std::move(who)) {
   for (std::size_t i = 0; i < graph.values().size(); ++i) {
     const Symbol name = graph.values()[i].name;
-    if (!name.empty()) by_name_.emplace(name.str(), static_cast<ValueId>(i));
+    if (!name.empty()) by_name_.emplace(name.str(), static_cast<graph::ValueId>(i));
   }
 }
 
@@ -22,14 +22,14 @@ void Edges::unknown(const std::string& name, const char* what) const {
 }
 
 // A tensor that existed before the graph is resolved to the first read of its variable.
-ValueId Edges::of_handle(const Tensor& handle) const {
+graph::ValueId Edges::of_handle(const Tensor& handle) const {
   if (handle.traced()) {
     check(graph_.tracer != 0 && handle.impl()->tracer == graph_.tracer,
           "[{}] expected an edge of this graph, got one of another ({})", who_, to_string(handle.type()));
     return handle.impl()->value;
   }
-  for (ValueId id = 0; id < static_cast<ValueId>(graph_.values().size()); ++id) {
-    const Node& maker = graph_.maker(id);
+  for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(graph_.values().size()); ++id) {
+    const graph::Node& maker = graph_.maker(id);
     if (!is_op(maker, "variable")) continue;
     const auto& variable = graph_.variables[static_cast<std::size_t>(source_index(maker))];
     if (variable.tensor.defined() && same(variable.tensor, handle)) return id;
@@ -38,14 +38,14 @@ ValueId Edges::of_handle(const Tensor& handle) const {
        handle.is_variable() ? " '" + handle.name() + "'" : "");
 }
 
-ValueId Edges::find(const Edge& edge) const {
+graph::ValueId Edges::find(const Edge& edge) const {
   if (edge.handle().defined()) return of_handle(edge.handle());
   const auto it = by_name_.find(edge.name());
   if (it == by_name_.end()) unknown(edge.name(), "an edge");
   return it->second;
 }
 
-std::vector<NodeId> Edges::find(const Target& target) const {
+std::vector<graph::NodeId> Edges::find(const Target& target) const {
   if (target.is_nodes()) {
     check(target.tracer() == graph_.tracer, "[{}] expected a target of this graph, got one of another", who_);
     return target.nodes();
@@ -58,8 +58,8 @@ std::vector<NodeId> Edges::find(const Target& target) const {
   return {graph_.value(it->second).node};
 }
 
-std::string Edges::describe(ValueId id) const {
-  const Value& value = graph_.value(id);
+std::string Edges::describe(graph::ValueId id) const {
+  const graph::Value& value = graph_.value(id);
   if (!value.name.empty()) return "'" + value.name.str() + "'";
   return fmt::format("%{} of {}", id, graph_.maker(id).op->name);
 }

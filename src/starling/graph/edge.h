@@ -26,18 +26,18 @@ class Edge {
 // target or of an edge.
 class Target {
  public:
-  Target(std::uint64_t tracer, std::vector<NodeId> nodes) : tracer_(tracer), nodes_(std::move(nodes)) {}
+  Target(std::uint64_t tracer, std::vector<graph::NodeId> nodes) : tracer_(tracer), nodes_(std::move(nodes)) {}
   Target(Tensor edge) : edge_(std::move(edge)) {}         // NOLINT(google-explicit-constructor)
   Target(std::string name) : edge_(std::move(name)) {}    // NOLINT(google-explicit-constructor)
   Target(const char* name) : edge_(std::string(name)) {}  // NOLINT(google-explicit-constructor)
   bool is_nodes() const { return tracer_ != 0; }
   std::uint64_t tracer() const { return tracer_; }
-  const std::vector<NodeId>& nodes() const { return nodes_; }
+  const std::vector<graph::NodeId>& nodes() const { return nodes_; }
   const Edge& edge() const { return edge_; }
 
  private:
   std::uint64_t tracer_ = 0;
-  std::vector<NodeId> nodes_;
+  std::vector<graph::NodeId> nodes_;
   Edge edge_{std::string()};
 };
 
@@ -45,19 +45,19 @@ class Target {
 // and so are handles of another graph; messages begin with [who].
 class Edges {
  public:
-  Edges(const Graph& graph, std::string who);
+  Edges(const graph::Graph& graph, std::string who);
 
-  ValueId find(const Edge& edge) const;
-  std::vector<NodeId> find(const Target& target) const;
-  std::string describe(ValueId id) const;  // 'labels', or %7 of relu without a name
+  graph::ValueId find(const Edge& edge) const;
+  std::vector<graph::NodeId> find(const Target& target) const;
+  std::string describe(graph::ValueId id) const;  // 'labels', or %7 of relu without a name
 
  private:
-  ValueId of_handle(const Tensor& handle) const;
+  graph::ValueId of_handle(const Tensor& handle) const;
   [[noreturn]] void unknown(const std::string& name, const char* what) const;
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::string who_;
-  std::map<std::string, ValueId, std::less<>> by_name_;
+  std::map<std::string, graph::ValueId, std::less<>> by_name_;
 };
 
 }  // namespace starling

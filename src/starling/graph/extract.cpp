@@ -9,7 +9,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 class Extractor {
@@ -208,4 +208,4 @@ bool stands_alone(const Graph& graph, ValueId value) {
 
 Graph initial_value(const Graph& graph, ValueId value) { return InitialValue(graph).run(value); }
 
-}  // namespace starling
+}  // namespace starling::graph

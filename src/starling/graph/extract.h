@@ -4,7 +4,7 @@
 
 #include "starling/graph/edge.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Feeds, fetches and targets of a run, as values and nodes of a graph.
 struct Extraction {
@@ -25,4 +25,4 @@ bool stands_alone(const Graph& graph, ValueId value);
 // values, or by a copy of their current tensor.
 Graph initial_value(const Graph& graph, ValueId value);
 
-}  // namespace starling
+}  // namespace starling::graph

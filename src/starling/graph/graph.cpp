@@ -10,7 +10,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 
 std::string name(Lane lane) {
   if (lane == Lane::compute) return "compute";
@@ -115,4 +115,4 @@ std::int64_t source_index(const Node& node) {
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph) { return out << print(graph); }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -9,7 +9,7 @@
 #include "starling/ops/def/op_def.h"
 #include "starling/ops/def/sharding.h"
 
-namespace starling {
+namespace starling::graph {
 
 using ValueId = int;
 using NodeId = int;
@@ -27,7 +27,7 @@ struct Value {
   TensorType type;
   NodeId node = -1;
   int output = 0;
-  Placements spec;
+  Layouts spec;
   Symbol name{};
 };
 
@@ -105,4 +105,4 @@ bool is_op(const Node& node, std::string_view name);
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph);
 
-}  // namespace starling
+}  // namespace starling::graph

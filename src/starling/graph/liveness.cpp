@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace starling {
+namespace starling::graph {
 
 std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
@@ -74,4 +74,4 @@ Liveness::Liveness(const Graph& graph) : life_(graph.values().size(), -1) {
   if (!bytes_.empty()) peak_ = static_cast<NodeId>(std::max_element(bytes_.begin(), bytes_.end()) - bytes_.begin());
 }
 
-}  // namespace starling
+}  // namespace starling::graph

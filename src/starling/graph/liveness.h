@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Lifetime of a piece of memory: needed from node `first` to node `last`, both included. It holds a value and its
 // views, then the values that overwrite it in place.
@@ -42,4 +42,4 @@ class Liveness {
 
 std::size_t bytes_of(const TensorType& type);
 
-}  // namespace starling
+}  // namespace starling::graph

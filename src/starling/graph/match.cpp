@@ -8,7 +8,7 @@
 #include "starling/ops/def/dtype_limits.h"
 #include "starling/tensor/dtype.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Number rounded to the dtype.
@@ -73,4 +73,4 @@ bool Uses::only_by(ValueId id, std::span<const NodeId> readers) const {
   return std::all_of(of(id).begin(), of(id).end(), among);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Queries that rewrites make about values.
 
@@ -37,4 +37,4 @@ class Uses {
   std::vector<bool> is_output_;
 };
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -10,7 +10,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr std::string_view kPrefix = "late:";
@@ -259,4 +259,4 @@ Graph next_forward(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace passes
-}  // namespace starling
+}  // namespace starling::graph

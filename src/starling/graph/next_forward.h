@@ -5,7 +5,7 @@
 
 #include "starling/graph/pass.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Pipelining across steps: the exchanges of a step run during the next step's forward pass. The graph is rotated: it
 // begins with the updates of the previous step, each right before the first use of what it updates, continues with the
@@ -32,4 +32,4 @@ Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext& context
 Graph next_forward(const Graph& graph, const PassContext& context);
 }  // namespace passes
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -12,7 +12,7 @@
 #include "starling/graph/verifier.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 20;
@@ -305,15 +305,15 @@ class Parser {
     if (at_.peek("\"")) value.name = Symbol(at_.quoted());
   }
 
-  Placement placement() {
-    if (at_.take("R")) return Placement::replicate();
-    if (at_.take("S")) return Placement::split(static_cast<int>(at_.integer(0, kMaxRank - 1)));
+  Layout placement() {
+    if (at_.take("R")) return Layout::replicate();
+    if (at_.take("S")) return Layout::split(static_cast<int>(at_.integer(0, kMaxRank - 1)));
     at_.expect("P(");
     const auto word = at_.word();
     for (auto reduce : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max, ReduceOp::min, ReduceOp::product}) {
       if (name(reduce) != word) continue;
       at_.expect(")");
-      return Placement::partial(reduce);
+      return Layout::partial(reduce);
     }
     at_.error("expected sum, mean, max, min or product, got '{}'", word);
   }
@@ -354,4 +354,4 @@ class Parser {
 
 Graph parse_graph(std::string_view text) { return Parser(text).run(); }
 
-}  // namespace starling
+}  // namespace starling::graph

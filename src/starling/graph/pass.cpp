@@ -7,7 +7,7 @@
 #include "starling/base/nearest.h"
 #include "starling/graph/verifier.h"
 
-namespace starling {
+namespace starling::graph {
 
 void register_passes(PassTable& into);  // generated
 
@@ -74,4 +74,4 @@ PipelineResult run_passes(const Graph& graph, const PassContext& given, const st
   return result;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -9,7 +9,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 struct Pass;
 
@@ -17,8 +17,8 @@ struct Pass;
 struct PassContext {
   int world = 1;  // ranks along the data axis of the mesh
   int rank = 0;
-  std::vector<Placement> inputs;  // layouts of the graph's inputs; missing ones are replicated
-  int shards = 0;                 // > 0: deterministic mode with this many logical shards
+  std::vector<Layout> inputs;  // layouts of the graph's inputs; missing ones are replicated
+  int shards = 0;              // > 0: deterministic mode with this many logical shards
   std::string shard_order = "shard";
   int threads = 1;
   int branches = 1;                     // compute lanes for independent branches
@@ -71,4 +71,4 @@ struct PipelineResult {
 PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
                           std::span<const Pass> passes = all_passes());
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::graph {
 
 DType dtype_in_double(DType dtype) { return is_float(dtype) ? DType::f64 : dtype; }
 
@@ -108,4 +108,4 @@ class Doubling {
 
 Graph in_double(const Graph& graph) { return Doubling(graph).run(); }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 template <class List, class F>
@@ -65,7 +65,7 @@ std::string head(const Graph& graph, const Node& node) {
 
 std::string type_and_spec(const Value& value) {
   std::string out = to_string(value.type);
-  if (!value.spec.empty()) out += "<" + joined(value.spec, [](Placement p) { return to_string(p); }) + ">";
+  if (!value.spec.empty()) out += "<" + joined(value.spec, [](Layout p) { return to_string(p); }) + ">";
   if (!value.name.empty()) out += " " + quoted(value.name.str());
   return out;
 }
@@ -161,4 +161,4 @@ std::string print_short(const Graph& graph) {
   return out + return_line(graph);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Versioned text of a graph; parse_graph() reads it back.
 //   starling-graph 1
@@ -30,4 +30,4 @@ std::string print(const Graph& graph);
 // Short form without scopes, shapes of sources and other detail, for golden tests.
 std::string print_short(const Graph& graph);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::graph {
 
 Rewriter::Rewriter(const Graph& from)
     : from_(from), values_(from.values().size(), -1), nodes_(from.nodes().size(), -1) {
@@ -74,4 +74,4 @@ Graph Rewriter::finish() {
   return std::move(to_);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Builds a new graph from an old one node by node; the tool that passes are written with. Variables, constants and
 // bodies are carried over.
@@ -37,4 +37,4 @@ class Rewriter {
   std::vector<NodeId> nodes_;
 };
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -3,7 +3,7 @@
 #include "starling/graph/tracer.h"
 #include "starling/ops/def/apply.h"
 
-namespace starling {
+namespace starling::graph {
 
 SmallVector<ValueId, 4> splice(Rewriter& rewriter, const Graph& part, std::span<const ValueId> in, NodeId like) {
   std::vector<ValueId> made(part.values().size(), -1);
@@ -39,4 +39,4 @@ Graph decomposition(const OpDef& op, std::span<const TensorType> in, const Attrs
   return std::move(tracer.graph());
 }
 
-}  // namespace starling
+}  // namespace starling::graph

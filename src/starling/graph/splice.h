@@ -2,7 +2,7 @@
 
 #include "starling/graph/rewriter.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Inlines `part` into the rewriter's new graph, with `in` as its inputs; returns its outputs. The part has no
 // variables.
@@ -11,4 +11,4 @@ SmallVector<ValueId, 4> splice(Rewriter& rewriter, const Graph& part, std::span<
 // Graph of an op's decomposition for operands of these types.
 Graph decomposition(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -110,4 +110,4 @@ std::string TextCursor::shown() const {
   return "'" + std::string(next.substr(0, std::min(kMost, next.find('\n')))) + "'";
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Tokenizer of a graph's text: skips blanks and tracks the line. Throws "[graph] line 3: expected …, got …". The text
 // must outlive it.
@@ -38,4 +38,4 @@ class TextCursor {
   int line_ = 1;
 };
 
-}  // namespace starling
+}  // namespace starling::graph

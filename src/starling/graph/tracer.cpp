@@ -13,7 +13,7 @@
 #include "starling/ops/def/scope.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 
 Tracer::Tracer() {
   static std::atomic<std::uint64_t> serial{0};
@@ -383,4 +383,4 @@ Trace trace(const TraceFn& f, std::span<const Tensor> like) {
   return result;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -8,7 +8,7 @@
 #include "starling/graph/graph.h"
 #include "starling/tensor/interpreter.h"
 
-namespace starling {
+namespace starling::graph {
 
 struct BodyHistory;
 
@@ -106,4 +106,4 @@ using TraceFn = std::function<TensorList(std::span<const Tensor>)>;
 // which the program adds to at each call.
 Trace trace(const TraceFn& f, std::span<const Tensor> like);
 
-}  // namespace starling
+}  // namespace starling::graph

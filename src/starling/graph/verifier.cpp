@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/control/control_types.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr double kMostNodes = 1e6;
@@ -197,4 +197,4 @@ class Verifier {
 
 void verify(const Graph& graph, std::string_view stage) { Verifier(graph, stage).run(); }
 
-}  // namespace starling
+}  // namespace starling::graph

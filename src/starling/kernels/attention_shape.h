@@ -8,7 +8,7 @@
 #include "starling/ops/api/attention.h"
 #include "starling/ops/def/attention.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Attention as its kernels see it: leading dimensions flattened into one batch, operands and mask accessed by strides.
 struct AttentionShape {
@@ -66,4 +66,4 @@ inline AttentionShape attention_shape(const PlanRequest& request, std::size_t q,
   return s;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

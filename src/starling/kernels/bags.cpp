@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::kernels {
 
 Bags Bags::of(const PlanRequest& request) {
   Types types;
@@ -34,4 +34,4 @@ std::int64_t Bags::Bound::count(std::int64_t bag, std::int64_t padding) const {
   return n;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

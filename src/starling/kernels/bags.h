@@ -4,7 +4,7 @@
 #include "starling/ops/def/bag_layout.h"
 #include "starling/ops/def/embedding.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Entries of each bag of one call. Made when a kernel is planned, bound to the operands when it runs.
 struct Bags {
@@ -28,4 +28,4 @@ struct Bags {
   Bound bind(const Launch& launch, const char* who) const;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

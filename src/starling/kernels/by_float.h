@@ -4,7 +4,7 @@
 
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Calls f with float or double by dtype; returns null for other dtypes.
 template <class F>
@@ -24,4 +24,4 @@ auto plan_by_float(F32 f32, F64 f64) {
   };
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Sparsity pattern of a CSR matrix [rows, cols], as kernels get it.
 struct CsrPlaces {
@@ -35,4 +35,4 @@ inline CsrPlaces csr_places(const char* who, const PlanRequest& request, std::in
   return {who, request.in[0].shape[0] - 1, cols, request.in[1].shape[0]};
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

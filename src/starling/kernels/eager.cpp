@@ -11,7 +11,7 @@
 #include "starling/ops/def/comm_world.h"
 #include "starling/tensor/allocator.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 thread_local bool reference_only = false;
@@ -246,4 +246,4 @@ Tensor densify(const Tensor& tensor) {
 ReferenceScope::ReferenceScope() : before_(reference_only) { reference_only = true; }
 ReferenceScope::~ReferenceScope() { reference_only = before_; }
 
-}  // namespace starling
+}  // namespace starling::kernels

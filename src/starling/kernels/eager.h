@@ -2,7 +2,7 @@
 
 #include "starling/tensor/interpreter.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Dense copy of a strided tensor; the tensor itself if it is already dense.
 Tensor densify(const Tensor& tensor);
@@ -19,4 +19,4 @@ class ReferenceScope {
   bool before_;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace starling {
+namespace starling::kernels {
 
 ArgDesc dense(const TensorType& type) { return {type.dtype, type.shape, contiguous_strides(type.shape)}; }
 
@@ -25,4 +25,4 @@ bool accepts(Accepts what, const ArgDesc& arg) {
   return what == Accepts::transposed && is_transposed(arg);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

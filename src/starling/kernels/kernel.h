@@ -9,8 +9,10 @@
 #include "starling/ops/def/op_def.h"
 
 namespace starling {
-
 class Comm;
+}
+
+namespace starling::kernels {
 
 // One operand as a kernel sees it; strides in elements.
 struct ArgDesc {
@@ -87,4 +89,4 @@ std::unique_ptr<Plan> make_plan(F run) {
   return make_plan(0, std::move(run));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,14 +5,19 @@
 #include "starling/kernels/widen.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
-
 // Generated from the families found in the source tree.
+namespace starling::dist {
+void register_dist_kernels(kernels::KernelTable& into);
+}
+namespace starling::train {
+void register_train_kernels(kernels::KernelTable& into);
+}
+
+namespace starling::kernels {
+
 void register_reference_kernels(KernelTable& into);
 void register_cpu_kernels(KernelTable& into);
 void register_device_kernels(KernelTable& into);  // cuda/register.cpp or no_cuda.cpp
-void register_dist_kernels(KernelTable& into);
-void register_train_kernels(KernelTable& into);
 
 void KernelTable::add(std::string_view op, DeviceKind device, Kernel kernel) {
   by_device_[static_cast<std::size_t>(device)][find_op(op).id].push_back(std::move(kernel));
@@ -30,8 +35,8 @@ const KernelTable& kernel_table() {
     choose_simd_target();
     auto* t = new KernelTable;
     register_cpu_kernels(*t);
-    register_dist_kernels(*t);
-    register_train_kernels(*t);
+    dist::register_dist_kernels(*t);
+    train::register_train_kernels(*t);
     register_reference_kernels(*t);
     register_device_kernels(*t);
     return t;
@@ -90,4 +95,4 @@ Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std:
   fail("[{}] expected a kernel for {}({}) on {}, got none", op.name, op.name, describe(in), name(device));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Kernels of every op by kind of device, in order of preference; on the CPU the reference kernels come last. Built once
 // at first use from the families found by the build, immutable afterwards.
@@ -39,4 +39,4 @@ struct PlanOptions {
 Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
                     std::span<const ArgDesc> out, const PlanOptions& options);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -1,7 +1,7 @@
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 
 void register_device_kernels(KernelTable&) {}
 
-}  // namespace starling
+}  // namespace starling::kernels

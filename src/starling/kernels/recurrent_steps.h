@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Order of steps of a recurrent layer over states [t+1, n, h] and sequences [t, n, ..]: see ops/def/recurrent.h.
 struct RecurrentSteps {
@@ -40,4 +40,4 @@ inline RecurrentSteps recurrent_steps(const Shape& states, bool reverse) {
   return {states[0] - 1, states[1], states[2], reverse, nullptr};
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

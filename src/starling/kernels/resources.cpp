@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 
-namespace starling {
+namespace starling::kernels {
 
 TensorQueue& Resources::queue(const std::string& name, const std::string& op) const {
   const auto it = queues.find(name);
@@ -30,4 +30,4 @@ void ResourcePlan::run(const Launch&) const {
       op_);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/tensor/queue.h"
 
-namespace starling {
+namespace starling::kernels {
 
 using Queues = std::map<std::string, std::shared_ptr<TensorQueue>>;
 
@@ -49,4 +49,4 @@ std::unique_ptr<Plan> make_resource_plan(const std::string& op, F bind) {
   return std::make_unique<Made>(op, std::move(bind));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::kernels {
 
 Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& out) {
   Shape spread;
@@ -49,4 +49,4 @@ Loops collapse(const Shape& shape, std::span<const Shape> strides) {
   return loops;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

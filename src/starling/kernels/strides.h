@@ -6,7 +6,7 @@
 
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Strides of an operand over the elements of a broadcast shape: 0 along broadcast dimensions.
 Shape broadcast_strides(const Shape& shape, const Shape& strides, const Shape& out);
@@ -42,4 +42,4 @@ struct Loops {
 };
 Loops collapse(const Shape& shape, std::span<const Shape> strides);
 
-}  // namespace starling
+}  // namespace starling::kernels

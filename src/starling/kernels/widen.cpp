@@ -4,7 +4,7 @@
 
 #include "starling/kernels/cpu/simd/cast.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Operand or result with an f32 copy in scratch.
@@ -81,4 +81,4 @@ Planned plan_widened(std::span<const ArgDesc> in, std::span<const ArgDesc> out, 
   return planned;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

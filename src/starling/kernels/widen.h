@@ -3,7 +3,7 @@
 #include "starling/base/function_ref.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // True if a call has 16-bit float operands or results.
 bool has_halves(std::span<const ArgDesc> in, std::span<const ArgDesc> out);
@@ -13,4 +13,4 @@ bool has_halves(std::span<const ArgDesc> in, std::span<const ArgDesc> out);
 using PlanFn = FunctionRef<Planned(std::span<const ArgDesc> in, std::span<const ArgDesc> out)>;
 Planned plan_widened(std::span<const ArgDesc> in, std::span<const ArgDesc> out, PlanFn plan);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -14,7 +14,7 @@ TensorType batched(const TensorType& sample, std::int64_t batch) {
 }
 
 std::vector<TensorType> output_types(Module& module, std::span<const TensorType> inputs) {
-  Tracer tracer;
+  graph::Tracer tracer;
   const InterpreterScope scope(tracer);
   const SiteCounts sites;
   const NoGrad no_grad;

@@ -37,7 +37,7 @@ class EvalScope {
 // Hooks all modules of a network and charges the nodes traced during a call to the innermost module.
 class Watch {
  public:
-  Watch(Module& net, const Graph& graph) : graph_(graph) {
+  Watch(Module& net, const graph::Graph& graph) : graph_(graph) {
     for (const auto& [path, module] : net.named_modules()) {
       if (!rows_.try_emplace(module, LayerSummary{path, module->kind()}).second) continue;
       modules_.push_back(module);
@@ -80,8 +80,8 @@ class Watch {
     for (const auto& tensor : out) rows_.at(&module).outputs.push_back(tensor.type());
   }
 
-  const Graph& graph_;
-  NodeId mark_ = 0;
+  const graph::Graph& graph_;
+  graph::NodeId mark_ = 0;
   std::map<const Module*, LayerSummary> rows_;
   std::vector<Module*> modules_;
   std::vector<int> hooks_;
@@ -154,7 +154,7 @@ Summary summary(Module& net, std::span<const TensorType> inputs) {
   all.inputs = {inputs.begin(), inputs.end()};
   const EvalScope eval(net);
   {
-    Tracer tracer;
+    graph::Tracer tracer;
     const InterpreterScope scope(tracer);
     const SiteCounts sites;
     const NoGrad no_grad;

@@ -38,8 +38,8 @@ struct CompiledFunction::Entry {
   std::vector<Device> devices;
   std::int64_t rows = kOwnRows;  // rows of the global batch, if the arguments hold one rank's
   int threads = 0;
-  Trace traced;
-  std::unique_ptr<Program> program;
+  graph::Trace traced;
+  std::unique_ptr<runtime::Program> program;
   CompileTimes times;
   std::vector<Tensor> slots;    // gradient slots that the program adds to, parallel to traced.accumulating
   std::vector<Tensor> used;     // gradient slots that it consumes, parallel to traced.consuming
@@ -59,7 +59,7 @@ struct CompiledFunction::Entry {
       if (variable.grad().defined() != was_filled) return false;
     }
     for (std::size_t i = 0; i < variable_devices.size(); ++i) {
-      const GraphVariable& variable = traced.graph.variables[i];
+      const graph::GraphVariable& variable = traced.graph.variables[i];
       const TensorImpl& now = *variable.tensor.impl();
       if (now.dtype != variable.type.dtype || !(now.shape == variable.type.shape) || now.device != variable_devices[i])
         return false;
@@ -71,9 +71,9 @@ struct CompiledFunction::Entry {
 };
 
 struct CompiledFunction::State {
-  TraceFn f;
+  graph::TraceFn f;
   CompileOptions options;
-  std::shared_ptr<Strategy> strategy;
+  std::shared_ptr<runtime::Strategy> strategy;
   std::vector<std::unique_ptr<Entry>> entries;  // most recently used first
   Profiler* profiler = nullptr;
 
@@ -83,10 +83,10 @@ struct CompiledFunction::State {
   }
 };
 
-CompiledFunction::CompiledFunction(TraceFn f, CompileOptions options) : state_(std::make_unique<State>()) {
+CompiledFunction::CompiledFunction(graph::TraceFn f, CompileOptions options) : state_(std::make_unique<State>()) {
   check(options.cache > 0, "[compile] expected a cache of at least one program, got {}", options.cache);
   state_->f = std::move(f);
-  state_->strategy = options.strategy ? options.strategy : std::make_shared<SingleStrategy>();
+  state_->strategy = options.strategy ? options.strategy : std::make_shared<runtime::SingleStrategy>();
   state_->options = std::move(options);
 }
 
@@ -122,16 +122,16 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   entry->threads = threads;
   const auto start = Clock::now();
   if (rows == kOwnRows) {
-    entry->traced = trace(state_->f, arguments);
+    entry->traced = graph::trace(state_->f, arguments);
   } else {
     std::vector<Tensor> whole;
     for (const auto& a : arguments) whole.push_back(with_rows(a, rows));
-    entry->traced = trace(state_->f, whole);
+    entry->traced = graph::trace(state_->f, whole);
   }
   entry->times.trace_ms = milliseconds_since(start);
   for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
   for (const auto& variable : entry->traced.consuming) entry->used.push_back(variable.grad());
-  entry->device = program_device(entry->traced.graph);
+  entry->device = runtime::program_device(entry->traced.graph);
   for (const auto& variable : entry->traced.graph.variables)
     entry->variable_devices.push_back(variable.tensor.device());
   const auto accumulates = [&](const Tensor& tensor) {
@@ -159,7 +159,8 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   entry->program->set_profiler(state_->profiler);
   entry->output_types = entry->program->output_types();
   if (entry->output_types.empty()) {
-    for (ValueId out : entry->traced.graph.outputs) entry->output_types.push_back(entry->traced.graph.value(out).type);
+    for (graph::ValueId out : entry->traced.graph.outputs)
+      entry->output_types.push_back(entry->traced.graph.value(out).type);
   }
   entry->outputs.resize(entry->output_types.size());
   if (entries.size() == state_->options.cache) entries.pop_back();
@@ -173,7 +174,7 @@ namespace {
 void reattach(const Tensor& variable, const Tensor& slot) {
   const Tensor now = variable.grad();
   if (now.defined() && same(now, slot)) return;
-  copy_into(slot, now.defined() ? densify(now) : zeros(slot.shape(), slot.dtype(), slot.device()));
+  copy_into(slot, now.defined() ? kernels::densify(now) : zeros(slot.shape(), slot.dtype(), slot.device()));
   variable.set_grad(slot);
 }
 
@@ -207,11 +208,11 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
   Entry& entry = entry_for(arguments, rows);
   entry.inputs.clear();
   for (const auto& a : arguments) {
-    entry.inputs.push_back(a.contiguous() ? a : densify(a));
+    entry.inputs.push_back(a.contiguous() ? a : kernels::densify(a));
     for (const auto& variable : entry.traced.graph.variables)
       entry.inputs.back() = apart_from(variable.tensor, entry.inputs.back());
   }
-  for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(densify(hidden));
+  for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(kernels::densify(hidden));
   for (std::size_t i = 0; i < entry.slots.size(); ++i) reattach(entry.traced.accumulating[i], entry.slots[i]);
   for (std::size_t i = 0; i < entry.used.size(); ++i) reattach(entry.traced.consuming[i], entry.used[i]);
   for (std::size_t i = 0; i < entry.outputs.size(); ++i) {
@@ -235,8 +236,8 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
   return TensorList(std::span<const Tensor>(entry.outputs));
 }
 
-const Graph& CompiledFunction::traced_graph() const { return state_->last().traced.graph; }
-const Graph& CompiledFunction::graph() const { return state_->last().program->graph(); }
+const graph::Graph& CompiledFunction::traced_graph() const { return state_->last().traced.graph; }
+const graph::Graph& CompiledFunction::graph() const { return state_->last().program->graph(); }
 std::string CompiledFunction::explain() const {
   const Entry& entry = state_->last();
   return entry.times.print() + entry.program->explain();
@@ -249,7 +250,7 @@ CompileTimes CompiledFunction::compile_times() const {
 std::string CompileTimes::print() const {
   const std::string text = fmt::format("compiled in {:.1f} ms: trace {:.1f}, passes, lowering and memory {:.1f}\n",
                                        trace_ms + build_ms, trace_ms, build_ms);
-  return passes.empty() ? text : text + describe(passes);
+  return passes.empty() ? text : text + runtime::describe(passes);
 }
 std::size_t CompiledFunction::memory_bytes() const { return state_->last().program->memory_bytes(); }
 std::size_t CompiledFunction::programs() const { return state_->entries.size(); }

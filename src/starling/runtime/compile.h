@@ -15,14 +15,14 @@ struct CompileOptions {
   int threads = 0;                     // 0: num_threads()
   bool reuse_memory = true;
   bool reference_only = false;
-  bool check_aliases = checks_by_default();  // prove memory use when the program is built (alias_check.h)
+  bool check_aliases = runtime::checks_by_default();  // prove memory use when the program is built (alias_check.h)
   // Limit in bytes for values and scratch, met by recomputing values. 0: no limit, but programs of half a gigabyte and
   // more recompute values where that is nearly free.
   std::size_t memory_budget = 0;
   int branches = 1;  // lanes on which independent branches may run in parallel, sharing the threads
-  std::shared_ptr<Strategy> strategy = nullptr;  // null: one rank
-  std::size_t cache = 16;                        // programs kept, keyed by the types of the arguments
-  bool overlap = true;                           // off: collectives are not overlapped with compute
+  std::shared_ptr<runtime::Strategy> strategy = nullptr;  // null: one rank
+  std::size_t cache = 16;                                 // programs kept, keyed by the types of the arguments
+  bool overlap = true;                                    // off: collectives are not overlapped with compute
   // Bytes of small gradients that ranks reduce in one exchange; the first bucket is smaller, so that it starts early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   std::size_t first_bucket_bytes = std::size_t{1} << 20;
@@ -30,8 +30,8 @@ struct CompileOptions {
 
 struct CompileTimes {
   double trace_ms = 0;
-  double build_ms = 0;                  // passes, lowering, planning, memory
-  std::vector<PassReport> passes = {};  // with a row for lowering, if the strategy reports it
+  double build_ms = 0;                         // passes, lowering, planning, memory
+  std::vector<graph::PassReport> passes = {};  // with a row for lowering, if the strategy reports it
   std::string print() const;
 };
 
@@ -45,7 +45,7 @@ struct GlobalRows {
 // tensors unless the caller has released the previous ones.
 class CompiledFunction {
  public:
-  CompiledFunction(TraceFn f, CompileOptions options);
+  CompiledFunction(graph::TraceFn f, CompileOptions options);
   ~CompiledFunction();
   CompiledFunction(CompiledFunction&&) noexcept;
   CompiledFunction& operator=(CompiledFunction&&) noexcept;
@@ -60,9 +60,9 @@ class CompiledFunction {
   void prepare(std::span<const Tensor> arguments, GlobalRows all);
 
   // Properties of the program used last; these throw before the first call.
-  const Graph& traced_graph() const;  // as traced, before any pass
-  const Graph& graph() const;         // as it runs
-  std::string explain() const;        // compile times by stage, instructions, memory
+  const graph::Graph& traced_graph() const;  // as traced, before any pass
+  const graph::Graph& graph() const;         // as it runs
+  std::string explain() const;               // compile times by stage, instructions, memory
   CompileTimes compile_times() const;
   std::size_t memory_bytes() const;
   std::size_t programs() const;  // in the cache

@@ -8,7 +8,7 @@
 
 namespace starling {
 
-Container Container::of(const Graph& graph) {
+Container Container::of(const graph::Graph& graph) {
   Container container;
   for (const auto& variable : graph.variables) {
     check(variable.tensor.defined(), "[container] expected variable '{}' to have a tensor, got none", variable.name);
@@ -43,7 +43,7 @@ Container Container::clone() const {
   return copy;
 }
 
-std::vector<Tensor> Container::bind(const Graph& graph) const {
+std::vector<Tensor> Container::bind(const graph::Graph& graph) const {
   std::vector<Tensor> tensors;
   for (const auto& variable : graph.variables) {
     const Tensor& tensor = get(variable.name);

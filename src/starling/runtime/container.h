@@ -13,7 +13,7 @@ namespace starling {
 class Container {
  public:
   // The tensors that the graph's variables were traced from.
-  static Container of(const Graph& graph);
+  static Container of(const graph::Graph& graph);
 
   void set(const std::string& name, Tensor tensor);
   const Tensor& get(const std::string& name) const;  // throws, naming the nearest known name
@@ -24,7 +24,7 @@ class Container {
   Container clone() const;
 
   // Tensors of a graph's variables, in order; throws if a name is missing or has another type.
-  std::vector<Tensor> bind(const Graph& graph) const;
+  std::vector<Tensor> bind(const graph::Graph& graph) const;
 
  private:
   std::map<std::string, Tensor> entries_;

@@ -14,23 +14,23 @@ Tensor copied(const Tensor& tensor) {
   return copy;
 }
 
-Graph always(const Tensor& value) {
-  Graph graph;
+graph::Graph always(const Tensor& value) {
+  graph::Graph graph;
   graph.outputs = {graph.add_constant(copied(value))};
   graph.node(0).device = value.device();
   return graph;
 }
 
-Tensor computed(const Graph& initial) { return interpret(initial, Container(), {})[0]; }
+Tensor computed(const graph::Graph& initial) { return runtime::interpret(initial, Container(), {})[0]; }
 
 }  // namespace
 
-void SharedContainer::add(const std::string& name, Tensor tensor, Graph initial) {
+void SharedContainer::add(const std::string& name, Tensor tensor, graph::Graph initial) {
   tensors_.set(name, std::move(tensor));
   initial_.insert_or_assign(name, std::move(initial));
 }
 
-void SharedContainer::adopt(const Graph& graph) {
+void SharedContainer::adopt(const graph::Graph& graph) {
   const std::unique_lock held(lock_);
   for (const auto& variable : graph.variables) {
     if (tensors_.contains(variable.name)) {
@@ -38,7 +38,7 @@ void SharedContainer::adopt(const Graph& graph) {
       check(there == variable.type, "[container] expected variable '{}' of {} as container '{}' has it, got {}",
             variable.name, to_string(there), name_, to_string(variable.type));
     } else if (variable.init >= 0) {
-      Graph initial = initial_value(graph, variable.init);
+      graph::Graph initial = initial_value(graph, variable.init);
       Tensor tensor = copied(computed(initial));
       tensor.set_name(variable.name);
       add(variable.name, std::move(tensor), std::move(initial));

@@ -24,7 +24,7 @@ class SharedContainer {
   // Creates the graph's variables that are missing: from their initial values, or as the tensors that the graph was
   // built from, whose present values become the initial ones. The first caller decides; a variable of another type is
   // refused.
-  void adopt(const Graph& graph);
+  void adopt(const graph::Graph& graph);
 
   Tensor value(const std::string& name) const;             // copy; an unknown name throws, naming the nearest
   void set(const std::string& name, const Tensor& value);  // overwrites, or adds a variable with this initial value
@@ -38,12 +38,12 @@ class SharedContainer {
   std::shared_mutex& lock() const { return lock_; }
 
  private:
-  void add(const std::string& name, Tensor tensor, Graph initial);
+  void add(const std::string& name, Tensor tensor, graph::Graph initial);
 
   std::string name_;
   mutable std::shared_mutex lock_;
   Container tensors_;
-  std::map<std::string, Graph> initial_;  // no inputs, one output
+  std::map<std::string, graph::Graph> initial_;  // no inputs, one output
 };
 
 // Containers by name. Thread-safe.

@@ -1,7 +1,7 @@
 #include "starling/runtime/execution/replay.h"
 
-namespace starling {
+namespace starling::runtime {
 
 std::unique_ptr<DeviceRecording> make_cuda_replay(int) { return nullptr; }
 
-}  // namespace starling
+}  // namespace starling::runtime

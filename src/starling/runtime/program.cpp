@@ -8,12 +8,12 @@
 #include "starling/graph/cost/cost.h"
 #include "starling/runtime/execution/instance.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 class SingleProgram final : public Program {
  public:
-  SingleProgram(const Graph& global, const Container& container, const BuildOptions& options) {
+  SingleProgram(const graph::Graph& global, const Container& container, const BuildOptions& options) {
     const int threads = options.threads > 0 ? options.threads : num_threads();
     BuiltProgram built = build_program(global, {}, threads, options);
     reports_ = std::move(built.reports);
@@ -23,20 +23,21 @@ class SingleProgram final : public Program {
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
     instance_->run(inputs, outputs);
   }
-  const Graph& graph() const override { return instance_->executable().graph(); }
+  const graph::Graph& graph() const override { return instance_->executable().graph(); }
   std::string explain() const override { return describe(reports_) + instance_->executable().explain(); }
   void set_profiler(Profiler* profiler) override { instance_->set_profiler(profiler); }
   std::size_t memory_bytes() const override { return instance_->memory_bytes(); }
-  std::vector<PassReport> reports() const override { return reports_; }
+  std::vector<graph::PassReport> reports() const override { return reports_; }
 
  private:
-  std::vector<PassReport> reports_;
+  std::vector<graph::PassReport> reports_;
   std::unique_ptr<Instance> instance_;
 };
 
-BuiltProgram build_once(const Graph& global, const PassContext& context, const BuildOptions& options) {
-  const std::span<const Pass> passes = context.passes.empty() ? std::span<const Pass>(all_passes()) : context.passes;
-  PipelineResult passed = run_passes(global, context, options.disable, passes);
+BuiltProgram build_once(const graph::Graph& global, const graph::PassContext& context, const BuildOptions& options) {
+  const std::span<const graph::Pass> passes =
+      context.passes.empty() ? std::span<const graph::Pass>(graph::all_passes()) : context.passes;
+  graph::PipelineResult passed = run_passes(global, context, options.disable, passes);
   auto executable = lower(std::move(passed.graph),
                           {.threads = context.threads,
                            .reuse_memory = options.reuse_memory,
@@ -47,14 +48,15 @@ BuiltProgram build_once(const Graph& global, const PassContext& context, const B
 }
 
 // Estimated run time of a program in FLOPs: a byte of memory traffic costs as much as four.
-double work_of(const Graph& graph) {
-  const Cost cost = cost_of(graph);
+double work_of(const graph::Graph& graph) {
+  const graph::Cost cost = cost_of(graph);
   return cost.flops + 4 * cost.bytes();
 }
 
 // Saves about three tenths of a large program's memory where that is nearly free: normalisations and activations are
 // recomputed in the backward pass.
-BuiltProgram slimmed(BuiltProgram built, const Graph& global, PassContext context, const BuildOptions& options) {
+BuiltProgram slimmed(BuiltProgram built, const graph::Graph& global, graph::PassContext context,
+                     const BuildOptions& options) {
   constexpr std::size_t kLarge = std::size_t{512} << 20;
   constexpr double kMoreWork = 1.02;
   const bool off = options.disable.contains("all") || options.disable.contains("rematerialise");
@@ -68,10 +70,11 @@ BuiltProgram slimmed(BuiltProgram built, const Graph& global, PassContext contex
 
 }  // namespace
 
-BuiltProgram build_program(const Graph& global, PassContext context, int threads, const BuildOptions& options) {
+BuiltProgram build_program(const graph::Graph& global, graph::PassContext context, int threads,
+                           const BuildOptions& options) {
   constexpr int kRounds = 8;
-  check(options.branches >= 1 && options.branches <= kMostBranches, "[compile] expected 1 to {} branches, got {}",
-        kMostBranches, options.branches);
+  check(options.branches >= 1 && options.branches <= graph::kMostBranches,
+        "[compile] expected 1 to {} branches, got {}", graph::kMostBranches, options.branches);
   context.branches = options.branches;
   context.overlap = options.overlap;
   context.bucket_bytes = options.bucket_bytes;
@@ -98,14 +101,14 @@ BuiltProgram build_program(const Graph& global, PassContext context, int threads
   return built;
 }
 
-std::unique_ptr<Program> SingleStrategy::build(const Graph& global, const Container& container,
+std::unique_ptr<Program> SingleStrategy::build(const graph::Graph& global, const Container& container,
                                                const BuildOptions& options) {
   return std::make_unique<SingleProgram>(global, container, options);
 }
 
-std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
-                                        std::vector<PassReport>& reports) {
-  PassReport report{.name = "lower", .nodes_before = graph.size()};
+std::shared_ptr<const Executable> lower(graph::Graph graph, const ExecutableOptions& options,
+                                        std::vector<graph::PassReport>& reports) {
+  graph::PassReport report{.name = "lower", .nodes_before = graph.size()};
   const auto start = std::chrono::steady_clock::now();
   auto made = Executable::build(std::move(graph), options);
   report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -114,7 +117,7 @@ std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& op
   return made;
 }
 
-std::string describe(const std::vector<PassReport>& reports) {
+std::string describe(const std::vector<graph::PassReport>& reports) {
   std::string text = fmt::format("{:16} {:>8} {:>10}  nodes\n", "pass", "ms", "verify ms");
   double all = 0, verified = 0;
   for (const auto& r : reports) {
@@ -127,4 +130,4 @@ std::string describe(const std::vector<PassReport>& reports) {
   return text + fmt::format("{:16} {:8.2f} {:10.2f}\n", "all", all, verified);
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -11,7 +11,7 @@
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/profile/profiler.h"
 
-namespace starling {
+namespace starling::runtime {
 
 struct BuildOptions {
   std::set<std::string> disable;  // names of passes, or "all"
@@ -24,8 +24,8 @@ struct BuildOptions {
   std::size_t arguments = 0;      // inputs of the graph that are arguments; the rest are captured tensors
   bool overlap = true;            // off: collectives run in the compute lane and are not overlapped
   // Bytes of small gradients that are reduced together (PassContext).
-  std::size_t bucket_bytes = PassContext{}.bucket_bytes;
-  std::size_t first_bucket_bytes = PassContext{}.first_bucket_bytes;
+  std::size_t bucket_bytes = graph::PassContext{}.bucket_bytes;
+  std::size_t first_bucket_bytes = graph::PassContext{}.first_bucket_bytes;
 };
 
 // Runnable step: one executable with its instance, or one per rank.
@@ -34,11 +34,11 @@ class Program {
   virtual ~Program() = default;
   // Inputs and outputs are global: a distributed program splits and joins them itself.
   virtual void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) = 0;
-  virtual const Graph& graph() const = 0;  // after all passes (rank 0)
+  virtual const graph::Graph& graph() const = 0;  // after all passes (rank 0)
   virtual std::string explain() const = 0;
   virtual void set_profiler(Profiler* profiler) = 0;
-  virtual std::size_t memory_bytes() const = 0;                   // arenas and scratch of all local ranks
-  virtual std::vector<PassReport> reports() const { return {}; }  // passes and lowering (rank 0)
+  virtual std::size_t memory_bytes() const = 0;                          // arenas and scratch of all local ranks
+  virtual std::vector<graph::PassReport> reports() const { return {}; }  // passes and lowering (rank 0)
   // Local output types of this rank, with its rows of split outputs. Empty when they equal the global graph's.
   virtual std::vector<TensorType> output_types() const { return {}; }
 };
@@ -49,7 +49,7 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
   virtual std::string name() const = 0;
-  virtual std::unique_ptr<Program> build(const Graph& global, const Container& container,
+  virtual std::unique_ptr<Program> build(const graph::Graph& global, const Container& container,
                                          const BuildOptions& options) = 0;
 };
 
@@ -57,21 +57,23 @@ class Strategy {
 class SingleStrategy final : public Strategy {
  public:
   std::string name() const override { return "single"; }
-  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  std::unique_ptr<Program> build(const graph::Graph& global, const Container& container,
+                                 const BuildOptions& options) override;
 };
 
 struct BuiltProgram {
   std::shared_ptr<const Executable> executable;
-  std::vector<PassReport> reports;
+  std::vector<graph::PassReport> reports;
 };
 
 // Runs the passes and lowers the result, with `threads` threads in all. Under a memory budget this repeats until the
 // arena fits; if it cannot, throws naming the smallest size reached.
-BuiltProgram build_program(const Graph& global, PassContext context, int threads, const BuildOptions& options);
+BuiltProgram build_program(const graph::Graph& global, graph::PassContext context, int threads,
+                           const BuildOptions& options);
 // Executable::build, with its time reported as a row "lower".
-std::shared_ptr<const Executable> lower(Graph graph, const ExecutableOptions& options,
-                                        std::vector<PassReport>& reports);
+std::shared_ptr<const Executable> lower(graph::Graph graph, const ExecutableOptions& options,
+                                        std::vector<graph::PassReport>& reports);
 
-std::string describe(const std::vector<PassReport>& reports);  // table of passes at the head of explain()
+std::string describe(const std::vector<graph::PassReport>& reports);  // table of passes at the head of explain()
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -43,13 +43,13 @@ class RunLock final : public WaitHook {
 
 // Instance of a program, used by one run at a time.
 struct Slot {
-  Resources resources;
-  std::unique_ptr<Instance> instance;
+  kernels::Resources resources;
+  std::unique_ptr<runtime::Instance> instance;
 };
 
 struct CompiledPart {
-  std::shared_ptr<const Executable> executable;
-  std::vector<PassReport> reports;
+  std::shared_ptr<const runtime::Executable> executable;
+  std::vector<graph::PassReport> reports;
   std::mutex mutex;
   std::vector<std::unique_ptr<Slot>> idle;
 
@@ -72,7 +72,7 @@ struct CompiledPart {
 };
 
 struct Signature {
-  Extraction part;
+  graph::Extraction part;
   int threads = 0;
   bool operator==(const Signature& other) const {
     return part.feeds == other.part.feeds && part.fetches == other.part.fetches && part.targets == other.part.targets &&
@@ -83,21 +83,21 @@ struct Signature {
 }  // namespace
 
 struct Session::State {
-  Graph graph;
+  graph::Graph graph;
   Edges edges;
   std::shared_ptr<SharedContainer> container;
   SessionOptions options;
   mutable std::mutex mutex;
   std::list<std::pair<Signature, std::shared_ptr<CompiledPart>>> programs;  // most recently used first
 
-  State(Graph given, std::shared_ptr<SharedContainer> shared, SessionOptions chosen)
+  State(graph::Graph given, std::shared_ptr<SharedContainer> shared, SessionOptions chosen)
       : graph(std::move(given)), edges(graph, "session"), container(std::move(shared)), options(std::move(chosen)) {}
 
   Signature signature(std::span<const Edge> fetches, std::span<const Target> targets) const {
     Signature wanted;
     for (const auto& fetch : fetches) wanted.part.fetches.push_back(edges.find(fetch));
     for (const auto& target : targets) {
-      for (NodeId id : edges.find(target)) wanted.part.targets.push_back(id);
+      for (graph::NodeId id : edges.find(target)) wanted.part.targets.push_back(id);
     }
     auto& nodes = wanted.part.targets;
     std::sort(nodes.begin(), nodes.end());
@@ -108,9 +108,9 @@ struct Session::State {
 
   std::shared_ptr<CompiledPart> build(const Signature& wanted) const {
     auto part = std::make_shared<CompiledPart>();
-    PipelineResult passed = run_passes(extract(graph, wanted.part, edges), {}, options.disable);
+    graph::PipelineResult passed = run_passes(extract(graph, wanted.part, edges), {}, options.disable);
     part->reports = std::move(passed.reports);
-    part->executable = Executable::build(
+    part->executable = runtime::Executable::build(
         std::move(passed.graph),
         {.threads = wanted.threads, .reuse_memory = options.reuse_memory, .reference_only = options.reference_only});
     return part;
@@ -139,14 +139,14 @@ struct Session::State {
             "graph)",
             container->name(), variable.name, to_string(variable.type));
     }
-    slot->instance =
-        std::make_unique<Instance>(part.executable, tensors, InstanceOptions{.resources = &slot->resources});
+    slot->instance = std::make_unique<runtime::Instance>(part.executable, tensors,
+                                                         runtime::InstanceOptions{.resources = &slot->resources});
     return slot;
   }
 
   // Feeds sorted by edge; their types match the graph's, hence the program's.
-  std::vector<Tensor> sorted_feeds(std::span<const Feed> feeds, std::vector<ValueId>& ids) const {
-    std::vector<std::pair<ValueId, const Tensor*>> all;
+  std::vector<Tensor> sorted_feeds(std::span<const Feed> feeds, std::vector<graph::ValueId>& ids) const {
+    std::vector<std::pair<graph::ValueId, const Tensor*>> all;
     for (const auto& feed : feeds) all.emplace_back(edges.find(feed.edge), &feed.value);
     std::sort(all.begin(), all.end());
     std::vector<Tensor> values;
@@ -159,13 +159,13 @@ struct Session::State {
       check(value->type() == type, "[session] expected {} to be fed {}, got {}", edges.describe(id), to_string(type),
             to_string(value->type()));
       ids.push_back(id);
-      values.push_back(densify(*value));
+      values.push_back(kernels::densify(*value));
     }
     return values;
   }
 };
 
-Session::Session(Graph graph, std::shared_ptr<SharedContainer> container, SessionOptions options) {
+Session::Session(graph::Graph graph, std::shared_ptr<SharedContainer> container, SessionOptions options) {
   verify(graph, "reading");
   check(options.cache > 0, "[session] expected room for at least one program, got a cache of 0");
   if (!container) container = std::make_shared<SharedContainer>("session");
@@ -185,7 +185,7 @@ TensorList Session::run(std::span<const Edge> fetches, std::span<const Feed> fee
           state_->edges.describe(wanted.part.feeds[i]), to_string(device), to_string(inputs[i].device()));
   }
   TensorList outputs;
-  for (ValueId id : wanted.part.fetches) {
+  for (graph::ValueId id : wanted.part.fetches) {
     const TensorType& type = state_->graph.value(id).type;
     outputs.push_back(empty(type.shape, type.dtype, device));
   }
@@ -210,10 +210,10 @@ std::string Session::explain(std::initializer_list<Edge> fetches, std::initializ
   for (const auto& feed : feeds) wanted.part.feeds.push_back(state_->edges.find(feed));
   std::sort(wanted.part.feeds.begin(), wanted.part.feeds.end());
   const auto part = state_->program(wanted);
-  return describe(part->reports) + part->executable->explain();
+  return runtime::describe(part->reports) + part->executable->explain();
 }
 
-const Graph& Session::graph() const { return state_->graph; }
+const graph::Graph& Session::graph() const { return state_->graph; }
 SharedContainer& Session::container() const { return *state_->container; }
 
 std::size_t Session::programs() const {

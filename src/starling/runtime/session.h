@@ -12,7 +12,7 @@
 namespace starling {
 
 struct SessionOptions {
-  Queues queues = {};                  // queues that the graph's queue ops find by name
+  kernels::Queues queues = {};         // queues that the graph's queue ops find by name
   std::set<std::string> disable = {};  // passes to disable, or "all"
   int threads = 0;                     // 0: num_threads() at the time of a run
   bool reuse_memory = true;
@@ -35,8 +35,9 @@ struct Feed {
 // ops waits at a queue. A run that fails may have assigned some of its variables.
 class Session {
  public:
-  explicit Session(Graph graph, std::shared_ptr<SharedContainer> container = nullptr, SessionOptions options = {});
-  Session(Graph graph, SessionOptions options) : Session(std::move(graph), nullptr, std::move(options)) {}
+  explicit Session(graph::Graph graph, std::shared_ptr<SharedContainer> container = nullptr,
+                   SessionOptions options = {});
+  Session(graph::Graph graph, SessionOptions options) : Session(std::move(graph), nullptr, std::move(options)) {}
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -50,7 +51,7 @@ class Session {
                std::span(targets.begin(), targets.size()));
   }
 
-  const Graph& graph() const;
+  const graph::Graph& graph() const;
   SharedContainer& container() const;
   std::size_t programs() const;  // number in the cache
   // Description of the program that would run: nodes after all passes, kernels, memory.

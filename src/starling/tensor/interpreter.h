@@ -5,11 +5,14 @@
 
 #include "starling/tensor/tensor.h"
 
+namespace starling::graph {
+class Tracer;
+}
+
 namespace starling {
 
 struct OpDef;
 class Attrs;
-class Tracer;
 
 // Executes ops: the eager interpreter runs an op now, a tracer appends it to a graph. Each thread has a stack of
 // interpreters; ops go to the top one. The autograd tape is not on the stack: it records in both modes.
@@ -32,7 +35,7 @@ class Interpreter {
   virtual void depends_on(const std::shared_ptr<const bool>&) {}
 
   // Tracer that finally receives the applied ops, through other interpreters if need be; null in eager execution.
-  virtual Tracer* tracer() { return nullptr; }
+  virtual graph::Tracer* tracer() { return nullptr; }
 };
 
 Interpreter& current_interpreter();

@@ -19,6 +19,10 @@
 #include "starling/train/ranks/step_note.h"
 #include "starling/train/run/run_state.h"
 
+namespace starling::train {
+class RankLink;
+}
+
 namespace starling {
 
 // Extra outputs that a callback requests of one step. Such a step runs a separate program that returns them; other
@@ -72,8 +76,6 @@ struct RunPlan {
   bool made_by_callbacks(const std::string& metric) const;
 };
 
-class RankLink;
-
 // Interface of a run for callbacks. With several ranks, each has its own Run with the same callbacks, whose decisions
 // must depend only on values equal on all ranks, such as steps, metrics and clock().
 class Run {
@@ -103,8 +105,8 @@ class Run {
   // True if all ranks hold the same model now, so that a checkpoint is consistent; see RankStrategy::settled.
   virtual bool settled() const { return true; }
 
-  virtual RankLink* link() { return nullptr; }  // connection to the other ranks; null: none
-  virtual double clock() const = 0;             // seconds, equal on all ranks; for time-based schedules
+  virtual train::RankLink* link() { return nullptr; }  // connection to the other ranks; null: none
+  virtual double clock() const = 0;                    // seconds, equal on all ranks; for time-based schedules
   // Statistics of every rank as last received; empty with one rank.
   virtual std::span<const RankStats> ranks() const { return {}; }
 };

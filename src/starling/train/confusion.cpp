@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/train/metric_rows.h"
 
-namespace starling {
+namespace starling::train {
 
 void Confusion::add(const Judged& batch, const char* who) {
   expect_labels(batch, who);
@@ -68,4 +68,4 @@ std::string Confusion::table(const std::vector<std::string>& class_names) const 
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 
 #include "starling/train/metric.h"
 
-namespace starling {
+namespace starling::train {
 
 // Confusion matrix: counts by (label, argmax of the logits).
 class Confusion {
@@ -32,4 +32,4 @@ class Confusion {
   std::vector<std::int64_t> counts_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

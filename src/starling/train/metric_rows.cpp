@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 
 void expect_labels(const Judged& batch, const char* who) {
   check(batch.prediction.defined() && batch.target.defined(),
@@ -29,4 +29,4 @@ std::vector<double> numbers_of(const Tensor& tensor) { return tensor.to_vector()
 
 double ratio(double sum, double count) { return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN(); }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -6,7 +6,7 @@
 
 #include "starling/train/metric.h"
 
-namespace starling {
+namespace starling::train {
 
 // Calls f(logits of the row, label) for each row with a label of at least 0. Throws unless the prediction is f32 [d…,
 // classes] and the target i64 [d…].
@@ -56,4 +56,4 @@ struct Share {
   }
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 #include "starling/ops/api/select.h"
 #include "starling/ops/api/state.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 Tensor integer(std::int64_t value) { return full({}, static_cast<double>(value), DType::i64); }
@@ -42,4 +42,4 @@ Tensor label_weights(const Tensor& class_weights, const Tensor& labels, std::opt
   return mul(take(class_weights, safe), counted(labels, *ignored));
 }
 
-}  // namespace starling
+}  // namespace starling::train

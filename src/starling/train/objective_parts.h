@@ -6,7 +6,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::train {
 
 // Helpers of the objectives.
 
@@ -27,4 +27,4 @@ Tensor weighted_mean(const Tensor& sum, const Tensor& weight);
 // Class weight of each label, f32, in the shape of the labels; ignored labels weigh 0.
 Tensor label_weights(const Tensor& class_weights, const Tensor& labels, std::optional<std::int64_t> ignored);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 #include "../byte_helpers.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -35,4 +35,4 @@ TEST(Cifar, RefusesPartsOfRecordsAndUnknownLabels) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

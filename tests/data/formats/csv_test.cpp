@@ -5,7 +5,7 @@
 #include "../byte_helpers.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -127,4 +127,4 @@ TEST(Csv, ReadsNumbersWholeOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -8,7 +8,7 @@
 #include "../byte_helpers.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -119,4 +119,4 @@ TEST(Images, OtherFilesAreNamed) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

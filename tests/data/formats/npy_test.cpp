@@ -9,7 +9,7 @@
 #include "starling/data/formats/zip.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -183,4 +183,4 @@ TEST(Npz, RefusesASizeThatNoDeflateStreamReaches) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -10,7 +10,7 @@
 #include "starling/data/records/record_reader.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -203,4 +203,4 @@ TEST(Lines, AreRecordsWithoutTheirEnds) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

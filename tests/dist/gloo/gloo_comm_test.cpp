@@ -7,7 +7,7 @@
 #include "dist/comm_worlds.h"
 #include "dist/gloo/gloo_worlds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -78,4 +78,4 @@ TEST(GlooCommFailures, AHangIsNamedAtItsDeadline) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include "dist/gloo/gloo_worlds.h"
 #include "dist/strategy_laws.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 class GlooLaws : public ::testing::TestWithParam<laws::Law> {};
@@ -20,4 +20,4 @@ TEST(GlooGradients, OfCollectivesAreThoseOfTheSumOfAllLosses) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

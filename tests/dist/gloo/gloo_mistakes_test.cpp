@@ -6,9 +6,9 @@
 namespace starling::seeded {
 namespace {
 
-Comms gloo_comms(int world) {
+dist::Comms gloo_comms(int world) {
   const auto store = make_memory_store();
-  Comms comms(static_cast<std::size_t>(world));
+  dist::Comms comms(static_cast<std::size_t>(world));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < world; ++rank) {
     threads.emplace_back([&, rank] {
@@ -23,7 +23,7 @@ Comms gloo_comms(int world) {
 class SeededGlooMistakes : public ::testing::TestWithParam<int> {};
 
 TEST_P(SeededGlooMistakes, AreAllNamedOnBothSidesWithinASecond) {
-  expect_all_named({"gloo", [](int world) { return wrap(gloo_comms(world), make_checking); }}, GetParam());
+  expect_all_named({"gloo", [](int world) { return dist::wrap(gloo_comms(world), dist::make_checking); }}, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SeededGlooMistakes, ::testing::Range(0, kKinds),

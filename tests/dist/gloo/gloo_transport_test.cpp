@@ -6,7 +6,7 @@
 #include "dist/transport_conformance.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace transport_checks;
@@ -46,7 +46,7 @@ TEST(GlooTransportFailures, AnAbortIsHeardByAllWithItsReason) {
       transport.abort("rank 1 is out of paper");
       transport.send(0, 1, data.data(), data.size());
     }
-    finish(transport, {transport.recv((transport.rank() + 1) % 3, 1, data.data(), data.size())});
+    dist::finish(transport, {transport.recv((transport.rank() + 1) % 3, 1, data.data(), data.size())});
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "rank 1 is out of paper");
 }
@@ -59,7 +59,7 @@ TEST(GlooTransportFailures, AnAbortGivesBuffersBackInTheMiddleOfALargeMessage) {
       const auto sent = transport.send(peer, 1, out->data(), out->size());
       const auto received = transport.recv(peer, 1, in->data(), in->size());
       if (transport.rank() == 0) transport.abort("enough");
-      finish(transport, {sent, received});
+      dist::finish(transport, {sent, received});
     } catch (const Error& error) {
       out.reset();
       in.reset();
@@ -83,7 +83,7 @@ TEST(GlooTransportFailures, ARankThatLeavesIsNamedByWhoNeedsItAndByNobodyElse) {
     while (!gone) std::this_thread::sleep_for(milliseconds(1));
     Bytes data(10);
     const int peer = 1 - rank;
-    finish(*transport, {transport->send(peer, 2, data.data(), 10), transport->recv(peer, 2, data.data(), 10)});
+    dist::finish(*transport, {transport->send(peer, 2, data.data(), 10), transport->recv(peer, 2, data.data(), 10)});
     if (rank == 1) return;
     finish(*transport, {transport->recv(2, 3, data.data(), 10)});
   });
@@ -97,9 +97,9 @@ TEST(GlooTransportFailures, NothingSentIsLostByLeaving) {
   for (int round = 0; round < 5; ++round) {
     expect_well(errors_of_ranks(2, [](Transport& transport) {
       Bytes data = pattern(std::size_t{4} << 20, 0, 1, 1);
-      if (transport.rank() == 0) return finish(transport, {transport.send(1, 1, data.data(), data.size())});
+      if (transport.rank() == 0) return dist::finish(transport, {transport.send(1, 1, data.data(), data.size())});
       std::fill(data.begin(), data.end(), static_cast<unsigned char>(0));
-      finish(transport, {transport.recv(0, 1, data.data(), data.size())});
+      dist::finish(transport, {transport.recv(0, 1, data.data(), data.size())});
       expect_equal(data, pattern(data.size(), 0, 1, 1), "last words");
     }));
   }
@@ -171,4 +171,4 @@ TEST(GlooTransportJoining, GroupsOfOtherNamesAndEpochsDoNotMeet) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist

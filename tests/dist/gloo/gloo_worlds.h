@@ -5,7 +5,7 @@
 #include "dist/comm_worlds.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Ranks that are threads of this process, over TCP.
 inline Comms make_gloo_comms(int world) {
@@ -29,4 +29,4 @@ inline Backend gloo_backend() {
   return {"gloo", [](int world) { return make_gloo_comms(world); }};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -15,7 +15,7 @@
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/launch/store.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr int kSkipped = 77;
@@ -97,12 +97,12 @@ int run(const RankSlot& slot) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist
 
 int main(int count, char** words) {
   ::testing::InitGoogleTest(&count, words);  // gtest expectations are used outside gtest tests
   try {
-    return starling::run(starling::RankSlot(count, words));
+    return starling::dist::run(starling::dist::RankSlot(count, words));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -18,7 +18,7 @@
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace transport_checks;
@@ -132,7 +132,7 @@ void lost_rank(World& world) {
     const int next = (transport->rank() + 1) % transport->size();
     const auto received = transport->recv(next, 2, data.data(), data.size());
     if (transport->rank() == victim) ::kill(::getpid(), SIGKILL);
-    finish(*transport, {received}, milliseconds(10'000));
+    dist::finish(*transport, {received}, milliseconds(10'000));
   } catch (const Error& error) {
     const std::string text = error.what();
     const double seconds = std::chrono::duration<double>(CommClock::now() - start).count();
@@ -158,7 +158,7 @@ void abort_and_go_on(World& world) {
     } else {
       const auto received = transport->recv(next, 1, data.data(), data.size());
       try {
-        finish(*transport, {received}, milliseconds(10'000));
+        dist::finish(*transport, {received}, milliseconds(10'000));
         fail("expected an error after the abort, got none");
       } catch (const Error& error) {
         const std::string text = error.what();
@@ -179,7 +179,7 @@ void one_leaves(World& world) {
   if (transport->rank() == 1) {
     Bytes data(1000);
     try {
-      finish(*transport, {transport->recv(0, 2, data.data(), data.size())}, milliseconds(10'000));
+      dist::finish(*transport, {transport->recv(0, 2, data.data(), data.size())}, milliseconds(10'000));
       fail("expected an error that names rank 0, got none");
     } catch (const Error& error) {
       const std::string text = error.what();
@@ -254,12 +254,12 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::dist
 
 int main(int count, char** words) {
   ::testing::InitGoogleTest(&count, words);  // gtest expectations are used outside gtest tests
   try {
-    return starling::run(starling::Arguments(count, words));
+    return starling::dist::run(starling::dist::Arguments(count, words));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -6,7 +6,7 @@
 #include "starling/graph/export/record_file.h"
 #include "tensorboard.pb.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 using tensorboard::Event;
@@ -78,4 +78,4 @@ TEST(TensorBoard, EveryInputIsANodeOfTheFile) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -7,7 +7,7 @@
 
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Limits the file size of this process: writes are cut short, then fail, as on a full disk.
@@ -74,4 +74,4 @@ TEST(AppendFile, TellsWhenItCannotBeOpened) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

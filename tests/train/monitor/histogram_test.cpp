@@ -10,7 +10,7 @@
 #include "starling/base/parallel.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Counts value by value, looking at every limit.
@@ -140,4 +140,4 @@ TEST(Histogram, DistanceIsTheNormOfTheDifference) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using nlohmann::ordered_json;
@@ -114,4 +114,4 @@ TEST(RunLog, SaysWhatIsWrongAndWhere) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -9,7 +9,7 @@
 #include "starling/train/monitor/monitor.h"
 #include "train/trainer_testing.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,4 +61,4 @@ TEST(MonitorRun, WritesARunForTheTensorBoardTest) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

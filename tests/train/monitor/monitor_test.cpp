@@ -16,7 +16,7 @@
 #include "starling/train/objectives.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST(MonitorOptions, AreReadFromAJobAndRefusedWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::uint32_t number_at(const std::string& data, std::size_t at) {
@@ -102,4 +102,4 @@ TEST(Picture, ContactSheetTakesColoursPlaneByPlaneAndNoMoreThanAsked) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -11,7 +11,7 @@
 #include "starling/train/monitor/plot/text_plot.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 LogSeries series(const std::string& name, const std::vector<double>& values, bool evaluated = false) {
@@ -227,4 +227,4 @@ TEST(PlotText, AnOddWidthOrASinglePointIsNoTrouble) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -11,7 +11,7 @@
 #include "starling/graph/parser.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,7 +22,7 @@ EventWriter writer_in(const fs::path& folder, std::optional<std::int64_t> resume
 
 std::vector<events::Event> events_of(const fs::path& file) {
   std::vector<events::Event> made;
-  for (const auto& record : read_records(testing::read_text(file)))
+  for (const auto& record : graph::read_records(testing::read_text(file)))
     EXPECT_TRUE(made.emplace_back().ParseFromString(record));
   return made;
 }
@@ -125,7 +125,7 @@ TEST(EventWriter, WritesHistogramsImagesAndTexts) {
 TEST(EventWriter, WritesAGraphAndHyperParameters) {
   const testing::TemporaryFolder folder;
   auto writer = writer_in(folder.path());
-  writer.graph(parse_graph("starling-graph 1\n%0 = input {shape=[2]}\n%1 = relu(%0)\nreturn %1\n")).value();
+  writer.graph(graph::parse_graph("starling-graph 1\n%0 = input {shape=[2]}\n%1 = relu(%0)\nreturn %1\n")).value();
   writer.begin_session({{"optimizer.lr", 0.5}, {"model.name", "lenet"}, {"model.dropout", true}}, {"test/accuracy"})
       .value();
   writer.end_session(SessionEnd::success).value();
@@ -161,10 +161,11 @@ TEST(EventWriter, EveryRecordBeforeATornTailIsWhole) {
   const std::string whole = testing::read_text(writer.path());
   for (std::size_t cut = ends[0]; cut < whole.size(); ++cut) {
     const auto good = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), cut) - ends.begin());
-    EXPECT_EQ(read_records(whole.substr(0, ends[good - 1])).size(), good);
+    EXPECT_EQ(graph::read_records(whole.substr(0, ends[good - 1])).size(), good);
     if (cut != ends[good - 1]) {
-      EXPECT_NE(testing::error_of([&] { read_records(whole.substr(0, cut)); }).find(fmt::format("record {}", good)),
-                std::string::npos);
+      EXPECT_NE(
+          testing::error_of([&] { graph::read_records(whole.substr(0, cut)); }).find(fmt::format("record {}", good)),
+          std::string::npos);
     }
   }
 }
@@ -176,4 +177,4 @@ TEST(EventWriter, TellsWhenTheFolderCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -11,13 +11,13 @@
 #include "starling/nn/layers.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Every value of an event file by its tag.
 std::map<std::string, events::Summary::Value> values_of(const std::filesystem::path& file) {
   std::map<std::string, events::Summary::Value> values;
-  for (const auto& record : read_records(testing::read_text(file))) {
+  for (const auto& record : graph::read_records(testing::read_text(file))) {
     events::Event event;
     EXPECT_TRUE(event.ParseFromString(record));
     for (const auto& value : event.summary().value()) {
@@ -56,4 +56,4 @@ TEST(StepDetails, TellsHowFarAStepMovedEachParameter) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::train

@@ -187,7 +187,7 @@ void check_options(const BenchArguments& options) {
     throw UsageError("[bench] expected --on-request alone, got another kind of answer beside it");
   for (const auto& name : options.disable) {
     std::vector<std::string> known{"all"};
-    for (const auto& pass : all_passes()) known.emplace_back(pass.name);
+    for (const auto& pass : graph::all_passes()) known.emplace_back(pass.name);
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError(fmt::format("[bench] expected a pass, one of ({}), got '{}'", fmt::join(known, ", "), name));
   }
@@ -215,8 +215,9 @@ void print_profile(const BenchArguments& options, BenchNet& net, BenchRanks& ran
   for (std::int64_t i = 0; i < steps; ++i) net.step();
   net.compiled().set_profiler(nullptr);
   if (options.profile && ranks.leads()) {
-    const Peak peak = options.peak.empty() ? measure_peak(profiler.programs().front()->dtype, num_threads())
-                                           : Peak{options.peak[0] * 1e9, options.peak[1] * 1e9};
+    const runtime::Peak peak = options.peak.empty()
+                                   ? runtime::measure_peak(profiler.programs().front()->dtype, num_threads())
+                                   : runtime::Peak{options.peak[0] * 1e9, options.peak[1] * 1e9};
     fmt::print("{} {} steps of {}, {} threads\n{}", steps, options.phase, options.net, num_threads(),
                profiler.table(peak));
   }
@@ -305,7 +306,7 @@ void register_command_bench(cli::Commands& into) {
   app.add_option("--budget", o.budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
       ->check(CLI::Range(0.0, 1e9));
   app.add_option("--branches", o.branches, "Lanes for independent branches, which share the threads")
-      ->check(CLI::Range(1, kMostBranches));
+      ->check(CLI::Range(1, graph::kMostBranches));
   app.add_flag("--compile-only", o.compile_only, "Prints how long compiling takes, stage by stage")->excludes(explain);
   app.add_flag("--profile", o.profile, "Prints a table by op: time, share, GFLOP/s, GB/s, share of the peak");
   app.add_flag("--memory", o.memory, "Prints the most memory in use and the values alive then");

@@ -46,7 +46,7 @@ std::string best_target() {
 
 bool built_with_cuda() {
   for (const OpDef* op : op_registry().sorted()) {
-    if (!kernel_table().find(*op, DeviceKind::cuda).empty()) return true;
+    if (!kernels::kernel_table().find(*op, DeviceKind::cuda).empty()) return true;
   }
   return false;
 }
@@ -59,12 +59,12 @@ void tell_cuda() {
   } else if (cuda_device_count() == 0) {
     line("CUDA", "built in, no GPU found (is the driver installed? nvidia-smi tells)");
   } else {
-    line("CUDA", fmt::format("built in, {} GPU(s), {}", cuda_device_count(), has_nccl() ? "NCCL" : "no NCCL"));
+    line("CUDA", fmt::format("built in, {} GPU(s), {}", cuda_device_count(), dist::has_nccl() ? "NCCL" : "no NCCL"));
   }
 }
 
 void tell_tensorboard() {
-  line("TensorBoard", has_event_writer()
+  line("TensorBoard", train::has_event_writer()
                           ? "event files are written (protobuf built in)"
                           : "no event files (needs libprotobuf-dev and protobuf-compiler when building)");
 }
@@ -84,20 +84,20 @@ void tell_formats() {
   const auto part = [](const char* what, bool there, const char* package) {
     return there ? std::string(what) : fmt::format("no {} (apt install {}, then build again)", what, package);
   };
-  line("formats",
-       fmt::format("{}, {}, {}", part("JPEG", has_jpeg(), "libjpeg62-turbo-dev"), part("PNG", has_png(), "libpng-dev"),
-                   part("TFRecord examples", has_example(), "libprotobuf-dev protobuf-compiler")));
+  line("formats", fmt::format("{}, {}, {}", part("JPEG", data::has_jpeg(), "libjpeg62-turbo-dev"),
+                              part("PNG", data::has_png(), "libpng-dev"),
+                              part("TFRecord examples", data::has_example(), "libprotobuf-dev protobuf-compiler")));
 }
 
 void tell_comm() {
   line("ranks",
        fmt::format("threads, {}, {}", has_gloo() ? "Gloo (TCP)" : "no Gloo (apt install libgloo-dev, then build again)",
-                   has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
+                   dist::has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
 }
 
 int run_doctor(const CommCheck& comm) {
   if (comm.wanted) return check_comm(comm);
-  const auto facts = environment_facts();
+  const auto facts = train::environment_facts();
   const std::string model = first_value("/proc/cpuinfo", "model name");
   line("CPU", model.empty() ? "unknown" : model);
   line("ISA",

@@ -30,21 +30,21 @@ struct EvalArguments {
   bool json = false;
 };
 
-EvaluationData evaluation_data(const PreparedJob& prepared) {
-  const DataSplits& splits = prepared.data.splits;
+train::EvaluationData evaluation_data(const train::PreparedJob& prepared) {
+  const data::DataSplits& splits = prepared.data.splits;
   if (prepared.data.evaluated == "valid") return {splits.valid, splits.valid_shards};
   if (prepared.data.evaluated == "test") return {splits.test, splits.test_shards};
   throw UsageError("[eval] expected data with a part to evaluate on, got none (see data.evaluate)");
 }
 
-std::vector<NamedMetric> chosen_metrics(const EvalArguments& options, const PreparedJob& prepared) {
+std::vector<NamedMetric> chosen_metrics(const EvalArguments& options, const train::PreparedJob& prepared) {
   if (options.metrics.empty()) return prepared.metrics;
   auto metrics = as_usage([&] { return metrics_by_name(options.metrics); });
   for (auto& metric : metrics) metric.name = prepared.data.evaluated + "_" + metric.name;
   return metrics;
 }
 
-LoaderOptions loader_options(const PreparedJob& prepared) {
+LoaderOptions loader_options(const train::PreparedJob& prepared) {
   LoaderOptions made;
   made.batch = prepared.job.data.load.eval_batch;
   made.shuffle = false;
@@ -53,22 +53,22 @@ LoaderOptions loader_options(const PreparedJob& prepared) {
   return made;
 }
 
-std::unique_ptr<Loader> make_loader(const PreparedJob& prepared) {
-  const EvaluationData data = evaluation_data(prepared);
+std::unique_ptr<Loader> make_loader(const train::PreparedJob& prepared) {
+  const train::EvaluationData data = evaluation_data(prepared);
   if (data.set) return std::make_unique<Loader>(data.set, loader_options(prepared));
   return std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, loader_options(prepared));
 }
 
-Evaluation evaluate_run(const EvalArguments& options, PreparedJob& prepared, std::int64_t& step) {
-  const Checkpoint checkpoint = load_run_checkpoint(options.what, options.checkpoint).value();
+Evaluation evaluate_run(const EvalArguments& options, train::PreparedJob& prepared, std::int64_t& step) {
+  const Checkpoint checkpoint = train::load_run_checkpoint(options.what, options.checkpoint).value();
   step = checkpoint.step;
-  load_weights(*prepared.net, checkpoint);
-  EvaluatorOptions how;
+  train::load_weights(*prepared.net, checkpoint);
+  train::EvaluatorOptions how;
   how.metrics = chosen_metrics(options, prepared);
   how.loader = loader_options(prepared);
   how.precision = prepared.job.train.precision;
   how.threads = options.threads;
-  return Evaluator(*prepared.net, prepared.objective, how)
+  return train::Evaluator(*prepared.net, prepared.objective, how)
       .evaluate(evaluation_data(prepared), prepared.data.splits.class_names);
 }
 
@@ -78,9 +78,9 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
 }
 
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
-Evaluation evaluate_model(const EvalArguments& options, const PreparedJob& prepared) {
+Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
-  SavedModule net(model);
+  train::SavedModule net(model);
   const auto metrics = chosen_metrics(options, prepared);
   const auto loader = make_loader(prepared);
   Evaluation found;
@@ -119,13 +119,14 @@ void print(const EvalArguments& options, const Evaluation& found, std::int64_t s
 }
 
 // Job that a saved model came from, for its data.
-Job job_of_model(const EvalArguments& options) {
+train::Job job_of_model(const EvalArguments& options) {
   const SavedModel model = SavedModel::load(options.what).value();
   const auto& about = model.signature().about;
   if (!about.is_object() || !about.contains("job"))
     throw UsageError("[eval] expected --data JOB with a model that does not say which data it is for, got none");
   const std::string text = about.at("job").dump();
-  Job job = as_usage([&] { return read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
+  train::Job job =
+      as_usage([&] { return train::read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
   // The paths come from the model's author: show the user what is opened.
   fmt::print(stderr, "starling: data as {}/model.json says (--data JOB takes other): {} {}\n", options.what,
              job.data.source.name, job.data.source.json().dump());
@@ -136,14 +137,14 @@ int run_eval(const EvalArguments& options) {
   std::int64_t step = -1;
   Evaluation found;
   if (is_saved_model(options.what)) {
-    const Job job = options.data.empty() ? job_of_model(options) : load_job({options.data, options.set});
+    const train::Job job = options.data.empty() ? job_of_model(options) : load_job({options.data, options.set});
     found = evaluate_model(options, prepare_job(job));
   } else {
     if (!fs::exists(fs::path(options.what) / "job.yaml"))
       throw UsageError(fmt::format("[eval] expected the folder of a run or of a saved model, got {}", options.what));
-    Job job = load_job({options.what, options.set});
+    train::Job job = load_job({options.what, options.set});
     if (!options.data.empty()) job.data = load_job({options.data, options.set}).data;
-    PreparedJob prepared = prepare_job(job);
+    train::PreparedJob prepared = prepare_job(job);
     found = evaluate_run(options, prepared, step);
   }
   print(options, found, step);

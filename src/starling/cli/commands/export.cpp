@@ -19,10 +19,10 @@ struct ExportArguments {
 };
 
 int run_export(const ExportArguments& options) {
-  const Job job = load_job({options.run, options.set});
-  const Checkpoint checkpoint = load_run_checkpoint(options.run, options.checkpoint).value();
-  const PreparedJob prepared = prepare_job(job);
-  load_weights(*prepared.net, checkpoint);
+  const train::Job job = load_job({options.run, options.set});
+  const Checkpoint checkpoint = train::load_run_checkpoint(options.run, options.checkpoint).value();
+  const train::PreparedJob prepared = prepare_job(job);
+  train::load_weights(*prepared.net, checkpoint);
   const std::filesystem::path folder =
       options.out.empty() ? std::filesystem::path(options.run) / "model" : std::filesystem::path(options.out);
   export_model(prepared, folder, {{"step", checkpoint.step}}).value();

@@ -33,7 +33,7 @@ bool ends_with(const std::string& name, std::initializer_list<std::string_view> 
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::string shown(const std::vector<NamedSummary>& fields, const InspectDataArguments& options) {
+std::string shown(const std::vector<data::NamedSummary>& fields, const InspectDataArguments& options) {
   if (options.stats) return to_text(fields);
   std::string text;
   for (const auto& [name, field, value_names] : fields)
@@ -46,16 +46,16 @@ std::string shown(const std::vector<NamedSummary>& fields, const InspectDataArgu
 
 std::vector<NamedTensor> arrays_of(const fs::path& file) {
   const std::string name = file.filename().string();
-  if (name.ends_with(".safetensors")) return SafetensorsFile::open(file).value().tensors();
-  if (ends_with(name, {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"})) return {{name, read_idx(file)}};
+  if (name.ends_with(".safetensors")) return data::SafetensorsFile::open(file).value().tensors();
+  if (ends_with(name, {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"})) return {{name, data::read_idx(file)}};
   throw UsageError(
       fmt::format("[inspect] expected a job (.yaml) or a file of arrays (.safetensors, .idx, -ubyte; the "
                   "latter two maybe with .gz), got {}",
                   file.string()));
 }
 
-FieldSummary look_at(const Tensor& array, const InspectDataArguments& options) {
-  if (options.stats) return summarise(array, {.limit = options.limit});
+data::FieldSummary look_at(const Tensor& array, const InspectDataArguments& options) {
+  if (options.stats) return data::summarise(array, {.limit = options.limit});
   Shape shape = array.shape();
   if (shape.rank() > 0) shape.erase(0);
   return {.type = {array.dtype(), shape}, .samples = array.rank() > 0 ? array.size(0) : 1};
@@ -65,7 +65,7 @@ int run_file(const InspectDataArguments& options) {
   if (!fs::exists(options.what))
     throw UsageError(
         fmt::format("[inspect] expected a job or a file of data, got {}, which is not there", options.what));
-  std::vector<NamedSummary> fields;
+  std::vector<data::NamedSummary> fields;
   for (const auto& [name, tensor] : arrays_of(options.what)) fields.push_back({name, look_at(tensor, options)});
   std::cout << shown(fields, options);
   return kOk;
@@ -73,28 +73,28 @@ int run_file(const InspectDataArguments& options) {
 
 // Summary of a job's data as read by its source, before the transforms, whose options are chosen by it.
 
-DataSplits read_source(const InspectDataArguments& options) {
+data::DataSplits read_source(const InspectDataArguments& options) {
   const auto top = as_usage([&] { return ConfigNode::load(options.what, options.set); });
   return as_usage([&] {
-           read_job(top);  // throws if any part of the job is wrong
+           train::read_job(top);  // throws if any part of the job is wrong
            const auto data = top.find("data").value_or(ConfigNode::parse("{}", options.what));
            std::vector<std::string> keys;
            for (const auto& [key, value] : data.as_map()) keys.push_back(key);
-           return source_kinds().choose(data, keys, "fashion_mnist");
+           return data::source_kinds().choose(data, keys, "fashion_mnist");
          })
       .make()();
 }
 
-std::vector<FieldSummary> look_at(const Dataset& data, const InspectDataArguments& options) {
-  if (options.stats) return summarise(data, {.limit = options.limit});
-  std::vector<FieldSummary> fields;
+std::vector<data::FieldSummary> look_at(const Dataset& data, const InspectDataArguments& options) {
+  if (options.stats) return data::summarise(data, {.limit = options.limit});
+  std::vector<data::FieldSummary> fields;
   for (const auto& type : data.fields()) fields.push_back({.type = type, .samples = data.size()});
   return fields;
 }
 
-std::vector<FieldSummary> look_at(const RecordShards& shards, const InspectDataArguments& options) {
+std::vector<data::FieldSummary> look_at(const data::RecordShards& shards, const InspectDataArguments& options) {
   Loader loader(shards, {}, {.batch = kStreamBatch, .shuffle = false});
-  std::optional<FieldSummaries> made;
+  std::optional<data::FieldSummaries> made;
   std::int64_t seen = 0;
   const std::int64_t most = options.stats ? options.limit : 1;
   while (const Batch* batch = loader.next()) {
@@ -110,14 +110,15 @@ std::vector<FieldSummary> look_at(const RecordShards& shards, const InspectDataA
     seen += batch->size;
     if (most > 0 && seen >= most) break;
   }
-  auto fields = made ? made->take() : std::vector<FieldSummary>{};
+  auto fields = made ? made->take() : std::vector<data::FieldSummary>{};
   for (auto& field : fields) field.samples = options.stats ? field.samples : -1;  // unknown
   return fields;
 }
 
 template <class Data>
-void show_part(const char* name, const Data& data, const DataSplits& splits, const InspectDataArguments& options) {
-  std::vector<NamedSummary> fields;
+void show_part(const char* name, const Data& data, const data::DataSplits& splits,
+               const InspectDataArguments& options) {
+  std::vector<data::NamedSummary> fields;
   for (auto& field : look_at(*data, options)) {
     fields.push_back({fmt::format("{} {}", name, fields.size()), std::move(field)});
     if (!fields.back().field.values.empty()) fields.back().value_names = splits.class_names;
@@ -126,7 +127,7 @@ void show_part(const char* name, const Data& data, const DataSplits& splits, con
 }
 
 int run_job(const InspectDataArguments& options) {
-  const DataSplits splits = read_source(options);
+  const data::DataSplits splits = read_source(options);
   if (splits.train) show_part("train", splits.train, splits, options);
   if (splits.train_shards) show_part("train", splits.train_shards, splits, options);
   if (splits.valid) show_part("valid", splits.valid, splits, options);

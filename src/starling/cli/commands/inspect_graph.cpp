@@ -28,12 +28,12 @@ struct InspectGraphArguments : BenchOptions {
 };
 
 // Passes up to the requested stage; all for the last.
-std::vector<Pass> passes_for(const std::string& stage) {
+std::vector<graph::Pass> passes_for(const std::string& stage) {
   if (stage == "traced") return {};
-  if (stage == "final") return all_passes();
-  std::vector<Pass> passes;
+  if (stage == "final") return graph::all_passes();
+  std::vector<graph::Pass> passes;
   std::string known;
-  for (const auto& pass : all_passes()) {
+  for (const auto& pass : graph::all_passes()) {
     passes.push_back(pass);
     if (stage == "after:" + std::string(pass.name)) return passes;
     known += ", after:" + std::string(pass.name);
@@ -42,19 +42,20 @@ std::vector<Pass> passes_for(const std::string& stage) {
 }
 
 // Compiles as for running: large programs recompute some values to save memory.
-Graph graph_at(const InspectGraphArguments& options, const Graph& traced, const std::vector<Pass>& passes) {
+graph::Graph graph_at(const InspectGraphArguments& options, const graph::Graph& traced,
+                      const std::vector<graph::Pass>& passes) {
   if (options.stage != "final") return run_passes(traced, {}, {}, passes).graph;
-  return build_program(traced, {}, num_threads(), {}).executable->graph();
+  return runtime::build_program(traced, {}, num_threads(), {}).executable->graph();
 }
 
-std::string svg(const InspectGraphArguments& options, const Graph& graph, const std::string& title) {
+std::string svg(const InspectGraphArguments& options, const graph::Graph& graph, const std::string& title) {
   if (options.layout == "own") return to_svg(graph, title);
   if (auto drawn = to_svg_by_graphviz(graph, title)) return *drawn;
   check(options.layout == "auto", "[inspect] expected the program dot for --layout graphviz, got none that works");
   return to_svg(graph, title);
 }
 
-std::string rendered(const InspectGraphArguments& options, const Graph& graph) {
+std::string rendered(const InspectGraphArguments& options, const graph::Graph& graph) {
   const std::string title =
       fmt::format("{} {}, {} ({} nodes)", options.net, options.phase, options.stage, graph.size());
   if (options.format == "dot") return to_dot(graph, title);
@@ -76,7 +77,7 @@ int run_graph(const InspectGraphArguments& options) {
     throw UsageError("[inspect] expected -o FOLDER with --format tensorboard, got none");
   const auto passes = passes_for(options.stage);
   BenchNet net(options);
-  const Graph traced = trace(net.function(), net.arguments()).graph;
+  const graph::Graph traced = graph::trace(net.function(), net.arguments()).graph;
   const std::string text = rendered(options, graph_at(options, traced, passes));
   if (options.out.empty()) {
     std::cout << text;

@@ -59,9 +59,9 @@ int run_inspect_model(const InspectModelArguments& options) {
   if (is_saved_model(path)) {
     print_model(options, SavedModel::load(path).value());
   } else if (path.extension() == ".safetensors") {
-    print_tensors(SafetensorsFile::open(path).value().tensors());
+    print_tensors(data::SafetensorsFile::open(path).value().tensors());
   } else if (fs::exists(path / "checkpoints")) {
-    const Checkpoint checkpoint = load_run_checkpoint(path, options.checkpoint).value();
+    const Checkpoint checkpoint = train::load_run_checkpoint(path, options.checkpoint).value();
     fmt::print("checkpoint of step {}\n", checkpoint.step);
     print_tensors(checkpoint.tensors);
   } else {

@@ -71,8 +71,8 @@ int run_inspect_run(const InspectRunArguments& options) {
   const fs::path folder(options.run);
   if (!fs::exists(folder / "job.yaml"))
     throw UsageError(fmt::format("[inspect] expected the folder of a run, with a job.yaml, got {}", options.run));
-  const Job job = load_job({options.run, {}});
-  const OrderedJson all = job_json(job);
+  const train::Job job = load_job({options.run, {}});
+  const train::OrderedJson all = job_json(job);
   fmt::print("{:<12} {}\n", "model", job.model.net ? job.model.net->name : "declared");
   fmt::print("{:<12} {}\n", "data", job.data.source.name);
   fmt::print("{:<12} {}\n", "optimizer", all.at("optimizer").dump());

@@ -21,7 +21,7 @@ struct LaunchArguments {
   std::string backend;
   std::string address;
   std::string secret_file;
-  std::string ssh = kSsh;
+  std::string ssh = dist::kSsh;
   int max_restarts = 0;
   double grace = 60;
   std::vector<std::string> command;
@@ -67,33 +67,35 @@ std::vector<std::string> resuming(const std::vector<std::string>& argv) {
   return again;
 }
 
-std::vector<RankSlot> slots_of(const LaunchArguments& options) {
+std::vector<dist::RankSlot> slots_of(const LaunchArguments& options) {
   if (options.hosts.empty()) {
     if (options.ranks < 1)
       throw UsageError("[launch] expected the number of ranks, -n 1 or more (or --hosts), got none");
-    return assign_ranks(options.ranks, {{"", options.ranks}}).value();
+    return dist::assign_ranks(options.ranks, {{"", options.ranks}}).value();
   }
   return as_usage([&] {
-    const auto hosts = parse_hosts(read_file(std::filesystem::path(options.hosts), 1 << 20).value(), options.hosts);
+    const auto hosts =
+        dist::parse_hosts(read_file(std::filesystem::path(options.hosts), 1 << 20).value(), options.hosts);
     int slots = 0;
     for (const auto& host : hosts.value()) slots += host.slots;
-    return assign_ranks(options.ranks > 0 ? options.ranks : slots, *hosts).value();
+    return dist::assign_ranks(options.ranks > 0 ? options.ranks : slots, *hosts).value();
   });
 }
 
 int run_launch(const LaunchArguments& options) {
-  LaunchOptions launch_options{.argv = options.command,
-                               .slots = slots_of(options),
-                               .address = options.address,
-                               .secret = as_usage([&] { return read_secret(options.secret_file); }),
-                               .backend = options.backend,
-                               .ssh = options.ssh,
-                               .max_restarts = options.max_restarts,
-                               .stop_within = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.grace)),
-                               .stop = [] {
-                                 return LaunchOptions::Stop{stop_signal, stops};
-                               }};
-  if (as_usage([&] { return parse_world_backend(options.backend); }) == WorldBackend::mpi)
+  dist::LaunchOptions launch_options{
+      .argv = options.command,
+      .slots = slots_of(options),
+      .address = options.address,
+      .secret = as_usage([&] { return dist::read_secret(options.secret_file); }),
+      .backend = options.backend,
+      .ssh = options.ssh,
+      .max_restarts = options.max_restarts,
+      .stop_within = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.grace)),
+      .stop = [] {
+        return dist::LaunchOptions::Stop{stop_signal, stops};
+      }};
+  if (as_usage([&] { return dist::parse_world_backend(options.backend); }) == dist::WorldBackend::mpi)
     throw UsageError(
         "[launch] expected a backend of auto, shared or gloo, got mpi: its ranks are started by mpirun or srun");
   if (!is_program(options)) {

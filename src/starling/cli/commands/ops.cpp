@@ -35,7 +35,7 @@ std::string kind_name(AttrKind kind) {
 
 std::vector<std::string> kernel_names(const OpDef& op, DeviceKind device) {
   std::vector<std::string> names;
-  for (const auto& kernel : kernel_table().find(op, device)) {
+  for (const auto& kernel : kernels::kernel_table().find(op, device)) {
     if (std::find(names.begin(), names.end(), kernel.name) == names.end()) names.push_back(kernel.name);
   }
   return names;
@@ -50,9 +50,9 @@ bool takes(const OpDef& op, const OpCase& sample, DType dtype) {
     if (field.kind == AttrKind::dtype && attrs.get<DType>(field) == DType::f64) attrs.get<DType>(field) = dtype;
   }
   try {
-    std::vector<ArgDesc> from, to;
-    for (const auto& type : in) from.push_back(dense(type));
-    for (const auto& type : infer(op, in, attrs)) to.push_back(dense(type));
+    std::vector<kernels::ArgDesc> from, to;
+    for (const auto& type : in) from.push_back(kernels::dense(type));
+    for (const auto& type : infer(op, in, attrs)) to.push_back(kernels::dense(type));
     plan_kernel(op, DeviceKind::cpu, attrs, from, to, {});
     return true;
   } catch (const Error&) {

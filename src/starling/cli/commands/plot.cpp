@@ -44,8 +44,8 @@ bool terminal_speaks_unicode() {
   return false;
 }
 
-TextPlotOptions text_options(const PlotArguments& options) {
-  TextPlotOptions made{.rows = options.rows};
+train::TextPlotOptions text_options(const PlotArguments& options) {
+  train::TextPlotOptions made{.rows = options.rows};
   winsize size{};
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) made.columns = size.ws_col;
@@ -57,25 +57,25 @@ TextPlotOptions text_options(const PlotArguments& options) {
   return made;
 }
 
-std::vector<NamedLog> read_logs(const PlotArguments& options) {
-  const auto labels = run_labels({options.runs.begin(), options.runs.end()});
-  std::vector<NamedLog> logs;
+std::vector<train::NamedLog> read_logs(const PlotArguments& options) {
+  const auto labels = train::run_labels({options.runs.begin(), options.runs.end()});
+  std::vector<train::NamedLog> logs;
   for (std::size_t i = 0; i < options.runs.size(); ++i)
-    logs.push_back({labels[i], as_usage([&] { return read_run_log(options.runs[i]).value(); })});
+    logs.push_back({labels[i], as_usage([&] { return train::read_run_log(options.runs[i]).value(); })});
   return logs;
 }
 
 int run_plot(const PlotArguments& options) {
-  const FigureOptions figure_options{.metrics = options.metrics,
-                                     .x = options.x == "epoch"  ? PlotX::epoch
-                                          : options.x == "time" ? PlotX::time
-                                                                : PlotX::step,
-                                     .smooth = options.smooth,
-                                     .log_y = options.log,
-                                     .title = options.title};
+  const train::FigureOptions figure_options{.metrics = options.metrics,
+                                            .x = options.x == "epoch"  ? train::PlotX::epoch
+                                                 : options.x == "time" ? train::PlotX::time
+                                                                       : train::PlotX::step,
+                                            .smooth = options.smooth,
+                                            .log_y = options.log,
+                                            .title = options.title};
   const auto logs = read_logs(options);
   std::vector<std::string> notes;
-  const Figure figure = as_usage([&] { return make_figure(logs, figure_options, notes); });
+  const train::Figure figure = as_usage([&] { return make_figure(logs, figure_options, notes); });
   for (const auto& note : notes) fmt::print(stderr, "starling: {}\n", note);
   if (options.out.empty()) {
     std::cout << to_text(figure, text_options(options));

@@ -22,7 +22,7 @@ struct PredictArguments {
   std::vector<std::string> inputs;
   std::string out;
   std::string prompt;
-  GenerateOptions generate;
+  train::GenerateOptions generate;
   std::int64_t top = 3;
   std::int64_t batch = 256;
   int threads = 0;
@@ -54,7 +54,7 @@ std::string extension_of(const PredictArguments& options) { return fs::path(opti
 int go_on_with_text(const PredictArguments& options, SavedModel& model) {
   if (model.signature().tokenizer.is_null())
     throw UsageError("[predict] expected a model of text, which has a tokenizer, with --prompt, got another");
-  const auto tokenizer = parse_tokenizer(model.signature().tokenizer.dump(), "model.json");
+  const auto tokenizer = data::parse_tokenizer(model.signature().tokenizer.dump(), "model.json");
   const auto begin = as_usage([&] { return tokenizer->encode(options.prompt); });
   if (begin.empty()) throw UsageError("[predict] expected a prompt of at least one token, got none");
   const bool json = options.json || extension_of(options) == ".json";

@@ -16,7 +16,7 @@ struct PrintConfigArguments : JobFile {
   bool doc = false;
 };
 
-void print_values(const std::vector<JobValue>& values) {
+void print_values(const std::vector<train::JobValue>& values) {
   std::size_t path_width = 0;
   std::size_t value_width = 0;
   constexpr std::size_t kWidest = 40;
@@ -28,25 +28,25 @@ void print_values(const std::vector<JobValue>& values) {
     fmt::print("{:<{}}  {:<{}}  {}\n", value.path, path_width, value.value, value_width, value.where);
 }
 
-void print_json(const std::vector<JobValue>& values) {
-  OrderedJson json = OrderedJson::object();
+void print_json(const std::vector<train::JobValue>& values) {
+  train::OrderedJson json = train::OrderedJson::object();
   for (const auto& value : values)
-    json[value.path] = {{"value", OrderedJson::parse(value.value)}, {"from", value.where}};
+    json[value.path] = {{"value", train::OrderedJson::parse(value.value)}, {"from", value.where}};
   fmt::print("{}\n", json.dump(2));
 }
 
 int run_print_config(const PrintConfigArguments& options) {
   if (options.schema) {
-    fmt::print("{}\n", job_schema().dump(2));
+    fmt::print("{}\n", train::job_schema().dump(2));
     return kOk;
   }
   if (options.doc) {
-    fmt::print("{}", job_docs());
+    fmt::print("{}", train::job_docs());
     return kOk;
   }
   if (options.job.empty()) throw UsageError("[print-config] expected a job file, or --schema or --doc, got none");
   const ConfigNode top = load_config(options);
-  const Job job = as_usage([&] { return read_job(top); });
+  const train::Job job = as_usage([&] { return train::read_job(top); });
   if (options.yaml) {
     fmt::print("{}", to_yaml(job));
   } else if (options.json) {

@@ -18,16 +18,16 @@ struct TrainArguments : JobFile {
   std::string resume;
   std::string trace;
   bool explain = false;
-  ProcessFlags processes;
+  train::ProcessFlags processes;
 };
 
-Job job_of(const TrainArguments& options) {
+train::Job job_of(const TrainArguments& options) {
   JobFile file = options;
   if (!options.resume.empty()) file.set.push_back("train.resume=" + options.resume);
   return load_job(file);
 }
 
-void print_summary(const Job& job, const TrainResult& result) {
+void print_summary(const train::Job& job, const train::TrainResult& result) {
   const Summary& s = result.summary;
   std::string metrics;
   for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {:.4f}", name, value);
@@ -36,21 +36,21 @@ void print_summary(const Job& job, const TrainResult& result) {
 }
 
 // Command that resumes an interrupted run.
-std::string then(const Job& job, const TrainResult& result) {
+std::string then(const train::Job& job, const train::TrainResult& result) {
   if (!result.saved) return "the state could not be saved";
   if (job.train.resume == Resume::automatic) return "the same command goes on from there";
   return "the same command with --resume auto goes on from there";
 }
 
 int run_train(const TrainArguments& options) {
-  const Job job = job_of(options);
-  TrainOptions train_options;
+  const train::Job job = job_of(options);
+  train::TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
   train_options.stop = stop_on_signals();
   train_options.trace = options.trace;
   if (options.explain) train_options.explain = &std::cout;
   train_options.processes = options.processes;
-  const TrainResult result = train(job, train_options);
+  const train::TrainResult result = train::run_job(job, train_options);
   if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 reports
   if (result.stopped) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));

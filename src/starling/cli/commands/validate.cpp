@@ -14,8 +14,8 @@ struct ValidateArguments : JobFile {
   bool no_data = false;
 };
 
-std::string describe_data(const PreparedJob& prepared) {
-  const DataSplits& splits = prepared.data.splits;
+std::string describe_data(const train::PreparedJob& prepared) {
+  const data::DataSplits& splits = prepared.data.splits;
   const std::string size = splits.train ? fmt::format("{} samples", splits.train->size()) : "a stream of samples";
   std::string fields;
   for (const auto& type : prepared.data.fields) fields += (fields.empty() ? "" : ", ") + to_string(type);
@@ -24,19 +24,19 @@ std::string describe_data(const PreparedJob& prepared) {
       prepared.data.evaluated.empty() ? ", nothing to evaluate with" : ", evaluated on " + prepared.data.evaluated);
 }
 
-std::int64_t steps_an_epoch(const Job& job, std::int64_t samples) {
+std::int64_t steps_an_epoch(const train::Job& job, std::int64_t samples) {
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t batch = job.data.load.batch;
   return ceil_div(job.data.load.drop_last ? samples / batch : ceil_div(samples, batch), job.train.accumulate);
 }
 
-void check_with_data(const ValidateArguments& options, const Job& job) {
-  const PreparedJob prepared = prepare_job(job);
+void check_with_data(const ValidateArguments& options, const train::Job& job) {
+  const train::PreparedJob prepared = prepare_job(job);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const std::string early = job.train.early_stop ? job.train.early_stop->metric : "";
   for (const auto& name : {job.train.watch, job.train.best, early}) static_cast<void>(told_name(prepared, name));
   if (job.schedule.kind) static_cast<void>(job.schedule.kind->make());
-  const StepShapes shapes = trace_shapes(prepared);
+  const train::StepShapes shapes = trace_shapes(prepared);
   fmt::print("{}: ok\n", options.job);
   fmt::print("data        {}\n", describe_data(prepared));
   fmt::print("model       {}, {} parameters{}\n",
@@ -51,13 +51,13 @@ void check_with_data(const ValidateArguments& options, const Job& job) {
 
 int run_validate(const ValidateArguments& options) {
   const ConfigNode top = load_config(options);
-  const auto errors = job_errors(top);
+  const auto errors = train::job_errors(top);
   for (const auto& error : errors) fmt::print(stderr, "starling: {}\n", error);
   if (!errors.empty()) return kUsage;
   if (options.no_data) {
     fmt::print("{}: ok as far as can be told without its data\n", options.job);
   } else {
-    check_with_data(options, read_job(top));
+    check_with_data(options, train::read_job(top));
   }
   return kOk;
 }

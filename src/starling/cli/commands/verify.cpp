@@ -30,8 +30,8 @@ struct VerifyArguments : BenchOptions {
 
 // A step to verify, and a function that returns its loss and gradients.
 struct Subject {
-  TraceFn step;
-  TraceFn gradients;
+  graph::TraceFn step;
+  graph::TraceFn gradients;
   std::vector<Tensor> arguments;
   std::vector<std::string> gradient_names;
 };
@@ -44,7 +44,8 @@ bool is_job(const std::string& what) {
 // The first step of `starling train`, on one rank.
 class JobStep {
  public:
-  explicit JobStep(const Job& job) : prepared_(prepare_job(job)), optimizer_(make_optimizer(job, *prepared_.net)) {
+  explicit JobStep(const train::Job& job)
+      : prepared_(prepare_job(job)), optimizer_(make_optimizer(job, *prepared_.net)) {
     LoaderOptions how;
     how.batch = job.data.load.batch;
     how.shuffle = false;
@@ -82,18 +83,18 @@ class JobStep {
   }
 
  private:
-  PreparedJob prepared_;
+  train::PreparedJob prepared_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<Tensor> arguments_;
 };
 
-bool report(const char* title, const VerifyReport& result) {
+bool report(const char* title, const runtime::VerifyReport& result) {
   fmt::print("{}\n{}{}\n\n", title, result.print(), result.ok() ? "ok" : "NOT OK");
   return result.ok();
 }
 
 bool verify(const Subject& subject, const VerifyArguments& options) {
-  VerifyOptions how;
+  runtime::VerifyOptions how;
   how.tolerance = options.tolerance;
   how.fp64 = !options.no_fp64;
   how.threads = options.threads;
@@ -114,7 +115,7 @@ int run_verify(const VerifyArguments& options) {
   std::optional<BenchNet> net;
   Subject subject;
   if (is_job(options.what)) {
-    const Job read = load_job({options.what, options.set});
+    const train::Job read = load_job({options.what, options.set});
     subject = job.emplace(read).subject();
   } else {
     BenchOptions made = options;

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMostBytes = 60'000ULL * kSide * kSide;
 // Reads a file, gzipped as Debian ships it, or plain.
 Tensor read_part(const std::filesystem::path& folder, const std::string& name) {
   for (const auto& path : {folder / (name + ".gz"), folder / name}) {
-    if (std::filesystem::exists(path)) return read_idx(path, {.most_bytes = kMostBytes});
+    if (std::filesystem::exists(path)) return data::read_idx(path, {.most_bytes = kMostBytes});
   }
   fail(
       "[fashion_mnist] expected {}.gz in {}, got no such file; the Debian package dataset-fashion-mnist has it "

@@ -10,7 +10,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kBuffer = 256 << 10;
@@ -189,4 +189,4 @@ std::uint64_t ByteSource::most_left() const {
   return end_ - begin_ + packed * kDeflateMostRatio + kWindow;
 }
 
-}  // namespace starling
+}  // namespace starling::data

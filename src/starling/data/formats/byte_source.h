@@ -11,7 +11,7 @@
 #include "starling/base/file.h"
 #include "starling/data/formats/inflate.h"
 
-namespace starling {
+namespace starling::data {
 
 // Sequential bytes of a file, decompressed if it is gzipped (detected by the first two bytes; concatenated gzip members
 // are one stream). Holds one buffer, which grows only as far as peek asks. Errors begin with "[who] <name>:". One
@@ -74,4 +74,4 @@ class ByteSource {
   bool member_ended_ = false;
 };
 
-}  // namespace starling
+}  // namespace starling::data

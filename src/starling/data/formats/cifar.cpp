@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/byte_source.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kPixels = 3 * 32 * 32;
@@ -67,4 +67,4 @@ CifarPart parse_cifar(std::span<const std::byte> file, const std::string& name, 
   return split(ByteSource::of(file, name, {.who = "cifar", .most_unpacked = kCifarMostBytes}), kind);
 }
 
-}  // namespace starling
+}  // namespace starling::data

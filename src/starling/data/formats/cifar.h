@@ -8,7 +8,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // CIFAR, binary version: records of one label (CIFAR-10) or a coarse and a fine label (CIFAR-100) and 3072 bytes, the
 // red, green and blue planes of 32 × 32 pixels. Plain or gzipped.
@@ -25,4 +25,4 @@ inline constexpr std::uint64_t kCifarMostBytes = std::uint64_t{1} << 30;
 CifarPart read_cifar(const std::filesystem::path& file, CifarKind kind);
 CifarPart parse_cifar(std::span<const std::byte> file, const std::string& name, CifarKind kind);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostCells = 1'000'000;
@@ -247,4 +247,4 @@ std::unique_ptr<RecordReader> open_csv_records(const std::filesystem::path& file
   return std::make_unique<CsvRecordReader>(CsvReader::open(file, options), offset);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -10,7 +10,7 @@
 #include "starling/data/formats/byte_source.h"
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 struct CsvOptions {
   char separator = ',';
@@ -69,4 +69,4 @@ std::unique_ptr<RecordReader> open_csv_records(const std::filesystem::path& file
 bool parse_number(std::string_view text, double& value);
 bool parse_number(std::string_view text, std::int64_t& value);
 
-}  // namespace starling
+}  // namespace starling::data

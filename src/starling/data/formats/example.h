@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace starling {
+namespace starling::data {
 
 // One feature of a tf.train.Example: a list of byte strings, floats or integers.
 using ExampleFeature = std::variant<std::vector<std::string>, std::vector<float>, std::vector<std::int64_t>>;
@@ -21,4 +21,4 @@ bool has_example();  // true if this build has protobuf
 Example parse_example(std::span<const std::byte> bytes, const std::string& name);
 std::string format_example(const Example& example);
 
-}  // namespace starling
+}  // namespace starling::data

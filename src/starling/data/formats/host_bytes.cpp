@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 // Copies a strided block, one innermost element at a time.
@@ -39,4 +39,4 @@ std::span<const std::byte> host_bytes(const Tensor& tensor) {
           static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype())};
 }
 
-}  // namespace starling
+}  // namespace starling::data

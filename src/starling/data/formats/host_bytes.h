@@ -6,7 +6,7 @@
 #include "starling/tensor/named_tensor.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // The tensor itself if contiguous on the CPU, else a contiguous CPU copy.
 Tensor on_host(const Tensor& tensor);
@@ -14,4 +14,4 @@ Tensor on_host(const Tensor& tensor);
 // Bytes of a contiguous CPU tensor, row-major.
 std::span<const std::byte> host_bytes(const Tensor& tensor);
 
-}  // namespace starling
+}  // namespace starling::data

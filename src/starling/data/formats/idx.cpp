@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/byte_source.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 Shape read_shape(ByteSource& source, const std::string& name) {
@@ -49,4 +49,4 @@ Tensor parse_idx(std::span<const std::byte> file, const std::string& name, const
   return read(ByteSource::of(file, name, {.who = "idx"}), options);
 }
 
-}  // namespace starling
+}  // namespace starling::data

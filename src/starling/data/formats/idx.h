@@ -8,7 +8,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 struct IdxOptions {
   std::uint64_t most_bytes = std::uint64_t{1} << 30;  // refuse arrays larger than this
@@ -21,4 +21,4 @@ Tensor read_idx(const std::filesystem::path& path, const IdxOptions& options = {
 // Parses an idx file in memory; `name` stands for the file in error messages.
 Tensor parse_idx(std::span<const std::byte> file, const std::string& name, const IdxOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::data

@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 bool begins_with(std::span<const std::byte> file, std::initializer_list<unsigned char> magic) {
@@ -34,4 +34,4 @@ Image decode_image(std::span<const std::byte> file, const std::string& name, con
   fail("[image] {}: expected a JPEG or a PNG, got a file of {} bytes that is neither", name, file.size());
 }
 
-}  // namespace starling
+}  // namespace starling::data

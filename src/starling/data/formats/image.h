@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace starling {
+namespace starling::data {
 
 // A decoded image, row-major [height, width, channels].
 struct Image {
@@ -43,4 +43,4 @@ inline std::uint8_t grey(std::uint8_t r, std::uint8_t g, std::uint8_t b) {
 // Throws if an image of this size exceeds the limits.
 void check_image_size(std::uint64_t height, std::uint64_t width, const std::string& name, const ImageOptions& options);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 
 struct Inflater::Stream {
   z_stream zlib{};
@@ -45,4 +45,4 @@ Inflater::State Inflater::unpack(std::span<const std::byte>& in, std::span<std::
 
 void Inflater::restart() { inflateReset(&stream_->zlib); }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-namespace starling {
+namespace starling::data {
 
 inline constexpr std::uint64_t kDeflateMostRatio = 1032;  // largest expansion of a deflate stream
 
@@ -30,4 +30,4 @@ class Inflater {
   std::unique_ptr<Stream> stream_;
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/image.h"
 
-namespace starling {
+namespace starling::data {
 
 bool has_jpeg() { return false; }
 
@@ -9,4 +9,4 @@ Image decode_jpeg(std::span<const std::byte>, const std::string& name, const Ima
   fail("[image] {}: expected a build with libjpeg-turbo (libjpeg62-turbo-dev) to read a JPEG, got one without", name);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/image.h"
 
-namespace starling {
+namespace starling::data {
 
 bool has_png() { return false; }
 
@@ -13,4 +13,4 @@ std::string encode_png(const Image&) {
   fail("[image] expected a build with libpng (libpng-dev) to write a PNG, got one without");
 }
 
-}  // namespace starling
+}  // namespace starling::data

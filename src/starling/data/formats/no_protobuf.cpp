@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/example.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 [[noreturn]] void refuse() {
@@ -16,4 +16,4 @@ Example parse_example(std::span<const std::byte>, const std::string&) { refuse()
 
 std::string format_example(const Example&) { refuse(); }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 #include "starling/data/formats/npy_header.h"
 #include "starling/data/formats/zip.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
@@ -160,4 +160,4 @@ Result<void> write_npz(const std::filesystem::path& path, std::span<const NamedT
   return temporary.publish();
 }
 
-}  // namespace starling
+}  // namespace starling::data

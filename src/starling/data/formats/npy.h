@@ -13,7 +13,7 @@
 #include "starling/data/formats/host_bytes.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 struct NpyOptions {
   std::uint64_t most_bytes = std::uint64_t{64} << 30;  // limit of one array after decompression
@@ -39,4 +39,4 @@ struct NpzOptions {
 Result<void> write_npz(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const NpzOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
@@ -178,4 +178,4 @@ std::string format_npy_header(const TensorType& type) {
   return header + dict;
 }
 
-}  // namespace starling
+}  // namespace starling::data

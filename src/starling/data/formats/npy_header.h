@@ -7,7 +7,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // Header of an .npy file.
 struct NpyHeader {
@@ -24,4 +24,4 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& n
 // Header of a contiguous row-major array, padded so that the data begins at a multiple of 64.
 std::string format_npy_header(const TensorType& type);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostSuggested = 1000;  // names searched for the nearest one
@@ -128,4 +128,4 @@ Result<void> write_safetensors(const std::filesystem::path& path, std::span<cons
   return temporary.publish();
 }
 
-}  // namespace starling
+}  // namespace starling::data

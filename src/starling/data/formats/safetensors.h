@@ -14,7 +14,7 @@
 #include "starling/data/formats/safetensors_header.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // A safetensors file opened for reading: memory-mapped, so opening costs the header only. Tensors are read-only views
 // of the mapping, which lives as long as any of them. A tensor that does not begin at a multiple of its element's size
@@ -54,4 +54,4 @@ Result<void> write_safetensors(FileWriter& file, std::span<const NamedTensor> te
 Result<void> write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                                const SafetensorsMetadata& metadata = {});
 
-}  // namespace starling
+}  // namespace starling::data

@@ -10,7 +10,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using Json = nlohmann::json;
@@ -216,4 +216,4 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
   return out + json;
 }
 
-}  // namespace starling
+}  // namespace starling::data

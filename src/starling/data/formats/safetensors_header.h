@@ -9,7 +9,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 inline constexpr std::uint64_t kSafetensorsMostHeader = 100'000'000;
 inline constexpr std::size_t kSafetensorsMostTensors = 1'000'000;
@@ -36,4 +36,4 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
 // so that the data begins at a multiple of 64.
 std::string format_safetensors_header(SafetensorsHeader& header);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kBlock = 512;
@@ -171,4 +171,4 @@ void TarReader::read(std::vector<std::byte>& onto) {
   left_ = 0;
 }
 
-}  // namespace starling
+}  // namespace starling::data

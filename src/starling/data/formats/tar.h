@@ -7,7 +7,7 @@
 
 #include "starling/data/formats/byte_source.h"
 
-namespace starling {
+namespace starling::data {
 
 struct TarEntry {
   std::string name{};
@@ -37,4 +37,4 @@ class TarReader {
   std::uint64_t padding_ = 0;  // padding bytes after the data
 };
 
-}  // namespace starling
+}  // namespace starling::data

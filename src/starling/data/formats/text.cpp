@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 class LineReader final : public RecordReader {
@@ -73,4 +73,4 @@ std::unique_ptr<RecordReader> read_lines(ByteSource source, const RecordLimits& 
   return std::make_unique<LineReader>(std::move(source), limits);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -8,7 +8,7 @@
 #include "starling/data/formats/byte_source.h"
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 // Reads a whole text file, plain or gzipped; throws if it holds more than `most` bytes.
 std::string read_text_file(const std::filesystem::path& file, std::uint64_t most);
@@ -18,4 +18,4 @@ std::unique_ptr<RecordReader> open_lines(const std::filesystem::path& file, std:
                                          const RecordLimits& limits = {});
 std::unique_ptr<RecordReader> read_lines(ByteSource source, const RecordLimits& limits = {});
 
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/data/records/seekable_reader.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kLength = 8, kCheck = 4;
@@ -94,4 +94,4 @@ void append_tfrecord(std::string& to, std::span<const std::byte> bytes) {
   number(masked_crc(bytes), kCheck);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/tar.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostParts = 1000;
@@ -94,4 +94,4 @@ std::unique_ptr<RecordReader> read_webdataset(ByteSource source, const RecordLim
   return std::make_unique<WebDatasetReader>(std::move(source), limits);
 }
 
-}  // namespace starling
+}  // namespace starling::data

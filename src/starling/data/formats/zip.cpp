@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/inflate.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
@@ -248,4 +248,4 @@ Result<void> ZipWriter::finish() {
   return file_.write(out);
 }
 
-}  // namespace starling
+}  // namespace starling::data

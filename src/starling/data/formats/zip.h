@@ -9,7 +9,7 @@
 #include "starling/base/file.h"
 #include "starling/base/result.h"
 
-namespace starling {
+namespace starling::data {
 
 struct ZipEntry {
   std::string name{};
@@ -53,4 +53,4 @@ class ZipWriter {
   std::vector<ZipEntry> entries_;
 };
 
-}  // namespace starling
+}  // namespace starling::data

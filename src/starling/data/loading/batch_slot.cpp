@@ -16,7 +16,7 @@ TensorList rows_of(const TensorList& tensors, std::int64_t begin, std::int64_t e
   return views;
 }
 
-BatchSlot::BatchSlot(const std::vector<TensorType>& fields, std::int64_t rows, std::unique_ptr<BatchPlan> plan)
+BatchSlot::BatchSlot(const std::vector<TensorType>& fields, std::int64_t rows, std::unique_ptr<data::BatchPlan> plan)
     : plan_(std::move(plan)) {
   for (auto type : fields) {
     type.shape.insert(0, rows);

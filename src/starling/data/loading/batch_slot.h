@@ -12,23 +12,23 @@ namespace starling {
 struct Batch {
   TensorList fields;  // [size, …] each, contiguous on the CPU
   std::int64_t size = 0;
-  DataPosition begin{};    // position of its first sample
-  std::int64_t total = 0;  // samples of the batch over all ranks (for a stream: of this rank)
+  data::DataPosition begin{};  // position of its first sample
+  std::int64_t total = 0;      // samples of the batch over all ranks (for a stream: of this rank)
 };
 
 // Buffers for one batch and the plan of the batch in them. The loader's mutex guards the counts; the tensors belong to
 // the worker that makes a part, then to the user.
 class BatchSlot {
  public:
-  BatchSlot(const std::vector<TensorType>& fields, std::int64_t rows, std::unique_ptr<BatchPlan> plan);
+  BatchSlot(const std::vector<TensorType>& fields, std::int64_t rows, std::unique_ptr<data::BatchPlan> plan);
 
   // Sizes the batch as planned and splits it into at most `most_parts` parts of at least `least_rows` rows.
   void shape(int most_parts, std::int64_t least_rows);
   const Batch& batch() const { return *current_; }
   TensorList rows(std::int64_t begin, std::int64_t end) const;  // views of samples [begin, end)
 
-  BatchPlan& plan() { return *plan_; }
-  const BatchPlan& plan() const { return *plan_; }
+  data::BatchPlan& plan() { return *plan_; }
+  const data::BatchPlan& plan() const { return *plan_; }
   std::int64_t part_begin(int part) const { return plan_->size * part / parts; }
 
   int parts = 0;
@@ -39,7 +39,7 @@ class BatchSlot {
   Batch& shaped(std::int64_t size);
 
   TensorList buffers_;  // allocated for the largest batch
-  std::unique_ptr<BatchPlan> plan_;
+  std::unique_ptr<data::BatchPlan> plan_;
   Batch full_;
   Batch tail_;  // views of the last smaller batch, reused when the next one has the same size
   Batch* current_ = nullptr;

@@ -13,7 +13,7 @@
 #include "starling/data/transform.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // The samples of one batch. Each BatchSource derives its own plan with what make() needs.
 struct BatchPlan {
@@ -61,4 +61,4 @@ class BatchSource {
   virtual DataPosition restore(const nlohmann::json& state) = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::int64_t kSamples = 8;
@@ -87,4 +87,4 @@ std::string difference_of_marks(const nlohmann::json& saved, const nlohmann::jso
   return "";
 }
 
-}  // namespace starling
+}  // namespace starling::data

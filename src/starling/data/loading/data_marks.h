@@ -5,7 +5,7 @@
 
 #include "starling/data/datasets/dataset.h"
 
-namespace starling {
+namespace starling::data {
 
 // Fingerprint that tells data sets of the same size apart: field types, and mean and largest value per field of a few
 // samples spread over the set. Reads those samples; a sample that cannot be made has null marks.
@@ -16,4 +16,4 @@ nlohmann::json marks_of(const Dataset& data);
 // nlohmann::json::exception on malformed marks.
 std::string difference_of_marks(const nlohmann::json& saved, const nlohmann::json& now);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -8,7 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/data/loading/data_marks.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct IndexedPlan final : BatchPlan {
@@ -152,4 +152,4 @@ DataPosition IndexedBatches::restore(const nlohmann::json& state) {
   return position;
 }
 
-}  // namespace starling
+}  // namespace starling::data

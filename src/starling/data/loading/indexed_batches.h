@@ -7,7 +7,7 @@
 #include "starling/data/loading/batch_source.h"
 #include "starling/data/loading/sampler.h"
 
-namespace starling {
+namespace starling::data {
 
 // Batches of a map-style data set. All ranks cut the same global batches and rank r makes slice r of each: every sample
 // goes to one rank per epoch, and a run may resume at any position with any number of ranks.
@@ -60,4 +60,4 @@ class IndexedBatches final : public BatchSource {
   mutable nlohmann::json marks_;  // fingerprint of the data set, computed on first use
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -35,28 +35,30 @@ void check_options(const LoaderOptions& options) {
         options.ranks / options.groups);
 }
 
-std::unique_ptr<BatchSource> indexed(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
+std::unique_ptr<data::BatchSource> indexed(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
   check_options(options);
-  return std::make_unique<IndexedBatches>(std::move(dataset), IndexedBatches::Options{.batch = options.batch,
-                                                                                      .seed = options.seed,
-                                                                                      .shuffle = options.shuffle,
-                                                                                      .drop_last = options.drop_last,
-                                                                                      .rank = options.rank,
-                                                                                      .ranks = options.ranks,
-                                                                                      .groups = options.groups,
-                                                                                      .shards = options.shards,
-                                                                                      .deal = options.deal});
+  return std::make_unique<data::IndexedBatches>(std::move(dataset),
+                                                data::IndexedBatches::Options{.batch = options.batch,
+                                                                              .seed = options.seed,
+                                                                              .shuffle = options.shuffle,
+                                                                              .drop_last = options.drop_last,
+                                                                              .rank = options.rank,
+                                                                              .ranks = options.ranks,
+                                                                              .groups = options.groups,
+                                                                              .shards = options.shards,
+                                                                              .deal = options.deal});
 }
 
-std::unique_ptr<BatchSource> streamed(RecordShards shards, StreamOptions stream, const LoaderOptions& options) {
+std::unique_ptr<data::BatchSource> streamed(data::RecordShards shards, StreamOptions stream,
+                                            const LoaderOptions& options) {
   check_options(options);
   if (!options.shuffle) {
     stream.shuffle_shards = false;
     stream.shuffle_samples = stream.interleave = 1;
   }
-  return std::make_unique<StreamBatches>(
-      std::make_shared<const ShardSet>(std::move(shards)),
-      StreamBatches::Options{
+  return std::make_unique<data::StreamBatches>(
+      std::make_shared<const data::ShardSet>(std::move(shards)),
+      data::StreamBatches::Options{
           .batch = options.batch,
           .drop_last = options.drop_last,
           .stream = {.stream = stream, .seed = options.seed, .rank = options.rank, .ranks = options.ranks}});
@@ -80,7 +82,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
   prepare();
 }
 
-Loader::Loader(RecordShards shards, const StreamOptions& stream, const LoaderOptions& options)
+Loader::Loader(data::RecordShards shards, const StreamOptions& stream, const LoaderOptions& options)
     : options_(options), source_(streamed(std::move(shards), stream, options)), streams_(true) {
   prepare();
 }
@@ -93,7 +95,7 @@ void Loader::prepare() {
   const std::int64_t rows = source_->largest_batch();
   const std::int64_t share = (rows + options_.workers - 1) / options_.workers;
   const std::int64_t part_rows = pipeline_.mixes() ? rows : std::min(rows, std::max(share, 2 * kLeastRows));
-  const std::int64_t each = part_rows * bytes_of_sample(raw) + scratch_bytes(options_.transforms, raw, part_rows);
+  const std::int64_t each = part_rows * bytes_of_sample(raw) + data::scratch_bytes(options_.transforms, raw, part_rows);
   const std::int64_t staging = pipeline_.empty() ? 0 : options_.workers * each;
   const std::int64_t batch = std::max<std::int64_t>(rows * bytes_of_sample(pipeline_.fields()), 1);
   const std::int64_t fit = (options_.prefetch_bytes - staging) / batch;
@@ -157,7 +159,7 @@ const Batch* Loader::next() {
   return &slot.batch();
 }
 
-void Loader::seek(DataPosition position) {
+void Loader::seek(data::DataPosition position) {
   const nlohmann::json before = state();
   stop();
   try {
@@ -174,7 +176,7 @@ nlohmann::json Loader::state() {
   std::unique_lock lock(mutex_);
   ready_.wait(lock, [&] { return !planning_; });
   planning_ = true;  // blocks planning; workers go on making samples
-  std::vector<const BatchPlan*> undone;
+  std::vector<const data::BatchPlan*> undone;
   for (std::uint64_t number = planned_ + (plan_failed_ ? 1 : 0); number > taken_; --number) {
     undone.push_back(&slot_of(number - 1).plan());
   }

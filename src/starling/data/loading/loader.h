@@ -39,7 +39,7 @@ struct LoaderOptions {
   int groups = 1;
   int shards = 0;
   bool deal = false;  // true: ranks make whole batches in turn instead
-  DataPosition start{};
+  data::DataPosition start{};
 };
 
 // Counters of a loader since its construction.
@@ -59,7 +59,7 @@ class Loader {
   // Map-style data, in an order that depends on (seed, epoch, position) alone.
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
   // Streamed shards; see RecordStream for their order. Without `options.shuffle`: the shards in their given order.
-  Loader(RecordShards shards, const StreamOptions& stream, const LoaderOptions& options);
+  Loader(data::RecordShards shards, const StreamOptions& stream, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -71,8 +71,8 @@ class Loader {
 
   // Position of the next batch. A loader started there, with any batch size, continues with exactly the next sample.
   // Map-style data seeks at once; a stream has to read the epoch up to there.
-  DataPosition position() const { return position_; }
-  void seek(DataPosition position);
+  data::DataPosition position() const { return position_; }
+  void seek(data::DataPosition position);
 
   // State for checkpoints: the position and, for a stream, its shuffle buffer and open shards, so that it resumes
   // without reading the epoch again. restore() throws if the state has other data, another seed or other ranks, saying
@@ -90,7 +90,7 @@ class Loader {
   struct Worker {
     std::thread thread;
     TensorList staging;  // samples before the transforms
-    MakeScratch scratch;
+    data::MakeScratch scratch;
     TransformPipeline::Scratch transforms;
     std::vector<SampleKey> keys;
   };
@@ -113,10 +113,10 @@ class Loader {
   bool ready() const;
 
   LoaderOptions options_;
-  std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<data::BatchSource> source_;
   bool streams_ = false;
   TransformPipeline pipeline_;
-  DataPosition position_;
+  data::DataPosition position_;
   std::vector<std::unique_ptr<BatchSlot>> slots_;
   std::vector<Worker> workers_;
 

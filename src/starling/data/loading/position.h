@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::data {
 
 // Position of a run in its data. For map-style data, position and seed are all that resuming needs; a stream's state
 // holds more (Loader::state).
@@ -12,4 +12,4 @@ struct DataPosition {
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::uint64_t kSite = 0x73616d706c657273;  // "samplers": its own random stream of the run's seed
@@ -68,4 +68,4 @@ std::uint64_t EpochOrder::encrypt(std::uint64_t value) const {
   return std::uint64_t{left} << half_bits_ | right;
 }
 
-}  // namespace starling
+}  // namespace starling::data

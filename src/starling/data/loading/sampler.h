@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace starling {
+namespace starling::data {
 
 // Order of samples in one epoch: the sample at a position is a function of (seed, epoch, position) alone, computed in
 // constant time and memory. Batch size, workers and resuming do not change it.
@@ -33,4 +33,4 @@ class EpochOrder {
   std::array<std::uint32_t, kRounds> keys_{};
 };
 
-}  // namespace starling
+}  // namespace starling::data

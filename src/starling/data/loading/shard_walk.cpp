@@ -10,7 +10,7 @@
 #include "starling/base/result.h"
 #include "starling/data/loading/sampler.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct FileSize {
@@ -165,4 +165,4 @@ void ShardWalk::restore(const Position& position) {
   passed_ = position.passed;
 }
 
-}  // namespace starling
+}  // namespace starling::data

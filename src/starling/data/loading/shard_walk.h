@@ -7,7 +7,7 @@
 
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 // Location of a record: index of its shard and offset in it.
 struct RecordRef {
@@ -92,4 +92,4 @@ class ShardWalk {
   std::vector<Open> open_;
 };
 
-}  // namespace starling
+}  // namespace starling::data

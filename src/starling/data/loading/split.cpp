@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::uint64_t kSite = 0x73706c6974746572;  // "splitter"
@@ -79,4 +79,4 @@ void take_test_share(DataSplits& splits, double share, std::int64_t seed) {
   if (share > 0) divide(splits.train, splits.test, share, seed + 1, "test");
 }
 
-}  // namespace starling
+}  // namespace starling::data

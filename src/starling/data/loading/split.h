@@ -9,7 +9,7 @@
 #include "starling/data/datasets/dataset.h"
 #include "starling/data/source.h"
 
-namespace starling {
+namespace starling::data {
 
 // A selection of another data set's samples.
 class Subset final : public Dataset {
@@ -59,4 +59,4 @@ void finish_splits(DataSplits& splits, const SplitOptions& options);
 // Moves a share of `train` to `test`, for sources without test data; by another seed than validation.
 void take_test_share(DataSplits& splits, double share, std::int64_t seed);
 
-}  // namespace starling
+}  // namespace starling::data

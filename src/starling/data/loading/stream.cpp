@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 48;   // per epoch
 constexpr std::uint64_t kReadRather = std::uint64_t{4} << 20;  // gaps up to this are read through
 constexpr std::int64_t kMostShuffle = 1'000'000;               // a checkpoint lists all of them
 
-ShardWalk::Options walk_options(const RecordStream::Options& options) {
+data::ShardWalk::Options walk_options(const RecordStream::Options& options) {
   return {.seed = options.seed,
           .shuffle = options.stream.shuffle_shards,
           .interleave = options.stream.interleave,
@@ -26,7 +26,7 @@ ShardWalk::Options walk_options(const RecordStream::Options& options) {
 }
 
 // Undoes the journal's steps on the list of records in the buffer.
-void undo(const RecordStream::Journal& journal, std::vector<RecordRef>& held) {
+void undo(const RecordStream::Journal& journal, std::vector<data::RecordRef>& held) {
   for (auto step = journal.steps.rbegin(); step != journal.steps.rend(); ++step) {
     const bool added = step->taken_from == RecordStream::kAdded;
     check(added ? !held.empty() : step->taken_from <= held.size(),
@@ -42,17 +42,17 @@ void undo(const RecordStream::Journal& journal, std::vector<RecordRef>& held) {
   }
 }
 
-nlohmann::json json_of(const ShardWalk::Position& at) {
+nlohmann::json json_of(const data::ShardWalk::Position& at) {
   nlohmann::json open = nlohmann::json::array();
   for (const auto& place : at.open) open.push_back({place.shard, place.offset});
   return {{"epoch", at.epoch}, {"next_shard", at.next_shard}, {"turn", at.turn}, {"passed", at.passed}, {"open", open}};
 }
 
-ShardWalk::Position position_of(const nlohmann::json& json) {
-  ShardWalk::Position at{.epoch = json.at("epoch").get<std::int64_t>(),
-                         .next_shard = json.at("next_shard").get<std::int64_t>(),
-                         .turn = json.at("turn").get<std::int64_t>(),
-                         .passed = json.at("passed").get<std::int64_t>()};
+data::ShardWalk::Position position_of(const nlohmann::json& json) {
+  data::ShardWalk::Position at{.epoch = json.at("epoch").get<std::int64_t>(),
+                               .next_shard = json.at("next_shard").get<std::int64_t>(),
+                               .turn = json.at("turn").get<std::int64_t>(),
+                               .passed = json.at("passed").get<std::int64_t>()};
   for (const auto& place : json.at("open")) {
     at.open.push_back({place.at(0).get<std::int64_t>(), place.at(1).get<std::uint64_t>()});
   }
@@ -61,10 +61,10 @@ ShardWalk::Position position_of(const nlohmann::json& json) {
 
 }  // namespace
 
-RecordStream::RecordStream(std::shared_ptr<const ShardSet> shards, const Options& options)
+RecordStream::RecordStream(std::shared_ptr<const data::ShardSet> shards, const Options& options)
     : shards_(std::move(shards)),
       options_(options),
-      pool_(std::make_shared<RecordPool>(options.stream.shuffle_bytes / 4)),
+      pool_(std::make_shared<data::RecordPool>(options.stream.shuffle_bytes / 4)),
       walk_(shards_, walk_options(options)) {
   const auto& stream = options.stream;
   check(stream.shuffle_samples >= 1 && stream.shuffle_samples <= kMostShuffle,
@@ -92,8 +92,8 @@ bool RecordStream::full() const {
 
 void RecordStream::fill(Journal& journal, const std::atomic<bool>& stop) {
   while (!full() && !stop.load(std::memory_order_relaxed)) {
-    RecordRef ref;
-    const Record* record = walk_.next(ref);
+    data::RecordRef ref;
+    const data::Record* record = walk_.next(ref);
     if (record == nullptr) return;
     buffer_.push_back({ref, pool_->pack(*record)});
     buffer_bytes_ += buffer_.back().record.held_bytes();
@@ -101,7 +101,8 @@ void RecordStream::fill(Journal& journal, const std::atomic<bool>& stop) {
   }
 }
 
-bool RecordStream::next(PackedRecord& into, RecordRef& ref, Journal& journal, const std::atomic<bool>& stop) {
+bool RecordStream::next(data::PackedRecord& into, data::RecordRef& ref, Journal& journal,
+                        const std::atomic<bool>& stop) {
   fill(journal, stop);
   if (buffer_.empty() || stop) return false;
   const PhiloxStream random({.seed = options_.seed, .step = static_cast<std::uint64_t>(walk_.epoch()), .site = kSite});
@@ -131,9 +132,9 @@ nlohmann::json RecordStream::identity() const {
 }
 
 nlohmann::json RecordStream::state(const std::vector<const Journal*>& undone) const {
-  std::vector<RecordRef> held;
+  std::vector<data::RecordRef> held;
   for (const auto& one : buffer_) held.push_back(one.ref);
-  ShardWalk::Position at;
+  data::ShardWalk::Position at;
   walk_.position(at);
   std::int64_t emitted = emitted_;
   for (const auto* journal : undone) {
@@ -160,13 +161,13 @@ void RecordStream::restore(const nlohmann::json& state) {
   const auto& saved = state.at("buffer");
   check(saved.is_array() && saved.size() % 2 == 0 && std::ssize(saved) / 2 <= options_.stream.shuffle_samples,
         "[stream] expected at most {} samples in the saved buffer", options_.stream.shuffle_samples);
-  std::vector<RecordRef> refs;
+  std::vector<data::RecordRef> refs;
   for (std::size_t i = 0; i < saved.size(); i += 2) {
     refs.push_back({saved[i].get<std::int64_t>(), saved[i + 1].get<std::uint64_t>()});
     check(refs.back().shard >= 0 && refs.back().shard < shards_->size(),
           "[stream] expected a saved shard below {}, got {}", shards_->size(), refs.back().shard);
   }
-  const ShardWalk::Position at = position_of(state.at("walk"));
+  const data::ShardWalk::Position at = position_of(state.at("walk"));
   const auto emitted = state.at("emitted").get<std::int64_t>();
   begin_epoch(at.epoch);
   read_back(refs);
@@ -175,22 +176,22 @@ void RecordStream::restore(const nlohmann::json& state) {
 }
 
 // Reads the buffer's records again, sorted by shard and offset, into their old places.
-void RecordStream::read_back(const std::vector<RecordRef>& refs) {
+void RecordStream::read_back(const std::vector<data::RecordRef>& refs) {
   std::vector<std::size_t> order(refs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(refs[a].shard, refs[a].offset) < std::pair(refs[b].shard, refs[b].offset);
   });
   buffer_.resize(refs.size());
-  std::unique_ptr<RecordReader> reader;
+  std::unique_ptr<data::RecordReader> reader;
   std::int64_t shard = -1;
   for (const auto i : order) {
-    const RecordRef& ref = refs[i];
+    const data::RecordRef& ref = refs[i];
     if (ref.shard != shard || reader->offset() > ref.offset || ref.offset - reader->offset() > kReadRather) {
       reader = shards_->open(ref.shard, ref.offset);
       shard = ref.shard;
     }
-    const Record* record = shards_->read(shard, *reader);
+    const data::Record* record = shards_->read(shard, *reader);
     while (record != nullptr && record->offset < ref.offset) record = shards_->read(shard, *reader);
     if (record == nullptr || record->offset != ref.offset) {
       fail("[stream] expected a record in {}, as the saved state says, got none that begins there",

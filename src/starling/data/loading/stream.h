@@ -42,26 +42,26 @@ class RecordStream {
     int rank = 0;  // takes every ranks-th shard of the epoch's order, or record if there are fewer shards than ranks
     int ranks = 1;
   };
-  RecordStream(std::shared_ptr<const ShardSet> shards, const Options& options);
+  RecordStream(std::shared_ptr<const data::ShardSet> shards, const Options& options);
 
   // Begins an epoch: nothing is read yet.
   void begin_epoch(std::int64_t epoch);
 
   // Log of the changes since a mark, so that state() can undo them: the loader works ahead of its user.
   struct Step {
-    RecordRef ref{};
+    data::RecordRef ref{};
     std::uint32_t taken_from = 0;  // index in the buffer, or kAdded if the record entered it
   };
   static constexpr std::uint32_t kAdded = ~std::uint32_t{0};
   struct Journal {
-    ShardWalk::Position walk{};  // position at the mark
+    data::ShardWalk::Position walk{};  // position at the mark
     std::int64_t emitted = 0;
     std::vector<Step> steps{};
   };
 
   // Takes the next sample; false at the end of the epoch, or once `stop` is set. Logs its changes to the journal, also
   // when it throws. Throws naming the shard and the offset.
-  bool next(PackedRecord& into, RecordRef& ref, Journal& journal, const std::atomic<bool>& stop);
+  bool next(data::PackedRecord& into, data::RecordRef& ref, Journal& journal, const std::atomic<bool>& stop);
   void mark(Journal& journal) const;  // clears the journal and stores the current position
 
   // State now, or before the given journals (newest first). restore() throws if shards, seed, ranks or options differ
@@ -75,19 +75,19 @@ class RecordStream {
 
  private:
   struct Held {
-    RecordRef ref{};
-    PackedRecord record{};
+    data::RecordRef ref{};
+    data::PackedRecord record{};
   };
 
   void fill(Journal& journal, const std::atomic<bool>& stop);
   bool full() const;
   nlohmann::json identity() const;
-  void read_back(const std::vector<RecordRef>& refs);
+  void read_back(const std::vector<data::RecordRef>& refs);
 
-  std::shared_ptr<const ShardSet> shards_;
+  std::shared_ptr<const data::ShardSet> shards_;
   Options options_;
-  std::shared_ptr<RecordPool> pool_;
-  ShardWalk walk_;
+  std::shared_ptr<data::RecordPool> pool_;
+  data::ShardWalk walk_;
   std::vector<Held> buffer_;
   std::int64_t buffer_bytes_ = 0;
   std::int64_t emitted_ = 0;

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct StreamPlan final : BatchPlan {
@@ -149,4 +149,4 @@ DataPosition StreamBatches::restore(const nlohmann::json& state) {
   return position;
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include "starling/data/loading/batch_source.h"
 #include "starling/data/loading/stream.h"
 
-namespace starling {
+namespace starling::data {
 
 // Batches of a stream: planning takes records out of the shuffle buffer in order; worker threads decode them.
 class StreamBatches final : public BatchSource {
@@ -45,4 +45,4 @@ class StreamBatches final : public BatchSource {
   std::atomic<std::int64_t> samples_per_epoch_ = -1;
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 // Maps an output pixel to its source location, both relative to the centre.
@@ -66,4 +66,4 @@ void warp(const std::uint8_t* from, std::uint8_t* to, std::int64_t channels, std
   run(from, to, channels, height, width, affine, fill);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::data {
 
 // Affine transform of an image: rotation about its centre (degrees, clockwise as seen), scale, shear along x (degrees)
 // and translation in pixels.
@@ -21,4 +21,4 @@ void warp(const float* from, float* to, std::int64_t channels, std::int64_t heig
 void warp(const std::uint8_t* from, std::uint8_t* to, std::int64_t channels, std::int64_t height, std::int64_t width,
           const Affine& affine, std::uint8_t fill);
 
-}  // namespace starling
+}  // namespace starling::data

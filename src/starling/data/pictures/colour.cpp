@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 float unit(float value) { return std::clamp(value, 0.0F, 1.0F); }
@@ -70,4 +70,4 @@ void turn_hue(std::span<float> picture, std::int64_t channels, float turns) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/data/pictures/resample.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct Size {
@@ -55,4 +55,4 @@ void fit_image(const Image& image, Fit fit, std::int64_t height, std::int64_t wi
   }
 }
 
-}  // namespace starling
+}  // namespace starling::data

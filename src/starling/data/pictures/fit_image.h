@@ -4,7 +4,7 @@
 
 #include "starling/data/formats/image.h"
 
-namespace starling {
+namespace starling::data {
 
 enum class Fit {
   crop,     // scale to fill the frame, keeping the aspect ratio, and crop the rest evenly
@@ -15,4 +15,4 @@ enum class Fit {
 // Resizes an image without aliasing and writes it as [channels, height, width].
 void fit_image(const Image& image, Fit fit, std::int64_t height, std::int64_t width, std::uint8_t* planes);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/data/transform.h"
 
-namespace starling {
+namespace starling::data {
 
 // A transform of the image in a sample's first field, [channels, height, width] of u8 or f32; other fields are copied.
 class ImageTransform : public Transform {
@@ -60,4 +60,4 @@ T pixel_value(double share) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 
 Resampler::Axis::Axis(ResizeMode mode, std::int64_t in, std::int64_t out) {
   check(in >= 1 && out >= 1, "[resize] expected sizes of at least 1, got {} and {}", in, out);
@@ -96,4 +96,4 @@ void Resampler::apply(const std::uint8_t* from, const PixelLayout& in, std::uint
   run(from, in, to, out);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace starling {
+namespace starling::data {
 
 enum class ResizeMode {
   bilinear,  // two nearest pixels per axis, centres aligned, as PyTorch's interpolate
@@ -55,4 +55,4 @@ class Resampler {
   Axis x_;
 };
 
-}  // namespace starling
+}  // namespace starling::data

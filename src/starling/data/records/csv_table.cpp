@@ -10,7 +10,7 @@
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostWords = 100'000;  // per category
@@ -250,4 +250,4 @@ std::shared_ptr<const RecordDecoder> csv_decoder(std::shared_ptr<const CsvSchema
   return std::make_shared<const CsvDecoder>(std::move(schema));
 }
 
-}  // namespace starling
+}  // namespace starling::data

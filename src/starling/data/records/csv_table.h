@@ -11,7 +11,7 @@
 #include "starling/data/records/record_reader.h"
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // How CSV columns become a sample: numbers and one-hot categories in one feature vector, and a label.
 struct CsvSchema {
@@ -62,4 +62,4 @@ std::vector<Tensor> read_csv_table(const std::filesystem::path& file, std::share
 // Decoder for streamed rows.
 std::shared_ptr<const RecordDecoder> csv_decoder(std::shared_ptr<const CsvSchema> schema);
 
-}  // namespace starling
+}  // namespace starling::data

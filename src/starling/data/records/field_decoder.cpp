@@ -11,7 +11,7 @@
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/npy.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 TensorType type_of(const RecordField& field) {
@@ -198,4 +198,4 @@ std::vector<std::filesystem::path> expand_files(const std::vector<std::string>& 
   return files;
 }
 
-}  // namespace starling
+}  // namespace starling::data

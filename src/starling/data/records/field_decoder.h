@@ -8,7 +8,7 @@
 #include "starling/data/pictures/fit_image.h"
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 // How one field of a sample is decoded from a record.
 struct RecordField {
@@ -36,4 +36,4 @@ std::shared_ptr<const RecordDecoder> example_decoder(std::vector<RecordField> fi
 // Files matching patterns such as "data/train-*.tar", in order; throws if a pattern matches none.
 std::vector<std::filesystem::path> expand_files(const std::vector<std::string>& patterns);
 
-}  // namespace starling
+}  // namespace starling::data

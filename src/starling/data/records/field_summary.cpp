@@ -7,7 +7,7 @@
 #include "starling/base/parallel.h"
 #include "starling/data/formats/host_bytes.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::int64_t kBlock = 4096;  // values per block; two passes over a block are exact and fast
@@ -165,4 +165,4 @@ FieldSummary summarise(const Tensor& array, const SummaryOptions& options) {
   return summarise(TensorDataset({rows}), options).front();
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 
 #include "starling/data/datasets/dataset.h"
 
-namespace starling {
+namespace starling::data {
 
 // Running mean and variance; merging the moments of parts gives those of the whole. NaN and infinities are counted and
 // excluded from the rest.
@@ -69,4 +69,4 @@ struct NamedSummary {
 };
 std::string to_text(const std::vector<NamedSummary>& fields);
 
-}  // namespace starling
+}  // namespace starling::data

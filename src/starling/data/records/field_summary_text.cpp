@@ -5,7 +5,7 @@
 
 #include "starling/data/records/field_summary.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostLines = 40;  // limit of listed values
@@ -97,4 +97,4 @@ std::string to_text(const std::vector<NamedSummary>& fields) {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::data

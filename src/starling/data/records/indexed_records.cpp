@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/data/records/seekable_reader.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 void expect_plain(const std::filesystem::path& shard) {
@@ -115,4 +115,4 @@ void IndexedRecords::read(const RecordRef& ref, std::span<const Tensor> sample) 
   readers_->give_back(std::move(from));
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -9,7 +9,7 @@
 #include "starling/data/loading/shard_walk.h"
 #include "starling/data/records/record_index.h"
 
-namespace starling {
+namespace starling::data {
 
 struct IndexedRecordsOptions {
   std::filesystem::path index_folder{};  // folder of the index files; empty: beside the shards
@@ -42,4 +42,4 @@ class IndexedRecords final : public Dataset {
   std::vector<std::int64_t> first_;  // index of each shard's first record; last: the total
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kAlign = 16;  // alignment of a part's bytes
@@ -145,4 +145,4 @@ void RecordPool::give_back(std::unique_ptr<std::byte[]> memory, std::size_t capa
   idle_bytes_ += static_cast<std::int64_t>(capacity);
 }
 
-}  // namespace starling
+}  // namespace starling::data

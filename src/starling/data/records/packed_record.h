@@ -8,7 +8,7 @@
 
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 class RecordPool;
 
@@ -58,4 +58,4 @@ class RecordPool : public std::enable_shared_from_this<RecordPool> {
   std::int64_t held_bytes_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::data

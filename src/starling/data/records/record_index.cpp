@@ -14,7 +14,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'s', 't', 'r', 'l', 'i', 'd', 'x', '1'};
@@ -156,4 +156,4 @@ std::uint64_t RecordIndex::offset(std::int64_t record) const {
   return offset;
 }
 
-}  // namespace starling
+}  // namespace starling::data

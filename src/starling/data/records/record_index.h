@@ -7,7 +7,7 @@
 #include "starling/base/file.h"
 #include "starling/data/records/record_reader.h"
 
-namespace starling {
+namespace starling::data {
 
 // Offsets of the records of one shard: a file of 8 bytes per record and a footer, read on demand (not mapped, so that
 // it does not count as memory). Thread-safe.
@@ -31,4 +31,4 @@ class RecordIndex {
   bool built_ = false;
 };
 
-}  // namespace starling
+}  // namespace starling::data

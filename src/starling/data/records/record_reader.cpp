@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace starling {
+namespace starling::data {
 
 const RecordPart* Record::find(std::string_view name) const {
   const auto found =
@@ -10,4 +10,4 @@ const RecordPart* Record::find(std::string_view name) const {
   return found == parts.end() ? nullptr : &*found;
 }
 
-}  // namespace starling
+}  // namespace starling::data

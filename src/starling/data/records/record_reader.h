@@ -12,7 +12,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::data {
 
 // One named part of a record. The name is "jpg" for the file "0001.jpg" of a WebDataset sample, the column for a CSV
 // cell, and empty for a TFRecord or a line of text.
@@ -68,4 +68,4 @@ struct RecordShards {
   std::shared_ptr<const RecordDecoder> decoder{};
 };
 
-}  // namespace starling
+}  // namespace starling::data

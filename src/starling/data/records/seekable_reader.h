@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::data {
 
 // Interface of a RecordReader that can seek within its open shard.
 class SeekableReader {
@@ -12,4 +12,4 @@ class SeekableReader {
   virtual bool go_to(std::uint64_t offset) = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::data

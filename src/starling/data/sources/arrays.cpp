@@ -6,7 +6,7 @@
 #include "starling/data/formats/safetensors.h"
 #include "starling/data/loading/split.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct ArraysOptions : SplitOptions {
@@ -117,4 +117,4 @@ void register_source_arrays(SourceKinds& kinds) {
                                 });
 }
 
-}  // namespace starling
+}  // namespace starling::data

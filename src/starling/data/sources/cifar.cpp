@@ -7,7 +7,7 @@
 #include "starling/data/loading/split.h"
 #include "starling/data/sources/pictures.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct CifarOptions : SplitOptions {
@@ -114,4 +114,4 @@ void register_source_cifar(SourceKinds& kinds) {
                              [](const Cifar100Options& o) { return [o] { return cifar100(o); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

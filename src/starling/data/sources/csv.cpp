@@ -7,7 +7,7 @@
 #include "starling/data/records/csv_table.h"
 #include "starling/data/records/field_decoder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct CsvSourceOptions : SplitOptions {
@@ -124,4 +124,4 @@ void register_source_csv(SourceKinds& kinds) {
                               [](const CsvSourceOptions& o) { return [o] { return make(o); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

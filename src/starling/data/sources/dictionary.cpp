@@ -6,7 +6,7 @@
 #include "starling/data/loading/split.h"
 #include "starling/data/tokenizers/sequence_vocabulary.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct DictionaryOptions : SplitOptions {
@@ -129,4 +129,4 @@ void register_source_dictionary(SourceKinds& kinds) {
       [](const DictionaryOptions& o) { return [o] { return make(o); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -8,7 +8,7 @@
 #include "starling/data/loading/split.h"
 #include "starling/data/sources/pictures.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct IdxSourceOptions : SplitOptions {
@@ -97,4 +97,4 @@ void register_source_fashion_mnist(SourceKinds& kinds) {
                           [](const MnistOptions& o) { return [o] { return read(o, "", {}); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 #include "starling/data/loading/split.h"
 #include "starling/data/pictures/fit_image.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,4 +140,4 @@ void register_source_image_folder(SourceKinds& kinds) {
                            [](const FolderOptions& o) { return [o] { return make(o); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -4,7 +4,7 @@
 
 #include "starling/data/datasets/scaled_dataset.h"
 
-namespace starling {
+namespace starling::data {
 
 // Images u8 [n, channels, height, width] and labels as a data set: images as u8, or scaled to f32.
 inline std::shared_ptr<const Dataset> pictures(const Tensor& images, const Tensor& labels, bool bytes,
@@ -13,4 +13,4 @@ inline std::shared_ptr<const Dataset> pictures(const Tensor& images, const Tenso
   return std::make_shared<const ScaledDataset>(std::vector<Tensor>{images, labels}, scale);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 #include "starling/data/records/indexed_records.h"
 #include "starling/data/source.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct RecordsOptions {
@@ -85,4 +85,4 @@ void register_source_records(SourceKinds& kinds) {
       [](const RecordsOptions& o) { return [o] { return make(o, open_webdataset, webdataset_decoder(o.fields)); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

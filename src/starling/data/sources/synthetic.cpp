@@ -2,7 +2,7 @@
 #include "starling/base/philox.h"
 #include "starling/data/loading/split.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct SyntheticOptions : SplitOptions {
@@ -83,4 +83,4 @@ void register_source_synthetic(SourceKinds& kinds) {
                               [](const SyntheticOptions& o) { return [o] { return make(o); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

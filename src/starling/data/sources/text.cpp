@@ -9,7 +9,7 @@
 #include "starling/data/tokenizers/bpe.h"
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct TextOptions {
@@ -109,4 +109,4 @@ void register_source_text(SourceKinds& kinds) {
                          [](const TextOptions& o) { return [o] { return make(o); }; });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kBytes = 256;
@@ -133,4 +133,4 @@ nlohmann::json BpeTokenizer::json() const {
   return {{"kind", kind()}, {"merges", list}};
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::data {
 
 struct BpeMerge {
   std::int32_t left = 0;
@@ -47,4 +47,4 @@ std::vector<BpeMerge> train_bpe(std::string_view text, std::int64_t size);
 // Splits a text into the pieces that merges stay within; concatenated they are the text.
 std::vector<std::string_view> split_pieces(std::string_view text);
 
-}  // namespace starling
+}  // namespace starling::data

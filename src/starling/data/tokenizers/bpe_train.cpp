@@ -4,7 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/bpe.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using Pair = std::uint64_t;  // left id in the high half
@@ -139,4 +139,4 @@ std::vector<BpeMerge> train_bpe(std::string_view text, std::int64_t size) {
   return merges;
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::string_view kMark = "\xEF\xBF\xBD";  // U+FFFD
@@ -61,4 +61,4 @@ std::string bytes_of_text(std::string_view text) {
   return bytes;
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include "starling/data/tokenizers/byte_text.h"
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::data {
 
 std::shared_ptr<const CharacterTokenizer> CharacterTokenizer::of_text(std::string_view text) {
   std::array<bool, 256> seen{};
@@ -74,4 +74,4 @@ nlohmann::json CharacterTokenizer::json() const {
   return {{"kind", kind()}, {"characters", list}, {"unknown", unknown_}};
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/byte_text.h"
 
-namespace starling {
+namespace starling::data {
 
 SequenceVocabulary::SequenceVocabulary(std::vector<std::string> symbols, std::string separator)
     : symbols_(std::move(symbols)), separator_(std::move(separator)) {
@@ -55,4 +55,4 @@ nlohmann::json SequenceVocabulary::json() const {
   return {{"kind", kind()}, {"symbols", list}, {"separator", separator_}};
 }
 
-}  // namespace starling
+}  // namespace starling::data

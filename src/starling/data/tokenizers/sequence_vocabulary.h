@@ -7,7 +7,7 @@
 
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::data {
 
 // Vocabulary of sequence-to-sequence data: single letters (empty separator), or names joined by a separator. Id 0 is
 // padding, 1 begins and 2 ends a sequence; symbols follow in the given order. Decoding omits these three and stops at
@@ -33,4 +33,4 @@ class SequenceVocabulary final : public Tokenizer {
   std::map<std::string, std::int64_t, std::less<>> ids_;
 };
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 #include "starling/data/tokenizers/byte_text.h"
 #include "starling/data/tokenizers/sequence_vocabulary.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostFile = 256 << 20;
@@ -74,4 +74,4 @@ std::shared_ptr<const Tokenizer> parse_tokenizer(std::string_view json, const st
   }
 }
 
-}  // namespace starling
+}  // namespace starling::data

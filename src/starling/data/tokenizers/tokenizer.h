@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace starling {
+namespace starling::data {
 
 // Text to token ids and back. Const and thread-safe.
 class Tokenizer {
@@ -91,4 +91,4 @@ class WordTokenizer final : public Tokenizer {
 // Bytes of the first character of a non-empty text: a whole UTF-8 code point, or 1 if invalid.
 std::size_t character_size(std::string_view text);
 
-}  // namespace starling
+}  // namespace starling::data

@@ -5,7 +5,7 @@
 #include "starling/data/tokenizers/byte_text.h"
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n\f\v";
@@ -74,4 +74,4 @@ nlohmann::json WordTokenizer::json() const {
   return {{"kind", kind()}, {"words", list}};
 }
 
-}  // namespace starling
+}  // namespace starling::data

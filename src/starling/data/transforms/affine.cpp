@@ -2,7 +2,7 @@
 
 #include "starling/data/pictures/image_transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct AffineOptions {
@@ -73,4 +73,4 @@ void register_transform_affine(TransformKinds& kinds) {
   });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 
 #include "starling/data/pictures/image_transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct JitterOptions {
@@ -82,4 +82,4 @@ void register_transform_colour(TransformKinds& kinds) {
                            [](const JitterOptions& o) { return std::make_shared<const ColourJitter>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -4,7 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/data/transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 void copy_field(const FieldView& in, const FieldView& out) {
@@ -130,4 +130,4 @@ void register_transform_convert(TransformKinds& kinds) {
                            [](const OneHotOptions& o) { return std::make_shared<const OneHot>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

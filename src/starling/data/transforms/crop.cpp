@@ -3,7 +3,7 @@
 
 #include "starling/data/pictures/image_transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 // Copies the window of `in` that begins at (top, left) and has the size of `out`; pixels outside become `fill`.
@@ -101,4 +101,4 @@ void register_transform_crop(TransformKinds& kinds) {
                                [](const CentreCropOptions& o) { return std::make_shared<const Crop>(o, false); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

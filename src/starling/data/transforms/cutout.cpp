@@ -3,7 +3,7 @@
 
 #include "starling/data/pictures/image_transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct CutoutOptions {
@@ -126,4 +126,4 @@ void register_transform_cutout(TransformKinds& kinds) {
                             [](const ErasingOptions& o) { return std::make_shared<const RandomErasing>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -2,7 +2,7 @@
 
 #include "starling/data/pictures/image_transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct FlipOptions {
@@ -57,4 +57,4 @@ void register_transform_flip(TransformKinds& kinds) {
                          [](const FlipOptions& o) { return std::make_shared<const Flip>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/data/transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct MixOptions {
@@ -158,4 +158,4 @@ void register_transform_mix(TransformKinds& kinds) {
                            [](const CutmixOptions& o) { return std::make_shared<const Cutmix>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -2,7 +2,7 @@
 
 #include "starling/data/pictures/image_transform.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct NormaliseOptions {
@@ -66,4 +66,4 @@ void register_transform_normalise(TransformKinds& kinds) {
                               [](const NormaliseOptions& o) { return std::make_shared<const Normalise>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

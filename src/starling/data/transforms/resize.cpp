@@ -3,7 +3,7 @@
 #include "starling/data/pictures/image_transform.h"
 #include "starling/data/pictures/resample.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 struct ResizeOptions {
@@ -63,4 +63,4 @@ void register_transform_resize(TransformKinds& kinds) {
                            [](const ResizeOptions& o) { return std::make_shared<const Resize>(o); });
 }
 
-}  // namespace starling
+}  // namespace starling::data

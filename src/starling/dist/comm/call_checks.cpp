@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Range {
@@ -130,4 +130,4 @@ void check_call(const Call& call, const CommGroup& group) {
   check_buffers(call, group);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Local argument checks; throw Error before anything is sent.
 void check_call(const Call& call, const CommGroup& group);
@@ -13,4 +13,4 @@ std::int64_t piece_offset(const Call& call, int rank);
 std::int64_t piece_length(const Call& call, int rank);
 std::int64_t whole_length(const Call& call, int world);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling {
+namespace starling::dist {
 
 // CommClock at the kernel's last tick: at most kTick late. An exact clock read costs as much as everything else a small
 // call does before it is posted.
@@ -16,4 +16,4 @@ inline CommTime about_now() {
   return CommTime(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

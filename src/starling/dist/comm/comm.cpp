@@ -22,8 +22,8 @@ std::int64_t total(std::span<const std::int64_t> counts) {
 }
 
 // Checks a call and fills in its name, deadline and sequence number.
-void fill(Call& call, const CallOptions& options, CommTime now, const CommGroup& group, Journal& journal) {
-  check_call(call, group);
+void fill(Call& call, const CallOptions& options, CommTime now, const CommGroup& group, dist::Journal& journal) {
+  dist::check_call(call, group);
   call.name = options.name;
   call.deadline = deadline_after(options.deadline.count() > 0 ? options.deadline : group.deadline, now);
   call.sequence = journal.next_sequence(call.op, call.peer);
@@ -35,8 +35,8 @@ void fill(Call& call, const CallOptions& options, CommTime now, const CommGroup&
 // the flight-recorder entry is written while they arrive. Inlined, so that the call is not copied: a block read of
 // fields just written one by one causes a store-forwarding stall longer than all the rest.
 [[gnu::always_inline]] inline Work Comm::submit(Call call, const CallOptions& options) {
-  fill(call, options, about_now() + kTick, group_, log());
-  const auto note = [&] { return log().started(fingerprint_of(call, rank(), epoch()), about_now()); };
+  fill(call, options, dist::about_now() + dist::kTick, group_, log());
+  const auto note = [&] { return log().started(dist::fingerprint_of(call, rank(), epoch()), dist::about_now()); };
   try {
     const Ticket ticket = start(call);
     return Work(*this, ticket, call.deadline, note());
@@ -67,7 +67,7 @@ Work Comm::reduce_scatter(const void* send, void* recv, std::int64_t count, DTyp
 
 Work Comm::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
                           ReduceOp reduce, const CallOptions& options) {
-  check_counts(CommOp::reduce_scatter, counts, size());
+  dist::check_counts(CommOp::reduce_scatter, counts, size());
   return submit({.op = CommOp::reduce_scatter,
                  .dtype = dtype,
                  .reduce = reduce,
@@ -84,7 +84,7 @@ Work Comm::all_gather(const void* send, void* recv, std::int64_t count, DType dt
 
 Work Comm::all_gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype,
                       const CallOptions& options) {
-  check_counts(CommOp::all_gather, counts, size());
+  dist::check_counts(CommOp::all_gather, counts, size());
   return submit(
       {.op = CommOp::all_gather, .dtype = dtype, .count = total(counts), .counts = counts, .send = send, .recv = recv},
       options);
@@ -101,7 +101,7 @@ Work Comm::gather(const void* send, void* recv, std::int64_t count, DType dtype,
 
 Work Comm::gather(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
                   const CallOptions& options) {
-  check_counts(CommOp::gather, counts, size());
+  dist::check_counts(CommOp::gather, counts, size());
   return submit({.op = CommOp::gather,
                  .dtype = dtype,
                  .peer = root,
@@ -120,7 +120,7 @@ Work Comm::scatter(const void* send, void* recv, std::int64_t count, DType dtype
 
 Work Comm::scatter(const void* send, void* recv, std::span<const std::int64_t> counts, DType dtype, int root,
                    const CallOptions& options) {
-  check_counts(CommOp::scatter, counts, size());
+  dist::check_counts(CommOp::scatter, counts, size());
   return submit({.op = CommOp::scatter,
                  .dtype = dtype,
                  .peer = root,
@@ -154,7 +154,7 @@ std::unique_ptr<Comm> Comm::split(int color, int key, const CallOptions& options
   const CommTime begin = CommClock::now();
   const Call call =
       prepare({.op = CommOp::split, .dtype = DType::i64, .count = 2, .color = color, .key = key}, options, begin);
-  const std::uint64_t record = log().started(fingerprint_of(call, rank(), epoch()), begin);
+  const std::uint64_t record = log().started(dist::fingerprint_of(call, rank(), epoch()), begin);
   auto part = make_part(call);
   log().finished(record, call.op, CommClock::now() - begin);
   return part;
@@ -168,7 +168,7 @@ Call Comm::prepare(Call call, const CallOptions& options, CommTime now) {
 bool Comm::finish(const Work& work, CommTime deadline) {
   // Last rank to arrive: the operation is already over, no time was spent waiting, and a coarse clock will do.
   if (poll(work.ticket_)) {
-    log().finished(work.record_, work.ticket_.op, {}, about_now());
+    log().finished(work.record_, work.ticket_.op, {}, dist::about_now());
     return true;
   }
   const CommTime begin = CommClock::now();

@@ -53,7 +53,7 @@ class Comm {
   int size() const { return group_.size; }
   std::uint64_t epoch() const { return group_.epoch; }
   const CommGroup& group() const { return group_; }
-  const Journal& journal() const { return *journal_; }  // counters and flight recorder
+  const dist::Journal& journal() const { return *journal_; }  // counters and flight recorder
   virtual CommCapabilities capabilities() const = 0;
 
   // Allocator of memory that the other ranks can access: collectives whose buffers all lie in it make no intermediate
@@ -116,11 +116,12 @@ class Comm {
 
   // tell: publishes this rank's status to the others. heard: the last status received from a rank. Neither blocks; a
   // newer status replaces the older one. Any thread. A backend that cannot carry statuses always hears State::unknown.
-  virtual void tell([[maybe_unused]] const RankStatus& status) {}
-  virtual RankStatus heard([[maybe_unused]] int rank) { return {}; }
+  virtual void tell([[maybe_unused]] const dist::RankStatus& status) {}
+  virtual dist::RankStatus heard([[maybe_unused]] int rank) { return {}; }
 
  protected:
-  Comm(CommGroup group, std::shared_ptr<Journal> journal) : group_(std::move(group)), journal_(std::move(journal)) {}
+  Comm(CommGroup group, std::shared_ptr<dist::Journal> journal)
+      : group_(std::move(group)), journal_(std::move(journal)) {}
 
   // Backend interface for calls already checked and numbered. A decorator forwards them with the static functions
   // below.
@@ -146,7 +147,7 @@ class Comm {
   // A decorator of inner belongs to the same group and shares its journal.
   explicit Comm(const Comm* inner) : group_(inner->group_), journal_(inner->journal_) {}
 
-  Journal& log() { return *journal_; }
+  dist::Journal& log() { return *journal_; }
   [[noreturn]] void fail_call(std::string_view call, std::string_view reason) const;
 
  private:
@@ -157,7 +158,7 @@ class Comm {
   Call prepare(Call call, const CallOptions& options, CommTime now);
 
   CommGroup group_;
-  std::shared_ptr<Journal> journal_;
+  std::shared_ptr<dist::Journal> journal_;
 };
 
 }  // namespace starling

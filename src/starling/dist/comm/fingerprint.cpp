@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::uint64_t kFnvBasis = 14695981039346656037ull;
@@ -84,4 +84,4 @@ std::string describe_mismatch(std::span<const Fingerprint> by_rank) {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

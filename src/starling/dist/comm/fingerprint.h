@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Properties of a call that all ranks must agree on before data moves, in a fixed-size form that can itself be sent. In
 // point-to-point calls root is the sender, so that both sides hold equal fingerprints.
@@ -34,4 +34,4 @@ std::string describe(const Fingerprint& fingerprint);
 //   ranks 0, 2 call all_reduce(sum) f32 x 10 'w' #5; rank 1 calls broadcast f32 x 10 'w' root 0 #5
 std::string describe_mismatch(std::span<const Fingerprint> by_rank);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace starling {
+namespace starling::dist {
 
 // State of a decorator's unfinished operations: a ring indexed by the decorator's own operation numbers. One thread
 // adds; any thread may look up.
@@ -41,4 +41,4 @@ class InFlight {
   std::array<State, kPlaces> places_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

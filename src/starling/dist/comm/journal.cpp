@@ -6,7 +6,7 @@
 
 #include "starling/dist/comm/coarse_clock.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 double in_milliseconds(CommClock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
@@ -106,4 +106,4 @@ std::string Journal::waiting() const {
   });
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "starling/dist/comm/fingerprint.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Cost of one rank's operations of one kind so far. bytes_sent: bytes of this rank's memory that other ranks read, or
 // that were put on a wire for them; bytes_received: the reverse. steps: phases that had to follow each other; messages:
@@ -79,4 +79,4 @@ class Journal {
   std::array<OpCounters, kCommOpCount> counters_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Pointers to the shards of a contiguous array.
@@ -106,4 +106,4 @@ void ordered_sum(Comm& comm, const void* shards, std::int64_t shard_count, void*
   SumByOwners(comm, shards, shard_count, count, dtype, options).run(result);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

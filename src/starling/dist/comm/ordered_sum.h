@@ -2,7 +2,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // by_shard: ((s0 + s1) + s2) + ... over all shards in global order (ranks in order, each rank's shards in order): the
 // bits depend on the shards alone, not on how many ranks hold them. by_rank_tree: each rank first adds its own, then
@@ -16,4 +16,4 @@ enum class SumOrder { by_shard, by_rank_tree };
 void ordered_sum(Comm& comm, const void* shards, std::int64_t shard_count, void* result, std::int64_t count,
                  DType dtype, SumOrder order = SumOrder::by_shard, const CallOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::dist

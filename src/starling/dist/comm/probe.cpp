@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr double kSeconds = 0.05;  // time budget of one measurement
@@ -92,4 +92,4 @@ CommProbe probe(Comm& comm, const ProbeOptions& options) {
   return found;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct ProbeOptions {
   std::vector<std::int64_t> pair_bytes = {1 << 20, 16 << 20};  // message sizes for bandwidth
@@ -34,4 +34,4 @@ struct CommProbe {
 // Collective; every rank gets the same figures. Takes a second or so for a few ranks.
 CommProbe probe(Comm& comm, const ProbeOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/journal.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -114,4 +114,4 @@ RankStatus read_rank_status(std::span<const std::byte> from, int world) {
   return status;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

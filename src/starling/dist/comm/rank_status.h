@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/fingerprint.h"
 
-namespace starling {
+namespace starling::dist {
 
 class Journal;
 
@@ -47,4 +47,4 @@ std::size_t rank_status_bytes(int world);
 void write_rank_status(const RankStatus& status, std::span<std::byte> to);
 RankStatus read_rank_status(std::span<const std::byte> from, int world);  // unknown if the bytes are invalid
 
-}  // namespace starling
+}  // namespace starling::dist

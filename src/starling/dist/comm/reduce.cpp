@@ -8,7 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/tensor/dispatch.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 template <class T>
@@ -168,4 +168,4 @@ void reduce_block(DType dtype, ReduceOp reduce, std::span<const void* const> sou
   });
 }
 
-}  // namespace starling
+}  // namespace starling::dist

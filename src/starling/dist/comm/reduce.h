@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Largest count of reduce_block: its accumulator stays in the first-level cache.
 inline constexpr std::int64_t kReduceBlock = 2048;
@@ -20,4 +20,4 @@ void reduce_block(DType dtype, ReduceOp reduce, std::span<const void* const> sou
 // Divides in place, f16 and bf16 through f32; for means whose sums were computed in steps. Floating point only.
 void divide_block(DType dtype, void* data, std::int64_t count, int divisor);
 
-}  // namespace starling
+}  // namespace starling::dist

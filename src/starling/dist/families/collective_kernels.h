@@ -7,7 +7,7 @@
 #include "starling/dist/comm/call.h"
 
 // Helpers shared by the kernels of collectives. Empty tensors may have no address.
-namespace starling {
+namespace starling::dist {
 
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
   if (to != from && bytes > 0) std::memcpy(to, from, bytes);
@@ -26,4 +26,4 @@ inline ReduceOp reduce_named(const std::string& name) {
   return ReduceOp::product;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,15 +8,15 @@
 
 // Kernels of collectives on whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may block.
 // Without a communicator the world is this rank alone.
-namespace starling {
+namespace starling::dist {
 namespace {
 
-std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_reduce(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
   const ReduceOp reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, reduce, {.name = a.name.str()}).wait();
     } else {
@@ -30,7 +30,7 @@ struct Packed {
   std::vector<std::size_t> bytes;
   std::size_t total = 0;
 
-  explicit Packed(std::span<const ArgDesc> tensors) {
+  explicit Packed(std::span<const kernels::ArgDesc> tensors) {
     for (const auto& tensor : tensors) {
       bytes.push_back(static_cast<std::size_t>(tensor.shape.numel()) * size_of(tensor.dtype));
       total += bytes.back();
@@ -55,13 +55,13 @@ struct Packed {
   }
 };
 
-std::unique_ptr<Plan> plan_all_reduce_many(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_reduce_many(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
   const ReduceOp reduce = reduce_named(a.reduce.str());
   const DType dtype = request.in[0].dtype;
   const Packed packed(request.in);
   const auto n = static_cast<std::int64_t>(packed.total / size_of(dtype));
-  return make_plan(packed.total, [=](const Launch& launch) {
+  return kernels::make_plan(packed.total, [=](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (!comm) {
       for (std::size_t i = 0; i < packed.bytes.size(); ++i) copy_bytes(launch.out[i], launch.in[i], packed.bytes[i]);
@@ -85,7 +85,7 @@ struct Shards {
   std::int64_t total() const { return std::accumulate(elements.begin(), elements.end(), std::int64_t{0}); }
 };
 
-void sum_alone(const Shards& shards, const Launch& launch) {
+void sum_alone(const Shards& shards, const kernels::Launch& launch) {
   for (std::size_t t = 0; t < shards.elements.size(); ++t) {
     for (std::int64_t at = 0; at < shards.elements[t]; at += kReduceBlock) {
       const std::int64_t n = std::min(kReduceBlock, shards.elements[t] - at);
@@ -96,7 +96,7 @@ void sum_alone(const Shards& shards, const Launch& launch) {
 }
 
 // Packs all shards into scratch: shard after shard, each with its part of every tensor.
-void lay_out(const Shards& shards, const Launch& launch) {
+void lay_out(const Shards& shards, const kernels::Launch& launch) {
   auto* to = static_cast<std::byte*>(launch.scratch);
   for (std::size_t k = 0; k < shards.count; ++k) {
     for (std::size_t t = 0; t < shards.elements.size(); to += shards.bytes(t++))
@@ -104,7 +104,7 @@ void lay_out(const Shards& shards, const Launch& launch) {
   }
 }
 
-std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_ordered_sum(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::OrderedSumAttrs>();
   const SumOrder order = a.order.str() == "tree" ? SumOrder::by_rank_tree : SumOrder::by_shard;
   const auto tensors = static_cast<std::size_t>(a.tensors);
@@ -113,7 +113,7 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
   const std::int64_t total = shards.total();
   const bool plain = shards.count == 1 && tensors == 1;
   const std::size_t scratch = plain ? 0 : shards.count * static_cast<std::size_t>(total) * size_of(shards.dtype);
-  return make_plan(scratch, [=](const Launch& launch) {
+  return kernels::make_plan(scratch, [=](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (!comm) return sum_alone(shards, launch);
     if (!plain) lay_out(shards, launch);
@@ -129,10 +129,10 @@ std::unique_ptr<Plan> plan_ordered_sum(const PlanRequest& request) {
 
 }  // namespace
 
-void register_dist_collectives(KernelTable& table) {
-  table.add("all_reduce", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_reduce});
-  table.add("all_reduce_many", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_reduce_many});
-  table.add("ordered_sum", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_ordered_sum});
+void register_dist_collectives(kernels::KernelTable& table) {
+  table.add("all_reduce", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_reduce});
+  table.add("all_reduce_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_reduce_many});
+  table.add("ordered_sum", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_ordered_sum});
 }
 
-}  // namespace starling
+}  // namespace starling::dist

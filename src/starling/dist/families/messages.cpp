@@ -7,7 +7,7 @@
 
 // Kernels of messages between two ranks (ops/families/messages.cpp). Without a communicator there is no peer: outputs
 // are zeros.
-namespace starling {
+namespace starling::dist {
 namespace {
 
 int checked_peer(const char* op, const Comm& comm, std::int64_t peer) {
@@ -15,11 +15,11 @@ int checked_peer(const char* op, const Comm& comm, std::int64_t peer) {
   fail("[{}] expected another rank of {}, got {} on rank {}", op, comm.size(), peer, comm.rank());
 }
 
-std::unique_ptr<Plan> plan_send(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_send(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::SendToAttrs>();
   const DType dtype = request.in[0].dtype;
   const std::int64_t n = request.in[0].shape.numel();
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     zero_bytes(launch.out[0], size_of(dtype));
     Comm* comm = launch.context.comm;
     if (!comm) return;
@@ -27,11 +27,11 @@ std::unique_ptr<Plan> plan_send(const PlanRequest& request) {
   });
 }
 
-std::unique_ptr<Plan> plan_recv(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_recv(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::RecvFromAttrs>();
   const DType dtype = request.out[0].dtype;
   const std::int64_t n = request.out[0].shape.numel();
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (!comm) return zero_bytes(launch.out[0], static_cast<std::size_t>(n) * size_of(dtype));
     comm->recv(launch.out[0], n, dtype, checked_peer("recv_from", *comm, a.from), {.name = a.name.str()}).wait();
@@ -40,9 +40,9 @@ std::unique_ptr<Plan> plan_recv(const PlanRequest& request) {
 
 }  // namespace
 
-void register_dist_messages(KernelTable& table) {
-  table.add("send_to", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_send});
-  table.add("recv_from", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_recv});
+void register_dist_messages(kernels::KernelTable& table) {
+  table.add("send_to", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_send});
+  table.add("recv_from", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_recv});
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 
 // Kernels of ops whose data differs between ranks (ops/families/rank_pieces.cpp). Without a communicator the rows of
 // other ranks are zeros.
-namespace starling {
+namespace starling::dist {
 namespace {
 
 void check_place(const char* op, const Comm& comm, std::int64_t rank, std::int64_t ranks) {
@@ -18,12 +18,12 @@ void check_place(const char* op, const Comm& comm, std::int64_t rank, std::int64
        comm.rank(), comm.size());
 }
 
-std::unique_ptr<Plan> plan_broadcast(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_broadcast(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::RootAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (comm || a.root == a.rank)
       copy_bytes(launch.out[0], launch.in[0], bytes);
@@ -36,12 +36,12 @@ std::unique_ptr<Plan> plan_broadcast(const PlanRequest& request) {
 }
 
 // All-reduce of which only the root keeps the result.
-std::unique_ptr<Plan> plan_reduce_to_root(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_reduce_to_root(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::RootAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("reduce_to_root", *comm, a.rank, comm->size());
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, ReduceOp::sum, {.name = a.name.str()}).wait();
@@ -70,12 +70,12 @@ struct Pieces {
   }
 };
 
-std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_gather(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.out[0].shape, a);
   const DType dtype = request.in[0].dtype;
   const std::size_t size = size_of(dtype);
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("all_gather", *comm, a.rank, a.ranks);
       // Sent from its place in the result, which other ranks can read directly: program arguments may lie anywhere.
@@ -94,7 +94,7 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
 constexpr std::size_t kTogether = 16;
 
 // All-gathers the rows of several tensors in place.
-std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   std::vector<Pieces> tensors;
   std::vector<DType> dtypes;
@@ -102,7 +102,7 @@ std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
     tensors.emplace_back(in.shape, a);
     dtypes.push_back(in.dtype);
   }
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (comm) check_place("gather_rows", *comm, a.rank, a.ranks);
     std::array<Work, kTogether> under_way;
@@ -122,12 +122,12 @@ std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   });
 }
 
-std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_reduce_scatter(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.in[0].shape, a);
   const DType dtype = request.in[0].dtype;
   const ReduceOp reduce = reduce_named(a.reduce.str());
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("reduce_scatter", *comm, a.rank, a.ranks);
       comm->reduce_scatter(launch.in[0], launch.out[0], pieces.counts, dtype, reduce, {.name = a.name.str()}).wait();
@@ -139,11 +139,11 @@ std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
   });
 }
 
-std::unique_ptr<Plan> plan_all_to_all(const PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_to_all(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const DType dtype = request.in[0].dtype;
   const std::int64_t n = request.in[0].shape.numel(), each = n / a.ranks;
-  return make_plan([=](const Launch& launch) {
+  return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_place("all_to_all", *comm, a.rank, a.ranks);
       comm->all_to_all(launch.in[0], launch.out[0], each, dtype, {.name = a.name.str()}).wait();
@@ -158,13 +158,13 @@ std::unique_ptr<Plan> plan_all_to_all(const PlanRequest& request) {
 
 }  // namespace
 
-void register_dist_rank_pieces(KernelTable& table) {
-  table.add("broadcast", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_broadcast});
-  table.add("reduce_to_root", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_reduce_to_root});
-  table.add("all_gather", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_gather});
-  table.add("gather_rows", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_gather_rows});
-  table.add("reduce_scatter", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_reduce_scatter});
-  table.add("all_to_all", DeviceKind::cpu, {"comm", Accepts::contiguous, plan_all_to_all});
+void register_dist_rank_pieces(kernels::KernelTable& table) {
+  table.add("broadcast", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_broadcast});
+  table.add("reduce_to_root", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_to_root});
+  table.add("all_gather", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_gather});
+  table.add("gather_rows", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_gather_rows});
+  table.add("reduce_scatter", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_scatter});
+  table.add("all_to_all", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_to_all});
 }
 
-}  // namespace starling
+}  // namespace starling::dist

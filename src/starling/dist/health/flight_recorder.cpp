@@ -8,7 +8,7 @@
 
 #include "starling/base/file.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::string host_name() {
@@ -62,4 +62,4 @@ Result<std::filesystem::path> write_flight_record(const Comm& comm, const std::f
   return path;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

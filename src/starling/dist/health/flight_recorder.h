@@ -7,7 +7,7 @@
 #include "starling/base/result.h"
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Flight recorder of this rank as text: identity (rank, group, backend, host, process), reason, operations still waited
 // for and since when, the last operations, and the cost of each kind of operation.
@@ -32,4 +32,4 @@ decltype(auto) with_flight_record(const Comm& comm, const std::filesystem::path&
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

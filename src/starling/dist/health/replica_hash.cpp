@@ -10,7 +10,7 @@
 #include "starling/base/hash.h"
 #include "starling/dist/health/rank_names.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Digest = std::array<std::uint64_t, 2>;
@@ -192,4 +192,4 @@ std::string check_replicas(Comm& comm, std::span<const NamedTensor> tensors, std
       what, step, report.differing, tensors.size(), who, report.tensor, report.sides);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/tensor/named_tensor.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Comparison of the replicas of a set of tensors; equal on all ranks.
 struct ReplicaReport {
@@ -32,4 +32,4 @@ ReplicaReport compare_replicas(Comm& comm, std::span<const NamedTensor> tensors,
 std::string check_replicas(Comm& comm, std::span<const NamedTensor> tensors, std::int64_t step,
                            std::string_view what = "weights", const CallOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::dist

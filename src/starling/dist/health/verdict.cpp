@@ -9,7 +9,7 @@
 #include "starling/dist/health/rank_names.h"
 #include "starling/tensor/dispatch.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Ballot {
@@ -118,4 +118,4 @@ Verdict vote_non_finite(Comm& comm, std::string_view tensor, const CallOptions& 
   return verdict;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

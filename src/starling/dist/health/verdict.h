@@ -8,7 +8,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/tensor/named_tensor.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Result of a vote on "did you see a non-finite value?"; equal on all ranks, so that all react alike: skip, halt, or
 // roll back.
@@ -35,4 +35,4 @@ Verdict read_flags(const Comm& comm, const void* tail, DType dtype);
 // `tensor` is empty if all is finite.
 Verdict vote_non_finite(Comm& comm, std::string_view tensor, const CallOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::dist

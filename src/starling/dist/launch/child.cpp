@@ -14,7 +14,7 @@
 
 #include <cerrno>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Pipe {
@@ -139,4 +139,4 @@ void Child::reap() {
 
 void Child::signal(int signal) { ::kill(-pid_, signal); }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "starling/base/file.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct ChildOptions {
   std::vector<std::string> argv{};
@@ -52,4 +52,4 @@ class Child {
   std::optional<Exit> exit_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

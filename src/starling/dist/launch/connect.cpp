@@ -8,7 +8,7 @@
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Options = ConnectOptions;
@@ -72,4 +72,4 @@ ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Stor
   return world;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

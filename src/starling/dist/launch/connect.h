@@ -10,7 +10,7 @@
 #include "starling/dist/launch/place.h"
 #include "starling/dist/launch/store.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Backend between processes. automatic: shared memory among the ranks of a host and Gloo between hosts, or MPI if it
 // started the processes. The others: exactly that backend.
@@ -56,4 +56,4 @@ struct ConnectedWorld {
 ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
                              const ConnectOptions& options, std::unique_ptr<Comm> mpi = nullptr);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -1,6 +1,6 @@
 #include "starling/dist/launch/frame.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 void put(std::string& to, std::uint64_t value, std::size_t width) {
@@ -63,4 +63,4 @@ Result<Frame> Seal::open(std::string_view bytes) {
   return frame;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

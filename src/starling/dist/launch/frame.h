@@ -8,7 +8,7 @@
 #include "starling/base/result.h"
 #include "starling/base/sha256.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Message after the handshake: length (4 bytes), kind (1), key length (2), wait in ms (4), key, value, MAC (16).
 struct Frame {
@@ -53,4 +53,4 @@ class Seal {
   std::uint64_t number_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::string_view kMagic = "starling";
@@ -139,4 +139,4 @@ Handshake::Handshake(const HelloBytes& hello, const AnswerBytes& answer, std::st
       client_proof_(proof("rank", hello, answer, secret)),
       key_(proof("key", hello, answer, secret)) {}
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 #include "starling/base/result.h"
 #include "starling/base/sha256.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Mutual authentication of a rank and the rendezvous, in messages of fixed size:
 //   rank → server  Hello   identity, version and start it belongs to, a nonce
@@ -64,4 +64,4 @@ class Handshake {
   Digest256 client_proof_, key_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <sstream>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr int kMostSlots = 4096;
@@ -86,4 +86,4 @@ bool is_this_host(std::string_view name) {
          name == own.substr(0, own.find('.'));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

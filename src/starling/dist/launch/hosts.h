@@ -6,7 +6,7 @@
 
 #include "starling/base/result.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Host and its number of rank slots.
 struct HostSlots {
@@ -34,4 +34,4 @@ std::string host_name();
 // True if the name refers to this process's host.
 bool is_this_host(std::string_view name);
 
-}  // namespace starling
+}  // namespace starling::dist

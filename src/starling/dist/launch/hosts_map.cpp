@@ -10,7 +10,7 @@
 #include "starling/dist/launch/connect.h"
 #include "starling/dist/launch/hosts.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::string first_line(const char* file) {
@@ -72,4 +72,4 @@ HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string&
   return map;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

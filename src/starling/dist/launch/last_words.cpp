@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Words {
@@ -110,4 +110,4 @@ void write_failure() noexcept {
   line.write();
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace starling {
+namespace starling::dist {
 
 // Final message of a rank that fails or is terminated under a launcher other than `starling launch` (mpirun, srun): it
 // may be waiting for a dead rank and has no other way to report its last step. Global to the process, as a signal
@@ -17,4 +17,4 @@ void write_last_words(int signal) noexcept;
 // Same for a rank that fails by itself; the first time only.
 void write_failure() noexcept;
 
-}  // namespace starling
+}  // namespace starling::dist

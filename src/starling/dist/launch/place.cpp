@@ -9,7 +9,7 @@
 
 #include "starling/dist/launch/socket.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr int kMostRanks = 1'000'000;
@@ -269,4 +269,4 @@ Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variable
   return WorldPlace{.starter = "alone"};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

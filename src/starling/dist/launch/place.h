@@ -6,7 +6,7 @@
 
 #include "starling/base/result.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Rank and world of this process, and the launcher that set them.
 struct WorldPlace {
@@ -33,4 +33,4 @@ Variables process_environment();
 // that names the missing variables. None at all: a world of one.
 Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables = process_environment());
 
-}  // namespace starling
+}  // namespace starling::dist

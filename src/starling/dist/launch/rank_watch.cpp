@@ -13,7 +13,7 @@
 
 #include "starling/dist/launch/remote_shell.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -295,4 +295,4 @@ RankEnd RankWatch::describe(const Rank& rank) const {
   return end;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

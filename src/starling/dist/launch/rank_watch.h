@@ -6,7 +6,7 @@
 #include "starling/dist/launch/store_server.h"
 #include "starling/dist/launch/supervisor.h"
 
-namespace starling {
+namespace starling::dist {
 
 inline constexpr int kNoConnection = 255;  // exit code of ssh itself, as opposed to the remote program's
 
@@ -55,4 +55,4 @@ class RankWatch {
   std::optional<Time> kill_at_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace starling {
+namespace starling::dist {
 
 void Console::line(std::string_view text) {
   if (drawn_) write("\r\033[K");
@@ -74,4 +74,4 @@ void Relay::finish() {
   if (!unfinished_.empty()) end_line();
 }
 
-}  // namespace starling
+}  // namespace starling::dist

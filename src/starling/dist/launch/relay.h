@@ -6,7 +6,7 @@
 
 #include "starling/base/file.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Output shared by the lines of all ranks and a progress line drawn by one of them.
 class Console {
@@ -48,4 +48,4 @@ class Relay {
   std::deque<std::string> tail_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

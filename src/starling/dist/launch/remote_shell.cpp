@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-namespace starling {
+namespace starling::dist {
 
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -37,4 +37,4 @@ std::vector<std::string> remote_command(const std::string& ssh, const std::strin
   return argv;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

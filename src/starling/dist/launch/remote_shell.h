@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace starling {
+namespace starling::dist {
 
 // Script for a shell on another host, sent through its stdin so that nothing appears on a command line: variables,
 // folder and program. The shell keeps listening: a line with a signal name is forwarded to the program's group, and
@@ -18,4 +18,4 @@ std::string quoted(const std::string& text);
 // Command line: `ssh` and options, split at spaces, the host, and the shell that reads the script.
 std::vector<std::string> remote_command(const std::string& ssh, const std::string& host);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 
 #include "starling/base/file.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::size_t kMostSecret = 4096;
@@ -64,4 +64,4 @@ std::string make_secret() {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/launch/place.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Secret shared by the ranks of a job. Passed in the environment or in a file, never on a command line, and never
 // printed.
@@ -21,4 +21,4 @@ std::string make_secret();
 // Cryptographically random bytes.
 std::string random_bytes(std::size_t count);
 
-}  // namespace starling
+}  // namespace starling::dist

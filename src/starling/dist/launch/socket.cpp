@@ -12,7 +12,7 @@
 #include <charconv>
 #include <memory>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // False if the deadline passed first.
@@ -175,4 +175,4 @@ Result<void> recv_exactly(const UniqueFd& socket, std::span<char> bytes, SocketT
   return {};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -12,7 +12,7 @@
 #include "starling/base/file.h"
 #include "starling/base/result.h"
 
-namespace starling {
+namespace starling::dist {
 
 // TCP functions for the rendezvous: every wait has a deadline; failures are results, so that callers may retry.
 using SocketTime = std::chrono::steady_clock::time_point;
@@ -49,4 +49,4 @@ Result<UniqueFd> connect_to(const HostPort& place, SocketTime deadline);
 Result<void> send_all(const UniqueFd& socket, std::string_view bytes, SocketTime deadline);
 Result<void> recv_exactly(const UniqueFd& socket, std::span<char> bytes, SocketTime deadline);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -12,7 +12,7 @@
 #include "starling/base/version.h"
 #include "starling/dist/launch/secret.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -335,4 +335,4 @@ std::vector<int> StoreServer::Loop::missing() const {
   return ranks;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

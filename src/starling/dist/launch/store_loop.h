@@ -8,7 +8,7 @@
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store_server.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Event loop of a StoreServer: all connections in one poll, each a small state machine that never blocks.
 class StoreServer::Loop {
@@ -76,4 +76,4 @@ class StoreServer::Loop {
   std::condition_variable round_done_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/dist/launch/store_loop.h"
 
-namespace starling {
+namespace starling::dist {
 
 StoreServer::StoreServer(StoreServerOptions options) : options_(std::move(options)) {
   const HostPort place{options_.host, options_.port};
@@ -33,4 +33,4 @@ bool StoreServer::catch_up(std::chrono::milliseconds deadline) const { return lo
 
 std::vector<int> StoreServer::missing() const { return loop_->missing(); }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -13,7 +13,7 @@
 
 #include "starling/base/file.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct StoreServerOptions {
   std::string host = "127.0.0.1";  // exact address to bind; beyond loopback a secret is required
@@ -56,4 +56,4 @@ class StoreServer {
   std::thread thread_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store_server.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Ignores SIGPIPE: readers of our output and remote shells may vanish, which failing writes report.
@@ -87,4 +87,4 @@ LaunchEnd launch(const LaunchOptions& options) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

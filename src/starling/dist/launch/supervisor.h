@@ -9,7 +9,7 @@
 #include "starling/dist/launch/child.h"
 #include "starling/dist/launch/hosts.h"
 
-namespace starling {
+namespace starling::dist {
 
 inline constexpr const char* kSsh = "ssh -o BatchMode=yes";
 
@@ -65,4 +65,4 @@ struct LaunchEnd {
 // caller at a time; no other children of the process are touched.
 LaunchEnd launch(const LaunchOptions& options);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -11,7 +11,7 @@
 #include "starling/dist/launch/handshake.h"
 #include "starling/dist/launch/secret.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -194,4 +194,4 @@ bool TcpStore::note_now(std::string_view key, std::string_view value, millisecon
   return true;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct TcpStoreOptions {
   std::string address{};  // host:port of the StoreServer
@@ -58,4 +58,4 @@ class TcpStore final : public Store {
   std::vector<std::unique_ptr<Connection>> idle_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFailureHeard{1'000};  // limit for a launcher that does not answer
 constexpr milliseconds kStepsEvery{20};       // minimum interval between step reports
 
-std::uint64_t read_epoch(const Variables& variables) {
+std::uint64_t read_epoch(const dist::Variables& variables) {
   const std::string text = variables("STARLING_EPOCH").value_or("0");
   std::uint64_t epoch = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), epoch);
@@ -34,7 +34,7 @@ std::uint64_t read_epoch(const Variables& variables) {
 }
 
 // True if MPI started this process and this build supports it. srun counts only with PMIx.
-bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
+bool started_by_mpi(const dist::WorldPlace& place, const dist::Variables& variables) {
   if (!has_mpi()) return false;
   return place.starter == "open_mpi" || (place.starter == "slurm" && variables("PMIX_RANK"));
 }
@@ -42,9 +42,9 @@ bool started_by_mpi(const WorldPlace& place, const Variables& variables) {
 }  // namespace
 
 struct World::Ties {
-  bool launched = false;                  // started by `starling launch`, which reads the notes
-  std::unique_ptr<StoreServer> server{};  // on rank 0, if no launcher runs one
-  std::shared_ptr<TcpStore> store{};
+  bool launched = false;                        // started by `starling launch`, which reads the notes
+  std::unique_ptr<dist::StoreServer> server{};  // on rank 0, if no launcher runs one
+  std::shared_ptr<dist::TcpStore> store{};
   std::atomic<std::int64_t> step{-1};
   std::atomic<CommClock::rep> told{0};  // time of the last report; 0: never
 
@@ -56,9 +56,9 @@ namespace {
 struct Joining {
   World world{};
   const WorldOptions& options;
-  const Variables variables = process_environment();
+  const dist::Variables variables = process_environment();
   const bool launched = variables("STARLING_LAUNCHED").has_value();
-  ConnectOptions connect{};
+  dist::ConnectOptions connect{};
 
   explicit Joining(const WorldOptions& given);
   void meet_at(const std::string& address, const std::string& secret, bool serve);
@@ -69,29 +69,29 @@ struct Joining {
 [[gnu::noinline]] Joining::Joining(const WorldOptions& given) : options(given) {}
 
 void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
-  const WorldPlace& place = world.place;
+  const dist::WorldPlace& place = world.place;
   world.ties = std::make_shared<World::Ties>();
   world.ties->launched = launched;
   if (!launched) prepare_last_words(place.rank, world.host);
   if (serve) {
-    const HostPort where = parse_host_port(address).value();
-    world.ties->server = std::make_unique<StoreServer>(StoreServerOptions{
+    const dist::HostPort where = parse_host_port(address).value();
+    world.ties->server = std::make_unique<dist::StoreServer>(dist::StoreServerOptions{
         .host = where.host, .port = where.port, .secret = secret, .world = place.world, .epoch = world.epoch});
   }
   world.ties->store =
-      std::make_shared<TcpStore>(TcpStoreOptions{.address = serve ? world.ties->server->address() : address,
-                                                 .secret = secret,
-                                                 .rank = place.rank,
-                                                 .world = place.world,
-                                                 .epoch = world.epoch,
-                                                 .join_deadline = options.join_deadline});
+      std::make_shared<dist::TcpStore>(dist::TcpStoreOptions{.address = serve ? world.ties->server->address() : address,
+                                                             .secret = secret,
+                                                             .rank = place.rank,
+                                                             .world = place.world,
+                                                             .epoch = world.epoch,
+                                                             .join_deadline = options.join_deadline});
   world.store = world.ties->store;
   connect.listen = world.ties->store->local_host();
 }
 
 // Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
-  const WorldPlace& place = world.place;
+  const dist::WorldPlace& place = world.place;
   auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},
                             reducing_by(options.all_reduce));
   check(comm->rank() == place.rank && comm->size() == place.world,
@@ -111,7 +111,7 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
     const std::string secret = make_secret();
     const std::string bind = !place.address.empty() ? place.address
                              : one_host             ? "127.0.0.1:0"
-                                                    : HostPort{host_name(), 0}.text();
+                                                    : dist::HostPort{host_name(), 0}.text();
     meet_at(bind, secret, true);
     said = fmt::format("{} {}", secret, world.ties->server->address());
     said.resize(kWidth, '\0');
@@ -142,7 +142,7 @@ void World::report_failure(std::string_view why) const {
   ties->store->note_now(fmt::format("failed/{}", place.rank), why.substr(0, 4096), kFailureHeard);
 }
 
-World join_world(const PlaceFlags& flags, const WorldOptions& options) {
+World join_world(const dist::PlaceFlags& flags, const WorldOptions& options) {
   Joining joining(options);
   World& world = joining.world;
   world.place = find_place(flags, joining.variables).value();
@@ -163,10 +163,10 @@ World join_world(const PlaceFlags& flags, const WorldOptions& options) {
     return std::move(world);
   }
   set_thread_rank(world.place.rank);
-  const bool automatic = joining.connect.backend == WorldBackend::automatic;
+  const bool automatic = joining.connect.backend == dist::WorldBackend::automatic;
   const bool launched = joining.launched;
   std::unique_ptr<Comm> mpi;
-  if (joining.connect.backend == WorldBackend::mpi ||
+  if (joining.connect.backend == dist::WorldBackend::mpi ||
       (automatic && !launched && started_by_mpi(world.place, joining.variables))) {
     mpi = joining.meet_over_mpi();
   } else {

@@ -25,11 +25,11 @@ struct WorldOptions {
 // World this process has joined. A process started alone gets a world of one, whose communicator works like any other.
 // Members are ordered for destruction: later ones depend on earlier ones and go first.
 struct World {
-  WorldPlace place{};       // local_rank and local_world count ranks that really share the host
-  std::uint64_t epoch = 0;  // number of restarts of all ranks so far
-  std::string backend{};    // threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
-  std::string host{};       // name of this host
-  struct Ties;              // rendezvous server and connection, if any
+  dist::WorldPlace place{};  // local_rank and local_world count ranks that really share the host
+  std::uint64_t epoch = 0;   // number of restarts of all ranks so far
+  std::string backend{};     // threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
+  std::string host{};        // name of this host
+  struct Ties;               // rendezvous server and connection, if any
   std::shared_ptr<Ties> ties{};
   std::shared_ptr<Store> store{};
   std::shared_ptr<Comm> comm{};
@@ -51,6 +51,6 @@ struct World {
 // this thread carry the rank from then on. Blocks until all ranks have joined. Throws Error if the place is incomplete,
 // if the address is beyond this host and there is no secret, or if ranks are missing at the deadline; the message names
 // the address and the missing ranks.
-World join_world(const PlaceFlags& flags = {}, const WorldOptions& options = {});
+World join_world(const dist::PlaceFlags& flags = {}, const WorldOptions& options = {});
 
 }  // namespace starling

@@ -12,7 +12,7 @@
 namespace starling {
 
 struct AllReduce::Behind {
-  RankProgram* program = nullptr;
+  dist::RankProgram* program = nullptr;
 
   void finish() {
     if (program) std::exchange(program, nullptr)->finish();
@@ -21,11 +21,12 @@ struct AllReduce::Behind {
 
 namespace {
 
-class AllReduceProgram final : public Program {
+class AllReduceProgram final : public runtime::Program {
  public:
   // `behind`: record, shared by the strategy's programs, of the one with unfinished updates.
-  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Behind> behind, const Graph& global,
-                   const Container& container, const BuildOptions& build, const RankProgramOptions& options)
+  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Behind> behind, const graph::Graph& global,
+                   const Container& container, const runtime::BuildOptions& build,
+                   const dist::RankProgramOptions& options)
       : comm_(std::move(comm)), behind_(std::move(behind)), part_(global, container, build, options) {}
   ~AllReduceProgram() override {
     if (behind_->program == &part_) behind_->program = nullptr;  // ~RankProgram finishes it
@@ -39,14 +40,14 @@ class AllReduceProgram final : public Program {
     part_.run(inputs, outputs);
     behind_->program = part_.late() ? &part_ : nullptr;
   }
-  const Graph& graph() const override { return part_.graph(); }
+  const graph::Graph& graph() const override { return part_.graph(); }
   std::string explain() const override {
     return fmt::format("all-reduce, rank {} of {}{}{}\n", comm_->rank(), comm_->size(),
                        part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "",
                        part_.instance().has_late_updates() ? ", updates made by the next run" : "") +
-           describe(part_.reports()) + part_.executable().explain();
+           runtime::describe(part_.reports()) + part_.executable().explain();
   }
-  std::vector<PassReport> reports() const override { return part_.reports(); }
+  std::vector<graph::PassReport> reports() const override { return part_.reports(); }
   std::vector<TensorType> output_types() const override { return part_.output_types(); }
   void set_profiler(Profiler* profiler) override { part_.instance().set_profiler(profiler); }
   std::size_t memory_bytes() const override { return part_.instance().memory_bytes(); }
@@ -54,7 +55,7 @@ class AllReduceProgram final : public Program {
  private:
   std::shared_ptr<Comm> comm_;
   std::shared_ptr<AllReduce::Behind> behind_;
-  RankProgram part_;
+  dist::RankProgram part_;
 };
 
 // Moves the tensor's storage into the arena, so that collectives on it make no copies. Views of larger storage stay.
@@ -93,7 +94,7 @@ Settings AllReduceOptions::settings() {
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : RankStrategy(std::move(comm)), options_(std::move(options)), behind_(std::make_shared<Behind>()) {
+    : dist::RankStrategy(std::move(comm)), options_(std::move(options)), behind_(std::make_shared<Behind>()) {
   check(options_.overlap || !options_.next_forward,
         "[allreduce] expected overlap with next_forward, got next_forward without: nothing could go on beside compute");
   check(!options_.deterministic || options_.shards >= world(),
@@ -108,31 +109,32 @@ std::string AllReduce::name() const {
   return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
 }
 
-std::unique_ptr<Program> AllReduce::build(const Graph& global, const Container& container,
-                                          const BuildOptions& options) {
-  BuildOptions build = options;
-  const int threads = options_.deterministic ? 1 : threads_each(options_.threads, 1, build);
+std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
+                                                   const runtime::BuildOptions& options) {
+  runtime::BuildOptions build = options;
+  const int threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, build);
   build.overlap = options.overlap && options_.overlap && (options_.next_forward || !cores_are_taken(comm(), threads));
   build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
   build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
   // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
   // overlap better.
   if (!comm().capabilities().direct_memory || options_.next_forward) build.disable.insert("shared_updates");
-  return std::make_unique<AllReduceProgram>(shared_comm(), behind_, global, container, build,
-                                            RankProgramOptions{.comm = &comm(),
-                                                               .threads = threads,
-                                                               .shards = shards(),
-                                                               .shard_order = options_.shard_order,
-                                                               .next_forward = options_.next_forward && build.overlap});
+  return std::make_unique<AllReduceProgram>(
+      shared_comm(), behind_, global, container, build,
+      dist::RankProgramOptions{.comm = &comm(),
+                               .threads = threads,
+                               .shards = shards(),
+                               .shard_order = options_.shard_order,
+                               .next_forward = options_.next_forward && build.overlap});
 }
 
-void AllReduce::begin(const TrainedState& state) {
+void AllReduce::begin(const dist::TrainedState& state) {
   if (const auto arena = comm().arena()) {
     for (const auto& tensors : {state.weights, state.optimizer}) {
       for (const auto& [name, tensor] : tensors) move_to(arena, tensor);
     }
   }
-  RankStrategy::begin(state);
+  dist::RankStrategy::begin(state);
 }
 
 void AllReduce::after_update(std::int64_t /*step*/, double weight) {
@@ -140,10 +142,10 @@ void AllReduce::after_update(std::int64_t /*step*/, double weight) {
   samples_ += weight;
 }
 
-std::vector<LawCounter> AllReduce::counters() const {
+std::vector<dist::LawCounter> AllReduce::counters() const {
   std::uint64_t calls = 0, bytes = 0;
   for (const CommOp op : {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather}) {
-    const OpCounters one = comm().journal().counters(op);
+    const dist::OpCounters one = comm().journal().counters(op);
     calls += one.calls;
     bytes += one.bytes_sent;
   }

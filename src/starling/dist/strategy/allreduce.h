@@ -24,7 +24,7 @@ struct AllReduceOptions {
 // are replicated, batches are split by rows, and the resulting partial gradients become all-reduces, which overlap with
 // the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows makes the
 // same calls as the others.
-class AllReduce final : public RankStrategy, public LateUpdates {
+class AllReduce final : public dist::RankStrategy, public dist::LateUpdates {
  public:
   struct Behind;
   AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options);
@@ -34,13 +34,14 @@ class AllReduce final : public RankStrategy, public LateUpdates {
   int shards() const override { return options_.deterministic ? static_cast<int>(options_.shards) : 0; }
   bool global_program() const override { return true; }
   bool lockstep() const override { return true; }
-  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options) override;
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them.
-  void begin(const TrainedState& state) override;
+  void begin(const dist::TrainedState& state) override;
   void after_update(std::int64_t step, double weight) override;
   void settle() override { finish(); }
   void finish() override;  // only needed with next_forward
-  std::vector<LawCounter> counters() const override;
+  std::vector<dist::LawCounter> counters() const override;
 
  private:
   AllReduceOptions options_;
@@ -49,7 +50,7 @@ class AllReduce final : public RankStrategy, public LateUpdates {
   double samples_ = 0;
 };
 
-inline std::shared_ptr<RankStrategy> allreduce(std::shared_ptr<Comm> comm, AllReduceOptions options = {}) {
+inline std::shared_ptr<dist::RankStrategy> allreduce(std::shared_ptr<Comm> comm, AllReduceOptions options = {}) {
   return std::make_shared<AllReduce>(std::move(comm), std::move(options));
 }
 

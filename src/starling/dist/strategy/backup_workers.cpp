@@ -34,19 +34,19 @@ Settings BackupWorkersOptions::settings() {
 
 struct BackupWorkers::Worker {
   Worker(std::unique_ptr<Comm> comm, const std::vector<NamedTensor>& weights)
-      : buffers(flatten(weights)), line(std::move(comm)) {}
+      : buffers(dist::flatten(weights)), line(std::move(comm)) {}
 
   // Sends gradients, unless late, and receives the agreed mean.
-  void exchange(GradientStep& step, bool late) {
+  void exchange(dist::GradientStep& step, bool late) {
     for (auto& flat : buffers) {
       flat.rebind(step.gradients);
       if (!late) flat.pack();
     }
-    const Note note{.kind = late ? GradientAggregator::kTake : GradientAggregator::kOffer,
-                    .step = step.step,
-                    .weight = step.weight};
-    line.tell(note, late ? std::span<FlatTensors>() : std::span<FlatTensors>(buffers));
-    const Note agreed = line.hear(buffers);
+    const dist::Note note{.kind = late ? dist::GradientAggregator::kTake : dist::GradientAggregator::kOffer,
+                          .step = step.step,
+                          .weight = step.weight};
+    line.tell(note, late ? std::span<dist::FlatTensors>() : std::span<dist::FlatTensors>(buffers));
+    const dist::Note agreed = line.hear(buffers);
     check(agreed.step == step.step, "[backup_workers] expected the gradients of step {}, got those of {}", step.step,
           agreed.step);
     newest = agreed.newest;
@@ -54,13 +54,13 @@ struct BackupWorkers::Worker {
     for (const auto& flat : buffers) flat.unpack();
   }
 
-  std::vector<FlatTensors> buffers;
+  std::vector<dist::FlatTensors> buffers;
   std::int64_t newest = -1;  // newest step known to be closed
-  WorkerLine line;
+  dist::WorkerLine line;
 };
 
 BackupWorkers::BackupWorkers(std::shared_ptr<Comm> comm, const BackupWorkersOptions& options)
-    : RankStrategy(std::move(comm)), options_(options), needed_(needed_of(options, world())) {
+    : dist::RankStrategy(std::move(comm)), options_(options), needed_(needed_of(options, world())) {
   check(options.window >= 1, "[backup_workers] expected a window of at least 1 step, got {}", options.window);
 }
 
@@ -68,15 +68,16 @@ BackupWorkers::~BackupWorkers() = default;
 
 std::string BackupWorkers::name() const { return fmt::format("backup_workers(first {} of {})", needed_, world()); }
 
-void BackupWorkers::begin(const TrainedState& state) {
-  RankStrategy::begin(state);
+void BackupWorkers::begin(const dist::TrainedState& state) {
+  dist::RankStrategy::begin(state);
   buffers_ = state.buffers;
-  auto lines = make_lines(comm());
+  auto lines = dist::make_lines(comm());
   if (rank() > 0) {
     worker_ = std::make_unique<Worker>(std::move(lines[0]), state.weights);
     return;
   }
-  aggregator_ = std::make_unique<GradientAggregator>(comm(), needed_, options_.window, state.weights, std::move(lines));
+  aggregator_ =
+      std::make_unique<dist::GradientAggregator>(comm(), needed_, options_.window, state.weights, std::move(lines));
 }
 
 void BackupWorkers::restored(std::int64_t step) {
@@ -90,7 +91,7 @@ void BackupWorkers::restored(std::int64_t step) {
 
 bool BackupWorkers::closed(std::int64_t step) { return worker_ ? step <= worker_->newest : aggregator_->closed(step); }
 
-void BackupWorkers::exchange(GradientStep& step) {
+void BackupWorkers::exchange(dist::GradientStep& step) {
   ++exchanged_;
   const bool late = closed(step.step);
   if (late) ++skipped_;
@@ -99,22 +100,22 @@ void BackupWorkers::exchange(GradientStep& step) {
   aggregator_->take(step);
 }
 
-void BackupWorkers::settle() { broadcast_tensors(comm(), buffers_, 0, "backup_workers.buffers"); }
+void BackupWorkers::settle() { dist::broadcast_tensors(comm(), buffers_, 0, "backup_workers.buffers"); }
 
 std::vector<int> BackupWorkers::contributors(std::int64_t step) const {
   return aggregator_ ? aggregator_->contributors(step) : std::vector<int>();
 }
 
-OpCounters BackupWorkers::exchanged(CommOp op) const {
-  const OpCounters own = RankStrategy::exchanged(op);
+dist::OpCounters BackupWorkers::exchanged(CommOp op) const {
+  const dist::OpCounters own = dist::RankStrategy::exchanged(op);
   if (aggregator_) return own + aggregator_->exchanged(op);
   return worker_ ? own + worker_->line.exchanged(op) : own;
 }
 
-std::vector<LawCounter> BackupWorkers::counters() const {
-  std::vector<LawCounter> all{{"steps", static_cast<double>(exchanged_)},
-                              {"taken_without_computing", static_cast<double>(skipped_)},
-                              {"needed", static_cast<double>(needed_)}};
+std::vector<dist::LawCounter> BackupWorkers::counters() const {
+  std::vector<dist::LawCounter> all{{"steps", static_cast<double>(exchanged_)},
+                                    {"taken_without_computing", static_cast<double>(skipped_)},
+                                    {"needed", static_cast<double>(needed_)}};
   if (!aggregator_) return all;
   for (auto& one : aggregator_->counters()) all.push_back(std::move(one));
   return all;

@@ -3,9 +3,11 @@
 #include "starling/base/settings.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
-namespace starling {
-
+namespace starling::dist {
 class GradientAggregator;
+}
+
+namespace starling {
 
 struct BackupWorkersOptions {
   std::int64_t backups = 1;  // workers that a step need not wait for
@@ -21,22 +23,22 @@ struct BackupWorkersOptions {
 // order is a function of (seed, epoch).
 //
 // An aggregator thread on rank 0 collects; every other rank sends it its gradients once per step and gets the mean.
-class BackupWorkers final : public RankStrategy {
+class BackupWorkers final : public dist::RankStrategy {
  public:
   BackupWorkers(std::shared_ptr<Comm> comm, const BackupWorkersOptions& options);
   ~BackupWorkers() override;
 
   std::string name() const override;
-  void begin(const TrainedState& state) override;
+  void begin(const dist::TrainedState& state) override;
   void restored(std::int64_t step) override;
   bool exchanges_gradients() const override { return true; }
   bool closed(std::int64_t step) override;
-  void exchange(GradientStep& step) override;
+  void exchange(dist::GradientStep& step) override;
   void settle() override;
   // True without buffers: weights are equal after equal steps, but running statistics are each rank's own.
   bool settled() const override { return buffers_.empty(); }
-  std::vector<LawCounter> counters() const override;
-  OpCounters exchanged(CommOp op) const override;
+  std::vector<dist::LawCounter> counters() const override;
+  dist::OpCounters exchanged(CommOp op) const override;
 
   int needed() const { return needed_; }
   // Contributors to a step, on rank 0 only; empty if it is open or long past.
@@ -48,8 +50,8 @@ class BackupWorkers final : public RankStrategy {
   BackupWorkersOptions options_;
   int needed_ = 1;
   std::vector<NamedTensor> buffers_;
-  std::unique_ptr<GradientAggregator> aggregator_;  // aggregator, on rank 0
-  std::unique_ptr<Worker> worker_;                  // worker's side, on the other ranks
+  std::unique_ptr<dist::GradientAggregator> aggregator_;  // aggregator, on rank 0
+  std::unique_ptr<Worker> worker_;                        // worker's side, on the other ranks
   std::int64_t exchanged_ = 0, skipped_ = 0;
 };
 

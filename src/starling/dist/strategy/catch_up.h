@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::dist {
 
 // Rule by which an asynchronous rank skips its rows to catch up: it starts once more than `lag` steps behind the
 // foremost rank, and stops when it reaches the foremost rank's position of that time. Otherwise a slow rank would keep
@@ -23,4 +23,4 @@ class CatchUp {
   std::int64_t until_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

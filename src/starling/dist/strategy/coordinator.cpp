@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using namespace std::chrono_literals;
@@ -175,4 +175,4 @@ void Coordinator::serve() {
   if (error_) handler_.failed();
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -11,7 +11,7 @@
 #include "starling/dist/strategy/flat_tensors.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Header of every message between a worker and the coordinator.
 struct Note {
@@ -93,4 +93,4 @@ class Coordinator {
   std::thread thread_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -55,8 +55,8 @@ namespace {
 
 struct Rank {
   std::unique_ptr<Comm> comm;
-  std::unique_ptr<RankProgram> program;
-  std::unique_ptr<LaneThread> thread;  // null for rank 0
+  std::unique_ptr<dist::RankProgram> program;
+  std::unique_ptr<runtime::LaneThread> thread;  // null for rank 0
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
 };
@@ -68,14 +68,14 @@ Tensor rows(const Tensor& tensor, const Piece& piece) {
 }
 
 // Programs of all ranks, each on its own thread, called with global tensors.
-class DataParallelProgram final : public Program {
+class DataParallelProgram final : public runtime::Program {
  public:
   using Refresh = std::function<void()>;
 
   DataParallelProgram(std::vector<Rank> ranks, Refresh before, Refresh after)
       : ranks_(std::move(ranks)), before_(std::move(before)), after_(std::move(after)) {
     for (std::size_t r = 1; r < ranks_.size(); ++r)
-      ranks_[r].thread = std::make_unique<LaneThread>([this, r] { run_rank(r); });
+      ranks_[r].thread = std::make_unique<runtime::LaneThread>([this, r] { run_rank(r); });
   }
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
@@ -96,16 +96,16 @@ class DataParallelProgram final : public Program {
     after_();
   }
 
-  const Graph& graph() const override { return first().graph(); }
+  const graph::Graph& graph() const override { return first().graph(); }
 
   std::string explain() const override {
     const std::string shards =
         first().shards() > 0 ? fmt::format(", deterministic with {} logical shards", first().shards()) : "";
-    return fmt::format("data parallel over {} thread ranks{}\n", ranks_.size(), shards) + describe(first().reports()) +
-           first().executable().explain();
+    return fmt::format("data parallel over {} thread ranks{}\n", ranks_.size(), shards) +
+           runtime::describe(first().reports()) + first().executable().explain();
   }
 
-  std::vector<PassReport> reports() const override { return first().reports(); }
+  std::vector<graph::PassReport> reports() const override { return first().reports(); }
 
   void set_profiler(Profiler* profiler) override {
     for (auto& rank : ranks_) rank.program->instance().set_profiler(profiler);
@@ -118,13 +118,13 @@ class DataParallelProgram final : public Program {
   }
 
  private:
-  const RankProgram& first() const { return *ranks_[0].program; }
+  const dist::RankProgram& first() const { return *ranks_[0].program; }
   void run_rank(std::size_t r) { ranks_[r].program->run(ranks_[r].inputs, ranks_[r].outputs); }
 
   // Gives a rank views of the global tensors, without copies.
   void share_out(std::size_t r, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     Rank& rank = ranks_[r];
-    const RankProgram& program = *rank.program;
+    const dist::RankProgram& program = *rank.program;
     rank.inputs.clear();
     for (std::size_t i = 0; i < inputs.size(); ++i)
       rank.inputs.push_back(program.splits_input(i) ? rows(inputs[i], program.rows(inputs[i].shape()[0])) : inputs[i]);
@@ -154,7 +154,7 @@ std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options
     threads.emplace_back([&, r] {
       try {
         auto comm = options.decorate ? options.decorate(std::move(comms[r])) : std::move(comms[r]);
-        wrapped[r] = options.checked ? make_checking(std::move(comm)) : std::move(comm);
+        wrapped[r] = options.checked ? dist::make_checking(std::move(comm)) : std::move(comm);
       } catch (...) {
         errors[r] = std::current_exception();
       }
@@ -185,19 +185,20 @@ std::string DataParallel::name() const {
                      options_.deterministic ? ", deterministic" : "");
 }
 
-std::unique_ptr<Program> DataParallel::build(const Graph& global, const Container& container,
-                                             const BuildOptions& build) {
-  const int threads = options_.deterministic ? 1 : threads_each(options_.threads_per_worker, options_.workers, build);
+std::unique_ptr<runtime::Program> DataParallel::build(const graph::Graph& global, const Container& container,
+                                                      const runtime::BuildOptions& build) {
+  const int threads =
+      options_.deterministic ? 1 : dist::threads_each(options_.threads_per_worker, options_.workers, build);
   std::vector<Rank> ranks;
   for (auto& comm : make_comms(options_)) {
     const int r = comm->rank();
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
-    const RankProgramOptions part{.comm = comm.get(),
-                                  .threads = threads,
-                                  .shards = options_.deterministic ? options_.shards : 0,
-                                  .shard_order = options_.shard_order};
+    const dist::RankProgramOptions part{.comm = comm.get(),
+                                        .threads = threads,
+                                        .shards = options_.deterministic ? options_.shards : 0,
+                                        .shard_order = options_.shard_order};
     Rank rank;
-    rank.program = std::make_unique<RankProgram>(global, own, build, part);
+    rank.program = std::make_unique<dist::RankProgram>(global, own, build, part);
     rank.comm = std::move(comm);
     ranks.push_back(std::move(rank));
   }

@@ -26,12 +26,13 @@ struct DataParallelOptions {
 // variables are replicated, and the resulting partial gradients become all-reduces, which overlap with the backward
 // pass. A call takes and returns global tensors. Rank 0 uses the caller's variables; the other ranks hold replicas,
 // refreshed whenever the originals were written from outside.
-class DataParallel final : public Strategy {
+class DataParallel final : public runtime::Strategy {
  public:
   explicit DataParallel(DataParallelOptions options);
   ~DataParallel() override;
   std::string name() const override;
-  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options) override;
 
  private:
   struct Replicas;
@@ -39,7 +40,7 @@ class DataParallel final : public Strategy {
   std::shared_ptr<Replicas> replicas_;  // shared by the programs of one strategy
 };
 
-inline std::shared_ptr<Strategy> data_parallel(DataParallelOptions options) {
+inline std::shared_ptr<runtime::Strategy> data_parallel(DataParallelOptions options) {
   return std::make_shared<DataParallel>(std::move(options));
 }
 

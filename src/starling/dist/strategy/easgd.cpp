@@ -9,9 +9,9 @@ namespace starling {
 namespace {
 
 // into := alpha · (x - centre)
-void pull_of(FlatTensors& into, const FlatTensors& x, const Tensor& centre, double alpha) {
+void pull_of(dist::FlatTensors& into, const dist::FlatTensors& x, const Tensor& centre, double alpha) {
   std::memcpy(into.data(), x.data(), static_cast<std::size_t>(x.bytes()));
-  scale_add(x.dtype(), x.count(), -alpha, centre.raw(), alpha, into.data());
+  dist::scale_add(x.dtype(), x.count(), -alpha, centre.raw(), alpha, into.data());
 }
 
 }  // namespace
@@ -32,22 +32,22 @@ Settings EasgdOptions::settings() {
 enum NoteKind : std::int64_t { kMeet = 0, kAsk = 1 };
 
 // Aggregator of the centre on rank 0. Used by rank 0's own thread and the coordinator's, under a lock.
-struct Easgd::CentreServer final : Coordinator::Handler {
+struct Easgd::CentreServer final : dist::Coordinator::Handler {
   CentreServer(Easgd& strategy, const std::vector<NamedTensor>& weights) : owner(strategy) {
     for (int rank = 0; rank < owner.world(); ++rank) {
-      met.push_back(std::make_shared<std::vector<FlatTensors>>(flatten(weights)));
+      met.push_back(std::make_shared<std::vector<dist::FlatTensors>>(dist::flatten(weights)));
       came_from.push_back(false);
       asks.push_back(false);
     }
   }
 
-  std::span<FlatTensors> payload_of(int worker, const Note& note) override {
+  std::span<dist::FlatTensors> payload_of(int worker, const dist::Note& note) override {
     if (note.kind == kAsk) return {};
     return *met[static_cast<std::size_t>(worker)];
   }
 
   // Received: the worker's weights; answered: d.
-  void came(int worker, const Note& note) override {
+  void came(int worker, const dist::Note& note) override {
     has_done(note.step);
     if (note.kind == kAsk) {
       asks[static_cast<std::size_t>(worker)] = true;
@@ -57,11 +57,11 @@ struct Easgd::CentreServer final : Coordinator::Handler {
     came_from[static_cast<std::size_t>(worker)] = true;
   }
 
-  void elastic(std::vector<FlatTensors>& x) {
+  void elastic(std::vector<dist::FlatTensors>& x) {
     const std::scoped_lock lock(mutex);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      scale_add(x[i].dtype(), x[i].count(), -owner.alpha_, owner.centre_[i].raw(), owner.alpha_, x[i].data());
-      scale_add(x[i].dtype(), x[i].count(), 1, x[i].data(), 1, owner.centre_[i].raw());
+      dist::scale_add(x[i].dtype(), x[i].count(), -owner.alpha_, owner.centre_[i].raw(), owner.alpha_, x[i].data());
+      dist::scale_add(x[i].dtype(), x[i].count(), 1, x[i].data(), 1, owner.centre_[i].raw());
     }
     ++pulls;
   }
@@ -76,7 +76,7 @@ struct Easgd::CentreServer final : Coordinator::Handler {
     return foremost;
   }
 
-  bool answer(Coordinator& lines) override {
+  bool answer(dist::Coordinator& lines) override {
     bool answered = false;
     for (std::size_t worker = 1; worker < met.size(); ++worker) {
       if (!came_from[worker] && !asks[worker]) continue;
@@ -91,20 +91,20 @@ struct Easgd::CentreServer final : Coordinator::Handler {
 
   Easgd& owner;
   mutable std::mutex mutex;
-  std::vector<std::shared_ptr<std::vector<FlatTensors>>> met;  // received weights, then d; by rank
-  const std::shared_ptr<std::vector<FlatTensors>> nothing = std::make_shared<std::vector<FlatTensors>>();
+  std::vector<std::shared_ptr<std::vector<dist::FlatTensors>>> met;  // received weights, then d; by rank
+  const std::shared_ptr<std::vector<dist::FlatTensors>> nothing = std::make_shared<std::vector<dist::FlatTensors>>();
   std::vector<bool> came_from, asks;
   std::int64_t pulls = 0, foremost = 0;
-  std::unique_ptr<Coordinator> coordinator;  // last, to be destroyed before what it uses
+  std::unique_ptr<dist::Coordinator> coordinator;  // last, to be destroyed before what it uses
 };
 
 struct Easgd::CentreClient {
   explicit CentreClient(std::unique_ptr<Comm> comm) : line(std::move(comm)) {}
-  WorkerLine line;
+  dist::WorkerLine line;
 };
 
 Easgd::Easgd(std::shared_ptr<Comm> comm, const EasgdOptions& options)
-    : RankStrategy(std::move(comm)),
+    : dist::RankStrategy(std::move(comm)),
       options_(options),
       alpha_(options.alpha > 0 ? options.alpha : 0.9 / world()),
       catch_up_(options.asynchronous ? options.lag : 0) {
@@ -122,10 +122,10 @@ std::string Easgd::name() const {
                      options_.asynchronous ? "asynchronous" : "synchronous");
 }
 
-void Easgd::begin(const TrainedState& state) {
-  RankStrategy::begin(state);
+void Easgd::begin(const dist::TrainedState& state) {
+  dist::RankStrategy::begin(state);
   buffers_ = state.buffers;
-  weights_ = flatten(state.weights);
+  weights_ = dist::flatten(state.weights);
   pulls_ = weights_;
   if (!options_.asynchronous || rank() == 0) {
     for (auto& flat : weights_) {
@@ -136,23 +136,23 @@ void Easgd::begin(const TrainedState& state) {
     }
   }
   if (!options_.asynchronous) return;
-  auto lines = make_lines(comm());
+  auto lines = dist::make_lines(comm());
   if (rank() > 0) {
     client_ = std::make_unique<CentreClient>(std::move(lines[0]));
     return;
   }
   server_ = std::make_unique<CentreServer>(*this, state.weights);
-  if (world() > 1) server_->coordinator = std::make_unique<Coordinator>(std::move(lines), *server_);
+  if (world() > 1) server_->coordinator = std::make_unique<dist::Coordinator>(std::move(lines), *server_);
 }
 
 // Synchronous pull of all ranks: x -= d here, the sum of all d is added to every copy of the centre.
 void Easgd::meet_all() {
   std::vector<Work> works;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
-    FlatTensors &x = weights_[i], &d = pulls_[i];
+    dist::FlatTensors &x = weights_[i], &d = pulls_[i];
     x.pack();
     pull_of(d, x, centre_[i], alpha_);
-    scale_add(x.dtype(), x.count(), -1, d.data(), 1, x.data());
+    dist::scale_add(x.dtype(), x.count(), -1, d.data(), 1, x.data());
     works.push_back(
         comm().all_reduce(d.data(), d.data(), d.count(), d.dtype(), ReduceOp::sum, {.name = "easgd.pulls"}));
     bytes_ += d.bytes();
@@ -160,7 +160,7 @@ void Easgd::meet_all() {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     weights_[i].unpack();
     works[i].wait();
-    scale_add(pulls_[i].dtype(), pulls_[i].count(), 1, pulls_[i].data(), 1, centre_[i].raw());
+    dist::scale_add(pulls_[i].dtype(), pulls_[i].count(), 1, pulls_[i].data(), 1, centre_[i].raw());
   }
 }
 
@@ -201,7 +201,7 @@ void Easgd::meet_centre(std::int64_t step) {
     server_->elastic(pulls_);
   }
   for (std::size_t i = 0; i < weights_.size(); ++i) {
-    scale_add(weights_[i].dtype(), weights_[i].count(), -1, pulls_[i].data(), 1, weights_[i].data());
+    dist::scale_add(weights_[i].dtype(), weights_[i].count(), -1, pulls_[i].data(), 1, weights_[i].data());
     weights_[i].unpack();
   }
 }
@@ -218,7 +218,7 @@ void Easgd::after_update(std::int64_t step, double weight) {
 void Easgd::take_centre(const char* what) {
   if (options_.asynchronous) comm().barrier({.name = what}).wait();  // no pull on the centre is in flight
   for (std::size_t i = 0; i < weights_.size(); ++i) {
-    FlatTensors& flat = weights_[i];
+    dist::FlatTensors& flat = weights_[i];
     if (!centre_.empty()) std::memcpy(flat.data(), centre_[i].raw(), static_cast<std::size_t>(flat.bytes()));
     if (options_.asynchronous)
       comm().broadcast(flat.data(), flat.count(), flat.dtype(), 0, {.name = "easgd.centre"}).wait();
@@ -246,7 +246,7 @@ void Easgd::unshow() {
 
 void Easgd::settle() {
   take_centre("easgd.settle");
-  broadcast_tensors(comm(), buffers_, 0, "easgd.buffers");
+  dist::broadcast_tensors(comm(), buffers_, 0, "easgd.buffers");
   explored_ = false;
 }
 
@@ -257,17 +257,17 @@ std::vector<NamedTensor> Easgd::tensors() const {
   return all;
 }
 
-OpCounters Easgd::exchanged(CommOp op) const {
-  const OpCounters own = RankStrategy::exchanged(op);
+dist::OpCounters Easgd::exchanged(CommOp op) const {
+  const dist::OpCounters own = dist::RankStrategy::exchanged(op);
   if (server_ && server_->coordinator) return own + server_->coordinator->exchanged(op);
   return client_ ? own + client_->line.exchanged(op) : own;
 }
 
-std::vector<LawCounter> Easgd::counters() const {
-  std::vector<LawCounter> all{{"steps", static_cast<double>(steps_)},
-                              {"left_out", static_cast<double>(left_out_)},
-                              {"meetings", static_cast<double>(meetings_)},
-                              {"elastic_bytes", static_cast<double>(bytes_)}};
+std::vector<dist::LawCounter> Easgd::counters() const {
+  std::vector<dist::LawCounter> all{{"steps", static_cast<double>(steps_)},
+                                    {"left_out", static_cast<double>(left_out_)},
+                                    {"meetings", static_cast<double>(meetings_)},
+                                    {"elastic_bytes", static_cast<double>(bytes_)}};
   if (!server_) return all;
   const std::scoped_lock lock(server_->mutex);
   all.push_back({"pulls_on_centre", static_cast<double>(server_->pulls)});

@@ -21,13 +21,13 @@ struct EasgdOptions {
 // Synchronous: the centre is replicated and the sum of all d is all-reduced. Asynchronous: it lives on rank 0, where an
 // aggregator thread meets the workers one at a time, first come, first served; with a lag set, ranks regularly ask it
 // for the foremost step. The model of the run is the centre.
-class Easgd final : public RankStrategy {
+class Easgd final : public dist::RankStrategy {
  public:
   Easgd(std::shared_ptr<Comm> comm, const EasgdOptions& options);
   ~Easgd() override;
 
   std::string name() const override;
-  void begin(const TrainedState& state) override;
+  void begin(const dist::TrainedState& state) override;
   void restored(std::int64_t step) override;
   bool closed(std::int64_t step) override;
   void after_update(std::int64_t step, double weight) override;
@@ -41,8 +41,8 @@ class Easgd final : public RankStrategy {
   void unshow() override;
   bool settled() const override { return world() == 1 && !explored_; }
   std::vector<NamedTensor> tensors() const override;
-  std::vector<LawCounter> counters() const override;
-  OpCounters exchanged(CommOp op) const override;
+  std::vector<dist::LawCounter> counters() const override;
+  dist::OpCounters exchanged(CommOp op) const override;
 
   // Centre weights, flat, by dtype; empty if not held by this rank. Not to be read while other ranks train.
   const std::vector<Tensor>& centre() const { return centre_; }
@@ -58,14 +58,14 @@ class Easgd final : public RankStrategy {
 
   EasgdOptions options_;
   double alpha_;
-  std::vector<FlatTensors> weights_, pulls_;
+  std::vector<dist::FlatTensors> weights_, pulls_;
   std::vector<Tensor> centre_;
   std::vector<Tensor> own_;  // weights of this rank while show() has replaced them by the centre
   std::vector<NamedTensor> buffers_;
   std::unique_ptr<CentreServer> server_;
   std::unique_ptr<CentreClient> client_;
   bool explored_ = false;  // weights have changed since last set to the centre
-  CatchUp catch_up_;
+  dist::CatchUp catch_up_;
   std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the step at which this was asked
   std::int64_t steps_ = 0, meetings_ = 0, bytes_ = 0, left_out_ = 0;
 };

@@ -7,7 +7,7 @@
 #include "starling/base/parallel.h"
 #include "starling/tensor/dispatch.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t bytes_of(const Tensor& tensor) {
@@ -115,4 +115,4 @@ void broadcast_tensors(Comm& comm, std::span<const NamedTensor> tensors, int roo
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/tensor/named_tensor.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Tensors of one dtype packed into one host buffer, so that they are sent as one message. The tensors stay where they
 // are; pack and unpack copy, for other devices through the host.
@@ -47,4 +47,4 @@ void scale_add(DType dtype, std::int64_t count, double a, const void* x, double 
 // equal types in the same order.
 void broadcast_tensors(Comm& comm, std::span<const NamedTensor> tensors, int root, std::string_view name);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::size_t kRemembered = 4096;  // steps whose contributors are kept
@@ -172,4 +172,4 @@ std::vector<LawCounter> GradientAggregator::counters() const {
           {"repeated", static_cast<double>(repeated_)},   {"window_waits", static_cast<double>(window_waits_)}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

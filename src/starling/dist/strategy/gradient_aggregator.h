@@ -6,7 +6,7 @@
 #include "starling/dist/strategy/quorum.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Gradient aggregator on rank 0: collects the gradients of all ranks and keeps the mean of those that arrived in time
 // until every rank has taken it. Used by rank 0's own thread and the coordinator's, under a lock.
@@ -65,4 +65,4 @@ class GradientAggregator final : public Coordinator::Handler {
   std::unique_ptr<Coordinator> coordinator_;  // null without workers; last, to be destroyed before what it uses
 };
 
-}  // namespace starling
+}  // namespace starling::dist

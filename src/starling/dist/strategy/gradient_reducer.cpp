@@ -170,7 +170,7 @@ void GradientReducer::pack(Bucket& bucket) {
       std::fill_n(to, parameter.tensor.numel(), T(0));
       continue;
     }
-    const Tensor wide = densify(cast(dense(grad), bucket.dtype));
+    const Tensor wide = kernels::densify(cast(dense(grad), bucket.dtype));
     const T* from = wide.data<T>();
     for (std::int64_t j = 0; j < wide.numel(); ++j) to[j] = from[j] * out[0];
   }

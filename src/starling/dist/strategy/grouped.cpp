@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/strategy/flat_tensors.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::shared_ptr<Comm> part(Comm& comm, int color, int key, const char* what) {
@@ -31,7 +31,8 @@ Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const All
 
 std::string Grouped::name() const { return fmt::format("grouped({}, {})", topology_.describe(), between_->name()); }
 
-std::unique_ptr<Program> Grouped::build(const Graph& global, const Container& container, const BuildOptions& options) {
+std::unique_ptr<runtime::Program> Grouped::build(const graph::Graph& global, const Container& container,
+                                                 const runtime::BuildOptions& options) {
   return inside_->build(global, container, options);
 }
 
@@ -104,4 +105,4 @@ std::vector<LawCounter> Grouped::counters() const {
   return all;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

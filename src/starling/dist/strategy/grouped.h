@@ -4,7 +4,7 @@
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/dist/strategy/topology.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Hierarchical strategy: synchronous inside groups, another strategy between them. The ranks of a group run one global
 // program over the rows of their group, and the group leaders synchronise by local_sgd or easgd, each for its group. A
@@ -19,7 +19,8 @@ class Grouped final : public RankStrategy {
   int shards() const override { return inside_->shards(); }
   int groups() const override { return static_cast<int>(topology_.worker_groups); }
   bool global_program() const override { return true; }
-  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options) override;
   void begin(const TrainedState& state) override;
   void restored(std::int64_t step) override;
   void after_update(std::int64_t step, double weight) override;
@@ -51,4 +52,4 @@ class Grouped final : public RankStrategy {
   std::int64_t handed_on_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

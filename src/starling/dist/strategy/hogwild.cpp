@@ -18,18 +18,18 @@ Settings HogwildOptions::settings() {
 }
 
 Hogwild::Hogwild(std::shared_ptr<Comm> comm, const HogwildOptions& options)
-    : RankStrategy(std::move(comm)), options_(options), catch_up_(options.lag) {}
+    : dist::RankStrategy(std::move(comm)), options_(options), catch_up_(options.lag) {}
 
 std::string Hogwild::name() const {
   return fmt::format("hogwild({} ranks{})", world(), options_.atomic ? ", atomic" : "");
 }
 
-void Hogwild::begin(const TrainedState& state) {
+void Hogwild::begin(const dist::TrainedState& state) {
   const auto* sgd = dynamic_cast<const optim::Sgd*>(state.rule);
   check(sgd != nullptr,
         "[hogwild] expected the optimizer sgd, whose update "
         "can be made without locks, got another");
-  RankStrategy::begin(state);  // learning rates and step counts stay each rank's own
+  dist::RankStrategy::begin(state);  // learning rates and step counts stay each rank's own
   optimizer_ = sgd;
   how_ = {.momentum = sgd->attrs().momentum,
           .nesterov = sgd->attrs().nesterov,
@@ -41,7 +41,7 @@ void Hogwild::begin(const TrainedState& state) {
   shared.insert(shared.end(), moments.begin(), moments.end());
   done_ = zeros({world()}, DType::i64);
   shared.push_back({"hogwild.done", done_});
-  memory_ = std::make_unique<SharedTensors>(comm(), shared);
+  memory_ = std::make_unique<dist::SharedTensors>(comm(), shared);
   for (const auto& weight : state.weights) {
     Rule rule{.weight = weight.tensor};
     for (const auto& group : sgd->groups()) {
@@ -74,7 +74,7 @@ bool Hogwild::closed(std::int64_t step) {
   return catch_up_.leaves_out(step, foremost);
 }
 
-void Hogwild::update(const Rule& rule, const Tensor& gradient, RacySgd how) {
+void Hogwild::update(const Rule& rule, const Tensor& gradient, dist::RacySgd how) {
   how.lr *= rule.lr_scale;
   how.weight_decay = rule.weight_decay;
   const Tensor& w = rule.weight;
@@ -96,7 +96,7 @@ void Hogwild::update(const Rule& rule, const Tensor& gradient, RacySgd how) {
   }
 }
 
-void Hogwild::exchange(GradientStep& step) {
+void Hogwild::exchange(dist::GradientStep& step) {
   done_by(rank()).store(step.step + 1, std::memory_order_relaxed);
   if (step.weight == 0) {
     ++left_out_;
@@ -104,7 +104,7 @@ void Hogwild::exchange(GradientStep& step) {
   }
   check(step.gradients.size() == rules_.size(), "[hogwild] expected {} gradients, got {}", rules_.size(),
         step.gradients.size());
-  RacySgd how = how_;
+  dist::RacySgd how = how_;
   how.lr = optimizer_->lr();
   for (std::size_t i = 0; i < rules_.size(); ++i) update(rules_[i], step.gradients[i].tensor, how);
   ++updates_;
@@ -112,7 +112,7 @@ void Hogwild::exchange(GradientStep& step) {
 
 void Hogwild::settle() { comm().barrier({.name = "hogwild.settle"}).wait(); }
 
-std::vector<LawCounter> Hogwild::counters() const {
+std::vector<dist::LawCounter> Hogwild::counters() const {
   return {{"updates", static_cast<double>(updates_)},
           {"left_out", static_cast<double>(left_out_)},
           {"elements_written", static_cast<double>(written_)},

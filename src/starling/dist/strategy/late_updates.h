@@ -1,6 +1,6 @@
 #pragma once
 
-namespace starling {
+namespace starling::dist {
 
 // Strategy whose programs may return before their updates are made, so that gradient exchange overlaps with the next
 // forward pass. Consecutive steps need no extra call. Any other access to the parameters, the optimizer's state or
@@ -16,4 +16,4 @@ class LateUpdates {
   virtual void finish() = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

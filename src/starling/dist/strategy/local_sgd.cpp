@@ -19,7 +19,7 @@ Settings LocalSgdOptions::settings() {
 }
 
 LocalSgd::LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options)
-    : RankStrategy(std::move(comm)), options_(options), samples_(zeros({1}, DType::f64)) {
+    : dist::RankStrategy(std::move(comm)), options_(options), samples_(zeros({1}, DType::f64)) {
   check(options_.every >= 1, "[local_sgd] expected at least 1 step between averages, got {}", options_.every);
 }
 
@@ -28,15 +28,15 @@ std::string LocalSgd::name() const {
                      outer() ? ", outer momentum" : "");
 }
 
-void LocalSgd::begin(const TrainedState& state) {
-  RankStrategy::begin(state);
+void LocalSgd::begin(const dist::TrainedState& state) {
+  dist::RankStrategy::begin(state);
   std::vector<NamedTensor> others;
   for (const auto& buffer : state.buffers) (is_float(buffer.tensor.dtype()) ? others : counted_).push_back(buffer);
   const std::vector<NamedTensor> moments = moments_of(state);
   if (options_.average_optimizer) others.insert(others.end(), moments.begin(), moments.end());
   own_state_ = !options_.average_optimizer && !moments.empty();
-  weights_ = flatten(state.weights);
-  others_ = flatten(others);
+  weights_ = dist::flatten(state.weights);
+  others_ = dist::flatten(others);
   if (!outer()) return;
   for (auto& flat : weights_) {
     flat.pack();
@@ -54,9 +54,9 @@ double LocalSgd::agree_on_samples() {
   return total;
 }
 
-void LocalSgd::average(FlatTensors& flat, double share) {
+void LocalSgd::average(dist::FlatTensors& flat, double share) {
   flat.pack();
-  scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
+  dist::scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
   comm()
       .all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), ReduceOp::sum, {.name = "local_sgd.average"})
       .wait();
@@ -65,19 +65,19 @@ void LocalSgd::average(FlatTensors& flat, double share) {
 
 // v = m·v + (anchor - mean); anchor -= lr · (nesterov ? (anchor - mean) + m·v : v), and the weights are the anchor.
 void LocalSgd::outer_step(std::size_t i) {
-  FlatTensors& flat = weights_[i];
+  dist::FlatTensors& flat = weights_[i];
   const DType dtype = flat.dtype();
   const std::int64_t n = flat.count();
   void* mean = flat.data();
   void* anchor = anchor_[i].raw();
   void* velocity = velocity_[i].raw();
-  scale_add(dtype, n, 1, anchor, -1, mean);  // anchor - mean
-  scale_add(dtype, n, 1, mean, options_.outer_momentum, velocity);
+  dist::scale_add(dtype, n, 1, anchor, -1, mean);  // anchor - mean
+  dist::scale_add(dtype, n, 1, mean, options_.outer_momentum, velocity);
   if (options_.outer_nesterov) {
-    scale_add(dtype, n, -options_.outer_lr, mean, 1, anchor);
-    scale_add(dtype, n, -options_.outer_lr * options_.outer_momentum, velocity, 1, anchor);
+    dist::scale_add(dtype, n, -options_.outer_lr, mean, 1, anchor);
+    dist::scale_add(dtype, n, -options_.outer_lr * options_.outer_momentum, velocity, 1, anchor);
   } else {
-    scale_add(dtype, n, -options_.outer_lr, velocity, 1, anchor);
+    dist::scale_add(dtype, n, -options_.outer_lr, velocity, 1, anchor);
   }
   std::memcpy(mean, anchor, static_cast<std::size_t>(flat.bytes()));
 }
@@ -103,7 +103,7 @@ void LocalSgd::sync() {
     average(flat, share);
     flat.unpack();
   }
-  broadcast_tensors(comm(), counted_, 0, "local_sgd.counts");
+  dist::broadcast_tensors(comm(), counted_, 0, "local_sgd.counts");
 }
 
 void LocalSgd::after_update(std::int64_t step, double weight) {
@@ -127,7 +127,7 @@ std::vector<NamedTensor> LocalSgd::tensors() const {
   return all;
 }
 
-std::vector<LawCounter> LocalSgd::counters() const {
+std::vector<dist::LawCounter> LocalSgd::counters() const {
   return {{"steps", static_cast<double>(steps_)},
           {"syncs", static_cast<double>(syncs_)},
           {"averaged_bytes", static_cast<double>(averaged_bytes_)}};

@@ -20,12 +20,12 @@ struct LocalSgdOptions {
 // weighted by the samples each rank has seen since the last average. With outer momentum the mean is only a proposal:
 // the difference between the last common weights and the mean is the gradient of an outer descent with (Nesterov)
 // momentum, as in BMUF and DiLoCo. Learning rates and step counts are never averaged.
-class LocalSgd final : public RankStrategy {
+class LocalSgd final : public dist::RankStrategy {
  public:
   LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options);
 
   std::string name() const override;
-  void begin(const TrainedState& state) override;
+  void begin(const dist::TrainedState& state) override;
   void restored(std::int64_t step) override { together_ = meets_after(step - 1); }
   void after_update(std::int64_t step, double weight) override;
   bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
@@ -33,22 +33,22 @@ class LocalSgd final : public RankStrategy {
   bool settles_to_evaluate() const override { return true; }
   bool settled() const override;
   std::vector<NamedTensor> tensors() const override;
-  std::vector<LawCounter> counters() const override;
+  std::vector<dist::LawCounter> counters() const override;
 
  private:
   bool outer() const { return options_.outer_momentum != 0 || options_.outer_lr != 1; }
   double agree_on_samples();
-  void average(FlatTensors& flat, double share);
+  void average(dist::FlatTensors& flat, double share);
   void outer_step(std::size_t i);
   void sync();
 
   LocalSgdOptions options_;
-  std::vector<FlatTensors> weights_;       // by dtype
-  std::vector<FlatTensors> others_;        // averaged without outer step: running statistics, moments
-  std::vector<NamedTensor> counted_;       // integers: taken from rank 0
-  std::vector<Tensor> anchor_, velocity_;  // parallel to weights_, if outer()
-  bool own_state_ = false;                 // moments differ between ranks
-  Tensor samples_;                         // f64 count of this rank's samples since the last average
+  std::vector<dist::FlatTensors> weights_;  // by dtype
+  std::vector<dist::FlatTensors> others_;   // averaged without outer step: running statistics, moments
+  std::vector<NamedTensor> counted_;        // integers: taken from rank 0
+  std::vector<Tensor> anchor_, velocity_;   // parallel to weights_, if outer()
+  bool own_state_ = false;                  // moments differ between ranks
+  Tensor samples_;                          // f64 count of this rank's samples since the last average
   bool together_ = true;
   std::int64_t steps_ = 0, syncs_ = 0, averaged_bytes_ = 0;
 };

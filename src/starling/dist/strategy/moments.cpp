@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace starling {
+namespace starling::dist {
 
 std::vector<NamedTensor> moments_of(const TrainedState& state) {
   std::vector<NamedTensor> moments;
@@ -17,4 +17,4 @@ std::vector<NamedTensor> moments_of(const TrainedState& state) {
   return moments;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 
 Quorum::Quorum(int needed, int workers)
     : needed_(needed), in_(static_cast<std::size_t>(workers)), weights_(static_cast<std::size_t>(workers)) {
@@ -42,4 +42,4 @@ void Quorum::next(std::int64_t step) {
   total_ = 0;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace starling {
+namespace starling::dist {
 
 // Contributors to the open step, and the rule that closes it: as soon as `needed` distinct workers have contributed,
 // one of them with data, or all have. Steps are numbered; one is open at a time.
@@ -37,4 +37,4 @@ class Quorum {
   double total_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

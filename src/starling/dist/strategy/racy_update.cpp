@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Intended data races, hidden from thread sanitizers. Elements are aligned words, so that loads and stores are whole:
@@ -83,4 +83,4 @@ std::int64_t racy_sgd(const RacySgd& how, DType dtype, std::int64_t count, void*
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 
 #include "starling/tensor/dtype.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Test hook, called between the load of a weight and its store.
 struct RacyProbe {
@@ -30,4 +30,4 @@ struct RacySgd {
 // The only place where the ranks of Hogwild write shared memory.
 std::int64_t racy_sgd(const RacySgd& how, DType dtype, std::int64_t count, void* w, void* v, const void* g);
 
-}  // namespace starling
+}  // namespace starling::dist

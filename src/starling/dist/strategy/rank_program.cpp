@@ -8,21 +8,21 @@
 #include "starling/graph/next_forward.h"
 #include "starling/tensor/allocator.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Arguments are split by rows; scalars are replicated.
-std::vector<Placement> split_arguments(const Graph& global, std::size_t arguments) {
-  std::vector<Placement> placements;
+std::vector<Layout> split_arguments(const graph::Graph& global, std::size_t arguments) {
+  std::vector<Layout> layouts;
   for (std::size_t i = 0; i < arguments; ++i) {
     const bool rows = global.value(global.inputs[i]).type.shape.rank() > 0;
-    placements.push_back(rows ? Placement::split(0) : Placement::replicate());
+    layouts.push_back(rows ? Layout::split(0) : Layout::replicate());
   }
-  return placements;
+  return layouts;
 }
 
 // Allocator of gradients: memory that other ranks can read, so that they are reduced in place.
-std::shared_ptr<Allocator> arena_for(const Executable& executable, const Comm& comm) {
+std::shared_ptr<Allocator> arena_for(const runtime::Executable& executable, const Comm& comm) {
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
 }
 
@@ -39,7 +39,7 @@ Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
 }
 
 // Adds the variables that a program keeps from one run to the next, in the same memory as its gradients.
-Container with_late(const Container& container, const Executable& executable, const Comm& comm) {
+Container with_late(const Container& container, const runtime::Executable& executable, const Comm& comm) {
   Container all = container;
   for (const auto& variable : executable.graph().variables) {
     if (is_late(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
@@ -49,24 +49,25 @@ Container with_late(const Container& container, const Executable& executable, co
 
 }  // namespace
 
-RankProgram::RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
+RankProgram::RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
                          const RankProgramOptions& options)
     : comm_(options.comm),
-      context_{
-          .world = options.comm->size(),
-          .rank = options.comm->rank(),
-          .inputs = split_arguments(global, build.arguments),
-          .shards = options.shards,
-          .shard_order = options.shard_order,
-          .threads = options.threads,
-          .passes = options.next_forward ? std::span<const Pass>(passes_for_next_forward()) : std::span<const Pass>()} {
-  BuiltProgram built = build_program(global, context_, options.threads, build);
+      context_{.world = options.comm->size(),
+               .rank = options.comm->rank(),
+               .inputs = split_arguments(global, build.arguments),
+               .shards = options.shards,
+               .shard_order = options.shard_order,
+               .threads = options.threads,
+               .passes = options.next_forward ? std::span<const graph::Pass>(graph::passes_for_next_forward())
+                                              : std::span<const graph::Pass>()} {
+  runtime::BuiltProgram built = build_program(global, context_, options.threads, build);
   reports_ = std::move(built.reports);
-  instance_ = std::make_unique<Instance>(
+  instance_ = std::make_unique<runtime::Instance>(
       built.executable, with_late(container, *built.executable, *comm_),
-      InstanceOptions{.comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
-  const Graph& local = graph();
-  for (ValueId out : local.outputs)
+      runtime::InstanceOptions{
+          .comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
+  const graph::Graph& local = graph();
+  for (graph::ValueId out : local.outputs)
     split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
 }
 
@@ -111,14 +112,14 @@ void RankProgram::expect_rows(std::span<const Tensor> inputs) const {
 
 std::vector<TensorType> RankProgram::output_types() const {
   std::vector<TensorType> types;
-  for (ValueId out : graph().outputs) types.push_back(graph().value(out).type);
+  for (graph::ValueId out : graph().outputs) types.push_back(graph().value(out).type);
   return types;
 }
 
-int threads_each(int asked, int ranks, const BuildOptions& build) {
+int threads_each(int asked, int ranks, const runtime::BuildOptions& build) {
   if (asked > 0) return asked;
   const int all = build.threads > 0 ? build.threads : num_threads();
   return std::max(1, all / ranks);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

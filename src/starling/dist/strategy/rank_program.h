@@ -9,7 +9,7 @@
 #include "starling/runtime/execution/instance.h"
 #include "starling/runtime/program.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct RankProgramOptions {
   Comm* comm = nullptr;  // this rank's communicator; outlives the program
@@ -23,7 +23,7 @@ struct RankProgramOptions {
 // replicated, and the resulting partial gradients become collectives on the rank's communicator.
 class RankProgram {
  public:
-  RankProgram(const Graph& global, const Container& container, const BuildOptions& build,
+  RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
               const RankProgramOptions& options);
   ~RankProgram();
   RankProgram(const RankProgram&) = delete;
@@ -42,25 +42,25 @@ class RankProgram {
   bool splits_output(std::size_t i) const { return split_outputs_[i]; }
   void expect_rows(std::span<const Tensor> inputs) const;  // throws if an input does not have this rank's rows
 
-  const Graph& graph() const { return instance_->executable().graph(); }
-  const Executable& executable() const { return instance_->executable(); }
-  const std::vector<PassReport>& reports() const { return reports_; }
+  const graph::Graph& graph() const { return instance_->executable().graph(); }
+  const runtime::Executable& executable() const { return instance_->executable(); }
+  const std::vector<graph::PassReport>& reports() const { return reports_; }
   std::vector<TensorType> output_types() const;
   int shards() const { return context_.shards; }
-  Instance& instance() const { return *instance_; }
+  runtime::Instance& instance() const { return *instance_; }
 
  private:
   template <class F>
   void as_rank(F&& work);
 
   Comm* comm_;
-  PassContext context_;
-  std::vector<PassReport> reports_;
-  std::unique_ptr<Instance> instance_;
+  graph::PassContext context_;
+  std::vector<graph::PassReport> reports_;
+  std::unique_ptr<runtime::Instance> instance_;
   std::vector<bool> split_outputs_;
 };
 
 // Threads for each of `ranks` ranks in this process: `asked`; if 0, those of the build options divided evenly.
-int threads_each(int asked, int ranks, const BuildOptions& build);
+int threads_each(int asked, int ranks, const runtime::BuildOptions& build);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include "starling/dist/strategy/flat_tensors.h"
 #include "starling/graph/passes/partition/partitioner.h"
 
-namespace starling {
+namespace starling::dist {
 
 namespace {
 
@@ -29,7 +29,7 @@ OpCounters operator+(OpCounters a, const OpCounters& b) {
 Piece RankStrategy::rows(std::int64_t batch) const {
   const Piece group = group_rows(batch, rank(), world(), groups());
   const int members = world() / groups();
-  PassContext context;
+  graph::PassContext context;
   context.world = members;
   context.rank = rank() % members;
   context.shards = shards();
@@ -41,9 +41,9 @@ std::int64_t RankStrategy::program_rows(std::int64_t batch) const {
   return group_rows(batch, rank(), world(), groups()).size;
 }
 
-std::unique_ptr<Program> RankStrategy::build(const Graph& global, const Container& container,
-                                             const BuildOptions& options) {
-  return SingleStrategy().build(global, container, options);
+std::unique_ptr<runtime::Program> RankStrategy::build(const graph::Graph& global, const Container& container,
+                                                      const runtime::BuildOptions& options) {
+  return runtime::SingleStrategy().build(global, container, options);
 }
 
 void RankStrategy::begin(const TrainedState& state) {
@@ -53,4 +53,4 @@ void RankStrategy::begin(const TrainedState& state) {
   broadcast_tensors(comm(), all, 0, "strategy.begin");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

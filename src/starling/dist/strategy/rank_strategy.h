@@ -12,7 +12,7 @@
 #include "starling/runtime/program.h"
 #include "starling/tensor/named_tensor.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Trained state that a strategy synchronises among ranks. All ranks give the same names in the same order.
 struct TrainedState {
@@ -53,7 +53,7 @@ OpCounters operator+(OpCounters a, const OpCounters& b);
 // settle whenever a single model is needed: at the end, and before evaluations if settles_to_evaluate(); show and
 // unshow around evaluations if shows_to_evaluate().
 // One thread per rank; an error of one rank aborts the communicator, so that the others end too.
-class RankStrategy : public Strategy {
+class RankStrategy : public runtime::Strategy {
  public:
   explicit RankStrategy(std::shared_ptr<Comm> comm) : comm_(std::move(comm)) {}
 
@@ -79,7 +79,8 @@ class RankStrategy : public Strategy {
   virtual bool lockstep() const { return false; }
 
   // Default: a program of this rank alone.
-  std::unique_ptr<Program> build(const Graph& global, const Container& container, const BuildOptions& options) override;
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options) override;
 
   // Collective. Default: broadcasts rank 0's values.
   virtual void begin(const TrainedState& state);
@@ -134,4 +135,4 @@ class RankStrategy : public Strategy {
   std::shared_ptr<Comm> comm_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

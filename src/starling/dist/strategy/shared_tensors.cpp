@@ -8,7 +8,7 @@
 #include "starling/dist/comm/shared/mapping.h"
 #include "starling/dist/comm/shared/process.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::size_t kLine = 64;  // tensors start on their own cache lines
@@ -84,4 +84,4 @@ bool SharedTensors::holds(const Tensor& tensor) const {
   return at >= data() && at + bytes_of(tensor) <= data() + bytes_;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

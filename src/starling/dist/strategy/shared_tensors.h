@@ -6,7 +6,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/tensor/named_tensor.h"
 
-namespace starling {
+namespace starling::dist {
 
 class Mapping;
 
@@ -26,4 +26,4 @@ class SharedTensors {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -1,6 +1,6 @@
 #include "starling/dist/strategy/strategy_kinds.h"
 
-namespace starling {
+namespace starling::dist {
 
 void register_strategies(StrategyKinds& into);  // generated
 
@@ -13,4 +13,4 @@ const StrategyKinds& strategy_kinds() {
   return kinds;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

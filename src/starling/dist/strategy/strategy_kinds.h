@@ -6,7 +6,7 @@
 #include "starling/base/kinds.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Makes the strategy of one rank on its communicator. Collective where the strategy's constructor is.
 using StrategyMaker = std::function<std::shared_ptr<RankStrategy>(std::shared_ptr<Comm>)>;
@@ -26,4 +26,4 @@ void add_strategy(StrategyKinds& kinds, const std::string& name, std::string doc
   });
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 
 Settings Topology::settings() {
   using T = Topology;
@@ -50,4 +50,4 @@ std::string Topology::describe() const {
   return servers() == 0 ? text : text + " and " + part(server_groups, servers_per_group, "server");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

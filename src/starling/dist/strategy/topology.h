@@ -5,7 +5,7 @@
 
 #include "starling/base/settings.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Arrangement of a world's ranks: workers in groups of equal size, synchronous inside a group, by some other strategy
 // between groups; and servers in groups. Worker ranks come first, group after group, then the servers.
@@ -34,4 +34,4 @@ struct Topology {
   std::string describe() const;  // such as "2 groups of 3 workers"
 };
 
-}  // namespace starling
+}  // namespace starling::dist

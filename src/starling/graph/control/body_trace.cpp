@@ -7,7 +7,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 using HistoryPtr = std::shared_ptr<BodyHistory>;
@@ -91,4 +91,4 @@ std::vector<Body> trace_bodies(std::string_view control, const Types& own, std::
   return bodies;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -5,7 +5,7 @@
 #include "starling/graph/control/control_apply.h"
 #include "starling/graph/tracer.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Trace of a body. Its gradient continues in a copy of the tracer, over what the tape has recorded, so that a detach(),
 // a custom function or a hook in the body works as anywhere.
@@ -31,4 +31,4 @@ using BodyFn = std::function<TensorList(const TensorList& own)>;
 std::vector<Body> trace_bodies(std::string_view control, const Types& own, std::span<const BodyFn> functions,
                                TensorList& captures);
 
-}  // namespace starling
+}  // namespace starling::graph

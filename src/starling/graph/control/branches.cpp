@@ -5,7 +5,7 @@
 
 #include "starling/graph/cost/cost.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Rates of one thread of an ordinary machine, in µs: only their ratios matter.
@@ -119,4 +119,4 @@ BranchSchedule schedule_branches(const Graph& graph, const std::vector<std::vect
   return Branches(graph, before, branches).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Execution order of nodes, and the lane of each node.
 struct BranchSchedule {
@@ -17,4 +17,4 @@ struct BranchSchedule {
 // `before`: nodes that must run before each node. Collectives stay on the comm lane, effects on the first compute lane.
 BranchSchedule schedule_branches(const Graph& graph, const std::vector<std::vector<NodeId>>& before, int branches);
 
-}  // namespace starling
+}  // namespace starling::graph

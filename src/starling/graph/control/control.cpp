@@ -79,13 +79,13 @@ Types with_trip(const TensorList& list) {
 // --- cond
 
 TensorList traced_cond(const Tensor& flag, const std::string& name, const Branch& then, const Branch& otherwise) {
-  const BodyFn branches[] = {
+  const graph::BodyFn branches[] = {
       [&](const TensorList&) { return in_body(name + "/then", then); },
       [&](const TensorList&) { return in_body(name + "/otherwise", otherwise); },
   };
   TensorList captures;
-  const auto bodies = trace_bodies("cond", {}, branches, captures);
-  return apply_cond(bodies[0], bodies[1], all(joined({flag}, captures)));
+  const auto bodies = graph::trace_bodies("cond", {}, branches, captures);
+  return graph::apply_cond(bodies[0], bodies[1], all(joined({flag}, captures)));
 }
 
 // --- while
@@ -111,7 +111,7 @@ TensorList eager_while(const std::string& name, const LoopCondition& condition, 
 TensorList traced_while(const std::string& name, const LoopCondition& condition, const LoopBody& body,
                         const TensorList& state, const WhileOptions& options) {
   const Types types = types_of(all(state));
-  const BodyFn functions[] = {
+  const graph::BodyFn functions[] = {
       [&](const TensorList& own) -> TensorList {
         const Tensor flag = in_trip(name + "/condition", own[0], [&] { return condition(rest_of(own, 1)); });
         return {flag_of(flag, "while", "the condition")};
@@ -123,9 +123,9 @@ TensorList traced_while(const std::string& name, const LoopCondition& condition,
       },
   };
   TensorList captures;
-  const auto bodies = trace_bodies("while", with_trip(state), functions, captures);
+  const auto bodies = graph::trace_bodies("while", with_trip(state), functions, captures);
   const op::WhileAttrs attrs{.states = static_cast<std::int64_t>(state.size()), .max_trips = options.max_trips};
-  return first_of(apply_while(attrs, bodies[0], bodies[1], all(joined(state, captures))), state.size());
+  return first_of(graph::apply_while(attrs, bodies[0], bodies[1], all(joined(state, captures))), state.size());
 }
 
 // --- scan
@@ -169,7 +169,7 @@ std::pair<TensorList, TensorList> traced_scan(const std::string& name, const Sca
     own.push_back({x.dtype(), slice});
   }
   std::size_t results = 0;
-  const BodyFn function = [&](const TensorList& in) {
+  const graph::BodyFn function = [&](const TensorList& in) {
     const TensorList carried = first_of(rest_of(in, 1), carry.size());
     auto [next, y] = in_trip(name, in[0], [&] { return body(carried, rest_of(in, 1 + carry.size())); });
     expect_like(next, types, "scan", "carry");
@@ -177,11 +177,11 @@ std::pair<TensorList, TensorList> traced_scan(const std::string& name, const Sca
     return joined(next, y);
   };
   TensorList captures;
-  const auto bodies = trace_bodies("scan", own, {&function, 1}, captures);
+  const auto bodies = graph::trace_bodies("scan", own, {&function, 1}, captures);
   const op::ScanLoopAttrs attrs{.carried = static_cast<std::int64_t>(carry.size()),
                                 .sliced = static_cast<std::int64_t>(xs.size()),
                                 .length = length};
-  const TensorList out = apply_scan(attrs, bodies[0], all(joined(joined(carry, xs), captures)));
+  const TensorList out = graph::apply_scan(attrs, bodies[0], all(joined(joined(carry, xs), captures)));
   return {first_of(out, carry.size()), first_of(rest_of(out, carry.size()), results)};
 }
 

@@ -7,7 +7,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 TensorList emit(const OpDef& op, Attrs attrs, std::initializer_list<Body> bodies, std::span<const Tensor> operands) {
@@ -88,4 +88,4 @@ TensorList apply_body(const Graph& body, std::span<const Tensor> inputs) {
   return outputs;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

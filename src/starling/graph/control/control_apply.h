@@ -5,7 +5,7 @@
 #include "starling/graph/graph.h"
 #include "starling/ops/def/control.h"
 
-namespace starling {
+namespace starling::graph {
 
 struct BodyHistory;
 
@@ -28,4 +28,4 @@ TensorList apply_while_grad(op::WhileGradAttrs attrs, const Body& condition, con
 // outputs.
 TensorList apply_body(const Graph& body, std::span<const Tensor> inputs);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -8,7 +8,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/control.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 template <class F>
@@ -108,4 +108,4 @@ Graph trim_loops(const Graph& graph) {
   return rewriter.finish();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -2,7 +2,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Operations on the bodies of a graph, for passes.
 
@@ -15,4 +15,4 @@ void share_equal_bodies(Graph& graph);
 // Drops unread stacked results of loops: states saved for a gradient that was not taken.
 Graph trim_loops(const Graph& graph);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -14,7 +14,7 @@
 // recomputes the inner values. The gradient of cond is a cond of such bodies; that of a scan, or of a bounded while, a
 // reverse scan over the states that the forward one has saved. They are differentiable like any other.
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 using Indices = std::vector<std::size_t>;
@@ -284,4 +284,4 @@ TensorList control_gradient(const GradCall& c) {
        c.op.name);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

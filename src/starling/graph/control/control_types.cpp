@@ -8,7 +8,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/control.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const TensorType kTrip{DType::i64, {}};
@@ -256,4 +256,4 @@ LoopParts loop_parts(const Attrs& attrs, std::size_t operands) {
   return parts;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

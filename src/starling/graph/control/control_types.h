@@ -2,7 +2,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Properties of nodes that depend on control-flow bodies.
 
@@ -34,4 +34,4 @@ struct LoopParts {
 };
 LoopParts loop_parts(const Attrs& attrs, std::size_t operands);  // for while (nothing sliced) and scan
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -8,7 +8,7 @@
 #include "starling/ops/def/control.h"
 #include "starling/ops/def/costs.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 double bytes_of(const TensorType& type) { return costs::elements(type) * static_cast<double>(size_of(type.dtype)); }
@@ -102,4 +102,4 @@ Cost cost_of(const Graph& graph) {
   return sum;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

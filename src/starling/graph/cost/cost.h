@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Cost of one application of an op: arithmetic, and memory traffic if every operand is read once and every result
 // written once.
@@ -23,4 +23,4 @@ Cost cost_of(const CostCall& call);
 Cost cost_of(const Graph& graph, NodeId id);
 Cost cost_of(const Graph& graph);  // sum over all nodes
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/export/naming.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr std::size_t kMostAttributes = 40;
@@ -140,4 +140,4 @@ class DotWriter {
 
 std::string to_dot(const Graph& graph, const std::string& title) { return DotWriter(graph).run(title); }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -8,7 +8,7 @@
 #include "starling/graph/export/dot.h"
 #include "starling/graph/export/svg.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Temporary file for a child process.
@@ -50,4 +50,4 @@ std::optional<std::string> to_svg_by_graphviz(const Graph& graph, const std::str
   return svg;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr double kGapX = 14;
@@ -25,7 +25,7 @@ class Layering {
  public:
   Layering(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges) : boxes_(boxes), edges_(edges) {}
 
-  Layout run() {
+  LayeredLayout run() {
     items_.resize(boxes_.size());
     for (std::size_t i = 0; i < boxes_.size(); ++i) items_[i].width = boxes_[i].width;
     choose_layers();
@@ -165,7 +165,7 @@ class Layering {
     }
   }
 
-  Layout described() {
+  LayeredLayout described() {
     double left = 0, right = 0;
     for (const auto& one : items_) {
       left = std::min(left, one.x - one.width / 2);
@@ -176,7 +176,7 @@ class Layering {
       double& height = heights[static_cast<std::size_t>(items_[i].layer)];
       height = std::max(height, boxes_[i].height);
     }
-    Layout made;
+    LayeredLayout made;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       middles[l] = made.height + heights[l] / 2;
       made.height += heights[l] + (l + 1 < layers_.size() ? kGapY : 0);
@@ -189,7 +189,8 @@ class Layering {
     return made;
   }
 
-  std::vector<Point> route(std::size_t edge, const Layout& made, const std::vector<double>& middles, double left) {
+  std::vector<Point> route(std::size_t edge, const LayeredLayout& made, const std::vector<double>& middles,
+                           double left) {
     const auto& way = ways_[edge];
     const auto from = static_cast<std::size_t>(way.front()), to = static_cast<std::size_t>(way.back());
     std::vector<Point> points{{made.centres[from].x, made.centres[from].y + boxes_[from].height / 2}};
@@ -208,9 +209,9 @@ class Layering {
 
 }  // namespace
 
-Layout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges) {
+LayeredLayout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges) {
   if (boxes.empty()) return {};
   return Layering(boxes, edges).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

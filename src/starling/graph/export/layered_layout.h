@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-namespace starling {
+namespace starling::graph {
 
 struct Point {
   double x = 0;
@@ -21,7 +21,7 @@ struct LayoutEdge {
   int to = 0;
 };
 
-struct Layout {
+struct LayeredLayout {
   std::vector<Point> centres;              // by box
   std::vector<std::vector<Point>> routes;  // by edge, from the lower rim of one box to the upper rim of the other
   std::vector<bool> far;                   // edges across many layers, drawn straight behind the boxes
@@ -32,6 +32,6 @@ struct Layout {
 // Layered drawing from top to bottom, every edge leading down: each box one layer below the lowest it depends on, those
 // without dependencies just above their first user. Boxes of one layer are ordered so that edges are short and never
 // overlap.
-Layout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges);
+LayeredLayout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges);
 
-}  // namespace starling
+}  // namespace starling::graph

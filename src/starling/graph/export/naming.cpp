@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 const std::string& variable_name(const Graph& graph, const Node& node) {
@@ -142,4 +142,4 @@ std::string escaped_xml(std::string_view text) {
   return out;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

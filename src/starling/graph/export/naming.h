@@ -6,7 +6,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Names and colours common to all exports.
 
@@ -37,4 +37,4 @@ std::vector<std::string> unique_paths(const Graph& graph);
 // Text with HTML and SVG markup characters escaped.
 std::string escaped_xml(std::string_view text);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/export/tensorboard.h"
 
-namespace starling {
+namespace starling::graph {
 
 bool has_tensorboard_export() { return false; }
 
@@ -11,4 +11,4 @@ std::string tensorboard_graph_def(const Graph&) {
   fail("[tensorboard] expected a build with protobuf (libprotobuf-dev, protobuf-compiler), got one without");
 }
 
-}  // namespace starling
+}  // namespace starling::graph

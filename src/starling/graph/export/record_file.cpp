@@ -5,7 +5,7 @@
 #include "starling/base/crc32c.h"
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr std::size_t kLength = 8, kCheck = 4;
@@ -61,4 +61,4 @@ std::vector<std::string> read_records(std::string_view file) {
   return records;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

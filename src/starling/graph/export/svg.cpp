@@ -8,7 +8,7 @@
 #include "starling/graph/export/layered_layout.h"
 #include "starling/graph/export/naming.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr double kFont = 11;
@@ -62,7 +62,7 @@ class SvgWriter {
 
   std::string run(const std::string& title) {
     for (const auto& one : drawn_) boxes_.push_back(size_of_box(one));
-    const Layout layout = layered_layout(boxes_, edges_);
+    const LayeredLayout layout = layered_layout(boxes_, edges_);
     const auto legend = devices();
     const double top = kMargin + 2 * kLine + (legend.empty() ? 0 : kLine + kPad);
     const double title_width = kLetter * 1.3 * static_cast<double>(title.size());
@@ -224,4 +224,4 @@ class SvgWriter {
 
 std::string to_svg(const Graph& graph, const std::string& title) { return SvgWriter(graph).run(title); }
 
-}  // namespace starling
+}  // namespace starling::graph

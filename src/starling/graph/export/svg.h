@@ -5,7 +5,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // SVG picture with a built-in layout: one box per node with its name, attributes, result types and scope; devices are
 // colours. Tooltips show the rest.
@@ -15,4 +15,4 @@ std::string to_svg(const Graph& graph, const std::string& title = "graph");
 // 20 seconds.
 std::optional<std::string> to_svg_by_graphviz(const Graph& graph, const std::string& title = "graph");
 
-}  // namespace starling
+}  // namespace starling::graph

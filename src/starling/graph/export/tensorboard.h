@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // True if this build can write TensorBoard's files (needs protobuf).
 bool has_tensorboard_export();
@@ -16,4 +16,4 @@ std::string to_tensorboard(const Graph& graph);
 // Serialized GraphDef, for event files that hold more than a graph.
 std::string tensorboard_graph_def(const Graph& graph);
 
-}  // namespace starling
+}  // namespace starling::graph

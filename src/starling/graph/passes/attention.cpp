@@ -13,7 +13,7 @@
 
 // Replaces written-out attention by the op that stores no scores. Rows that see no key become zeros, as that op
 // defines, where the softmax was undefined.
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 class Attention {
@@ -136,9 +136,9 @@ class Attention {
 Graph attention(const Graph& graph, const PassContext& context) { return prune(Attention(graph).run(), context); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_attention(PassTable& table) {
   table.add({.name = "attention",
@@ -147,4 +147,4 @@ void register_pass_attention(PassTable& table) {
              .run = passes::attention});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,6 +1,6 @@
 #include "starling/graph/pass.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Runs all passes on each body, a program of its own on one rank.
@@ -15,9 +15,9 @@ Graph bodies(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_bodies(PassTable& table) {
   table.add({.name = "bodies",
@@ -26,4 +26,4 @@ void register_pass_bodies(PassTable& table) {
              .run = passes::bodies});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

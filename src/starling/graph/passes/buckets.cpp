@@ -13,7 +13,7 @@
 // Reductions that become ready one after another share one exchange. The pass runs before any that looks at the shapes
 // of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so every rank makes the
 // same buckets in the same order, whatever rows it holds.
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Larger tensors go alone: copying them into a bucket costs more than an exchange.
@@ -371,9 +371,9 @@ Graph buckets_by_first_use(const Graph& graph, const PassContext& context) {
   return bucketed(graph, context, Order::first_use);
 }
 
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_buckets(PassTable& table) {
   table.add({.name = "buckets",
@@ -382,4 +382,4 @@ void register_pass_buckets(PassTable& table) {
              .run = passes::buckets});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

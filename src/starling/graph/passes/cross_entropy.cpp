@@ -14,7 +14,7 @@
 
 // Cross entropy from logits: log-probabilities that are read only at labels are not computed, and the gradient is
 // (softmax - onehot) times the incoming gradient of each row.
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 using Reader = CrossEntropyMatch::Reader;
@@ -165,9 +165,9 @@ Graph cross_entropy(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_cross_entropy(PassTable& table) {
   table.add({.name = "cross_entropy",
@@ -176,4 +176,4 @@ void register_pass_cross_entropy(PassTable& table) {
              .run = passes::cross_entropy});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -9,7 +9,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/control.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Larger constants are equal only if they are the same tensor.
@@ -121,12 +121,12 @@ Graph cse(const Graph& graph, const PassContext&) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_cse(PassTable& table) {
   table.add({.name = "cse", .doc = "merge equal nodes", .order = 800, .run = passes::cse});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "starling/graph/pass.h"
-#include "starling/graph/passes/epilogues/product_ends.h"
+#include "starling/graph/passes/epilogues/product_epilogue.h"
 #include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/conv.h"
@@ -10,7 +10,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Activation that an op computes, or whose gradient it computes; empty for other ops.
@@ -164,13 +164,13 @@ Graph epilogues(const Graph& graph, const PassContext& context) {
   bool changed = false;
   Graph biased = join_biases(graph, changed);
   if (changed) biased = prune(biased, context);
-  return join_linear_ends(Epilogues(biased).run());
+  return join_linear_epilogue(Epilogues(biased).run());
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_epilogues(PassTable& table) {
   table.add({.name = "epilogues",
@@ -179,4 +179,4 @@ void register_pass_epilogues(PassTable& table) {
              .run = passes::epilogues});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

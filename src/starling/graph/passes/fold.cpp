@@ -12,7 +12,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Constants live as long as the program: larger results are recomputed in each run, unless their operands were larger
@@ -179,12 +179,12 @@ class Folder {
 Graph fold(const Graph& graph, const PassContext& context) { return prune(Folder(graph).run(), context); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_fold(PassTable& table) {
   table.add({.name = "fold", .doc = "compute what depends on constants only", .order = 600, .run = passes::fold});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

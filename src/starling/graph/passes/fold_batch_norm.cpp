@@ -12,7 +12,7 @@
 // conv(x, w) + b normalised by fixed statistics equals conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
 // eps): the weights are scaled instead of the activations. Programs with gradients read the activations again and are
 // left alone.
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 class BatchNorms {
@@ -104,9 +104,9 @@ Graph fold_batch_norm(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_fold_batch_norm(PassTable& table) {
   table.add({.name = "fold_batch_norm",
@@ -115,4 +115,4 @@ void register_pass_fold_batch_norm(PassTable& table) {
              .run = passes::fold_batch_norm});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -12,7 +12,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Operand of a program: a value of the graph, read in this shape.
@@ -235,9 +235,9 @@ class Fuser {
 Graph fuse(const Graph& graph, const PassContext& context) { return prune(Fuser(graph).run(), context); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_fuse(PassTable& table) {
   table.add({.name = "fuse",
@@ -246,4 +246,4 @@ void register_pass_fuse(PassTable& table) {
              .run = passes::fuse});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

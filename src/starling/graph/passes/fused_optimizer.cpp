@@ -6,7 +6,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/update.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Limit of gradient bytes per fused update, since gradients wait for it. Larger updates have enough work for all
@@ -246,9 +246,9 @@ Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(gr
 
 Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext&) { return Joiner(graph, true).run(); }
 
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_fused_optimizer(PassTable& table) {
   table.add({.name = "fused_optimizer",
@@ -257,4 +257,4 @@ void register_pass_fused_optimizer(PassTable& table) {
              .run = passes::fused_optimizer});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/passes/partition/partitioner.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Shards are cut and summed in the same way for any number of ranks, so results are bitwise equal.
@@ -21,9 +21,9 @@ Graph logical_shards(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_logical_shards(PassTable& table) {
   table.add({.name = "logical_shards",
@@ -33,4 +33,4 @@ void register_pass_logical_shards(PassTable& table) {
              .run = passes::logical_shards});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -6,7 +6,7 @@
 #include "starling/graph/splice.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Training batch norm, a residual and the following relu, run as one so that y is written once.
@@ -180,9 +180,9 @@ class Rewrite {
 Graph norm_activation(const Graph& graph, const PassContext&) { return Rewrite(graph).run(); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_norm_activation(PassTable& table) {
   table.add({.name = "norm_activation",
@@ -191,4 +191,4 @@ void register_pass_norm_activation(PassTable& table) {
              .run = passes::norm_activation});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,6 +1,6 @@
 #include "starling/graph/passes/partition/partitioner.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 Graph partition(const Graph& graph, const PassContext& context) {
@@ -9,9 +9,9 @@ Graph partition(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_partition(PassTable& table) {
   table.add({.name = "partition",
@@ -21,4 +21,4 @@ void register_pass_partition(PassTable& table) {
              .run = passes::partition});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -7,7 +7,7 @@
 #include "starling/ops/def/control.h"
 #include "starling/ops/def/state.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Roots are kept: arguments keep their positions even if unread. A collective without readers is dropped, on every rank
@@ -63,12 +63,12 @@ Graph prune(const Graph& graph, const PassContext&) {
   return made;
 }
 
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_prune(PassTable& table) {
   table.add({.name = "prune", .doc = "drop nodes that no output or effect needs", .order = 400, .run = passes::prune});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -2,9 +2,9 @@
 
 #include "starling/graph/pass.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 
 // Drops nodes that no output or effect needs. Passes that leave nodes without readers end with it.
 Graph prune(const Graph& graph, const PassContext& context);
 
-}  // namespace starling::passes
+}  // namespace starling::graph::passes

@@ -10,7 +10,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // Gradients of the slices of one tensor are padded with zeros and added. If the slices cover the whole, this is a
@@ -120,9 +120,9 @@ class Rejoin {
 Graph rejoin(const Graph& graph, const PassContext& context) { return prune(Rejoin(graph).run(), context); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_rejoin(PassTable& table) {
   table.add({.name = "rejoin",
@@ -131,4 +131,4 @@ void register_pass_rejoin(PassTable& table) {
              .run = passes::rejoin});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -9,7 +9,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/control.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 constexpr double kSmall = 1 << 12;  // bytes that are free to keep
@@ -238,9 +238,9 @@ Graph rematerialise(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_rematerialise(PassTable& table) {
   table.add({.name = "rematerialise",
@@ -249,4 +249,4 @@ void register_pass_rematerialise(PassTable& table) {
              .run = passes::rematerialise});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -8,7 +8,7 @@
 
 // update(w, …, g · f, lr, …) with a scalar f reads g unscaled and takes f as an operand: gradient clipping and loss
 // scaling cost no pass over the gradients.
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 struct Scaled {
@@ -110,9 +110,9 @@ class Absorber {
 Graph scaled_updates(const Graph& graph, const PassContext&) { return Absorber(graph).run(); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_scaled_updates(PassTable& table) {
   table.add({.name = "scaled_updates",
@@ -121,4 +121,4 @@ void register_pass_scaled_updates(PassTable& table) {
              .run = passes::scaled_updates});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

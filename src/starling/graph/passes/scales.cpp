@@ -9,7 +9,7 @@
 #include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // True if scaling a factor by this number neither overflows nor underflows.
@@ -86,9 +86,9 @@ class Scales {
 Graph scales(const Graph& graph, const PassContext& context) { return prune(Scales(graph).run(), context); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_scales(PassTable& table) {
   table.add({.name = "scales",
@@ -97,4 +97,4 @@ void register_pass_scales(PassTable& table) {
              .run = passes::scales});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

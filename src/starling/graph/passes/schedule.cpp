@@ -7,7 +7,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 bool only_assigned(const Graph& graph, const std::vector<std::vector<NodeId>>& users, const Node& node) {
@@ -89,9 +89,9 @@ Graph schedule(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_schedule(PassTable& table) {
   table.add({.name = "schedule",
@@ -100,4 +100,4 @@ void register_pass_schedule(PassTable& table) {
              .run = passes::schedule});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -6,7 +6,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 constexpr std::int64_t kSmallest = 1 << 16;  // smaller weights are reduced faster than shared
@@ -72,9 +72,9 @@ Graph shared_updates(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_shared_updates(PassTable& table) {
   table.add({.name = "shared_updates",
@@ -83,4 +83,4 @@ void register_pass_shared_updates(PassTable& table) {
              .run = passes::shared_updates});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -9,7 +9,7 @@
 // Algebraic rewrites valid for every value. Preserved: NaN and infinities (so x · 0, x - x, x / x and e^(log x) are
 // kept), and every element within 1e-5 (f32) and 1e-11 (f64). Not preserved: the sign of a zero, and intermediate
 // overflow or underflow, which may vanish but is never added.
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 constexpr int kMostRounds = 8;
@@ -105,9 +105,9 @@ Graph simplify(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_simplify(PassTable& table) {
   table.add({.name = "simplify",
@@ -116,4 +116,4 @@ void register_pass_simplify(PassTable& table) {
              .run = passes::simplify});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -3,7 +3,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 // relu_backward(max_pool_backward(dy, index), y) where y was pooled to p: only the largest element of each window has a
@@ -65,9 +65,9 @@ Graph smaller_masks(const Graph& graph, const PassContext& context) {
 }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
 void register_pass_smaller_masks(PassTable& table) {
   table.add({.name = "smaller_masks",
@@ -76,4 +76,4 @@ void register_pass_smaller_masks(PassTable& table) {
              .run = passes::smaller_masks});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -8,7 +8,7 @@
 #include "starling/graph/placement/placement.h"
 #include "starling/graph/placement/union_find.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::string device_names(const PlacementOptions& options) {
@@ -152,4 +152,4 @@ ConstraintClasses find_classes(const Graph& graph, const PlacementOptions& optio
   return Finder(graph, options).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

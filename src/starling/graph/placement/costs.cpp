@@ -4,7 +4,7 @@
 #include "starling/graph/placement/tasks.h"
 #include "starling/ops/def/transfer.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 struct Speed {
@@ -40,4 +40,4 @@ double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& devi
   return options.seconds_per_op + std::max(cost.flops / speed.flops, cost.bytes() / speed.bytes);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -12,7 +12,7 @@
 #include "starling/ops/def/state.h"
 #include "starling/ops/def/transfer.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 using Kind = PlacedStep::Kind;
@@ -244,4 +244,4 @@ std::vector<GraphPart> cut(const Graph& graph, const DevicePlacement& placement,
   return Cutter(graph, placement, options, home).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/placement/placement.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Part of a placed graph that one device runs, in execution order. A send directly follows the node that makes its
 // operand.
@@ -19,4 +19,4 @@ struct GraphPart {
 std::vector<GraphPart> cut(const Graph& graph, const DevicePlacement& placement, const PlacementOptions& options,
                            int home);
 
-}  // namespace starling
+}  // namespace starling::graph

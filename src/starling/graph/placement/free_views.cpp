@@ -1,6 +1,6 @@
 #include "starling/graph/placement/tasks.h"
 
-namespace starling {
+namespace starling::graph {
 
 FreeViews find_free_views(const Graph& graph) {
   const auto count = graph.values().size();
@@ -43,4 +43,4 @@ NodeId maker_of(const Graph& graph, const FreeViews& views, ValueId id) {
   return maker;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

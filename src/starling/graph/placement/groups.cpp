@@ -5,7 +5,7 @@
 #include "starling/graph/placement/tasks.h"
 #include "starling/graph/placement/union_find.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 class Grouper {
@@ -223,4 +223,4 @@ void group_tasks(TaskGraph& tasks, const Graph& graph, const ConstraintClasses& 
   Grouper(tasks, graph, classes, options, facts).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

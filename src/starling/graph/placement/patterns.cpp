@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::string path_of_variable(std::string name) {
@@ -70,4 +70,4 @@ std::string shown(const Graph& graph, NodeId id) {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

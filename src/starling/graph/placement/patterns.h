@@ -5,7 +5,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // True if the pattern matches the whole text; * matches any characters.
 bool matches_pattern(std::string_view pattern, std::string_view text);
@@ -19,4 +19,4 @@ std::string scope_of(const Graph& graph, NodeId id);
 // Display name of a node in errors and tables: "%12 matmul @net/fc1", "variable 'net.fc1.weight'".
 std::string shown(const Graph& graph, NodeId id);
 
-}  // namespace starling
+}  // namespace starling::graph

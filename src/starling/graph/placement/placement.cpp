@@ -7,7 +7,7 @@
 #include "starling/graph/placement/patterns.h"
 #include "starling/graph/placement/search.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr double kReceiptSlack = 0.02;  // slack of the makespan for later receives
@@ -218,4 +218,4 @@ std::string explain(const Graph& graph, const DevicePlacement& placement, const 
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -6,7 +6,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Device that a graph may be placed on. Predicted times are computed from its speeds.
 struct PlacedDevice {
@@ -94,4 +94,4 @@ DevicePlacement place(const Graph& graph, const ConstraintClasses& classes, cons
 // Table of node, device, start, finish and received bytes, then a summary by device.
 std::string explain(const Graph& graph, const DevicePlacement& placement, const PlacementOptions& options);
 
-}  // namespace starling
+}  // namespace starling::graph

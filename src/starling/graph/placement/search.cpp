@@ -6,7 +6,7 @@
 
 #include "starling/graph/placement/starts.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -166,4 +166,4 @@ std::vector<int> search_devices(const TaskGraph& graph, const Simulator& simulat
   return LocalSearch(graph, simulator, clusters).run(all);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

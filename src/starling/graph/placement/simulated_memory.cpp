@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/placement/simulator_placed.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -154,4 +154,4 @@ Simulated Simulator::delay_receipts(const Simulated& from, const std::vector<int
   return best;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -5,7 +5,7 @@
 
 #include "starling/graph/placement/simulator_placed.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -187,4 +187,4 @@ bool Simulator::retime(Simulated& simulated) const {
   return true;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/placement/tasks.h"
 
-namespace starling {
+namespace starling::graph {
 
 // What a simulated device does: runs a task, or receives a value.
 struct SimulatedJob {
@@ -55,4 +55,4 @@ class Simulator {
   bool capped_ = false;
 };
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/placement/simulator.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Devices of tasks, and positions of jobs in the orders of their devices.
 struct Simulator::Placed {
@@ -35,4 +35,4 @@ struct Simulator::Placed {
   std::vector<int> received;  // position of each receive; -1: none
 };
 
-}  // namespace starling
+}  // namespace starling::graph

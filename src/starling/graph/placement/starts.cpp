@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -182,4 +182,4 @@ std::vector<std::vector<int>> starting_placements(const TaskGraph& graph) {
   return all;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

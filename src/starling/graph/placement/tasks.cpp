@@ -5,7 +5,7 @@
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
 
-namespace starling {
+namespace starling::graph {
 
 namespace {
 
@@ -160,4 +160,4 @@ TaskGraph make_tasks(const Graph& graph, const ConstraintClasses& classes, const
   return made;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

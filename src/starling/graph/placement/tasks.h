@@ -5,7 +5,7 @@
 
 #include "starling/graph/placement/placement.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Task graph of the placer: units of work, their dependencies, and groups that share a device. Constants and views that
 // move nothing are not tasks: every device that reads them has its own.
@@ -77,4 +77,4 @@ NodeId maker_of(const Graph& graph, const FreeViews& views, ValueId id);
 double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& device, const PlacementOptions& options);
 std::int64_t byte_size(const TensorType& type);
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-namespace starling {
+namespace starling::graph {
 
 // Disjoint sets of integers (union-find).
 class UnionFind {
@@ -31,4 +31,4 @@ class UnionFind {
   std::vector<int> parent_;
 };
 
-}  // namespace starling
+}  // namespace starling::graph

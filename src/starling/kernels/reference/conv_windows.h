@@ -2,7 +2,7 @@
 
 #include "starling/ops/def/conv_geometry.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Calls f(index in x, index in w, index in y) for every product that a convolution sums; all tensors dense.
 template <class F>
@@ -43,4 +43,4 @@ struct Sums {
   }
 };
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

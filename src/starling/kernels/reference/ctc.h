@@ -8,7 +8,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Connectionist temporal classification of one sample, by forward and backward sums over all paths.
 //
@@ -189,4 +189,4 @@ class CtcSample {
   double* work_;
 };
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

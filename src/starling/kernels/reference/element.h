@@ -10,7 +10,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/tensor/dispatch.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Element conversion between any dtypes. To a float type: rounds to nearest even. Float to integer: truncates towards
 // zero, saturating, NaN to 0. Integer to narrower integer: wraps. To bool: true if not zero.
@@ -46,10 +46,10 @@ void write(DType dtype, void* data, std::int64_t at, V value) {
   dispatch(dtype, [&]<class T>() { static_cast<T*>(data)[at] = convert<T>(value); });
 }
 
-using starling::for_floats;
+using starling::kernels::for_floats;
 
 inline Kernel kernel(Accepts accepts, std::function<std::unique_ptr<Plan>(const PlanRequest&)> plan) {
   return {"reference", accepts, std::move(plan)};
 }
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

@@ -5,7 +5,7 @@
 
 #include "starling/kernels/kernel.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 using Index = std::array<std::int64_t, kMaxRank>;
 
@@ -32,4 +32,4 @@ struct Fill {
   const void* data() const { return bytes.data(); }
 };
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

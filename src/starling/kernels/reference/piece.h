@@ -4,7 +4,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/tensor/shape.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Global index of each element of a tensor's local piece.
 struct Piece {
@@ -33,4 +33,4 @@ inline PhiloxStream stream_of(const void* key, std::int64_t site) {
       {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1]), static_cast<std::uint64_t>(site)});
 }
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

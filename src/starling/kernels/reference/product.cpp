@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 namespace {
 
 Shape leading(Shape shape) {
@@ -50,4 +50,4 @@ ScalarFn activation_derivative(Symbol name) {
   return [](double) { return 1.0; };
 }
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

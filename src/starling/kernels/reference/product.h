@@ -3,7 +3,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/symbol.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Definition of matrix products, for dense or strided operands. Strides of a and b are those of [.., m, k] and [.., k,
 // n]: a transposed operand has its last two exchanged.
@@ -37,4 +37,4 @@ using ScalarFn = double (*)(double);
 ScalarFn activation(Symbol name);
 ScalarFn activation_derivative(Symbol name);
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

@@ -5,7 +5,7 @@
 #include "starling/kernels/recurrent_steps.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Element (step or slot, row, column) of a sequence with `width` columns; a null sequence is zero everywhere.
 template <class T>
@@ -77,4 +77,4 @@ std::unique_ptr<Plan> plan_recurrent(const PlanRequest& request, const Shape& st
 
 inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

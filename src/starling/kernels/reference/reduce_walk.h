@@ -4,7 +4,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/api/reduce.h"
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Reduction of a strided tensor, one result after another: f.operator()<V>(each) returns a result, where each(g) calls
 // g(V) with the elements of that result in row-major order, any number of times. V is double for floats and int64
@@ -42,4 +42,4 @@ std::unique_ptr<Plan> plan_reduction(const PlanRequest& request, const Shape& ax
                                        : plan_reduction_in<std::int64_t>(request, axes, f);
 }
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

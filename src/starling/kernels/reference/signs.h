@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace starling::reference {
+namespace starling::kernels::reference {
 
 // Canonical signs of singular vectors and eigenvectors: the largest element of every column of u [m, k] becomes
 // positive (the first of nearly equal ones). The rows of vh [k, n], if given, follow.
@@ -33,4 +33,4 @@ inline bool all_finite(const double* x, std::int64_t n) {
   return std::all_of(x, x + n, [](double v) { return std::isfinite(v); });
 }
 
-}  // namespace starling::reference
+}  // namespace starling::kernels::reference

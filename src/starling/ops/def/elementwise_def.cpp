@@ -171,8 +171,8 @@ OpDef wide(OpDef op) {
   op.precision = Width::wide;
   return op;
 }
-OpDef ends_product(OpDef op) {
-  op.ends_product = true;
+OpDef in_epilogue(OpDef op) {
+  op.in_epilogue = true;
   return op;
 }
 

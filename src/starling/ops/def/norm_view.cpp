@@ -205,7 +205,7 @@ TensorList grad_backward(const GradCall& c) {
 // Split dimension whose rows have statistics of their own, or -1.
 int split_of(const ShardCall& call, std::size_t x, const NormView& v) {
   const int rows = v.x.rank() == 2 ? v.stats_type.rank() : 1;
-  const Placement from = call.placed[x];
+  const Layout from = call.placed[x];
   return from.is_split() && from.dim < rows ? from.dim : -1;
 }
 
@@ -213,8 +213,8 @@ ShardRule shard_forward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const int dim = split_of(call, 0, norm_view(call.op, call.in[0], call.attrs));
   if (dim < 0) return rule;
-  rule.in[0] = Placement::split(dim);
-  for (auto& out : rule.out) out = Placement::split(dim);
+  rule.in[0] = Layout::split(dim);
+  for (auto& out : rule.out) out = Layout::split(dim);
   return rule;
 }
 
@@ -223,9 +223,9 @@ ShardRule shard_backward(const ShardCall& call) {
   const NormView v = norm_view(call.op, call.in[1], call.attrs);
   const int dim = split_of(call, 1, v);
   if (dim < 0) return rule;
-  for (std::size_t i = 0; i <= BackwardPlaces(v).var; ++i) rule.in[i] = Placement::split(dim);
-  rule.out[0] = Placement::split(dim);
-  for (std::size_t i = 1; i < rule.out.size(); ++i) rule.out[i] = Placement::partial();
+  for (std::size_t i = 0; i <= BackwardPlaces(v).var; ++i) rule.in[i] = Layout::split(dim);
+  rule.out[0] = Layout::split(dim);
+  for (std::size_t i = 1; i < rule.out.size(); ++i) rule.out[i] = Layout::partial();
   return rule;
 }
 

@@ -40,12 +40,12 @@ struct ShardCall {
   std::span<const TensorType> in;
   std::span<const TensorType> out;
   const Attrs& attrs;
-  std::span<const Placement> placed;
+  std::span<const Layout> placed;
 };
 // Layouts that the inputs must have, and the resulting layouts of the outputs.
 struct ShardRule {
-  Placements in;
-  Placements out;
+  Layouts in;
+  Layouts out;
 };
 
 // View of the first input's memory, in elements; the op moves no data.
@@ -138,8 +138,8 @@ struct OpDef {
   int inplace = -1;    // output i may overwrite input inplace + i; -1: none
   CostRule cost = {};
   Width precision = Width::by_trait;
-  bool ends_product = false;  // elementwise op that the epilogue of a linear map computes rather than fusion
-  bool broadcasts = false;    // operands may be read before a broadcast to the result's shape
+  bool in_epilogue = false;  // elementwise op that the epilogue of a linear map computes rather than fusion
+  bool broadcasts = false;   // operands may be read before a broadcast to the result's shape
   bool elementwise() const { return scalar != nullptr; }
   bool has_cost() const { return cost.flops || cost.free || elementwise() || view || decompose; }
   Width width() const;  // `precision`, or what the traits give; by_trait where they give nothing

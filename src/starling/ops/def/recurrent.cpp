@@ -122,9 +122,9 @@ ShardRule shard_axes(const ShardCall& call, std::initializer_list<int> in, std::
   if (!split) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     const int axis = in.begin()[i];
-    if (axis >= 0 && axis < call.in[i].shape.rank()) rule.in[i] = Placement::split(axis);
+    if (axis >= 0 && axis < call.in[i].shape.rank()) rule.in[i] = Layout::split(axis);
   }
-  for (std::size_t i = 0; i < call.out.size(); ++i) rule.out[i] = Placement::split(out.begin()[i]);
+  for (std::size_t i = 0; i < call.out.size(); ++i) rule.out[i] = Layout::split(out.begin()[i]);
   return rule;
 }
 

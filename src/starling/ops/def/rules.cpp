@@ -77,10 +77,10 @@ int split_of_output(const ShardCall& call) {
 }
 
 // Layout of an operand for an output split along `dim`: split alike, or replicated if it is broadcast.
-Placement operand_split(const TensorType& in, const TensorType& out, int dim) {
+Layout operand_split(const TensorType& in, const TensorType& out, int dim) {
   const int own = dim - (out.shape.rank() - in.shape.rank());
-  if (own < 0 || in.shape[own] != out.shape[dim]) return Placement::replicate();
-  return Placement::split(own);
+  if (own < 0 || in.shape[own] != out.shape[dim]) return Layout::replicate();
+  return Layout::split(own);
 }
 
 }  // namespace
@@ -90,14 +90,14 @@ ShardRule shard_elementwise(const ShardCall& call) {
   const int dim = split_of_output(call);
   if (dim < 0) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) rule.in[i] = operand_split(call.in[i], call.out[0], dim);
-  for (auto& out : rule.out) out = Placement::split(dim);
+  for (auto& out : rule.out) out = Layout::split(dim);
   return rule;
 }
 
 ShardRule shard_linear_elementwise(const ShardCall& call) {
   // Partial sums pass through linear ops only, and not where every rank would drop its own fraction.
   const bool linear =
-      call.placed[0] == Placement::partial() && (call.in[0].dtype == call.out[0].dtype || is_float(call.out[0].dtype));
+      call.placed[0] == Layout::partial() && (call.in[0].dtype == call.out[0].dtype || is_float(call.out[0].dtype));
   if (!linear) return shard_elementwise(call);
   ShardRule rule = shard_replicated(call);
   rule.in[0] = rule.out[0] = call.placed[0];
@@ -105,7 +105,7 @@ ShardRule shard_linear_elementwise(const ShardCall& call) {
 }
 
 ShardRule shard_additive(const ShardCall& call) {
-  const auto sum = Placement::partial();
+  const auto sum = Layout::partial();
   if (call.placed[0] == sum && call.placed[1] == sum && call.in[0].shape == call.in[1].shape) {
     return {{sum, sum}, {sum}};
   }
@@ -113,11 +113,11 @@ ShardRule shard_additive(const ShardCall& call) {
 }
 
 ShardRule shard_multiplicative(const ShardCall& call) {
-  const auto sum = Placement::partial();
+  const auto sum = Layout::partial();
   const bool divides = call.op.name == "div";
   const bool exact = !divides || is_float(call.in[0].dtype);  // integer quotients drop their fraction
-  if (exact && call.placed[0] == sum && call.placed[1].is_replicate()) return {{sum, Placement::replicate()}, {sum}};
-  if (!divides && call.placed[1] == sum && call.placed[0].is_replicate()) return {{Placement::replicate(), sum}, {sum}};
+  if (exact && call.placed[0] == sum && call.placed[1].is_replicate()) return {{sum, Layout::replicate()}, {sum}};
+  if (!divides && call.placed[1] == sum && call.placed[0].is_replicate()) return {{Layout::replicate(), sum}, {sum}};
   return shard_elementwise(call);
 }
 
@@ -127,16 +127,16 @@ ShardRule shard_batch(const ShardCall& call, std::uint32_t batched) {
   for (std::size_t i = 0; i < call.in.size(); ++i) split |= ((batched >> i) & 1) && call.placed[i].is_split(0);
   if (!split) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) {
-    if ((batched >> i) & 1) rule.in[i] = Placement::split(0);
+    if ((batched >> i) & 1) rule.in[i] = Layout::split(0);
   }
-  for (auto& out : rule.out) out = Placement::split(0);
+  for (auto& out : rule.out) out = Layout::split(0);
   return rule;
 }
 
 ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis) {
   ShardRule rule = shard_replicated(call);
   const int cut = normalize_axis(axis, call.in[0].shape.rank(), call.op.name.c_str());
-  const Placement from = call.placed[0];
+  const Layout from = call.placed[0];
   if (from.is_split() && from.dim == cut) return rule;
   for (const auto& placed : call.placed) {
     if (placed != from) return rule;
@@ -159,8 +159,8 @@ ShardRule shard_kept(const ShardCall& call, int dim, int out) {
   for (const auto& in : call.in) {
     if (dim >= in.shape.rank() || in.shape[dim] != call.in[0].shape[dim]) return rule;
   }
-  for (auto& in : rule.in) in = Placement::split(dim);
-  for (auto& to : rule.out) to = Placement::split(out);
+  for (auto& in : rule.in) in = Layout::split(dim);
+  for (auto& to : rule.out) to = Layout::split(out);
   return rule;
 }
 

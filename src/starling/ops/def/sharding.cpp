@@ -9,11 +9,11 @@ std::string_view name(ReduceOp op) {
   return names[static_cast<int>(op)];
 }
 
-std::string to_string(Placement placement) {
-  switch (placement.kind) {
-    case Placement::Kind::replicate: return "R";
-    case Placement::Kind::split: return fmt::format("S{}", static_cast<int>(placement.dim));
-    case Placement::Kind::partial: return fmt::format("P({})", name(placement.reduce));
+std::string to_string(Layout layout) {
+  switch (layout.kind) {
+    case Layout::Kind::replicate: return "R";
+    case Layout::Kind::split: return fmt::format("S{}", static_cast<int>(layout.dim));
+    case Layout::Kind::partial: return fmt::format("P({})", name(layout.reduce));
   }
   return "?";
 }

@@ -13,25 +13,25 @@ std::string_view name(ReduceOp op);
 
 // Layout of a global value along one axis of the mesh: replicated on every rank; split into slices of one dimension (as
 // evenly as possible, in rank order); or partial: each rank has a term, and the value is their reduction.
-struct Placement {
+struct Layout {
   enum class Kind : std::uint8_t { replicate, split, partial };
   Kind kind = Kind::replicate;
   std::int8_t dim = 0;
   ReduceOp reduce = ReduceOp::sum;
 
-  static Placement replicate() { return {}; }
-  static Placement split(int dim) { return {Kind::split, static_cast<std::int8_t>(dim), ReduceOp::sum}; }
-  static Placement partial(ReduceOp reduce = ReduceOp::sum) { return {Kind::partial, 0, reduce}; }
+  static Layout replicate() { return {}; }
+  static Layout split(int dim) { return {Kind::split, static_cast<std::int8_t>(dim), ReduceOp::sum}; }
+  static Layout partial(ReduceOp reduce = ReduceOp::sum) { return {Kind::partial, 0, reduce}; }
 
   bool is_replicate() const { return kind == Kind::replicate; }
   bool is_split() const { return kind == Kind::split; }
   bool is_split(int d) const { return kind == Kind::split && dim == d; }
   bool is_partial() const { return kind == Kind::partial; }
-  friend bool operator==(Placement, Placement) = default;
+  friend bool operator==(Layout, Layout) = default;
 };
-std::string to_string(Placement placement);  // R, S0, P(sum)
+std::string to_string(Layout layout);  // R, S0, P(sum)
 
-using Placements = SmallVector<Placement, 4>;  // one per operand
+using Layouts = SmallVector<Layout, 4>;  // one per operand
 
 struct Piece {
   std::int64_t begin = 0;

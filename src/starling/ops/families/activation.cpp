@@ -53,7 +53,7 @@ Tensor op::prelu_backward(const Tensor& dy, const Tensor& x, const Tensor& weigh
 namespace {
 
 using elementwise::backward;
-using elementwise::ends_product;
+using elementwise::in_epilogue;
 using elementwise::unary;
 using rules::sum_to;
 
@@ -73,7 +73,7 @@ void with_numbers(OpDef& op, const AttrType& type, std::vector<Attrs> values) {
 }
 
 void register_sigmoid(OpRegistry& ops) {
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "sigmoid", "1 / (1 + e⁻ˣ)", [](const double* x) { return 1 / (1 + std::exp(-x[0])); },
       [](const GradCall& c) { return TensorList{op::sigmoid_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = backward(
@@ -85,7 +85,7 @@ void register_sigmoid(OpRegistry& ops) {
 }
 
 void register_relu(OpRegistry& ops) {
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "relu", "x where it is positive, else 0.", [](const double* x) { return x[0] < 0 ? 0.0 : x[0]; },
       [](const GradCall& c) { return TensorList{op::relu_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = backward(
@@ -96,7 +96,7 @@ void register_relu(OpRegistry& ops) {
 
 void register_leaky_relu(OpRegistry& ops) {
   const std::vector<Attrs> slopes = {op::LeakyReluAttrs{}, op::LeakyReluAttrs{0.2}, op::LeakyReluAttrs{-0.5}};
-  OpDef leaky = ends_product(unary(
+  OpDef leaky = in_epilogue(unary(
       "leaky_relu", "x, below 0 times a slope.", [](const double* x) { return x[0] < 0 ? x[1] * x[0] : x[0]; },
       [](const GradCall& c) {
         return TensorList{op::leaky_relu_backward(c.grads[0], c.in[0], c.attrs.as<op::LeakyReluAttrs>().slope)};
@@ -149,7 +149,7 @@ Tensor elu_curvature(const Tensor& scaled, const Tensor& x, double alpha) {
 
 void register_elu(OpRegistry& ops) {
   const std::vector<Attrs> alphas = {op::EluAttrs{}, op::EluAttrs{0.4}, op::EluAttrs{-0.7}};
-  OpDef op = ends_product(unary(
+  OpDef op = in_epilogue(unary(
       "elu", "x, below 0 alpha · (eˣ - 1).", [](const double* x) { return elu_of(x[0], x[1]); },
       [](const GradCall& c) {
         return TensorList{op::elu_backward(c.grads[0], c.in[0], c.attrs.as<op::EluAttrs>().alpha)};
@@ -164,7 +164,7 @@ void register_elu(OpRegistry& ops) {
       });
   with_numbers(slope, attr_type<op::EluAttrs>(), alphas);
   ops.add(slope);
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "selu", "scale · elu(x, alpha), both chosen so that variances stay at 1.",
       [](const double* x) { return kSeluScale * elu_of(x[0], kSeluAlpha); },
       [](const GradCall& c) { return TensorList{op::selu_backward(c.grads[0], c.in[0])}; }, kSavesInputs)));
@@ -177,7 +177,7 @@ void register_elu(OpRegistry& ops) {
 }
 
 void register_hardswish(OpRegistry& ops) {
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "hardswish", "x · clamp(x + 3, 0, 6) / 6",
       [](const double* x) { return x[0] <= -3 ? 0.0 : x[0] * (std::min(x[0], 3.0) + 3) / 6; },
       [](const GradCall& c) { return TensorList{op::hardswish_backward(c.grads[0], c.in[0])}; }, kSavesInputs,

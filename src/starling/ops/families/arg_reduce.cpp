@@ -27,12 +27,12 @@ Types infer_arg(const InferCall& call) {
 }
 
 ShardRule shard_arg(const ShardCall& call) {
-  const Placement from = call.placed[0];
+  const Layout from = call.placed[0];
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   if (!from.is_split() || attrs.axes.empty()) return rules::shard_replicated(call);
   const int axis = normalize_axis(attrs.axes[0], call.in[0].shape.rank(), call.op.name.c_str());
   if (axis == from.dim) return rules::shard_replicated(call);
-  return {{from}, {Placement::split(from.dim - (!attrs.keepdim && axis < from.dim ? 1 : 0))}};
+  return {{from}, {Layout::split(from.dim - (!attrs.keepdim && axis < from.dim ? 1 : 0))}};
 }
 
 std::vector<OpCase> arg_cases() {

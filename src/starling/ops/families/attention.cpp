@@ -175,9 +175,9 @@ ShardRule shard_attention(const ShardCall& call, std::size_t q, std::size_t mask
   if (!split || shape.rank() < 3) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     const bool stretched = i == mask && (call.in[i].shape.rank() < shape.rank() || call.in[i].shape[0] == 1);
-    if (!stretched) rule.in[i] = Placement::split(0);
+    if (!stretched) rule.in[i] = Layout::split(0);
   }
-  for (auto& out : rule.out) out = Placement::split(0);
+  for (auto& out : rule.out) out = Layout::split(0);
   return rule;
 }
 

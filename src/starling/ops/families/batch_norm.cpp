@@ -183,20 +183,20 @@ TensorList grad_squares(const GradCall& c) {
 ShardRule shard_train(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   if (!call.placed[0].is_split(0)) return rule;
-  const auto average = Placement::partial(ReduceOp::mean);
-  rule.in[0] = Placement::split(0);
-  rule.out = {Placement::split(0), average, average};
+  const auto average = Layout::partial(ReduceOp::mean);
+  rule.in[0] = Layout::split(0);
+  rule.out = {Layout::split(0), average, average};
   return rule;
 }
 
 // Each rank uses its own statistics.
 ShardRule shard_train_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  const auto average = Placement::partial(ReduceOp::mean);
+  const auto average = Layout::partial(ReduceOp::mean);
   if (!call.placed[1].is_split(0) || call.placed[2] != average || call.placed[3] != average) return rule;
-  rule.in[0] = rule.in[1] = rule.out[0] = Placement::split(0);
+  rule.in[0] = rule.in[1] = rule.out[0] = Layout::split(0);
   rule.in[2] = rule.in[3] = average;
-  rule.out[1] = rule.out[2] = Placement::partial();
+  rule.out[1] = rule.out[2] = Layout::partial();
   return rule;
 }
 
@@ -206,10 +206,10 @@ ShardRule shard_rows(const ShardCall& call, int rows) {
   bool split = false;
   for (int i = 0; i < rows; ++i) split |= call.placed[static_cast<std::size_t>(i)].is_split(0);
   if (!split) return rule;
-  for (int i = 0; i < rows; ++i) rule.in[static_cast<std::size_t>(i)] = Placement::split(0);
+  for (int i = 0; i < rows; ++i) rule.in[static_cast<std::size_t>(i)] = Layout::split(0);
   const bool has_rows = call.out[0].shape.rank() > 1;
   for (std::size_t i = 0; i < rule.out.size(); ++i)
-    rule.out[i] = i == 0 && has_rows ? Placement::split(0) : Placement::partial();
+    rule.out[i] = i == 0 && has_rows ? Layout::split(0) : Layout::partial();
   return rule;
 }
 

@@ -192,7 +192,7 @@ std::vector<OpCase> weighted_cases(bool backward) {
 
 ShardRule shard_weighted(const ShardCall& call) {
   ShardRule rule = rules::shard_batch(call, 0b111);
-  if (rule.out[0].is_split()) rule.out[0] = Placement::partial();
+  if (rule.out[0].is_split()) rule.out[0] = Layout::partial();
   return rule;
 }
 

@@ -35,10 +35,10 @@ TensorList grad_dot(const GradCall& c) {
 
 // Splitting the summed dimension gives partial results; splitting another one is kept.
 ShardRule shard_dot(const ShardCall& call) {
-  const Placement at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
+  const Layout at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
   if (!at.is_split()) return rules::shard_replicated(call);
   const bool summed = at.dim == call.in[0].shape.rank() - 1;
-  return {{at, at}, {summed ? Placement::partial() : at}};
+  return {{at, at}, {summed ? Layout::partial() : at}};
 }
 
 std::vector<OpCase> dot_cases() {
@@ -68,8 +68,8 @@ ShardRule shard_outer(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const std::size_t cut = call.placed[0].is_split() ? 0 : 1;
   if (!call.placed[cut].is_split()) return rule;
-  rule.in[cut] = Placement::split(0);
-  rule.out[0] = Placement::split(static_cast<int>(cut));
+  rule.in[cut] = Layout::split(0);
+  rule.out[0] = Layout::split(static_cast<int>(cut));
   return rule;
 }
 

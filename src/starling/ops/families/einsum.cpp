@@ -110,9 +110,9 @@ ShardRule shard_einsum(const ShardCall& call) {
     if (!once || places(labels.in[i], call.in[i].shape, label).empty()) continue;
     for (std::size_t j = 0; j < call.in.size(); ++j) {
       const auto at = places(labels.in[j], call.in[j].shape, label);
-      if (!at.empty()) rule.in[j] = Placement::split(at[0]);
+      if (!at.empty()) rule.in[j] = Layout::split(at[0]);
     }
-    rule.out[0] = out.empty() ? Placement::partial() : Placement::split(out[0]);
+    rule.out[0] = out.empty() ? Layout::partial() : Layout::split(out[0]);
     return rule;
   }
   return rule;

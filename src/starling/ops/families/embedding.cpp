@@ -108,14 +108,14 @@ TensorList grad_embedding_backward(const GradCall& c) {
 
 ShardRule shard_embedding(const ShardCall& call) {
   if (!call.placed[0].is_split()) return rules::shard_replicated(call);
-  return {{call.placed[0], Placement::replicate()}, {call.placed[0]}};
+  return {{call.placed[0], Layout::replicate()}, {call.placed[0]}};
 }
 
 // Every rank sums its own entries: the result is partial.
 ShardRule shard_embedding_backward(const ShardCall& call) {
-  const Placement from = call.placed[1].is_split() ? call.placed[1] : call.placed[0];
+  const Layout from = call.placed[1].is_split() ? call.placed[1] : call.placed[0];
   if (!from.is_split() || from.dim >= call.in[1].shape.rank()) return rules::shard_replicated(call);
-  return {{from, from}, {Placement::partial()}};
+  return {{from, from}, {Layout::partial()}};
 }
 
 // Sample indices avoid the padding row, whose missing gradient would fail the derivative check.

@@ -86,8 +86,8 @@ TensorList grad_bag_max(const GradCall& c) {
 ShardRule shard_bag(const ShardCall& call) {
   if (call.in[1].shape.rank() != 2 || !call.placed[1].is_split(0)) return rules::shard_replicated(call);
   ShardRule rule = rules::shard_replicated(call);
-  for (std::size_t i = 1; i < rule.in.size(); ++i) rule.in[i] = Placement::split(0);
-  for (auto& out : rule.out) out = Placement::split(0);
+  for (std::size_t i = 1; i < rule.in.size(); ++i) rule.in[i] = Layout::split(0);
+  for (auto& out : rule.out) out = Layout::split(0);
   return rule;
 }
 

@@ -40,7 +40,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, const op::MatmulAttrs& attrs) {
 namespace {
 
 // True for activations whose gradient follows from their output; they can be a product's epilogue in registers.
-bool ends_product(Symbol activation) {
+bool in_epilogue(Symbol activation) {
   const auto& name = activation.str();
   return name.empty() || name == "relu" || name == "tanh" || name == "sigmoid";
 }
@@ -49,7 +49,7 @@ bool ends_product(Symbol activation) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::LinearAttrs& attrs) {
   static const OpDef& op = find_op("linear");
-  if (!ends_product(attrs.activation)) return op::activate(attrs.activation, linear(x, weight, bias));
+  if (!in_epilogue(attrs.activation)) return op::activate(attrs.activation, linear(x, weight, bias));
   if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
   return apply1(op, {x, weight}, attrs);
 }
@@ -156,9 +156,9 @@ ShardRule shard_batched(const ShardCall& call) {
     if (dim >= rank - 2 || call.in[at].shape[call.placed[at].dim] != call.out[0].shape[dim]) continue;
     for (std::size_t j = 0; j < 2; ++j) {
       const int own = dim - rank + call.in[j].shape.rank();
-      if (own >= 0 && call.in[j].shape[own] == call.out[0].shape[dim]) rule.in[j] = Placement::split(own);
+      if (own >= 0 && call.in[j].shape[own] == call.out[0].shape[dim]) rule.in[j] = Layout::split(own);
     }
-    rule.out[0] = Placement::split(dim);
+    rule.out[0] = Layout::split(dim);
     break;
   }
   return rule;
@@ -167,25 +167,25 @@ ShardRule shard_batched(const ShardCall& call) {
 // Rank 2: splitting the inner dimension on both sides gives partial results; an outer split is kept; a partial factor
 // times a replicated one is partial.
 ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
-  const auto whole = Placement::replicate();
-  const auto term = Placement::partial();
+  const auto whole = Layout::replicate();
+  const auto term = Layout::partial();
   ShardRule rule = rules::shard_replicated(call);
   if (call.in[0].shape.rank() != 2 || call.in[1].shape.rank() != 2) return shard_batched(call);
   const int m = trans_a ? 1 : 0, ka = 1 - m, kb = trans_b ? 1 : 0, n = 1 - kb;
-  const Placement a = call.placed[0], b = call.placed[1];
-  const auto set = [&](Placement pa, Placement pb, Placement out) {
+  const Layout a = call.placed[0], b = call.placed[1];
+  const auto set = [&](Layout pa, Layout pb, Layout out) {
     rule.in[0] = pa;
     rule.in[1] = pb;
     rule.out[0] = out;
   };
   if (a.is_split(m))
-    set(a, whole, Placement::split(0));
+    set(a, whole, Layout::split(0));
   else if (a.is_split(ka))
-    set(a, Placement::split(kb), term);
+    set(a, Layout::split(kb), term);
   else if (b.is_split(n))
-    set(whole, b, Placement::split(1));
+    set(whole, b, Layout::split(1));
   else if (b.is_split(kb))
-    set(Placement::split(ka), b, term);
+    set(Layout::split(ka), b, term);
   else if (a == term && b == whole)
     set(a, b, term);
   else if (a == whole && b == term)
@@ -194,7 +194,7 @@ ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
 }
 
 void check_activation(const InferCall& call, Symbol activation) {
-  check(ends_product(activation), "[{}] expected an activation of relu, tanh, sigmoid or none, got '{}'", call.op.name,
+  check(in_epilogue(activation), "[{}] expected an activation of relu, tanh, sigmoid or none, got '{}'", call.op.name,
         activation.str());
 }
 
@@ -231,8 +231,8 @@ ShardRule shard_linear(const ShardCall& call) {
     rule.in[0] = rule.out[0] = call.placed[0];
   } else if (call.placed[1].is_split(0)) {
     rule.in[1] = call.placed[1];
-    if (call.in.size() == 3) rule.in[2] = Placement::split(0);
-    rule.out[0] = Placement::split(last);
+    if (call.in.size() == 3) rule.in[2] = Layout::split(0);
+    rule.out[0] = Layout::split(last);
   }
   return rule;
 }

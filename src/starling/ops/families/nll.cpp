@@ -107,8 +107,8 @@ TensorList grad_nll(const GradCall& c) {
 ShardRule shard_nll(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   if (!call.placed[0].is_split(0) && !call.placed[1].is_split(0)) return rule;
-  rule.in[0] = rule.in[1] = Placement::split(0);
-  for (auto& out : rule.out) out = Placement::partial();
+  rule.in[0] = rule.in[1] = Layout::split(0);
+  for (auto& out : rule.out) out = Layout::partial();
   return rule;
 }
 

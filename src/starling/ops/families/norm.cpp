@@ -113,14 +113,14 @@ TensorList grad_norm(const GradCall& c) {
 
 // Splits that do not cut a reduction.
 ShardRule shard_kept(const ShardCall& call, const Shape& axes, bool keepdim) {
-  const Placement from = call.placed[0];
+  const Layout from = call.placed[0];
   if (!from.is_split()) return rules::shard_replicated(call);
   int lost = 0;
   for (auto axis : op::reduced_axes(axes, call.in[0].shape.rank(), call.op.name.c_str())) {
     if (axis == from.dim) return rules::shard_replicated(call);
     lost += !keepdim && axis < from.dim;
   }
-  return {{from}, {Placement::split(from.dim - lost)}};
+  return {{from}, {Layout::split(from.dim - lost)}};
 }
 ShardRule shard_reduce(const ShardCall& call) {
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();

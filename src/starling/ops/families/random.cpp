@@ -116,7 +116,7 @@ Types infer_dropout(const InferCall& call) {
 
 ShardRule shard_dropout(const ShardCall& call) {
   if (!call.placed[0].is_split()) return rules::shard_replicated(call);
-  return {{call.placed[0], Placement::replicate()}, {call.placed[0]}};
+  return {{call.placed[0], Layout::replicate()}, {call.placed[0]}};
 }
 
 const CaseInput& kKey = kSampleKey;

@@ -90,8 +90,8 @@ Types infer_mean(const InferCall& call) {
 Types infer_bool(const InferCall& call) { return infer_reduce(call, DType::boolean); }
 
 // Splitting a reduced dimension gives partial results; splitting another one is kept.
-ShardRule shard_reduce(const ShardCall& call, Placement across) {
-  const Placement from = call.placed[0];
+ShardRule shard_reduce(const ShardCall& call, Layout across) {
+  const Layout from = call.placed[0];
   if (from.is_partial() && across == from) return {{from}, {from}};
   if (!from.is_split()) return rules::shard_replicated(call);
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();
@@ -101,7 +101,7 @@ ShardRule shard_reduce(const ShardCall& call, Placement across) {
     if (axis == from.dim) return {{from}, {across}};
     kept += !attrs.keepdim && axis < from.dim;
   }
-  return {{from}, {Placement::split(from.dim - kept)}};
+  return {{from}, {Layout::split(from.dim - kept)}};
 }
 
 std::vector<OpCase> reduce_cases(bool empty, DType dtype = DType::f64) {
@@ -155,7 +155,7 @@ TensorList grad_extreme_backward(const GradCall& c) {
 // Row splits are kept; if the reduced axis itself is split, no rank knows which maximum is first.
 ShardRule shard_extreme_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  const Placement from = call.placed[1];
+  const Layout from = call.placed[1];
   if (!from.is_split()) return rule;
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   int lost = 0;
@@ -163,7 +163,7 @@ ShardRule shard_extreme_backward(const ShardCall& call) {
     if (axis == from.dim) return rule;
     lost += !attrs.keepdim && axis < from.dim;
   }
-  const auto kept = Placement::split(from.dim - lost);
+  const auto kept = Layout::split(from.dim - lost);
   return {{kept, from, kept}, {from}};
 }
 
@@ -193,7 +193,7 @@ void register_extreme(OpRegistry& ops, const std::string& name, const std::strin
     return TensorList{apply1(backward, {c.grads[0], c.in[0], c.out[0]}, c.attrs)};
   };
   extreme.saves = kSavesAll;
-  extreme.shard = [across](const ShardCall& call) { return shard_reduce(call, Placement::partial(across)); };
+  extreme.shard = [across](const ShardCall& call) { return shard_reduce(call, Layout::partial(across)); };
   extreme.cases = [] { return reduce_cases(false); };
   ops.add(extreme);
   ops.add({.name = name + "_backward",
@@ -217,7 +217,7 @@ void register_ops_reduce(OpRegistry& ops) {
   total.gradient = [](const GradCall& c) {
     return TensorList{op::spread(c.grads[0], c.in[0].shape(), c.attrs.as<op::ReduceAttrs>().axes)};
   };
-  total.shard = [](const ShardCall& call) { return shard_reduce(call, Placement::partial()); };
+  total.shard = [](const ShardCall& call) { return shard_reduce(call, Layout::partial()); };
   ops.add(total);
 
   OpDef average = reduction("mean", "The mean over the given axes, or over all.");

@@ -103,7 +103,7 @@ ShardRule shard_reshape(const ShardCall& call) {
     if (at == to.rank() || from[i] != to[at]) return rules::shard_replicated(call);
     if (i < call.placed[0].dim) ++at;
   }
-  return {{call.placed[0]}, {Placement::split(at)}};
+  return {{call.placed[0]}, {Layout::split(at)}};
 }
 
 // Reshape as a view: old and new dimensions are matched in groups of equal size; the old ones of a group must be
@@ -157,7 +157,7 @@ ShardRule shard_transpose(const ShardCall& call) {
   if (!call.placed[0].is_split()) return {{call.placed[0]}, {call.placed[0]}};
   const Shape order = transpose_order(call.attrs.as<op::TransposeAttrs>().order, call.in[0].shape.rank());
   for (int i = 0; i < order.rank(); ++i) {
-    if (order[i] == call.placed[0].dim) return {{call.placed[0]}, {Placement::split(i)}};
+    if (order[i] == call.placed[0].dim) return {{call.placed[0]}, {Layout::split(i)}};
   }
   return rules::shard_replicated(call);
 }

@@ -31,7 +31,7 @@ Tensor op::mish_backward(const Tensor& dy, const Tensor& x) { return apply1(name
 namespace {
 
 using elementwise::backward;
-using elementwise::ends_product;
+using elementwise::in_epilogue;
 using elementwise::unary;
 using elementwise::wide;
 
@@ -102,13 +102,13 @@ Tensor mish_curvature(const Tensor& scaled, const Tensor& x, const Attrs&) {
 }
 
 void register_gelu(OpRegistry& ops) {
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "gelu", "x · Φ(x), Φ being the normal distribution's share below x.",
       [](const double* x) { return times(x[0], normal_share(x[0])); },
       [](const GradCall& c) { return TensorList{op::gelu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("gelu_backward", "dy times the slope of gelu at x.",
                    [](const double* x) { return x[0] * gelu_slope(x[1]); }, gelu_curvature, {-4, 4}));
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "gelu_tanh", "gelu with Φ(x) as (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.",
       [](const double* x) { return times(x[0], logistic(gelu_argument(x[0]))); },
       [](const GradCall& c) { return TensorList{op::gelu_tanh_backward(c.grads[0], c.in[0])}; }, kSavesInputs,
@@ -121,18 +121,18 @@ void register_gelu(OpRegistry& ops) {
 
 void register_ops_smooth_activation(OpRegistry& ops) {
   register_gelu(ops);
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "silu", "x · sigmoid(x)", [](const double* x) { return times(x[0], logistic(x[0])); },
       [](const GradCall& c) { return TensorList{op::silu_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("silu_backward", "dy times the slope of silu at x.",
                    [](const double* x) { return x[0] * silu_slope(x[1]); }, silu_curvature, {-4, 4}));
-  ops.add(wide(ends_product(unary(
+  ops.add(wide(in_epilogue(unary(
       "softplus", "log(1 + eˣ), without overflow.", [](const double* x) { return softplus_of(x[0]); },
       [](const GradCall& c) { return TensorList{op::softplus_backward(c.grads[0], c.in[0])}; }, kSavesInputs))));
   ops.add(backward(
       "softplus_backward", "dy · sigmoid(x)", [](const double* x) { return x[0] * logistic(x[1]); },
       [](const Tensor& scaled, const Tensor& x, const Attrs&) { return op::sigmoid_backward(scaled, sigmoid(x)); }));
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "mish", "x · tanh(softplus(x))", [](const double* x) { return times(x[0], std::tanh(softplus_of(x[0]))); },
       [](const GradCall& c) { return TensorList{op::mish_backward(c.grads[0], c.in[0])}; }, kSavesInputs, {-4, 4})));
   ops.add(backward("mish_backward", "dy times the slope of mish at x.",

@@ -88,8 +88,8 @@ ShardRule shard_columns(const ShardCall& call) {
 ShardRule shard_sample(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   if (!call.placed[2].is_split(1) && !call.placed[3].is_split(1)) return rule;
-  rule.in[2] = rule.in[3] = Placement::split(1);
-  rule.out[0] = Placement::partial();
+  rule.in[2] = rule.in[3] = Layout::split(1);
+  rule.out[0] = Layout::partial();
   return rule;
 }
 

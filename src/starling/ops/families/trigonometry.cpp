@@ -24,7 +24,7 @@ Tensor atan2(const Tensor& y, const Tensor& x) { return elementwise::promoted(na
 
 namespace {
 
-using elementwise::ends_product;
+using elementwise::in_epilogue;
 using elementwise::unary;
 using elementwise::wide;
 using rules::sum_to;
@@ -65,7 +65,7 @@ void register_hyperbolic(OpRegistry& ops) {
   ops.add(wide(unary(
       "cosh", "The hyperbolic cosine.", [](const double* x) { return std::cosh(x[0]); },
       [](const GradCall& c) { return TensorList{mul(c.grads[0], sinh(c.in[0]))}; }, kSavesInputs)));
-  ops.add(ends_product(unary(
+  ops.add(in_epilogue(unary(
       "tanh", "The hyperbolic tangent.", [](const double* x) { return std::tanh(x[0]); },
       [](const GradCall& c) { return TensorList{op::tanh_backward(c.grads[0], c.out[0])}; }, kSavesOutputs)));
   OpDef slope = elementwise::backward(

@@ -26,9 +26,9 @@ Types infer_unbiased(const InferCall& call) {
 // Per-rank variances are corrected by the rank's own count.
 ShardRule shard_unbiased(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  const auto average = Placement::partial(ReduceOp::mean);
+  const auto average = Layout::partial(ReduceOp::mean);
   if (!call.placed[0].is_split(0) || call.placed[1] != average) return rule;
-  rule.in = {Placement::split(0), average};
+  rule.in = {Layout::split(0), average};
   rule.out[0] = average;
   return rule;
 }

@@ -50,7 +50,7 @@ TensorList grad_std(const GradCall& c) {
 }
 
 ShardRule shard_var(const ShardCall& call) {
-  const Placement from = call.placed[0];
+  const Layout from = call.placed[0];
   const auto& attrs = call.attrs.as<op::VarAttrs>();
   if (!from.is_split()) return rules::shard_replicated(call);
   int lost = 0;
@@ -58,7 +58,7 @@ ShardRule shard_var(const ShardCall& call) {
     if (axis == from.dim) return rules::shard_replicated(call);
     lost += !attrs.keepdim && axis < from.dim;
   }
-  return {{from}, {Placement::split(from.dim - lost)}};
+  return {{from}, {Layout::split(from.dim - lost)}};
 }
 
 std::vector<OpCase> var_cases() {

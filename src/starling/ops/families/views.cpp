@@ -128,7 +128,7 @@ ShardRule shard_through(const ShardCall& call, const Shape& from, const Shape& a
   for (int i = 0, kept = 0; i < from.rank(); ++i) {
     if (marks[static_cast<std::size_t>(i)]) continue;
     const int in = drops ? i : kept, out = drops ? kept : i;
-    if (in == call.placed[0].dim) return {{call.placed[0]}, {Placement::split(out)}};
+    if (in == call.placed[0].dim) return {{call.placed[0]}, {Layout::split(out)}};
     ++kept;
   }
   return rules::shard_replicated(call);

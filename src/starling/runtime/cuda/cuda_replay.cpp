@@ -1,7 +1,7 @@
 #include "starling/runtime/execution/replay.h"
 #include "starling/tensor/cuda/cuda_error.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // Recorded on its own stream, launched in the default stream: so replays, eager kernels and copies run in the order of
@@ -72,4 +72,4 @@ class CudaReplay final : public DeviceRecording {
 
 std::unique_ptr<DeviceRecording> make_cuda_replay(int device) { return std::make_unique<CudaReplay>(device); }
 
-}  // namespace starling
+}  // namespace starling::runtime

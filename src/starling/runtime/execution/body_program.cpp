@@ -2,17 +2,17 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 
-BodyProgram::BodyProgram(const Graph& body, const ExecutableOptions& options)
+BodyProgram::BodyProgram(const graph::Graph& body, const ExecutableOptions& options)
     : executable_(Executable::build(body, options)) {
-  check(executable_->lane_size(Lane::comm) == 0, "[control] expected a body without collectives, got {} of them",
-        executable_->lane_size(Lane::comm));
+  check(executable_->lane_size(graph::Lane::comm) == 0, "[control] expected a body without collectives, got {} of them",
+        executable_->lane_size(graph::Lane::comm));
   for (const auto& constant : executable_->graph().constants) constants_.push_back(to(constant, kCpu));
   for (const auto& instruction : executable_->instructions()) {
     Step step{instruction.plan.get(), table_.size(), 0, instruction.scratch.offset};
@@ -24,7 +24,8 @@ BodyProgram::BodyProgram(const Graph& body, const ExecutableOptions& options)
   table_at_ = padded(executable_->arena_bytes());
 }
 
-void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outputs, RunContext& context) const {
+void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outputs,
+                      kernels::RunContext& context) const {
   auto** addresses = reinterpret_cast<void**>(memory + table_at_);
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const Address& place = table_[i];
@@ -39,4 +40,4 @@ void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outpu
     step.plan->run({addresses + step.in, addresses + step.out, memory + step.scratch, context});
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -8,12 +8,14 @@
 #include "starling/graph/graph.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
+struct Planned;
+}
 
-struct Planned;  // kernels/kernel_table.h
+namespace starling::runtime {
 
 // Device of a graph: the only one that its values name; nodes without operands follow.
-Device program_device(const Graph& graph);
+Device program_device(const graph::Graph& graph);
 
 // Location of an instruction's operand at run time.
 struct Address {
@@ -26,7 +28,7 @@ struct Address {
 
 // Wait until `count` instructions of another lane have ended.
 struct Wait {
-  Lane lane = Lane::compute;
+  graph::Lane lane = graph::Lane::compute;
   int count = 0;
 };
 
@@ -35,13 +37,13 @@ struct Wait {
 struct Instruction {
   std::string op;
   std::string kernel;
-  NodeId node = -1;
-  Lane lane = Lane::compute;
-  std::shared_ptr<const Plan> plan;
+  graph::NodeId node = -1;
+  graph::Lane lane = graph::Lane::compute;
+  std::shared_ptr<const kernels::Plan> plan;
   std::vector<Address> in;
   std::vector<Address> out;
-  std::vector<ArgDesc> in_desc;  // shape and strides at those places
-  std::vector<ArgDesc> out_desc;
+  std::vector<kernels::ArgDesc> in_desc;  // shape and strides at those places
+  std::vector<kernels::ArgDesc> out_desc;
   Address scratch;  // in the arena; plan->scratch_bytes long
   std::vector<Wait> waits;
 };
@@ -56,15 +58,15 @@ struct ExecutableOptions {
   bool reference_only = false;
   bool check_aliases = checks_by_default();
   // Kernels of this program alone, tried before the kernel table; a result without plan falls back to the table.
-  std::function<Planned(const PlanRequest&)> own_kernels = nullptr;
+  std::function<kernels::Planned(const kernels::PlanRequest&)> own_kernels = nullptr;
 };
 
 // Compiled graph: immutable, shared by the instances that run it. Static shapes, one device.
 class Executable {
  public:
-  static std::shared_ptr<const Executable> build(Graph graph, const ExecutableOptions& options);
+  static std::shared_ptr<const Executable> build(graph::Graph graph, const ExecutableOptions& options);
 
-  const Graph& graph() const { return graph_; }
+  const graph::Graph& graph() const { return graph_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
   Device device() const { return device_; }
   int threads() const { return threads_; }
@@ -73,7 +75,7 @@ class Executable {
   std::size_t demand_bytes() const { return demand_bytes_; }      // maximum in use at one instruction: a lower bound
   std::size_t scratch_bytes() const { return scratch_bytes_; }    // maximum of one kernel, part of the arena
   int lanes() const { return static_cast<int>(lane_size_.size()); }
-  int lane_size(Lane lane) const {
+  int lane_size(graph::Lane lane) const {
     return static_cast<int>(lane) < lanes() ? lane_size_[static_cast<std::size_t>(lane)] : 0;
   }
   const std::vector<int>& assigned() const { return assigned_; }  // variables that a run writes
@@ -83,7 +85,7 @@ class Executable {
  private:
   friend class Lowering;
   friend class ExecutableEditor;  // tests corrupt programs with it
-  Graph graph_;
+  graph::Graph graph_;
   std::vector<Instruction> instructions_;
   Device device_;
   int threads_ = 1;
@@ -95,4 +97,4 @@ class Executable {
   std::vector<int> assigned_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

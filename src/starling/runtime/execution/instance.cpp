@@ -10,10 +10,10 @@
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/device_memory.h"
 
-namespace starling {
+namespace starling::runtime {
 
 struct Instance::Step {
-  const Plan* plan;
+  const kernels::Plan* plan;
   void** in;
   void** out;
   void* scratch;
@@ -50,7 +50,7 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
   resolve();
   for (std::size_t lane = 1; lane < steps_.size(); ++lane) {
     if (steps_[lane].empty()) continue;
-    const int threads = static_cast<Lane>(lane) == Lane::comm ? 1 : exe.threads();
+    const int threads = static_cast<graph::Lane>(lane) == graph::Lane::comm ? 1 : exe.threads();
     others_.push_back(std::make_unique<LaneThread>([this, lane] { run_lane(lane); }, threads));
   }
 }
@@ -130,11 +130,12 @@ void Instance::resolve() {
     }
   }
   if (!late_.any) return;
-  for (Step& step : steps_[static_cast<std::size_t>(Lane::comm)]) step.awaited = true;  // next run waits for them too
+  for (Step& step : steps_[static_cast<std::size_t>(graph::Lane::comm)])
+    step.awaited = true;  // next run waits for them too
 }
 
-const Plan* Instance::bound(const Plan& plan) {
-  const auto* open = options_.resources ? dynamic_cast<const ResourcePlan*>(&plan) : nullptr;
+const kernels::Plan* Instance::bound(const kernels::Plan& plan) {
+  const auto* open = options_.resources ? dynamic_cast<const kernels::ResourcePlan*>(&plan) : nullptr;
   if (!open) return &plan;
   own_plans_.push_back(open->bind(*options_.resources));
   return own_plans_.back().get();
@@ -145,11 +146,11 @@ void Instance::put(const std::vector<Patch>& patches, void* base) {
 }
 
 void Instance::patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-  const Graph& graph = executable_->graph();
+  const graph::Graph& graph = executable_->graph();
   check(inputs.size() == graph.inputs.size() && outputs.size() == graph.outputs.size(),
         "[run] expected {} inputs and {} outputs, got {} and {}", graph.inputs.size(), graph.outputs.size(),
         inputs.size(), outputs.size());
-  const auto check_operand = [&](const Tensor& given, ValueId value, const char* what, std::size_t i) {
+  const auto check_operand = [&](const Tensor& given, graph::ValueId value, const char* what, std::size_t i) {
     const TensorType& wanted = graph.value(value).type;
     const bool fits = given.dtype() == wanted.dtype && given.shape() == wanted.shape && given.contiguous() &&
                       given.device() == executable_->device();
@@ -260,7 +261,7 @@ void Instance::run_late() {
   try {
     for (const auto& step : steps_[0]) {
       if (!step.late || !skip) {
-        if (behind_ && step.earlier > 0) wait_for({Lane::comm, step.earlier});
+        if (behind_ && step.earlier > 0) wait_for({graph::Lane::comm, step.earlier});
         if (behind_ && (failed_.load(std::memory_order_acquire) || !step.instruction->waits.empty())) catch_up(ended);
         for (const Wait& wait : step.instruction->waits) wait_for(wait);
         if (failed_.load(std::memory_order_relaxed)) break;
@@ -275,7 +276,7 @@ void Instance::run_late() {
       }
     }
     if (behind_) catch_up(ended);
-    wait_for({Lane::comm, late_.awaited});
+    wait_for({graph::Lane::comm, late_.awaited});
   } catch (...) {
     broken_ = true;
     if (!behind_) fail_lane(0);
@@ -290,7 +291,7 @@ void Instance::run_late() {
 }
 
 bool Instance::comm_lane_ended() const {
-  constexpr auto lane = static_cast<std::size_t>(Lane::comm);
+  constexpr auto lane = static_cast<std::size_t>(graph::Lane::comm);
   return done_[lane].value.load(std::memory_order_acquire) >= static_cast<int>(steps_[lane].size());
 }
 
@@ -365,8 +366,8 @@ void Instance::wait_for(const Wait& wait) {
 }
 
 void Instance::run_step(const Step& step, void* stream) {
-  RunContext context{stream, comm_};
-  const Launch launch{step.in, step.out, step.scratch, context};
+  kernels::RunContext context{stream, comm_};
+  const kernels::Launch launch{step.in, step.out, step.scratch, context};
   if (!profiler_) {
     step.plan->run(launch);
     return;
@@ -401,4 +402,4 @@ void Instance::run_device(std::span<const Tensor> inputs, std::span<const Tensor
   replays_.emplace_back(key, std::move(replay));
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

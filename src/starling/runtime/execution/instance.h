@@ -12,15 +12,21 @@
 #include "starling/runtime/profile/profiler.h"
 
 namespace starling {
-
 class Allocator;
-class LaneThread;
+}
+
+namespace starling::kernels {
 struct Resources;
+}
+
+namespace starling::runtime {
+
+class LaneThread;
 
 struct InstanceOptions {
   Comm* comm = nullptr;  // null: that of the thread calling run (ops/def/comm_world.h)
   int rank = 0;
-  const Resources* resources = nullptr;  // queues and the like that ops use by name; must outlive the instance
+  const kernels::Resources* resources = nullptr;  // queues and the like that ops use by name; must outlive the instance
   // Part of a multi-device program: variables may lie on another device of the same kind, errors name the device and
   // the op, and instructions that wait for other devices are launched one by one.
   bool part = false;
@@ -69,7 +75,7 @@ class Instance {
 
   void check_variables() const;
   void resolve();
-  const Plan* bound(const Plan& plan);
+  const kernels::Plan* bound(const kernels::Plan& plan);
   void patch(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   static void put(const std::vector<Patch>& patches, void* base);
   void patch_variables();
@@ -93,9 +99,10 @@ class Instance {
   Ref<Storage> arena_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;
-  std::vector<std::vector<Step>> steps_;                // by lane
-  std::vector<std::unique_ptr<const Plan>> own_plans_;  // plans of ops that use resources, bound to options_.resources
-  std::vector<void*> addresses_;                        // operands of all steps
+  std::vector<std::vector<Step>> steps_;  // by lane
+  std::vector<std::unique_ptr<const kernels::Plan>>
+      own_plans_;                 // plans of ops that use resources, bound to options_.resources
+  std::vector<void*> addresses_;  // operands of all steps
   std::vector<std::vector<Patch>> input_patches_, output_patches_, variable_patches_;
   std::vector<void*> bound_;  // addresses of variables in the last run
   struct alignas(64) Count {
@@ -116,4 +123,4 @@ class Instance {
   std::vector<std::pair<std::vector<void*>, std::unique_ptr<DeviceRecording>>> replays_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace starling {
+namespace starling::runtime {
 
 // Vector clock: the number of instructions of each lane that have surely ended.
 using LaneClock = std::vector<int>;
@@ -19,4 +19,4 @@ inline bool covers(const LaneClock& clock, const LaneClock& other) {
   return true;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::runtime {
 
 LaneThread::LaneThread(std::function<void()> work, int threads)
     : work_(std::move(work)), threads_(threads), thread_([this] { loop(); }) {}
@@ -58,4 +58,4 @@ void LaneThread::loop() {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

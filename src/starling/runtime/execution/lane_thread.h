@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace starling {
+namespace starling::runtime {
 
 // Thread that runs the same work each time it is started: a lane of an instance other than the caller's. Its parallel
 // regions use `threads` threads.
@@ -35,4 +35,4 @@ class LaneThread {
   std::thread thread_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

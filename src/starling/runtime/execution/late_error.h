@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Failure of background work that an earlier run left unfinished: thrown by a later run or by finish().
 class LateError : public Error {
@@ -10,4 +10,4 @@ class LateError : public Error {
   using Error::Error;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

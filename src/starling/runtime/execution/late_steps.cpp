@@ -4,7 +4,7 @@
 
 #include "starling/graph/next_forward.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 bool overlap(const Address& a, const Address& b) {
@@ -48,13 +48,13 @@ bool stays_inside(const Executable& executable, const Instruction& instruction) 
 int awaited(const Executable& executable) {
   int count = 0, position = 0;
   for (const Instruction& instruction : executable.instructions()) {
-    if (instruction.lane == Lane::comm) {
+    if (instruction.lane == graph::Lane::comm) {
       ++position;
       if (!stays_inside(executable, instruction)) count = std::max(count, position);
       continue;
     }
     for (const Wait& wait : instruction.waits) {
-      if (wait.lane == Lane::comm) count = std::max(count, wait.count);
+      if (wait.lane == graph::Lane::comm) count = std::max(count, wait.count);
     }
   }
   return count;
@@ -64,28 +64,29 @@ int awaited(const Executable& executable) {
 
 LateSteps late_steps(const Executable& executable) {
   LateSteps steps;
-  const Graph& graph = executable.graph();
-  const auto group = graph.targets.find(std::string(kLateUpdates));
+  const graph::Graph& graph = executable.graph();
+  const auto group = graph.targets.find(std::string(graph::kLateUpdates));
   if (group == graph.targets.end()) return steps;
   steps.any = true;
   steps.awaited = awaited(executable);
   std::vector<bool> late_nodes(graph.nodes().size());
-  for (NodeId id : group->second) late_nodes[static_cast<std::size_t>(id)] = true;
+  for (graph::NodeId id : group->second) late_nodes[static_cast<std::size_t>(id)] = true;
   std::vector<std::pair<int, Touched>> trailing;
   int position = 0;
   for (const Instruction& instruction : executable.instructions()) {
-    if (instruction.lane == Lane::comm && ++position > steps.awaited) trailing.emplace_back(position, instruction);
+    if (instruction.lane == graph::Lane::comm && ++position > steps.awaited)
+      trailing.emplace_back(position, instruction);
   }
   for (const Instruction& instruction : executable.instructions()) {
     steps.late.push_back(late_nodes[static_cast<std::size_t>(instruction.node)]);
     const Touched own(instruction);
     int earlier = 0;
     for (const auto& [count, touched] : trailing) {
-      if (instruction.lane != Lane::comm && conflict(own, touched)) earlier = count;
+      if (instruction.lane != graph::Lane::comm && conflict(own, touched)) earlier = count;
     }
     steps.earlier.push_back(earlier);
   }
   return steps;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

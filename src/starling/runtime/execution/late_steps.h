@@ -4,7 +4,7 @@
 
 #include "starling/runtime/execution/executable.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Background work that a program with late updates (graph/next_forward.h) may leave unfinished when a run returns, and
 // what the next run must wait for.
@@ -19,4 +19,4 @@ struct LateSteps {
 
 LateSteps late_steps(const Executable& executable);
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
-std::size_t bytes_of(const Graph& graph, ValueId id) {
+std::size_t bytes_of(const graph::Graph& graph, graph::ValueId id) {
   const TensorType& type = graph.value(id).type;
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
@@ -17,9 +17,9 @@ std::byte* moved(void* base, std::int64_t trip, std::size_t bytes) {
 
 }  // namespace
 
-LoopTrips::LoopTrips(const Graph& body, const LoopParts& parts, const ExecutableOptions& options)
+LoopTrips::LoopTrips(const graph::Graph& body, const graph::LoopParts& parts, const ExecutableOptions& options)
     : body_(body, options), parts_(parts) {
-  const Graph& graph = body_.graph();
+  const graph::Graph& graph = body_.graph();
   for (std::size_t i = 0; i < parts.carried; ++i) carry_bytes_.push_back(bytes_of(graph, graph.inputs[1 + i]));
   for (std::size_t i = 0; i < parts.sliced; ++i)
     slice_bytes_.push_back(bytes_of(graph, graph.inputs[1 + parts.carried + i]));
@@ -42,7 +42,7 @@ LoopTrips::Call::Call(const LoopTrips& trips, std::byte* scratch, void* const* c
       trip_(reinterpret_cast<std::int64_t*>(scratch + trips.trip_at_)),
       in_(reinterpret_cast<void**>(scratch + trips.in_at_)),
       out_(reinterpret_cast<void**>(scratch + trips.out_at_)) {
-  const LoopParts& parts = trips.parts_;
+  const graph::LoopParts& parts = trips.parts_;
   in_[0] = trip_;
   std::copy_n(carry, parts.carried, in_ + 1);
   std::copy_n(captures, parts.captures, in_ + 1 + parts.carried + parts.sliced);
@@ -57,7 +57,7 @@ void LoopTrips::Call::place(void* const* results, std::int64_t trip) const {
     out_[trips_.parts_.carried + i] = moved(results[i], trip, trips_.result_bytes_[i]);
 }
 
-void LoopTrips::Call::run(std::byte* memory, RunContext& context) {
+void LoopTrips::Call::run(std::byte* memory, kernels::RunContext& context) {
   const auto& buffers = trips_.carry_at_[turn_];
   for (std::size_t i = 0; i < buffers.size(); ++i) out_[i] = scratch_ + buffers[i];
   trips_.body_.run(memory, in_, out_, context);
@@ -76,4 +76,4 @@ void LoopTrips::Call::finish(void* const* carry, void* const* results, std::int6
   }
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

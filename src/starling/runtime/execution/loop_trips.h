@@ -5,7 +5,7 @@
 #include "starling/graph/control/control_types.h"
 #include "starling/runtime/execution/body_program.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Allocator of offsets within a plan's scratch.
 class ScratchLayout {
@@ -26,10 +26,10 @@ class ScratchLayout {
 // of two sets of buffers in turn. Immutable once laid out; the state of a run is in a Call and in the plan's scratch.
 class LoopTrips {
  public:
-  LoopTrips(const Graph& body, const LoopParts& parts, const ExecutableOptions& options);
+  LoopTrips(const graph::Graph& body, const graph::LoopParts& parts, const ExecutableOptions& options);
   void lay_out(ScratchLayout& layout);
 
-  const LoopParts& parts() const { return parts_; }
+  const graph::LoopParts& parts() const { return parts_; }
   const BodyProgram& body() const { return body_; }
   const std::vector<std::size_t>& carry_bytes() const { return carry_bytes_; }
 
@@ -44,7 +44,7 @@ class LoopTrips {
     void set_trip(std::int64_t trip) const { *trip_ = trip; }
     void slice(void* const* xs, std::int64_t trip) const;       // points the slice arguments into the whole tensors
     void place(void* const* results, std::int64_t trip) const;  // points stacked results into the whole results
-    void run(std::byte* memory, RunContext& context);           // the results become the carry of the next trip
+    void run(std::byte* memory, kernels::RunContext& context);  // the results become the carry of the next trip
     // Copies the last carry to its destination and zeroes stacked results from trip `trips` to `length`.
     void finish(void* const* carry, void* const* results, std::int64_t trips, std::int64_t length) const;
 
@@ -59,10 +59,10 @@ class LoopTrips {
 
  private:
   BodyProgram body_;
-  LoopParts parts_;
+  graph::LoopParts parts_;
   std::vector<std::size_t> carry_bytes_, slice_bytes_, result_bytes_;
   std::size_t trip_at_ = 0, in_at_ = 0, out_at_ = 0;
   std::vector<std::size_t> carry_at_[2];
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

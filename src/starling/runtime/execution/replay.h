@@ -4,7 +4,7 @@
 
 #include "starling/base/function_ref.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Recorded launch of a device program (a CUDA graph). `enqueue(stream)` puts all instructions on a stream; it is called
 // once to record them, later runs replay the recording in one launch. A recording holds addresses: a run with different
@@ -21,4 +21,4 @@ class DeviceRecording {
 // CUDA implementation; null in builds without CUDA.
 std::unique_ptr<DeviceRecording> make_cuda_replay(int device);
 
-}  // namespace starling
+}  // namespace starling::runtime

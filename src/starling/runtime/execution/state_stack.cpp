@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-namespace starling {
+namespace starling::runtime {
 
 StateStack::StateStack(const std::vector<std::size_t>& bytes) : bytes_(bytes) {
   for (std::size_t size : bytes) {
@@ -35,4 +35,4 @@ void StateStack::point(std::int64_t trip, void** states) const {
   for (std::size_t i = 0; i < bytes_.size(); ++i) states[i] = at + offsets_[i];
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

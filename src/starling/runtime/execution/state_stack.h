@@ -5,7 +5,7 @@
 
 #include "starling/tensor/storage.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Stack of loop states, one per trip, of unknown length: blocks of memory, each twice as large as the previous.
 class StateStack {
@@ -26,4 +26,4 @@ class StateStack {
   std::int64_t size_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

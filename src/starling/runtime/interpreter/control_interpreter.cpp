@@ -8,10 +8,10 @@
 #include "starling/ops/def/control.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
-using Bodies = std::vector<std::shared_ptr<const Graph>>;
+using Bodies = std::vector<std::shared_ptr<const graph::Graph>>;
 
 std::span<const Tensor> all(const TensorList& list) { return {list.data(), list.size()}; }
 
@@ -19,7 +19,7 @@ TensorList part(const TensorList& list, std::size_t from, std::size_t count) {
   return TensorList(std::span<const Tensor>(list.data() + from, count));
 }
 
-TensorList call(const Graph& body, std::int64_t trip, std::initializer_list<TensorList> parts) {
+TensorList call(const graph::Graph& body, std::int64_t trip, std::initializer_list<TensorList> parts) {
   TensorList inputs{from_host<std::int64_t>({&trip, 1}, {})};
   for (const auto& list : parts) {
     for (const auto& tensor : list) inputs.push_back(tensor);
@@ -27,14 +27,14 @@ TensorList call(const Graph& body, std::int64_t trip, std::initializer_list<Tens
   return interpret(body, {}, all(inputs));
 }
 
-bool holds(const Graph& condition, std::int64_t trip, const TensorList& states, const TensorList& captures) {
+bool holds(const graph::Graph& condition, std::int64_t trip, const TensorList& states, const TensorList& captures) {
   return call(condition, trip, {states, captures})[0].item() != 0;
 }
 
 // Stacked results, zero for trips that were not made.
 class Stacks {
  public:
-  Stacks(const Graph& body, std::size_t from, std::int64_t length) : from_(from) {
+  Stacks(const graph::Graph& body, std::size_t from, std::int64_t length) : from_(from) {
     for (std::size_t i = from; i < body.outputs.size(); ++i) {
       const TensorType& type = body.value(body.outputs[i]).type;
       rows_.emplace_back(static_cast<std::size_t>(length), zeros(type.shape, type.dtype));
@@ -76,7 +76,8 @@ TensorList slices(const TensorList& xs, std::int64_t trip) {
   return out;
 }
 
-TensorList run_scan(const op::ScanLoopAttrs& a, const LoopParts& parts, const Bodies& bodies, const TensorList& in) {
+TensorList run_scan(const op::ScanLoopAttrs& a, const graph::LoopParts& parts, const Bodies& bodies,
+                    const TensorList& in) {
   const auto count = a.limited ? static_cast<std::int64_t>(in[0].item()) : a.length;
   check(count >= 0 && count <= a.length, "[scan] expected 0 to {} trips, got {}", a.length, count);
   TensorList carry = part(in, parts.first_carry(), parts.carried);
@@ -110,13 +111,13 @@ TensorList run_while_grad(const op::WhileGradAttrs& a, const Bodies& bodies, con
 
 }  // namespace
 
-TensorList interpret_control(const Graph& graph, const Node& node, const TensorList& in) {
+TensorList interpret_control(const graph::Graph& graph, const graph::Node& node, const TensorList& in) {
   const Bodies bodies = bodies_of(graph, node);
   if (is_op(node, "cond")) return interpret(*bodies[in[0].item() != 0 ? 0 : 1], {}, all(part(in, 1, in.size() - 1)));
   if (is_op(node, "while")) return run_while(node.attrs.as<op::WhileAttrs>(), bodies, in);
   if (is_op(node, "scan"))
-    return run_scan(node.attrs.as<op::ScanLoopAttrs>(), loop_parts(node.attrs, in.size()), bodies, in);
+    return run_scan(node.attrs.as<op::ScanLoopAttrs>(), graph::loop_parts(node.attrs, in.size()), bodies, in);
   return run_while_grad(node.attrs.as<op::WhileGradAttrs>(), bodies, in);
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

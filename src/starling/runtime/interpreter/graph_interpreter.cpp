@@ -6,7 +6,7 @@
 #include "starling/ops/def/control.h"
 #include "starling/runtime/interpreter/control_interpreter.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // Value of a variable at the time of reading: later assigns must not show through.
@@ -18,7 +18,7 @@ Tensor snapshot(const Tensor& tensor) {
 
 }  // namespace
 
-TensorList interpret(const Graph& graph, const Container& container, std::span<const Tensor> inputs) {
+TensorList interpret(const graph::Graph& graph, const Container& container, std::span<const Tensor> inputs) {
   check(inputs.size() == graph.inputs.size(), "[interpret] expected {} inputs, got {}", graph.inputs.size(),
         inputs.size());
   const NoGrad no_grad;
@@ -35,9 +35,9 @@ TensorList interpret(const Graph& graph, const Container& container, std::span<c
       continue;
     }
     TensorList in;
-    for (ValueId id : node.in) in.push_back(values[static_cast<std::size_t>(id)]);
+    for (graph::ValueId id : node.in) in.push_back(values[static_cast<std::size_t>(id)]);
     if (is_op(node, "assign")) {
-      copy_into(variables[static_cast<std::size_t>(source_index(node))], densify(in[0]));
+      copy_into(variables[static_cast<std::size_t>(source_index(node))], kernels::densify(in[0]));
       continue;
     }
     TensorList out =
@@ -45,8 +45,8 @@ TensorList interpret(const Graph& graph, const Container& container, std::span<c
     for (std::size_t i = 0; i < node.out.size(); ++i) values[static_cast<std::size_t>(node.out[i])] = std::move(out[i]);
   }
   TensorList outputs;
-  for (ValueId id : graph.outputs) outputs.push_back(densify(values[static_cast<std::size_t>(id)]));
+  for (graph::ValueId id : graph.outputs) outputs.push_back(kernels::densify(values[static_cast<std::size_t>(id)]));
   return outputs;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

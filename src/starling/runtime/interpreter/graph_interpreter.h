@@ -5,10 +5,10 @@
 #include "starling/graph/graph.h"
 #include "starling/runtime/container.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Runs any graph op by op through the eager interpreter, with dynamic shapes: the reference that every pass and
 // executable is compared with. Collectives see a world of one rank.
-TensorList interpret(const Graph& graph, const Container& container, std::span<const Tensor> inputs);
+TensorList interpret(const graph::Graph& graph, const Container& container, std::span<const Tensor> inputs);
 
-}  // namespace starling
+}  // namespace starling::runtime

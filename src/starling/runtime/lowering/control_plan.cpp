@@ -8,16 +8,16 @@
 #include "starling/runtime/execution/loop_trips.h"
 #include "starling/runtime/execution/state_stack.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
-class CondPlan final : public Plan {
+class CondPlan final : public kernels::Plan {
  public:
-  CondPlan(const Graph& then, const Graph& otherwise, const ExecutableOptions& options)
+  CondPlan(const graph::Graph& then, const graph::Graph& otherwise, const ExecutableOptions& options)
       : then_(then, options), otherwise_(otherwise, options) {
     scratch_bytes = std::max(then_.memory_bytes(), otherwise_.memory_bytes());
   }
-  void run(const Launch& launch) const override {
+  void run(const kernels::Launch& launch) const override {
     const bool flag = *static_cast<const bool*>(launch.in[0]);
     (flag ? then_ : otherwise_).run(static_cast<std::byte*>(launch.scratch), launch.in + 1, launch.out, launch.context);
   }
@@ -26,9 +26,10 @@ class CondPlan final : public Plan {
   BodyProgram then_, otherwise_;
 };
 
-class ScanPlan final : public Plan {
+class ScanPlan final : public kernels::Plan {
  public:
-  ScanPlan(const op::ScanLoopAttrs& attrs, const LoopParts& parts, const Graph& body, const ExecutableOptions& options)
+  ScanPlan(const op::ScanLoopAttrs& attrs, const graph::LoopParts& parts, const graph::Graph& body,
+           const ExecutableOptions& options)
       : attrs_(attrs), trips_(body, parts, options) {
     ScratchLayout layout;
     trips_.lay_out(layout);
@@ -36,8 +37,8 @@ class ScanPlan final : public Plan {
     scratch_bytes = layout.bytes();
   }
 
-  void run(const Launch& launch) const override {
-    const LoopParts& parts = trips_.parts();
+  void run(const kernels::Launch& launch) const override {
+    const graph::LoopParts& parts = trips_.parts();
     auto* scratch = static_cast<std::byte*>(launch.scratch);
     const std::int64_t count = attrs_.limited ? limit(*static_cast<const std::int64_t*>(launch.in[0])) : attrs_.length;
     LoopTrips::Call call(trips_, scratch, launch.in + parts.first_carry(), launch.in + parts.first_capture());
@@ -65,10 +66,10 @@ class ScanPlan final : public Plan {
 // Loop condition, evaluated with the arguments of the body.
 class Condition {
  public:
-  Condition(const Graph& body, const ExecutableOptions& options) : program_(body, options) {}
+  Condition(const graph::Graph& body, const ExecutableOptions& options) : program_(body, options) {}
   void lay_out(ScratchLayout& layout) { flag_at_ = layout.take<bool>(1); }
   std::size_t memory_bytes() const { return program_.memory_bytes(); }
-  bool holds(std::byte* scratch, std::byte* memory, void* const* in, RunContext& context) const {
+  bool holds(std::byte* scratch, std::byte* memory, void* const* in, kernels::RunContext& context) const {
     void* flag = scratch + flag_at_;
     program_.run(memory, in, &flag, context);
     return *static_cast<const bool*>(flag);
@@ -79,10 +80,10 @@ class Condition {
   std::size_t flag_at_ = 0;
 };
 
-class WhilePlan final : public Plan {
+class WhilePlan final : public kernels::Plan {
  public:
-  WhilePlan(const op::WhileAttrs& attrs, const LoopParts& parts, const Graph& condition, const Graph& body,
-            const ExecutableOptions& options)
+  WhilePlan(const op::WhileAttrs& attrs, const graph::LoopParts& parts, const graph::Graph& condition,
+            const graph::Graph& body, const ExecutableOptions& options)
       : max_trips_(attrs.max_trips), condition_(condition, options), trips_(body, parts, options) {
     ScratchLayout layout;
     condition_.lay_out(layout);
@@ -91,8 +92,8 @@ class WhilePlan final : public Plan {
     scratch_bytes = layout.bytes();
   }
 
-  void run(const Launch& launch) const override {
-    const LoopParts& parts = trips_.parts();
+  void run(const kernels::Launch& launch) const override {
+    const graph::LoopParts& parts = trips_.parts();
     auto* scratch = static_cast<std::byte*>(launch.scratch);
     std::byte* memory = scratch + memory_at_;
     void* const* results = max_trips_ > 0 ? launch.out + parts.carried + 1 : nullptr;
@@ -116,10 +117,10 @@ class WhilePlan final : public Plan {
   std::size_t memory_at_ = 0;
 };
 
-class WhileGradPlan final : public Plan {
+class WhileGradPlan final : public kernels::Plan {
  public:
-  WhileGradPlan(const LoopParts& forward, const LoopParts& parts, const Graph& condition, const Graph& body,
-                const Graph& backward, const ExecutableOptions& options)
+  WhileGradPlan(const graph::LoopParts& forward, const graph::LoopParts& parts, const graph::Graph& condition,
+                const graph::Graph& body, const graph::Graph& backward, const ExecutableOptions& options)
       : condition_(condition, options), forward_(body, forward, options), backward_(backward, parts, options) {
     ScratchLayout layout;
     condition_.lay_out(layout);
@@ -130,8 +131,8 @@ class WhileGradPlan final : public Plan {
     scratch_bytes = layout.bytes();
   }
 
-  void run(const Launch& launch) const override {
-    const LoopParts& parts = backward_.parts();
+  void run(const kernels::Launch& launch) const override {
+    const graph::LoopParts& parts = backward_.parts();
     auto* scratch = static_cast<std::byte*>(launch.scratch);
     StateStack states(forward_.carry_bytes());
     void* const* captures = launch.in + parts.first_capture();
@@ -147,7 +148,7 @@ class WhileGradPlan final : public Plan {
 
  private:
   // Reruns the loop, keeping the state at the start of each trip.
-  void collect(const Launch& launch, std::byte* scratch, void* const* captures, StateStack& states) const {
+  void collect(const kernels::Launch& launch, std::byte* scratch, void* const* captures, StateStack& states) const {
     LoopTrips::Call call(forward_, scratch, launch.in + backward_.parts().first_slice(), captures);
     for (std::int64_t trip = 0;; ++trip) {
       call.set_trip(trip);
@@ -162,31 +163,34 @@ class WhileGradPlan final : public Plan {
   std::size_t memory_at_ = 0;
 };
 
-std::unique_ptr<Plan> make_control_plan(const Graph& graph, const Node& node, const ExecutableOptions& options) {
+std::unique_ptr<kernels::Plan> make_control_plan(const graph::Graph& graph, const graph::Node& node,
+                                                 const ExecutableOptions& options) {
   const auto bodies = bodies_of(graph, node);
   const std::size_t operands = node.in.size();
   if (is_op(node, "cond")) return std::make_unique<CondPlan>(*bodies[0], *bodies[1], options);
   if (is_op(node, "while"))
-    return std::make_unique<WhilePlan>(node.attrs.as<op::WhileAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
-                                       *bodies[1], options);
+    return std::make_unique<WhilePlan>(node.attrs.as<op::WhileAttrs>(), graph::loop_parts(node.attrs, operands),
+                                       *bodies[0], *bodies[1], options);
   if (is_op(node, "scan"))
-    return std::make_unique<ScanPlan>(node.attrs.as<op::ScanLoopAttrs>(), loop_parts(node.attrs, operands), *bodies[0],
-                                      options);
+    return std::make_unique<ScanPlan>(node.attrs.as<op::ScanLoopAttrs>(), graph::loop_parts(node.attrs, operands),
+                                      *bodies[0], options);
   const auto& a = node.attrs.as<op::WhileGradAttrs>();
   const auto carried = static_cast<std::size_t>(a.carried), states = static_cast<std::size_t>(a.states);
   const std::size_t captures = operands - carried - states;
-  return std::make_unique<WhileGradPlan>(LoopParts{0, states, 0, captures}, LoopParts{0, carried, states, captures},
-                                         *bodies[0], *bodies[1], *bodies[2], options);
+  return std::make_unique<WhileGradPlan>(graph::LoopParts{0, states, 0, captures},
+                                         graph::LoopParts{0, carried, states, captures}, *bodies[0], *bodies[1],
+                                         *bodies[2], options);
 }
 
 }  // namespace
 
-Planned plan_control(const Graph& graph, const Node& node, Device device, const ExecutableOptions& options) {
+kernels::Planned plan_control(const graph::Graph& graph, const graph::Node& node, Device device,
+                              const ExecutableOptions& options) {
   if (device.kind == DeviceKind::null)
-    return {make_plan([](const Launch&) {}), "null", std::vector<bool>(node.in.size(), false)};
+    return {kernels::make_plan([](const kernels::Launch&) {}), "null", std::vector<bool>(node.in.size(), false)};
   check(device.kind == DeviceKind::cpu, "[{}] expected a program on the CPU, where control flow runs, got one on {}{}",
         node.op->name, to_string(device), node.scope.empty() ? "" : " (in " + node.scope.str() + ")");
   return {make_control_plan(graph, node, options), "control", {}};
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

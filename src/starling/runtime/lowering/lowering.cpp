@@ -10,21 +10,21 @@
 #include "starling/runtime/lowering/control_plan.h"
 #include "starling/runtime/memory/alias_check.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
 }
 
-std::vector<bool> strided(const std::vector<ArgDesc>& args) {
+std::vector<bool> strided(const std::vector<kernels::ArgDesc>& args) {
   std::vector<bool> which;
   for (const auto& arg : args) which.push_back(!arg.contiguous());
   return which;
 }
 
 // Bytes from the first to the last element of an operand.
-std::int64_t spanned_bytes(const ArgDesc& desc) {
+std::int64_t spanned_bytes(const kernels::ArgDesc& desc) {
   std::int64_t last = 0;
   for (int i = 0; i < desc.shape.rank(); ++i) {
     if (desc.shape[i] == 0) return 0;
@@ -35,7 +35,7 @@ std::int64_t spanned_bytes(const ArgDesc& desc) {
 
 }  // namespace
 
-Device program_device(const Graph& graph) {
+Device program_device(const graph::Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (!node.pinned && node.device.kind != DeviceKind::cpu) return node.device;
   }
@@ -51,7 +51,7 @@ Device program_device(const Graph& graph) {
   return kCpu;
 }
 
-Lowering::Lowering(Graph graph, const ExecutableOptions& options)
+Lowering::Lowering(graph::Graph graph, const ExecutableOptions& options)
     : exe_(std::make_shared<Executable>()),
       options_(options),
       graph_(exe_->graph_ = std::move(graph)),
@@ -62,12 +62,12 @@ Lowering::Lowering(Graph graph, const ExecutableOptions& options)
       variable_memory_(graph_.variables.size(), -1) {
   exe_->device_ = program_device(graph_);
   exe_->threads_ = options.threads;
-  for (ValueId id = 0; id < static_cast<ValueId>(locations_.size()); ++id)
+  for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(locations_.size()); ++id)
     at(id) = {-1, lives_.offset(id), lives_.desc(id)};
 }
 
 std::shared_ptr<const Executable> Lowering::run() {
-  for (NodeId id = 0; id < graph_.size(); ++id) lower(id);
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) lower(id);
   finish_outputs();
   exe_->lane_size_ = times_.sizes();
   place_buffers();
@@ -75,7 +75,7 @@ std::shared_ptr<const Executable> Lowering::run() {
   return exe_;
 }
 
-int Lowering::new_memory(Address place, std::size_t bytes, NodeId maker) {
+int Lowering::new_memory(Address place, std::size_t bytes, graph::NodeId maker) {
   Memory made;
   made.place = place;
   made.bytes = bytes;
@@ -85,8 +85,8 @@ int Lowering::new_memory(Address place, std::size_t bytes, NodeId maker) {
   return static_cast<int>(memory_.size()) - 1;
 }
 
-void Lowering::lower(NodeId id) {
-  const Node& node = graph_.node(id);
+void Lowering::lower(graph::NodeId id) {
+  const graph::Node& node = graph_.node(id);
   times_.reach(id);
   if (is_source(node)) return lower_source(id);
   if (is_op(node, "assign")) return lower_assign(id);
@@ -97,10 +97,10 @@ void Lowering::lower(NodeId id) {
   lower_op(id);
 }
 
-void Lowering::lower_source(NodeId id) {
-  const Node& node = graph_.node(id);
+void Lowering::lower_source(graph::NodeId id) {
+  const graph::Node& node = graph_.node(id);
   const auto index = static_cast<int>(source_index(node));
-  const ValueId out = node.out[0];
+  const graph::ValueId out = node.out[0];
   Address place;
   place.index = index;
   place.kind = is_op(node, "input")      ? Address::Kind::input
@@ -122,10 +122,10 @@ void Lowering::lower_source(NodeId id) {
 
 // Variable that this output may be written into directly: it is assigned there, nobody reads the old value later, and
 // the op either overwrites exactly that operand or does not read the variable at all.
-int Lowering::variable_target(NodeId id, std::size_t output) {
-  const Node& node = graph_.node(id);
-  const ValueId out = node.out[output];
-  for (NodeId user : users_[static_cast<std::size_t>(out)]) {
+int Lowering::variable_target(graph::NodeId id, std::size_t output) {
+  const graph::Node& node = graph_.node(id);
+  const graph::ValueId out = node.out[output];
+  for (graph::NodeId user : users_[static_cast<std::size_t>(out)]) {
     if (!is_op(graph_.node(user), "assign")) continue;
     const auto variable = static_cast<int>(source_index(graph_.node(user)));
     if (lives_.crosses_assign(variable, id, user, lives_.last_use(out))) continue;
@@ -143,10 +143,10 @@ int Lowering::variable_target(NodeId id, std::size_t output) {
 
 // True if the op may overwrite this operand: it reads that memory nowhere else or, element by element, in the same
 // order.
-bool Lowering::may_overwrite(const Node& node, const Location& operand) const {
+bool Lowering::may_overwrite(const graph::Node& node, const Location& operand) const {
   int readers = 0;
   bool alike = true;
-  for (ValueId in : node.in) {
+  for (graph::ValueId in : node.in) {
     const Location& other = locations_[static_cast<std::size_t>(in)];
     if (other.memory != operand.memory) continue;
     ++readers;
@@ -156,13 +156,13 @@ bool Lowering::may_overwrite(const Node& node, const Location& operand) const {
 }
 
 // Operand that the op may overwrite and whose memory is not needed after this node, nor still read on another lane.
-int Lowering::dying_operand(NodeId id, std::size_t output) {
-  const Node& node = graph_.node(id);
+int Lowering::dying_operand(graph::NodeId id, std::size_t output) {
+  const graph::Node& node = graph_.node(id);
   const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
   if (!options_.reuse_memory || node.op->inplace < 0 || operand >= node.in.size()) return -1;
   const LaneClock now = times_.ready(id);
   const auto usable = [&](std::size_t i) {
-    const ValueId in = node.in[i];
+    const graph::ValueId in = node.in[i];
     const Location& from = at(in);
     if (from.memory < 0 || !memory_of(in).is_buffer() || from.offset != 0 || !from.desc.contiguous()) return false;
     if (memory_of(in).bytes != bytes_of(graph_.value(node.out[output]).type)) return false;
@@ -179,8 +179,8 @@ int Lowering::dying_operand(NodeId id, std::size_t output) {
   return -1;
 }
 
-int Lowering::choose_memory(NodeId id, std::size_t output) {
-  const ValueId out = graph_.node(id).out[output];
+int Lowering::choose_memory(graph::NodeId id, std::size_t output) {
+  const graph::ValueId out = graph_.node(id).out[output];
   const std::size_t bytes = bytes_of(graph_.value(out).type);
   const int variable = variable_target(id, output);
   if (variable >= 0) {
@@ -201,12 +201,12 @@ int Lowering::choose_memory(NodeId id, std::size_t output) {
   return made;
 }
 
-void Lowering::lower_op(NodeId id) {
-  const Node& node = graph_.node(id);
+void Lowering::lower_op(graph::NodeId id) {
+  const graph::Node& node = graph_.node(id);
   std::vector<Location> in, out;
-  for (ValueId value : node.in) in.push_back(at(value));
+  for (graph::ValueId value : node.in) in.push_back(at(value));
   for (std::size_t i = 0; i < node.out.size(); ++i) {
-    const ValueId value = node.out[i];
+    const graph::ValueId value = node.out[i];
     const int chosen = choose_memory(id, i);
     at(value).memory = chosen;
     at(value).offset = 0;
@@ -217,8 +217,8 @@ void Lowering::lower_op(NodeId id) {
   emit(id, *node.op, node.attrs, std::move(in), out);
 }
 
-void Lowering::lower_assign(NodeId id) {
-  const Node& node = graph_.node(id);
+void Lowering::lower_assign(graph::NodeId id) {
+  const graph::Node& node = graph_.node(id);
   const auto variable = static_cast<int>(source_index(node));
   exe_->assigned_.push_back(variable);
   int& shared = variable_memory_[static_cast<std::size_t>(variable)];
@@ -226,7 +226,7 @@ void Lowering::lower_assign(NodeId id) {
   if (shared < 0) shared = new_memory({Address::Kind::variable, variable, 0}, bytes_of(type), id);
   const Location& from = at(node.in[0]);
   if (from.memory == shared && from.offset == 0 && from.desc.contiguous()) return;
-  emit_copy(id, from, {shared, 0, dense(type)});
+  emit_copy(id, from, {shared, 0, kernels::dense(type)});
 }
 
 void Lowering::finish_outputs() {
@@ -238,11 +238,11 @@ void Lowering::finish_outputs() {
       continue;
     const TensorType& type = graph_.value(graph_.outputs[i]).type;
     const int target = new_memory({Address::Kind::output, static_cast<int>(i), 0}, bytes_of(type), lives_.end());
-    emit_copy(graph_.value(graph_.outputs[i]).node, from, {target, 0, dense(type)});
+    emit_copy(graph_.value(graph_.outputs[i]).node, from, {target, 0, kernels::dense(type)});
   }
 }
 
-void Lowering::emit_copy(NodeId id, const Location& from, const Location& to) {
+void Lowering::emit_copy(graph::NodeId id, const Location& from, const Location& to) {
   static const OpDef& op = find_op("identity");
   emit(id, op, op::NoAttrs{}, {from}, {to});
 }
@@ -259,12 +259,12 @@ void Lowering::touch(int index, bool writes, const LaneClock& start, const LaneC
   if (writes) merge(memory.written, end);
 }
 
-void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
+void Lowering::emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
                     const std::vector<Location>& out) {
-  std::vector<ArgDesc> in_descs, out_descs;
+  std::vector<kernels::ArgDesc> in_descs, out_descs;
   for (const auto& location : in) in_descs.push_back(location.desc);
   for (const auto& location : out) out_descs.push_back(location.desc);
-  Planned planned;
+  kernels::Planned planned;
   if (is_control(op)) {
     planned = plan_control(graph_, graph_.node(id), exe_->device_, options_);
   } else if (options_.own_kernels) {
@@ -278,7 +278,7 @@ void Lowering::emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (!planned.densify[i]) continue;
     const TensorType type{in[i].desc.dtype, in[i].desc.shape};
-    const Location target{new_memory({}, bytes_of(type), id), 0, dense(type)};
+    const Location target{new_memory({}, bytes_of(type), id), 0, kernels::dense(type)};
     memory_.back().apart = lives_.outlasts(id);
     emit_copy(id, in[i], target);
     in[i] = target;
@@ -312,8 +312,8 @@ Address Lowering::place(const Location& location) const {
   return place;
 }
 
-std::shared_ptr<const Executable> Executable::build(Graph graph, const ExecutableOptions& options) {
+std::shared_ptr<const Executable> Executable::build(graph::Graph graph, const ExecutableOptions& options) {
   return Lowering(std::move(graph), options).run();
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -7,14 +7,14 @@
 #include "starling/runtime/memory/value_lives.h"
 #include "starling/runtime/profile/lane_times.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Lowers a graph to instructions: views become addresses, updates overwrite their variable, dying operands lend their
 // memory to results, and the rest is placed in the arena. An instruction waits for those of other lanes that its node
 // depends on or that touched memory it overwrites, unless they are known to have ended.
 class Lowering {
  public:
-  Lowering(Graph graph, const ExecutableOptions& options);
+  Lowering(graph::Graph graph, const ExecutableOptions& options);
   std::shared_ptr<const Executable> run();
 
  private:
@@ -34,25 +34,26 @@ class Lowering {
   struct Location {
     int memory = -1;
     std::int64_t offset = 0;  // bytes
-    ArgDesc desc;
+    kernels::ArgDesc desc;
   };
 
-  void lower(NodeId id);
-  void lower_source(NodeId id);
-  void lower_assign(NodeId id);
-  void lower_op(NodeId id);
+  void lower(graph::NodeId id);
+  void lower_source(graph::NodeId id);
+  void lower_assign(graph::NodeId id);
+  void lower_op(graph::NodeId id);
   void finish_outputs();
   void place_buffers();
 
-  Location& at(ValueId id) { return locations_[static_cast<std::size_t>(id)]; }
-  Memory& memory_of(ValueId id) { return memory_[static_cast<std::size_t>(at(id).memory)]; }
-  int new_memory(Address place, std::size_t bytes, NodeId maker);
-  int choose_memory(NodeId id, std::size_t output);
-  int variable_target(NodeId id, std::size_t output);
-  int dying_operand(NodeId id, std::size_t output);
-  bool may_overwrite(const Node& node, const Location& operand) const;
-  void emit(NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in, const std::vector<Location>& out);
-  void emit_copy(NodeId id, const Location& from, const Location& to);
+  Location& at(graph::ValueId id) { return locations_[static_cast<std::size_t>(id)]; }
+  Memory& memory_of(graph::ValueId id) { return memory_[static_cast<std::size_t>(at(id).memory)]; }
+  int new_memory(Address place, std::size_t bytes, graph::NodeId maker);
+  int choose_memory(graph::NodeId id, std::size_t output);
+  int variable_target(graph::NodeId id, std::size_t output);
+  int dying_operand(graph::NodeId id, std::size_t output);
+  bool may_overwrite(const graph::Node& node, const Location& operand) const;
+  void emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
+            const std::vector<Location>& out);
+  void emit_copy(graph::NodeId id, const Location& from, const Location& to);
   Address place(const Location& location) const;
   void touch(int memory, bool writes, const LaneClock& start, const LaneClock& end);
   // Arena layout (arena_layout.cpp).
@@ -62,13 +63,13 @@ class Lowering {
 
   std::shared_ptr<Executable> exe_;
   ExecutableOptions options_;
-  const Graph& graph_;
+  const graph::Graph& graph_;
   ValueLives lives_;
   LaneTimes times_;
-  std::vector<std::vector<NodeId>> users_;
+  std::vector<std::vector<graph::NodeId>> users_;
   std::vector<Location> locations_;
   std::vector<Memory> memory_;
   std::vector<int> variable_memory_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

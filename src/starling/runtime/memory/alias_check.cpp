@@ -7,12 +7,12 @@
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/memory/symbolic_memory.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 constexpr int kNothing = -1;
 
-std::int64_t bytes_of(const ArgDesc& desc) {
+std::int64_t bytes_of(const kernels::ArgDesc& desc) {
   return desc.shape.numel() * static_cast<std::int64_t>(size_of(desc.dtype));
 }
 std::int64_t bytes_of(const TensorType& type) { return bytes_of(dense(type)); }
@@ -20,7 +20,7 @@ std::int64_t bytes_of(const TensorType& type) { return bytes_of(dense(type)); }
 // A value as its readers see it: bytes of a token, with shape and strides.
 struct Seen {
   Content content;
-  ArgDesc desc;
+  kernels::ArgDesc desc;
 };
 
 struct Range {
@@ -34,7 +34,7 @@ struct Range {
 };
 
 // Range of bytes that a strided operand touches.
-Range range_of(const Address& place, const ArgDesc& desc) {
+Range range_of(const Address& place, const kernels::ArgDesc& desc) {
   if (desc.shape.numel() == 0) return {&place, place.offset, place.offset};
   std::int64_t low = 0, high = 0;
   for (int i = 0; i < desc.shape.rank(); ++i)
@@ -57,12 +57,12 @@ class AliasCheck {
       variables_.emplace_back(bytes_of(variable.type), next_token_);
       holds_.push_back({{next_token_++, 0}, dense(variable.type)});
     }
-    for (ValueId in : graph_.inputs) inputs_.emplace_back(in < 0 ? 0 : bytes_of(graph_.value(in).type), in);
+    for (graph::ValueId in : graph_.inputs) inputs_.emplace_back(in < 0 ? 0 : bytes_of(graph_.value(in).type), in);
     for (const auto& constant : graph_.constants) {
       constants_.emplace_back(bytes_of(constant.type()), next_token_);
       constant_tokens_.push_back(next_token_++);
     }
-    for (ValueId out : graph_.outputs) outputs_.emplace_back(bytes_of(graph_.value(out).type), kNothing);
+    for (graph::ValueId out : graph_.outputs) outputs_.emplace_back(bytes_of(graph_.value(out).type), kNothing);
   }
 
   void run() {
@@ -81,7 +81,7 @@ class AliasCheck {
   [[noreturn]] void error(fmt::format_string<Args...> format, Args&&... args) const {
     const std::string what = fmt::format(format, std::forward<Args>(args)...);
     if (at_ >= static_cast<int>(exe_.instructions().size())) fail("[alias] after the last instruction: {}", what);
-    const Node& node = graph_.node(now().node);
+    const graph::Node& node = graph_.node(now().node);
     const std::string scope = node.scope.empty() ? "" : fmt::format(" @{}", node.scope.str());
     fail("[alias] instruction {} ({} for node {}, {}{}): {}", at_, now().op, now().node, node.op->name, scope, what);
   }
@@ -110,14 +110,14 @@ class AliasCheck {
   }
 
   // Names the results of a node by the graph's semantics: views and reads are bytes of other values, the rest is new.
-  void name_results(NodeId id) {
-    const Node& node = graph_.node(id);
+  void name_results(graph::NodeId id) {
+    const graph::Node& node = graph_.node(id);
     if (is_op(node, "assign")) {
       ran_[static_cast<std::size_t>(id)] = true;
       holds_[static_cast<std::size_t>(source_index(node))] = packed(seen(node.in[0]));
       return;
     }
-    for (ValueId out : node.out) seen(out) = {{out, 0}, dense(graph_.value(out).type)};
+    for (graph::ValueId out : node.out) seen(out) = {{out, 0}, dense(graph_.value(out).type)};
     if (is_op(node, "variable")) seen(node.out[0]) = holds_[static_cast<std::size_t>(source_index(node))];
     if (is_op(node, "constant"))
       seen(node.out[0]).content.token = constant_tokens_[static_cast<std::size_t>(source_index(node))];
@@ -133,11 +133,11 @@ class AliasCheck {
     ran_[static_cast<std::size_t>(id)] = true;
   }
 
-  Seen& seen(ValueId id) { return seen_[static_cast<std::size_t>(id)]; }
+  Seen& seen(graph::ValueId id) { return seen_[static_cast<std::size_t>(id)]; }
 
   // The same elements packed densely: the same bytes if they were dense, a token of their own if not.
   Seen packed(const Seen& from) {
-    const ArgDesc desc = dense({from.desc.dtype, from.desc.shape});
+    const kernels::ArgDesc desc = dense({from.desc.dtype, from.desc.shape});
     if (from.desc.contiguous()) return {from.content, desc};
     std::vector<std::int64_t> key{from.content.token, from.content.at, from.desc.shape.rank()};
     for (auto n : from.desc.shape) key.push_back(n);
@@ -153,7 +153,7 @@ class AliasCheck {
       error("expected a layout for every operand");
     LaneClock start = start_clock();
     const Access access{static_cast<int>(i.lane), start[static_cast<std::size_t>(i.lane)], start};
-    const Node& node = graph_.node(i.node);
+    const graph::Node& node = graph_.node(i.node);
     check_overlaps(find_op(i.op));
     const bool is_copy = i.op == "identity";
     const Seen copied = is_copy ? copied_value(node) : Seen{};
@@ -218,7 +218,7 @@ class AliasCheck {
   // Nothing if this operand holds that value, as it lies or packed densely; otherwise what it holds instead.
   std::optional<std::string> mismatch(std::size_t k, const Seen& wanted) {
     const Address& place = now().in[k];
-    const ArgDesc& desc = now().in_desc[k];
+    const kernels::ArgDesc& desc = now().in_desc[k];
     const Range range = range_of(place, desc);
     if (range.begin == range.end) return std::nullopt;  // an empty tensor may lie anywhere
     if (range.begin < 0 || range.end > memory(place).bytes()) return "reads beyond the memory it names";
@@ -235,7 +235,7 @@ class AliasCheck {
     return fmt::format("{} holds {}", describe(place, byte), describe(found));
   }
 
-  void check_operands(const Node& node) {
+  void check_operands(const graph::Node& node) {
     const Instruction& i = now();
     if (i.op != node.op->name || i.in.size() != node.in.size() || i.out.size() != node.out.size())
       error("expected the op and operands of its node");
@@ -246,11 +246,11 @@ class AliasCheck {
   }
 
   // Value moved by a copy: one of its node's operands or results.
-  Seen copied_value(const Node& node) {
+  Seen copied_value(const graph::Node& node) {
     std::string problem = "there is none";
-    for (const auto& values : {std::span<const ValueId>(node.in.data(), node.in.size()),
-                               std::span<const ValueId>(node.out.data(), node.out.size())}) {
-      for (ValueId id : values) {
+    for (const auto& values : {std::span<const graph::ValueId>(node.in.data(), node.in.size()),
+                               std::span<const graph::ValueId>(node.out.data(), node.out.size())}) {
+      for (graph::ValueId id : values) {
         const auto wrong = mismatch(0, seen(id));
         if (!wrong) return packed(seen(id));
         problem = *wrong;
@@ -270,7 +270,7 @@ class AliasCheck {
   }
 
   void check_ends() {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
+    for (graph::NodeId id = 0; id < graph_.size(); ++id) {
       if (!ran_[static_cast<std::size_t>(id)]) error("expected node {} ({}) to have run", id, graph_.node(id).op->name);
     }
     const auto expect = [&](const Address& place, const Seen& wanted) {
@@ -286,7 +286,7 @@ class AliasCheck {
   }
 
   const Executable& exe_;
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::vector<Seen> seen_;
   std::vector<bool> ran_;
   int next_token_;
@@ -296,7 +296,7 @@ class AliasCheck {
   std::vector<SymbolicMemory> inputs_, variables_, constants_, outputs_;
   std::vector<Seen> holds_;  // expected value of each variable
   std::vector<int> constant_tokens_;
-  NodeId next_node_ = 0;
+  graph::NodeId next_node_ = 0;
   int at_ = 0;
 };
 
@@ -306,4 +306,4 @@ bool checks_by_default() { return STARLING_CHECKS; }
 
 void check_aliases(const Executable& executable) { AliasCheck(executable).run(); }
 
-}  // namespace starling
+}  // namespace starling::runtime

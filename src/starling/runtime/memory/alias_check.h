@@ -2,7 +2,7 @@
 
 #include "starling/runtime/execution/executable.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Proves that a program's use of memory is correct, from its graph and instructions alone. The instructions are
 // executed symbolically, tracking which value each byte of memory holds, and the check verifies that
@@ -13,4 +13,4 @@ namespace starling {
 // So the result is that of the graph, however the lanes interleave. Throws "[alias] …", naming instruction and place.
 void check_aliases(const Executable& executable);
 
-}  // namespace starling
+}  // namespace starling::runtime

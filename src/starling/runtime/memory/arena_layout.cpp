@@ -2,7 +2,7 @@
 
 #include "starling/runtime/lowering/lowering.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Lifetimes of the arena's buffers, scratch not counted.
 std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
@@ -84,4 +84,4 @@ void Lowering::resolve(const MemoryPlan& plan, const std::vector<int>& index_of,
   }
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -147,4 +147,4 @@ std::size_t peak_demand(const std::vector<BufferUse>& uses) {
   return static_cast<std::size_t>(peak);
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace starling {
+namespace starling::runtime {
 
 // Lifetime of a buffer: in use from step `first` to step `last` of a program, both included. In programs of several
 // lanes the steps are one possible order, and two vector clocks complete the picture: `born`, the instructions that
@@ -32,4 +32,4 @@ MemoryPlan plan_memory(const std::vector<BufferUse>& uses);
 // Maximum of bytes in use at one step: a lower bound of any plan.
 std::size_t peak_demand(const std::vector<BufferUse>& uses);
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -11,7 +11,7 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/def/apply.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -62,4 +62,4 @@ Peak measure_peak(DType dtype, int threads) {
   return {.flops_per_s = product_speed(dtype), .bytes_per_s = sweep_speed()};
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -2,7 +2,7 @@
 
 #include "starling/tensor/dtype.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Peak rates of this machine, measured by a short probe.
 struct Peak {
@@ -14,4 +14,4 @@ struct Peak {
 // with `threads` threads; takes about half a second. CPU only.
 Peak measure_peak(DType dtype, int threads);
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 std::optional<std::string> unordered(const LaneClock& clock, const Access& access, const char* what) {
   for (std::size_t lane = 0; lane < clock.size(); ++lane) {
     if (static_cast<int>(lane) == access.lane || clock[lane] <= access.start[lane]) continue;
     return fmt::format("instruction {} of {}, which {} there, may still run", clock[lane] - 1,
-                       name(static_cast<Lane>(lane)), what);
+                       name(static_cast<graph::Lane>(lane)), what);
   }
   return std::nullopt;
 }
@@ -76,4 +76,4 @@ std::optional<std::string> SymbolicMemory::write(std::int64_t begin, std::int64_
   return std::nullopt;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

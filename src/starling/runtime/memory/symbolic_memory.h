@@ -8,7 +8,7 @@
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/execution/lane_clock.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Symbolic content of a byte: byte `at` of the value `token`.
 struct Content {
@@ -54,4 +54,4 @@ class SymbolicMemory {
   std::map<std::int64_t, Piece> pieces_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

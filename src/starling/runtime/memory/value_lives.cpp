@@ -4,9 +4,9 @@
 
 #include "starling/graph/next_forward.h"
 
-namespace starling {
+namespace starling::runtime {
 
-ValueLives::ValueLives(const Graph& graph)
+ValueLives::ValueLives(const graph::Graph& graph)
     : graph_(graph),
       root_(graph.values().size()),
       descs_(graph.values().size()),
@@ -16,7 +16,7 @@ ValueLives::ValueLives(const Graph& graph)
       assigns_(graph.variables.size()),
       outlasts_(graph.nodes().size(), false),
       used_later_(graph.values().size(), false) {
-  for (NodeId id = 0; id < graph_.size(); ++id) {
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
     if (is_op(graph_.node(id), "assign"))
       assigns_[static_cast<std::size_t>(source_index(graph_.node(id)))].push_back(id);
   }
@@ -27,14 +27,14 @@ ValueLives::ValueLives(const Graph& graph)
 }
 
 void ValueLives::find_views() {
-  for (NodeId id = 0; id < graph_.size(); ++id) {
-    const Node& node = graph_.node(id);
-    for (ValueId out : node.out) {
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
+    const graph::Node& node = graph_.node(id);
+    for (graph::ValueId out : node.out) {
       root_[static_cast<std::size_t>(out)] = out;
-      descs_[static_cast<std::size_t>(out)] = dense(graph_.value(out).type);
+      descs_[static_cast<std::size_t>(out)] = kernels::dense(graph_.value(out).type);
     }
     if (!node.op->view) continue;
-    const ArgDesc& base = desc(node.in[0]);
+    const kernels::ArgDesc& base = desc(node.in[0]);
     const auto view = node.op->view({base.shape, base.strides, node.attrs});
     if (!view) continue;
     const auto out = static_cast<std::size_t>(node.out[0]);
@@ -45,43 +45,43 @@ void ValueLives::find_views() {
 }
 
 void ValueLives::find_last_uses() {
-  const auto use = [&](ValueId value, int step) {
+  const auto use = [&](graph::ValueId value, int step) {
     int& last = last_use_[static_cast<std::size_t>(root(value))];
     last = std::max(last, step);
   };
-  for (NodeId id = 0; id < graph_.size(); ++id) {
-    const Node& node = graph_.node(id);
-    for (ValueId in : node.in) use(in, id);
-    for (ValueId out : node.out) use(out, id);
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
+    const graph::Node& node = graph_.node(id);
+    for (graph::ValueId in : node.in) use(in, id);
+    for (graph::ValueId out : node.out) use(out, id);
   }
-  for (ValueId out : graph_.outputs) use(out, end());
+  for (graph::ValueId out : graph_.outputs) use(out, end());
 }
 
 void ValueLives::find_variable_reads() {
-  const auto read = [&](ValueId value, int step) {
-    const NodeId maker = graph_.value(root(value)).node;
+  const auto read = [&](graph::ValueId value, int step) {
+    const graph::NodeId maker = graph_.value(root(value)).node;
     if (!is_op(graph_.node(maker), "variable")) return;
     variable_read(static_cast<int>(source_index(graph_.node(maker))), outlived(maker) ? maker : step);
   };
-  for (NodeId id = 0; id < graph_.size(); ++id) {
-    for (ValueId in : graph_.node(id).in) read(in, id);
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
+    for (graph::ValueId in : graph_.node(id).in) read(in, id);
   }
-  for (ValueId out : graph_.outputs) read(out, end());
+  for (graph::ValueId out : graph_.outputs) read(out, end());
 }
 
 void ValueLives::find_outlasting() {
-  for (NodeId id = 0; id < graph_.size(); ++id) {
-    const Node& node = graph_.node(id);
-    if (!is_op(node, "assign") || node.lane != Lane::comm) continue;
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
+    const graph::Node& node = graph_.node(id);
+    if (!is_op(node, "assign") || node.lane != graph::Lane::comm) continue;
     if (!is_late(graph_.variables[static_cast<std::size_t>(source_index(node))])) continue;
-    const NodeId maker = graph_.value(node.in[0]).node;
+    const graph::NodeId maker = graph_.value(node.in[0]).node;
     outlasts_[static_cast<std::size_t>(id)] = outlasts_[static_cast<std::size_t>(maker)] = true;
-    for (ValueId in : graph_.node(maker).in) used_later_[static_cast<std::size_t>(root(in))] = true;
+    for (graph::ValueId in : graph_.node(maker).in) used_later_[static_cast<std::size_t>(root(in))] = true;
   }
 }
 
-bool ValueLives::outlived(NodeId id) const {
-  const Node& node = graph_.node(id);
+bool ValueLives::outlived(graph::NodeId id) const {
+  const graph::Node& node = graph_.node(id);
   const int last = last_use(node.out[0]);
   for (int assign : assigns_[static_cast<std::size_t>(source_index(node))]) {
     if (assign > id && last > assign) return true;
@@ -107,4 +107,4 @@ bool ValueLives::crosses_assign(int variable, int maker, int assign, int last_re
   return false;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -5,27 +5,27 @@
 #include "starling/graph/graph.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Views and lifetimes: which values of a graph share memory, and how long each value and each variable's memory is
 // read. Steps are node numbers; end() is the step at which the results are returned.
 class ValueLives {
  public:
-  explicit ValueLives(const Graph& graph);
+  explicit ValueLives(const graph::Graph& graph);
 
-  ValueId root(ValueId id) const {
+  graph::ValueId root(graph::ValueId id) const {
     return root_[static_cast<std::size_t>(id)];
   }  // owner of the value's memory, possibly itself
-  bool is_view(ValueId id) const { return root(id) != id; }
+  bool is_view(graph::ValueId id) const { return root(id) != id; }
   // Shape and strides of a value within its root's memory: a view's strides follow from its operand's, whatever memory
   // that gets.
-  const ArgDesc& desc(ValueId id) const { return descs_[static_cast<std::size_t>(id)]; }
-  std::int64_t offset(ValueId id) const { return offsets_[static_cast<std::size_t>(id)]; }  // bytes
+  const kernels::ArgDesc& desc(graph::ValueId id) const { return descs_[static_cast<std::size_t>(id)]; }
+  std::int64_t offset(graph::ValueId id) const { return offsets_[static_cast<std::size_t>(id)]; }  // bytes
 
   int end() const { return graph_.size(); }
-  int last_use(ValueId root) const { return last_use_[static_cast<std::size_t>(root)]; }  // including its views
+  int last_use(graph::ValueId root) const { return last_use_[static_cast<std::size_t>(root)]; }  // including its views
   // True if the value of a variable read is needed after the variable's next assign: it must be copied.
-  bool outlived(NodeId read) const;
+  bool outlived(graph::NodeId read) const;
 
   // True if the variable's memory is read after `step` (or at it, if `including`) and up to the assign. Later reads
   // mean the new value, since values that outlive the assign are copied.
@@ -36,8 +36,10 @@ class ValueLives {
   bool crosses_assign(int variable, int maker, int assign, int last_read) const;
 
   // True for collectives whose results only the next run uses, and which may still be running when this run returns.
-  bool outlasts(NodeId id) const { return outlasts_[static_cast<std::size_t>(id)]; }
-  bool used_later(ValueId root) const { return used_later_[static_cast<std::size_t>(root)]; }  // by such a collective
+  bool outlasts(graph::NodeId id) const { return outlasts_[static_cast<std::size_t>(id)]; }
+  bool used_later(graph::ValueId root) const {
+    return used_later_[static_cast<std::size_t>(root)];
+  }  // by such a collective
 
  private:
   void find_views();
@@ -45,9 +47,9 @@ class ValueLives {
   void find_variable_reads();
   void find_outlasting();
 
-  const Graph& graph_;
-  std::vector<ValueId> root_;
-  std::vector<ArgDesc> descs_;
+  const graph::Graph& graph_;
+  std::vector<graph::ValueId> root_;
+  std::vector<kernels::ArgDesc> descs_;
   std::vector<std::int64_t> offsets_;
   std::vector<int> last_use_;
   std::vector<std::vector<int>> reads_;    // steps that read each variable's memory
@@ -56,4 +58,4 @@ class ValueLives {
   std::vector<bool> used_later_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -15,14 +15,14 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // True if a device has a kernel for a node: on the CPU by the kernel table, elsewhere by dtype too. Ops outside the
 // table are planned by the lowering, for the CPU only.
-bool supports(const Graph& graph, NodeId id, const PlacedDevice& device) {
-  const Node& node = graph.node(id);
+bool supports(const graph::Graph& graph, graph::NodeId id, const graph::PlacedDevice& device) {
+  const graph::Node& node = graph.node(id);
   const DeviceKind kind = device.device.kind;
   if (kind == DeviceKind::null || kind == DeviceKind::cpu || node.op->view) return true;
-  if (kernel_table().find(*node.op, kind).empty()) return false;
-  std::vector<ArgDesc> in, out;
-  for (ValueId value : node.in) in.push_back(dense(graph.value(value).type));
-  for (ValueId value : node.out) out.push_back(dense(graph.value(value).type));
+  if (kernels::kernel_table().find(*node.op, kind).empty()) return false;
+  std::vector<kernels::ArgDesc> in, out;
+  for (graph::ValueId value : node.in) in.push_back(kernels::dense(graph.value(value).type));
+  for (graph::ValueId value : node.out) out.push_back(kernels::dense(graph.value(value).type));
   try {
     plan_kernel(*node.op, kind, node.attrs, in, out, {});
     return true;
@@ -33,27 +33,27 @@ bool supports(const Graph& graph, NodeId id, const PlacedDevice& device) {
 
 class MultiDeviceProgram final : public PlacedProgram {
  public:
-  MultiDeviceProgram(const Graph& global, const Container& container, const BuildOptions& build,
-                     PlacementOptions options)
+  MultiDeviceProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
+                     graph::PlacementOptions options)
       : build_(build), options_(std::move(options)) {
     share_threads();
-    find_home(program_device(global));
-    const ConstraintClasses classes = pass(global);
+    find_home(runtime::program_device(global));
+    const graph::ConstraintClasses classes = pass(global);
     fit(container, classes);
     start_threads();
   }
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override;
 
-  const Graph& graph() const override { return graph_; }
-  const DevicePlacement& placement() const override { return placement_; }
+  const graph::Graph& graph() const override { return graph_; }
+  const graph::DevicePlacement& placement() const override { return placement_; }
   int parts() const override { return static_cast<int>(parts_.size()); }
-  const Graph& part(int device) const override { return parts_[at(device)].instance->executable().graph(); }
+  const graph::Graph& part(int device) const override { return parts_[at(device)].instance->executable().graph(); }
   std::size_t part_bytes(int device) const override { return static_cast<std::size_t>(parts_[at(device)].bytes()); }
 
   std::string explain() const override {
     std::string text = fmt::format("placed over {} devices\n", parts_.size());
-    text += describe(reports_) + starling::explain(graph_, placement_, options_);
+    text += runtime::describe(reports_) + starling::graph::explain(graph_, placement_, options_);
     for (const auto& p : parts_) text += p.instance->executable().explain();
     return text;
   }
@@ -69,27 +69,27 @@ class MultiDeviceProgram final : public PlacedProgram {
  private:
   void share_threads();
   void find_home(Device device);
-  ConstraintClasses pass(const Graph& global);
-  void fit(const Container& container, const ConstraintClasses& classes);
+  graph::ConstraintClasses pass(const graph::Graph& global);
+  void fit(const Container& container, const graph::ConstraintClasses& classes);
   void build_parts(const Container& container);
   void check_caps() const;
   void start_threads();
-  void run_part(PlacedPart& part);
+  void run_part(runtime::PlacedPart& part);
 
-  BuildOptions build_;
-  PlacementOptions options_;
+  runtime::BuildOptions build_;
+  graph::PlacementOptions options_;
   int home_ = 0;
   std::vector<Device> input_devices_;
-  std::vector<PassReport> reports_;
-  Graph graph_;
-  DevicePlacement placement_;
-  std::unique_ptr<Transfers> transfers_;
-  std::vector<PlacedPart> parts_;
+  std::vector<graph::PassReport> reports_;
+  graph::Graph graph_;
+  graph::DevicePlacement placement_;
+  std::unique_ptr<runtime::Transfers> transfers_;
+  std::vector<runtime::PlacedPart> parts_;
 };
 
 void MultiDeviceProgram::share_threads() {
   const int threads = build_.threads > 0 ? build_.threads : num_threads();
-  const auto is_cpu = [](const PlacedDevice& d) { return d.device.kind == DeviceKind::cpu; };
+  const auto is_cpu = [](const graph::PlacedDevice& d) { return d.device.kind == DeviceKind::cpu; };
   const auto cpus = std::count_if(options_.devices.begin(), options_.devices.end(), is_cpu);
   for (auto& device : options_.devices) {
     if (device.threads == 0) device.threads = std::max(1, threads / std::max(1, static_cast<int>(cpus)));
@@ -112,26 +112,26 @@ void MultiDeviceProgram::find_home(Device device) {
 
 // The passes see the whole graph, with each node's constraint class as its device, so they do not join nodes of
 // different devices. Updates are not fused, so that each can run where its variable is.
-ConstraintClasses MultiDeviceProgram::pass(const Graph& global) {
-  ConstraintClasses classes = find_classes(global, options_);
+graph::ConstraintClasses MultiDeviceProgram::pass(const graph::Graph& global) {
+  graph::ConstraintClasses classes = find_classes(global, options_);
   constexpr std::size_t kMostClasses = 256;
   check(classes.classes.size() <= kMostClasses, "[placed] expected at most {} separate constraints, got {}",
         kMostClasses - 1, classes.classes.size() - 1);
-  Graph marked = global;
-  for (ValueId input : global.inputs) input_devices_.push_back(global.maker(input).device);
-  for (NodeId id = 0; id < marked.size(); ++id) {
-    Node& node = marked.node(id);
+  graph::Graph marked = global;
+  for (graph::ValueId input : global.inputs) input_devices_.push_back(global.maker(input).device);
+  for (graph::NodeId id = 0; id < marked.size(); ++id) {
+    graph::Node& node = marked.node(id);
     node.pinned = false;
     const int own = classes.of_node[at(id)], asked = classes.classes[at(own)].device;
     node.device = {options_.devices[at(asked < 0 ? home_ : asked)].device.kind, static_cast<std::uint8_t>(own)};
   }
   auto disable = build_.disable;
   disable.insert("fused_optimizer");
-  PipelineResult passed = run_passes(marked, {}, disable);
+  graph::PipelineResult passed = run_passes(marked, {}, disable);
   reports_ = std::move(passed.reports);
   graph_ = std::move(passed.graph);
   classes.of_node.assign(graph_.nodes().size(), 0);
-  for (NodeId id = 0; id < graph_.size(); ++id) classes.of_node[at(id)] = graph_.node(id).device.index;
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) classes.of_node[at(id)] = graph_.node(id).device.index;
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
     graph_.node(graph_.value(graph_.inputs[i]).node).device = input_devices_[i];
   return classes;
@@ -139,8 +139,8 @@ ConstraintClasses MultiDeviceProgram::pass(const Graph& global) {
 
 // Scratch and arena fragmentation are known once the parts are built: where they do not fit, values get less room and
 // are placed again.
-void MultiDeviceProgram::fit(const Container& container, const ConstraintClasses& classes) {
-  PlacementFacts facts{home_, supports, std::vector<std::int64_t>(options_.devices.size(), 0)};
+void MultiDeviceProgram::fit(const Container& container, const graph::ConstraintClasses& classes) {
+  graph::PlacementFacts facts{home_, supports, std::vector<std::int64_t>(options_.devices.size(), 0)};
   constexpr int kMostTries = 6;
   for (int tried = 1;; ++tried) {
     placement_ = place(graph_, classes, options_, facts);
@@ -155,7 +155,7 @@ void MultiDeviceProgram::fit(const Container& container, const ConstraintClasses
     if (fits) break;
     if (tried == kMostTries) check_caps();
   }
-  for (NodeId id = 0; id < graph_.size(); ++id) {
+  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
     const int device = placement_.of_node[at(id)];
     graph_.node(id).device = options_.devices[at(device < 0 ? home_ : device)].device;
   }
@@ -174,7 +174,7 @@ void MultiDeviceProgram::check_caps() const {
 void MultiDeviceProgram::build_parts(const Container& container) {
   parts_.clear();
   auto cuts = cut(graph_, placement_, options_, home_);
-  transfers_ = std::make_unique<Transfers>(cuts);
+  transfers_ = std::make_unique<runtime::Transfers>(cuts);
   for (std::size_t d = 0; d < cuts.size(); ++d) {
     parts_.push_back(
         build_part(std::move(cuts[d]), options_.devices[d], static_cast<int>(d), container, *transfers_, build_));
@@ -185,11 +185,11 @@ void MultiDeviceProgram::start_threads() {
   for (std::size_t d = 0; d < parts_.size(); ++d) {
     const auto& part_graph = parts_[d].instance->executable().graph();
     if (static_cast<int>(d) == home_ || part_graph.nodes().empty()) continue;
-    parts_[d].thread = std::make_unique<LaneThread>([this, d] { run_part(parts_[d]); });
+    parts_[d].thread = std::make_unique<runtime::LaneThread>([this, d] { run_part(parts_[d]); });
   }
 }
 
-void MultiDeviceProgram::run_part(PlacedPart& part) {
+void MultiDeviceProgram::run_part(runtime::PlacedPart& part) {
   try {
     part.run();
   } catch (const std::exception& error) {
@@ -217,7 +217,7 @@ void MultiDeviceProgram::run(std::span<const Tensor> inputs, std::span<const Ten
   const auto note = [&](auto&& step) {
     try {
       step();
-    } catch (const Cancelled&) {
+    } catch (const runtime::Cancelled&) {
       if (!cancelled) cancelled = std::current_exception();
     } catch (...) {
       if (!error) error = std::current_exception();
@@ -236,12 +236,12 @@ void MultiDeviceProgram::run(std::span<const Tensor> inputs, std::span<const Ten
   if (cancelled) std::rethrow_exception(cancelled);
 }
 
-class Placed final : public Strategy {
+class Placed final : public runtime::Strategy {
  public:
-  explicit Placed(PlacementOptions options) : options_(std::move(options)) {}
+  explicit Placed(graph::PlacementOptions options) : options_(std::move(options)) {}
   std::string name() const override { return fmt::format("placed({} devices)", options_.devices.size()); }
-  std::unique_ptr<Program> build(const Graph& global, const Container& container,
-                                 const BuildOptions& options) override {
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options) override {
     check(
         options.memory_budget == 0 && options.branches == 1,
         "[placed] expected neither a memory budget nor branches: devices have memory caps and lanes of their own; got "
@@ -251,16 +251,19 @@ class Placed final : public Strategy {
   }
 
  private:
-  PlacementOptions options_;
+  graph::PlacementOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<PlacedProgram> build_placed(const Graph& global, const Container& container,
-                                            const BuildOptions& options, const PlacementOptions& placement) {
+std::unique_ptr<PlacedProgram> build_placed(const graph::Graph& global, const Container& container,
+                                            const runtime::BuildOptions& options,
+                                            const graph::PlacementOptions& placement) {
   return std::make_unique<MultiDeviceProgram>(global, container, options, placement);
 }
 
-std::shared_ptr<Strategy> placed(PlacementOptions options) { return std::make_shared<Placed>(std::move(options)); }
+std::shared_ptr<runtime::Strategy> placed(graph::PlacementOptions options) {
+  return std::make_shared<Placed>(std::move(options));
+}
 
 }  // namespace starling

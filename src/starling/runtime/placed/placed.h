@@ -14,17 +14,18 @@ namespace starling {
 // as many threads.
 //   compile(f, {.strategy = placed({.devices = {{.device = kCpu}, {.device = {DeviceKind::cpu, 1}}},
 //                                   .constraints = {{"net/fc2", {DeviceKind::cpu, 1}}}})})
-std::shared_ptr<Strategy> placed(PlacementOptions options);
+std::shared_ptr<runtime::Strategy> placed(graph::PlacementOptions options);
 
 // Multi-device program with access to its parts.
-class PlacedProgram : public Program {
+class PlacedProgram : public runtime::Program {
  public:
-  virtual const DevicePlacement& placement() const = 0;
+  virtual const graph::DevicePlacement& placement() const = 0;
   virtual int parts() const = 0;
-  virtual const Graph& part(int device) const = 0;       // by index in PlacementOptions::devices
-  virtual std::size_t part_bytes(int device) const = 0;  // variables, arena and scratch
+  virtual const graph::Graph& part(int device) const = 0;  // by index in PlacementOptions::devices
+  virtual std::size_t part_bytes(int device) const = 0;    // variables, arena and scratch
 };
-std::unique_ptr<PlacedProgram> build_placed(const Graph& global, const Container& container,
-                                            const BuildOptions& options, const PlacementOptions& placement);
+std::unique_ptr<PlacedProgram> build_placed(const graph::Graph& global, const Container& container,
+                                            const runtime::BuildOptions& options,
+                                            const graph::PlacementOptions& placement);
 
 }  // namespace starling

@@ -2,7 +2,7 @@
 
 #include "starling/graph/placement/tasks.h"
 
-namespace starling {
+namespace starling::runtime {
 
 void Mirror::refresh() {
   const auto now = original.impl()->storage->version();
@@ -23,14 +23,14 @@ void PlacedPart::run() {
   for (auto& mirror : mirrors) mirror.give_back();
 }
 
-PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, const Container& container,
+PlacedPart build_part(graph::GraphPart cut, const graph::PlacedDevice& device, int position, const Container& container,
                       const Transfers& transfers, const BuildOptions& options) {
   const Device where = device.device;
   PlacedPart part;
   part.input_indices = std::move(cut.inputs);
   Container own = container;
   for (const auto& variable : cut.graph.variables) {
-    part.variable_bytes += byte_size(variable.type);
+    part.variable_bytes += graph::byte_size(variable.type);
     const Tensor& original = container.get(variable.name);
     if (original.device().kind == where.kind || where.kind == DeviceKind::null) continue;
     Mirror mirror{original, to(original, where), false, original.impl()->storage->version()};
@@ -38,13 +38,14 @@ PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, c
     own.set(variable.name, mirror.copy);
     part.mirrors.push_back(std::move(mirror));
   }
-  auto executable = Executable::build(
-      std::move(cut.graph),
-      {.threads = device.threads,
-       .reuse_memory = options.reuse_memory,
-       .reference_only = options.reference_only,
-       .check_aliases = options.check_aliases,
-       .own_kernels = [&transfers, where](const PlanRequest& request) { return transfers.plan(request, where); }});
+  auto executable =
+      Executable::build(std::move(cut.graph), {.threads = device.threads,
+                                               .reuse_memory = options.reuse_memory,
+                                               .reference_only = options.reference_only,
+                                               .check_aliases = options.check_aliases,
+                                               .own_kernels = [&transfers, where](const kernels::PlanRequest& request) {
+                                                 return transfers.plan(request, where);
+                                               }});
   for (int assigned : executable->assigned()) {
     const auto& name = executable->graph().variables[static_cast<std::size_t>(assigned)].name;
     for (auto& mirror : part.mirrors) mirror.written |= mirror.copy.name() == name;
@@ -54,4 +55,4 @@ PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, c
   return part;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

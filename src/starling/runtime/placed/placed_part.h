@@ -9,7 +9,7 @@
 #include "starling/runtime/placed/transfers.h"
 #include "starling/runtime/program.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Device copy of a host variable, for a device of another kind.
 struct Mirror {
@@ -37,7 +37,7 @@ struct PlacedPart {
 };
 
 // `position`: index of the device in the program; its events are recorded under that rank.
-PlacedPart build_part(GraphPart cut, const PlacedDevice& device, int position, const Container& container,
+PlacedPart build_part(graph::GraphPart cut, const graph::PlacedDevice& device, int position, const Container& container,
                       const Transfers& transfers, const BuildOptions& options);
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -1,6 +1,6 @@
 #include "starling/runtime/placed/rendezvous.h"
 
-namespace starling {
+namespace starling::runtime {
 
 Rendezvous::Rendezvous(std::size_t slots) : count_(slots), slots_(std::make_unique<Slot[]>(slots)) {}
 
@@ -47,4 +47,4 @@ void Rendezvous::refuse() {
   throw Cancelled("[placed] expected a value from another device, got its failure: " + why_);
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -9,7 +9,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Thrown to waiting devices when another device has failed; the failing device reports the cause.
 class Cancelled : public Error {
@@ -43,4 +43,4 @@ class Rendezvous {
   std::string why_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -7,25 +7,25 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/runtime/placed/rendezvous.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Sends and receives of one placed program, which meet at its rendezvous.
 class Transfers {
  public:
-  explicit Transfers(const std::vector<GraphPart>& parts);
+  explicit Transfers(const std::vector<graph::GraphPart>& parts);
 
   // Plan for send, recv or release on a device; empty for other ops.
-  Planned plan(const PlanRequest& request, Device device) const;
+  kernels::Planned plan(const kernels::PlanRequest& request, Device device) const;
   Rendezvous& rendezvous() { return *rendezvous_; }
   int size() const { return static_cast<int>(slots_.size()); }
 
  private:
   std::size_t slot(Symbol key) const;
-  std::unique_ptr<Plan> plan_send(const PlanRequest& request) const;
-  std::unique_ptr<Plan> plan_recv(const PlanRequest& request, Device device) const;
+  std::unique_ptr<kernels::Plan> plan_send(const kernels::PlanRequest& request) const;
+  std::unique_ptr<kernels::Plan> plan_recv(const kernels::PlanRequest& request, Device device) const;
 
   std::map<std::string, std::size_t> slots_;  // by key
   std::unique_ptr<Rendezvous> rendezvous_;
 };
 
-}  // namespace starling
+}  // namespace starling::runtime

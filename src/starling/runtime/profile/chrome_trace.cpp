@@ -24,11 +24,11 @@ void name_lanes(nlohmann::json& events, const std::vector<Profiler::Event>& all)
                       {"ph", "M"},
                       {"pid", rank},
                       {"tid", lane},
-                      {"args", {{"name", std::string(name(static_cast<Lane>(lane)))}}}});
+                      {"args", {{"name", std::string(name(static_cast<graph::Lane>(lane)))}}}});
 }
 
 nlohmann::json arguments(const Profiler::Event& event) {
-  nlohmann::json args{{"kernel", event.kernel}, {"lane", std::string(name(static_cast<Lane>(event.lane)))}};
+  nlohmann::json args{{"kernel", event.kernel}, {"lane", std::string(name(static_cast<graph::Lane>(event.lane)))}};
   if (!event.program) return args;
   const auto& what = event.program->instructions[static_cast<std::size_t>(event.instruction)];
   const double seconds = std::max(static_cast<double>(event.end_ns - event.begin_ns), 1.0) / 1e9;
@@ -67,7 +67,7 @@ std::string Profiler::chrome_trace() const {
                       {"ts", microseconds(e.begin_ns)},
                       {"dur", microseconds(e.end_ns - e.begin_ns)},
                       {"args", arguments(e)}});
-    if (e.program && e.lane == static_cast<int>(Lane::compute)) events.push_back(arena_counter(e));
+    if (e.program && e.lane == static_cast<int>(graph::Lane::compute)) events.push_back(arena_counter(e));
   }
   return trace.dump();
 }

@@ -1,6 +1,6 @@
 #include "starling/runtime/execution/executable.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 std::string place_name(const Address& place) {
@@ -35,4 +35,4 @@ std::string Executable::explain() const {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

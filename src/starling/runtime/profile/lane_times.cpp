@@ -4,28 +4,29 @@
 
 #include "starling/graph/dependencies.h"
 
-namespace starling {
+namespace starling::runtime {
 
-LaneTimes::LaneTimes(const Graph& graph) : graph_(graph), before_(dependencies(graph)) {
+LaneTimes::LaneTimes(const graph::Graph& graph) : graph_(graph), before_(dependencies(graph)) {
   for (const auto& node : graph.nodes()) lanes_ = std::max(lanes_, static_cast<std::size_t>(node.lane) + 1);
   done_.assign(graph.nodes().size(), LaneClock(lanes_, 0));
   ended_.resize(lanes_);
   sizes_.assign(lanes_, 0);
 }
 
-void LaneTimes::reach(NodeId id) {
+void LaneTimes::reach(graph::NodeId id) {
   LaneClock& clock = done_[static_cast<std::size_t>(id)];
-  for (NodeId other : before_[static_cast<std::size_t>(id)]) merge(clock, done_[static_cast<std::size_t>(other)]);
+  for (graph::NodeId other : before_[static_cast<std::size_t>(id)])
+    merge(clock, done_[static_cast<std::size_t>(other)]);
 }
 
-LaneClock LaneTimes::ready(NodeId id) const {
-  const Lane lane = graph_.node(id).lane;
+LaneClock LaneTimes::ready(graph::NodeId id) const {
+  const graph::Lane lane = graph_.node(id).lane;
   LaneClock clock = done_[static_cast<std::size_t>(id)];
   const auto all_of = [&](std::size_t other) {
     if (!ended_[other].empty()) merge(clock, ended_[other].back());
   };
   all_of(static_cast<std::size_t>(lane));
-  for (std::size_t other = 0; lane == Lane::comm && other < lanes_; ++other) all_of(other);
+  for (std::size_t other = 0; lane == graph::Lane::comm && other < lanes_; ++other) all_of(other);
   return clock;
 }
 
@@ -42,11 +43,11 @@ void LaneTimes::wait(Instruction& instruction, const LaneClock& start) const {
   };
   for (std::size_t lane = 0; lane < lanes_; ++lane) {
     if (lane == own || start[lane] == 0 || known(lane, start[lane])) continue;
-    instruction.waits.push_back({static_cast<Lane>(lane), start[lane]});
+    instruction.waits.push_back({static_cast<graph::Lane>(lane), start[lane]});
   }
 }
 
-LaneClock LaneTimes::add(NodeId id, const LaneClock& start) {
+LaneClock LaneTimes::add(graph::NodeId id, const LaneClock& start) {
   const auto lane = static_cast<std::size_t>(graph_.node(id).lane);
   LaneClock end = start;
   end[lane] = ++sizes_[lane];
@@ -56,9 +57,9 @@ LaneClock LaneTimes::add(NodeId id, const LaneClock& start) {
   return end;
 }
 
-const LaneClock& LaneTimes::end_of(std::size_t instruction, Lane lane) const {
+const LaneClock& LaneTimes::end_of(std::size_t instruction, graph::Lane lane) const {
   const auto own = static_cast<std::size_t>(lane);
   return ended_[own][static_cast<std::size_t>(starts_[instruction][own])];
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -9,7 +9,7 @@ namespace starling {
 
 Profiler::Profiler(std::size_t capacity) : capacity_(capacity) { events_.reserve(capacity); }
 
-const ProgramProfile* Profiler::watch(const std::shared_ptr<const Executable>& executable) {
+const runtime::ProgramProfile* Profiler::watch(const std::shared_ptr<const runtime::Executable>& executable) {
   std::scoped_lock lock(mutex_);
   for (const auto& known : watched_) {
     if (known.executable.lock() == executable) return known.profile.get();
@@ -38,9 +38,9 @@ void Profiler::clear() {
   dropped_ = 0;
 }
 
-std::vector<std::shared_ptr<const ProgramProfile>> Profiler::programs() const {
+std::vector<std::shared_ptr<const runtime::ProgramProfile>> Profiler::programs() const {
   std::scoped_lock lock(mutex_);
-  std::vector<std::shared_ptr<const ProgramProfile>> all;
+  std::vector<std::shared_ptr<const runtime::ProgramProfile>> all;
   for (const auto& one : watched_) all.push_back(one.profile);
   return all;
 }
@@ -66,14 +66,14 @@ std::vector<Profiler::Total> Profiler::totals() const {
 namespace {
 
 // Share of the peak (compute or memory) that an op comes closer to; empty without a peak.
-std::string share_of_peak(const Profiler::Total& total, const Peak& peak) {
+std::string share_of_peak(const Profiler::Total& total, const runtime::Peak& peak) {
   if (peak.flops_per_s <= 0 || peak.bytes_per_s <= 0 || total.milliseconds <= 0) return "";
   const double compute = total.cost.flops / (total.milliseconds / 1e3) / peak.flops_per_s;
   const double memory = total.cost.bytes() / (total.milliseconds / 1e3) / peak.bytes_per_s;
   return fmt::format("{:6.1f} % {}", 100 * std::max(compute, memory), compute > memory ? 'c' : 'm');
 }
 
-std::string row(const Profiler::Total& total, double all_ms, const Peak& peak) {
+std::string row(const Profiler::Total& total, double all_ms, const runtime::Peak& peak) {
   const double seconds = std::max(total.milliseconds / 1e3, 1e-12);
   return fmt::format("{:<30} {:<14} {:>7} {:>10.3f} {:>6.1f} % {:>9.2f} {:>8.2f} {}\n", total.op, total.kernel,
                      total.calls, total.milliseconds, all_ms > 0 ? 100 * total.milliseconds / all_ms : 0.0,
@@ -82,7 +82,7 @@ std::string row(const Profiler::Total& total, double all_ms, const Peak& peak) {
 
 }  // namespace
 
-std::string Profiler::table(const Peak& peak) const {
+std::string Profiler::table(const runtime::Peak& peak) const {
   const auto rows = totals();
   Total sum{.op = "all"};
   for (const auto& total : rows) {

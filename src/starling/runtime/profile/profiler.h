@@ -26,7 +26,7 @@ class Profiler {
     int lane;
     std::int64_t begin_ns;  // since construction of the profiler
     std::int64_t end_ns;
-    const ProgramProfile* program = nullptr;
+    const runtime::ProgramProfile* program = nullptr;
     int instruction = -1;  // index in that program
   };
 
@@ -36,7 +36,7 @@ class Profiler {
     std::string kernel{};
     std::int64_t calls = 0;
     double milliseconds = 0;
-    Cost cost{};
+    graph::Cost cost{};
   };
 
   explicit Profiler(std::size_t capacity = 1 << 16);
@@ -44,7 +44,7 @@ class Profiler {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count();
   }
   // Registers a program before it records; called by instances.
-  const ProgramProfile* watch(const std::shared_ptr<const Executable>& executable);
+  const runtime::ProgramProfile* watch(const std::shared_ptr<const runtime::Executable>& executable);
   void record(const Event& event);
   std::vector<Event> events() const;
   void clear();
@@ -56,15 +56,15 @@ class Profiler {
   std::vector<Total> totals() const;  // longest first
   // One line per op and kernel: calls, time, share, GFLOP/s, GB/s and the percentage of the nearer of the two peaks (c:
   // compute, m: memory). Without a peak that column is omitted.
-  std::string table(const Peak& peak = {}) const;
+  std::string table(const runtime::Peak& peak = {}) const;
   // Memory timelines of the watched programs.
   std::string memory() const;
-  std::vector<std::shared_ptr<const ProgramProfile>> programs() const;
+  std::vector<std::shared_ptr<const runtime::ProgramProfile>> programs() const;
 
  private:
   struct Watched {
-    std::weak_ptr<const Executable> executable;  // a program cache may drop it while it is watched
-    std::shared_ptr<const ProgramProfile> profile;
+    std::weak_ptr<const runtime::Executable> executable;  // a program cache may drop it while it is watched
+    std::shared_ptr<const runtime::ProgramProfile> profile;
   };
 
   Clock::time_point start_ = Clock::now();

@@ -6,17 +6,17 @@
 #include "starling/base/error.h"
 #include "starling/graph/export/naming.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // True for a copy inserted by lowering: it has the node it serves, not one of its own.
-bool is_copy(const Graph& graph, const Instruction& instruction) {
+bool is_copy(const graph::Graph& graph, const Instruction& instruction) {
   return graph.node(instruction.node).op->name != instruction.op;
 }
 
-Cost cost_of_instruction(const Graph& graph, const Instruction& instruction) {
+graph::Cost cost_of_instruction(const graph::Graph& graph, const Instruction& instruction) {
   if (!is_copy(graph, instruction)) return cost_of(graph, instruction.node);
-  Cost cost;
+  graph::Cost cost;
   for (const auto& place : instruction.in) cost.bytes_read += static_cast<double>(place.bytes);
   for (const auto& place : instruction.out) cost.bytes_written += static_cast<double>(place.bytes);
   return cost;
@@ -25,13 +25,13 @@ Cost cost_of_instruction(const Graph& graph, const Instruction& instruction) {
 // Walks the instructions and tracks the value in every buffer of the arena.
 class Timeline {
  public:
-  Timeline(const Executable& executable, const GraphNames& names) : exe_(executable), names_(names) {}
+  Timeline(const Executable& executable, const graph::GraphNames& names) : exe_(executable), names_(names) {}
 
   MemoryTimeline run() {
     const auto count = static_cast<int>(exe_.instructions().size());
     for (int i = 0; i < count; ++i) {
       const Instruction& instruction = at(i);
-      const int until = instruction.lane == Lane::comm ? finished(i) : i;
+      const int until = instruction.lane == graph::Lane::comm ? finished(i) : i;
       for (const auto& place : instruction.in) touch(place, i, until);
       for (std::size_t o = 0; o < instruction.out.size(); ++o) write(instruction, o, i, until);
       if (instruction.plan->scratch_bytes > 0) {
@@ -55,11 +55,11 @@ class Timeline {
   // A collective has surely ended when an instruction of another lane that waits for it starts.
   int finished(int comm) const {
     int position = 0;
-    for (int i = 0; i < comm; ++i) position += at(i).lane == Lane::comm ? 1 : 0;
+    for (int i = 0; i < comm; ++i) position += at(i).lane == graph::Lane::comm ? 1 : 0;
     const auto count = static_cast<int>(exe_.instructions().size());
     for (int i = comm + 1; i < count; ++i) {
       const auto& waits = at(i).waits;
-      const auto for_it = [&](const Wait& wait) { return wait.lane == Lane::comm && wait.count > position; };
+      const auto for_it = [&](const Wait& wait) { return wait.lane == graph::Lane::comm && wait.count > position; };
       if (std::any_of(waits.begin(), waits.end(), for_it)) return i;
     }
     return count - 1;
@@ -76,8 +76,8 @@ class Timeline {
   void write(const Instruction& instruction, std::size_t output, int position, int until) {
     const Address& place = instruction.out[output];
     if (place.kind != Address::Kind::arena) return;
-    const Graph& graph = exe_.graph();
-    const Node& node = graph.node(instruction.node);
+    const graph::Graph& graph = exe_.graph();
+    const graph::Node& node = graph.node(instruction.node);
     ArenaValue value{.op = instruction.op,
                      .scope = names_.scope(instruction.node),
                      .bytes = static_cast<std::size_t>(place.bytes),
@@ -111,7 +111,7 @@ class Timeline {
   }
 
   const Executable& exe_;
-  const GraphNames& names_;
+  const graph::GraphNames& names_;
   std::map<int, std::size_t> holds_;  // buffer → its newest value
   MemoryTimeline made_;
 };
@@ -135,11 +135,11 @@ std::vector<ArenaValue> MemoryTimeline::alive_at(int instruction) const {
 
 std::shared_ptr<const ProgramProfile> profile_of(const Executable& executable) {
   auto profile = std::make_shared<ProgramProfile>();
-  const Graph& graph = executable.graph();
-  const GraphNames names(graph);
+  const graph::Graph& graph = executable.graph();
+  const graph::GraphNames names(graph);
   double doubles = 0, all = 0;
   for (const auto& instruction : executable.instructions()) {
-    const Node& node = graph.node(instruction.node);
+    const graph::Node& node = graph.node(instruction.node);
     profile->instructions.push_back({instruction.op, instruction.kernel, names.scope(instruction.node),
                                      to_string(node.device), instruction.lane, instruction.node,
                                      cost_of_instruction(graph, instruction)});
@@ -173,4 +173,4 @@ std::string memory_summary(const ProgramProfile& profile, std::size_t rows) {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

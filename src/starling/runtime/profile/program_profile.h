@@ -7,7 +7,7 @@
 #include "starling/graph/cost/cost.h"
 #include "starling/runtime/execution/executable.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Static properties of an instruction, independent of when it ran.
 struct InstructionProfile {
@@ -15,9 +15,9 @@ struct InstructionProfile {
   std::string kernel{};
   std::string scope{};
   std::string device{};
-  Lane lane = Lane::compute;
-  NodeId node = -1;
-  Cost cost{};
+  graph::Lane lane = graph::Lane::compute;
+  graph::NodeId node = -1;
+  graph::Cost cost{};
 };
 
 // Range of the arena that holds one value, from the instruction that writes it to the last that reads it, or the
@@ -55,4 +55,4 @@ std::shared_ptr<const ProgramProfile> profile_of(const Executable& executable);
 // Peak memory and the values alive there, at most `rows` of them.
 std::string memory_summary(const ProgramProfile& profile, std::size_t rows = 20);
 
-}  // namespace starling
+}  // namespace starling::runtime

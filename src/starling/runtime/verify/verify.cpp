@@ -6,11 +6,11 @@
 #include "starling/base/error.h"
 #include "starling/runtime/verify/verify_run.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 // The least precise float dtype that the program computes in.
-DType coarsest(const Graph& graph) {
+DType coarsest(const graph::Graph& graph) {
   DType found = DType::f64;
   for (const auto& value : graph.values()) {
     if (value.type.shape.rank() == 0) continue;  // scalars such as learning rates are f32 in any program
@@ -28,7 +28,7 @@ double rounding_of(DType dtype) {
 
 class Verification {
  public:
-  Verification(const TraceFn& f, std::span<const Tensor> arguments, const VerifyOptions& options)
+  Verification(const graph::TraceFn& f, std::span<const Tensor> arguments, const VerifyOptions& options)
       : options_(options), step_(f, arguments, options.threads) {
     const DType dtype = coarsest(step_.graph());
     report_.tolerance = options.tolerance > 0 ? options.tolerance : default_tolerance(dtype);
@@ -137,8 +137,8 @@ std::string VerifyReport::print(std::size_t most_rows) const {
   return text;
 }
 
-VerifyReport verify_step(const TraceFn& f, std::span<const Tensor> arguments, const VerifyOptions& options) {
+VerifyReport verify_step(const graph::TraceFn& f, std::span<const Tensor> arguments, const VerifyOptions& options) {
   return Verification(f, arguments, options).run();
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

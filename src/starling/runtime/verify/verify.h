@@ -7,7 +7,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/tracer.h"
 
-namespace starling {
+namespace starling::runtime {
 
 struct VerifyOptions {
   // Largest relative L2 distance of compiled from eager; 0: 1e-5, in f64 programs 1e-11, with half floats 1e-2.
@@ -20,7 +20,7 @@ struct VerifyOptions {
   double rounding = 2;
   bool fp64 = true;  // off: eager and compiled only
   int threads = 0;   // 0: num_threads()
-  std::vector<Pass> passes = all_passes();
+  std::vector<graph::Pass> passes = graph::all_passes();
   std::vector<std::string> outputs = {};  // names of the results; missing ones are numbered
 };
 
@@ -56,6 +56,6 @@ struct VerifyReport {
 
 // Runs f eagerly, compiled with all passes, and in fp64, each from the same state and random numbers, and compares
 // results and variables. Variables and gradient slots are restored afterwards. Single rank only.
-VerifyReport verify_step(const TraceFn& f, std::span<const Tensor> arguments, const VerifyOptions& options = {});
+VerifyReport verify_step(const graph::TraceFn& f, std::span<const Tensor> arguments, const VerifyOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -4,7 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/runtime/verify/verify_run.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 constexpr double kSame = 1e-3;  // largest distance of values taken as equal
@@ -29,8 +29,8 @@ bool alike(const Print& a, const Print& b, double count) {
   return std::abs(a.norm - b.norm) <= kSame * size && std::abs(a.sum - b.sum) <= kSame * size * std::sqrt(count);
 }
 
-std::string described(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
+std::string described(const graph::Graph& graph, graph::NodeId id) {
+  const graph::Node& node = graph.node(id);
   std::string text = node.op->name;
   if (!node.out.empty()) text = fmt::format("%{} = {}", node.out[0], text);
   if (!node.scope.empty()) text += " @" + node.scope.str();
@@ -38,12 +38,12 @@ std::string described(const Graph& graph, NodeId id) {
 }
 
 // First node of `now` with a value that `before` does not have.
-std::string first_new_value(const VerifiedStep& step, const Graph& before, const Graph& now) {
+std::string first_new_value(const VerifiedStep& step, const graph::Graph& before, const graph::Graph& now) {
   std::multimap<std::int64_t, Print> known;
   for (const auto& value : step.values(before)) known.emplace(value.numel(), print_of(value));
   const auto values = step.values(now);
-  for (NodeId id = 0; id < now.size(); ++id) {
-    for (ValueId out : now.node(id).out) {
+  for (graph::NodeId id = 0; id < now.size(); ++id) {
+    for (graph::ValueId out : now.node(id).out) {
       const Tensor& value = values[static_cast<std::size_t>(out)];
       const Print print = print_of(value);
       const auto [begin, end] = known.equal_range(value.numel());
@@ -57,11 +57,11 @@ std::string first_new_value(const VerifiedStep& step, const Graph& before, const
 }
 
 // First node whose kernel disagrees with the interpreter.
-std::string first_wrong_kernel(const VerifiedStep& step, const Graph& graph) {
+std::string first_wrong_kernel(const VerifiedStep& step, const graph::Graph& graph) {
   const auto wanted = step.values(graph);
   const auto got = step.executed_values(graph);
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    for (ValueId out : graph.node(id).out) {
+  for (graph::NodeId id = 0; id < graph.size(); ++id) {
+    for (graph::ValueId out : graph.node(id).out) {
       const auto at = static_cast<std::size_t>(out);
       if (relative_distance(got[at], wanted[at]) > kSame) return described(graph, id);
     }
@@ -71,7 +71,7 @@ std::string first_wrong_kernel(const VerifiedStep& step, const Graph& graph) {
 
 }  // namespace
 
-VerifyFault bisect(const VerifiedStep& step, std::span<const Pass> passes, const DiffersFn& differs) {
+VerifyFault bisect(const VerifiedStep& step, std::span<const graph::Pass> passes, const DiffersFn& differs) {
   VerifyFault fault;
   if (differs(step.interpreted(step.graph()), fault)) {
     fault.stage = "trace";
@@ -82,9 +82,9 @@ VerifyFault bisect(const VerifiedStep& step, std::span<const Pass> passes, const
     fault.node = first_wrong_kernel(step, step.graph());
     return fault;
   }
-  Graph before = step.graph();
+  graph::Graph before = step.graph();
   for (std::size_t count = 1; count <= passes.size(); ++count) {
-    const Graph now = step.passed(passes.first(count));
+    const graph::Graph now = step.passed(passes.first(count));
     if (differs(step.executed(now), fault)) {
       fault.stage = std::string(passes[count - 1].name);
       VerifyFault ignored;
@@ -97,4 +97,4 @@ VerifyFault bisect(const VerifiedStep& step, std::span<const Pass> passes, const
   return {};  // not reproducible
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -14,20 +14,20 @@
 #include "starling/runtime/execution/instance.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 
-namespace starling {
+namespace starling::runtime {
 namespace {
 
 Tensor copied(const Tensor& tensor) {
   const NoGrad no_grad;
   Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
-  copy_into(copy, densify(tensor.detach()));
+  copy_into(copy, kernels::densify(tensor.detach()));
   return copy;
 }
 
 // Scope guard that restores variables and their gradient slots on destruction.
 class StateGuard {
  public:
-  explicit StateGuard(const Graph& graph) : graph_(graph) {
+  explicit StateGuard(const graph::Graph& graph) : graph_(graph) {
     for (const auto& variable : graph.variables) {
       values_.push_back(copied(variable.tensor));
       slots_.push_back(variable.tensor.grad());
@@ -47,19 +47,19 @@ class StateGuard {
   StateGuard& operator=(const StateGuard&) = delete;
 
  private:
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::vector<Tensor> values_, slots_, slot_values_;
 };
 
 // Eager code may have replaced the tensor in a slot that is a variable of the program.
-Tensor slot_now(const Trace& trace, const Tensor& variable) {
+Tensor slot_now(const graph::Trace& trace, const Tensor& variable) {
   for (const auto& owner : trace.accumulating) {
     if (owner.name() + ".grad" == variable.name() && owner.grad().defined()) return owner.grad();
   }
   return variable;
 }
 
-Graph with_all_values(Graph graph) {
+graph::Graph with_all_values(graph::Graph graph) {
   graph.outputs.resize(graph.values().size());
   std::iota(graph.outputs.begin(), graph.outputs.end(), 0);
   return graph;
@@ -72,14 +72,14 @@ Tensor as_double(const Tensor& tensor) {
 
 }  // namespace
 
-VerifiedStep::VerifiedStep(const TraceFn& f, std::span<const Tensor> arguments, int threads)
+VerifiedStep::VerifiedStep(const graph::TraceFn& f, std::span<const Tensor> arguments, int threads)
     : f_(f),
       arguments_(arguments.begin(), arguments.end()),
       threads_(threads > 0 ? threads : num_threads()),
-      trace_(trace(f, arguments)),
+      trace_(graph::trace(f, arguments)),
       assigned_(trace_.graph.variables.size(), false) {
-  for (const auto& argument : arguments_) inputs_.push_back(densify(argument));
-  for (const auto& hidden : trace_.hidden_inputs) inputs_.push_back(densify(hidden));
+  for (const auto& argument : arguments_) inputs_.push_back(kernels::densify(argument));
+  for (const auto& hidden : trace_.hidden_inputs) inputs_.push_back(kernels::densify(hidden));
   for (const auto& variable : graph().variables) before_.push_back(copied(variable.tensor));
   for (const auto& node : graph().nodes()) {
     if (acts_outside(graph(), node)) {
@@ -104,7 +104,7 @@ Container VerifiedStep::container() const {
 
 namespace {
 
-std::vector<Tensor> variables_of(const Graph& graph, const Container& container) {
+std::vector<Tensor> variables_of(const graph::Graph& graph, const Container& container) {
   std::vector<Tensor> all;
   for (const auto& variable : graph.variables) all.push_back(container.get(variable.name));
   return all;
@@ -123,7 +123,7 @@ Outcome VerifiedStep::eager() {
   return outcome;
 }
 
-Outcome VerifiedStep::interpreted(const Graph& graph) const {
+Outcome VerifiedStep::interpreted(const graph::Graph& graph) const {
   const ThreadScope threads(threads_);
   const Container own = container();
   const TensorList out = interpret(graph, own, inputs_);
@@ -132,12 +132,12 @@ Outcome VerifiedStep::interpreted(const Graph& graph) const {
 
 namespace {
 
-std::vector<Tensor> run_executable(const Graph& graph, const Container& container, std::span<const Tensor> inputs,
-                                   int threads, bool reuse) {
+std::vector<Tensor> run_executable(const graph::Graph& graph, const Container& container,
+                                   std::span<const Tensor> inputs, int threads, bool reuse) {
   const auto executable = Executable::build(graph, {.threads = threads, .reuse_memory = reuse});
   Instance instance(executable, container);
   std::vector<Tensor> outputs;
-  for (ValueId id : graph.outputs) {
+  for (graph::ValueId id : graph.outputs) {
     const TensorType& type = graph.value(id).type;
     outputs.push_back(empty(type.shape, type.dtype, executable->device()));
   }
@@ -147,25 +147,25 @@ std::vector<Tensor> run_executable(const Graph& graph, const Container& containe
 
 }  // namespace
 
-Outcome VerifiedStep::executed(const Graph& graph) const {
+Outcome VerifiedStep::executed(const graph::Graph& graph) const {
   const Container own = container();
   auto outputs = run_executable(graph, own, inputs_, threads_, true);
   return {std::move(outputs), variables_of(this->graph(), own)};
 }
 
-std::vector<Tensor> VerifiedStep::values(const Graph& graph) const {
+std::vector<Tensor> VerifiedStep::values(const graph::Graph& graph) const {
   const ThreadScope threads(threads_);
   const TensorList out = interpret(with_all_values(graph), container(), inputs_);
   return {out.begin(), out.end()};
 }
 
-std::vector<Tensor> VerifiedStep::executed_values(const Graph& graph) const {
+std::vector<Tensor> VerifiedStep::executed_values(const graph::Graph& graph) const {
   return run_executable(with_all_values(graph), container(), inputs_, threads_, false);
 }
 
 Outcome VerifiedStep::doubled() const {
   const ThreadScope threads(threads_);
-  const Graph wide = in_double(graph());
+  const graph::Graph wide = in_double(graph());
   Container own;
   for (std::size_t i = 0; i < before_.size(); ++i) {
     // Variables are written in place: one that needs no conversion must be copied too.
@@ -179,7 +179,9 @@ Outcome VerifiedStep::doubled() const {
   return {{out.begin(), out.end()}, variables_of(wide, own)};
 }
 
-Graph VerifiedStep::passed(std::span<const Pass> passes) const { return run_passes(graph(), {}, {}, passes).graph; }
+graph::Graph VerifiedStep::passed(std::span<const graph::Pass> passes) const {
+  return run_passes(graph(), {}, {}, passes).graph;
+}
 
 namespace {
 
@@ -224,4 +226,4 @@ double update_distance(const Tensor& a, const Tensor& b, const Tensor& before, d
   return ratio(n, (std::isfinite(moved) ? moved : 0) + rounding * n.size);
 }
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -6,7 +6,7 @@
 #include "starling/runtime/container.h"
 #include "starling/runtime/verify/verify.h"
 
-namespace starling {
+namespace starling::runtime {
 
 // Outcome of a step: its results, and every variable of its graph.
 struct Outcome {
@@ -17,28 +17,28 @@ struct Outcome {
 // Traced step that can be run repeatedly from the same state, in several ways.
 class VerifiedStep {
  public:
-  VerifiedStep(const TraceFn& f, std::span<const Tensor> arguments, int threads);
+  VerifiedStep(const graph::TraceFn& f, std::span<const Tensor> arguments, int threads);
 
-  const Graph& graph() const { return trace_.graph; }
+  const graph::Graph& graph() const { return trace_.graph; }
   const std::vector<bool>& assigned() const { return assigned_; }  // by variable
   const std::vector<Tensor>& before() const { return before_; }    // initial values of the variables
 
-  Outcome eager();                                       // calls the function; restores all state
-  Outcome interpreted(const Graph& graph) const;         // op by op
-  Outcome executed(const Graph& graph) const;            // lowered and planned
-  Outcome doubled() const;                               // op by op in fp64
-  Graph passed(std::span<const Pass> passes) const;      // graph after these passes
-  std::vector<Tensor> values(const Graph& graph) const;  // all values, op by op
-  std::vector<Tensor> executed_values(const Graph& graph) const;
+  Outcome eager();                                                 // calls the function; restores all state
+  Outcome interpreted(const graph::Graph& graph) const;            // op by op
+  Outcome executed(const graph::Graph& graph) const;               // lowered and planned
+  Outcome doubled() const;                                         // op by op in fp64
+  graph::Graph passed(std::span<const graph::Pass> passes) const;  // graph after these passes
+  std::vector<Tensor> values(const graph::Graph& graph) const;     // all values, op by op
+  std::vector<Tensor> executed_values(const graph::Graph& graph) const;
 
  private:
   Container container() const;
 
-  TraceFn f_;
+  graph::TraceFn f_;
   std::vector<Tensor> arguments_;
   std::vector<Tensor> inputs_;  // arguments, then captured tensors
   int threads_;
-  Trace trace_;
+  graph::Trace trace_;
   std::vector<Tensor> before_;
   std::vector<bool> assigned_;
 };
@@ -50,6 +50,6 @@ double update_distance(const Tensor& a, const Tensor& b, const Tensor& before, d
 
 // Finds the first stage at which the step goes wrong. `differs` tests an outcome and fills in the differing result.
 using DiffersFn = std::function<bool(const Outcome&, VerifyFault&)>;
-VerifyFault bisect(const VerifiedStep& step, std::span<const Pass> passes, const DiffersFn& differs);
+VerifyFault bisect(const VerifiedStep& step, std::span<const graph::Pass> passes, const DiffersFn& differs);
 
-}  // namespace starling
+}  // namespace starling::runtime

@@ -10,7 +10,7 @@ namespace starling {
 namespace {
 
 // Averages a network's weights after steps; buffers are not averaged.
-class AverageWeights final : public Callback, public ReadsThroughRun {
+class AverageWeights final : public Callback, public train::ReadsThroughRun {
  public:
   explicit AverageWeights(const AverageOptions& options) : options_(options) {
     check(options.decay >= 0 && options.decay < 1 && options.every >= 1 && options.from_step >= 0,

@@ -44,9 +44,10 @@ void Checkpoints::attach(Run& run) {
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
-  saver_ = options_.background ? std::make_unique<BackgroundSaver>(*checkpoints_) : nullptr;
-  best_saver_ =
-      options_.background && !options_.best.empty() ? std::make_unique<BackgroundSaver>(best_folder(folder_)) : nullptr;
+  saver_ = options_.background ? std::make_unique<train::BackgroundSaver>(*checkpoints_) : nullptr;
+  best_saver_ = options_.background && !options_.best.empty()
+                    ? std::make_unique<train::BackgroundSaver>(best_folder(folder_))
+                    : nullptr;
 }
 
 bool Checkpoints::resume(Run& run) {
@@ -140,10 +141,10 @@ void Checkpoints::save(Run& run) {
     return;
   }
   if (saver_) return tell(run, saver_->save(made));
-  tell(run, BackgroundSaver::Outcome{tried_step_, checkpoints_->save(made)});
+  tell(run, train::BackgroundSaver::Outcome{tried_step_, checkpoints_->save(made)});
 }
 
-void Checkpoints::tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome) {
+void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome) {
   if (!outcome) return;
   if (outcome->result) {
     saved_step_ = outcome->step;
@@ -157,10 +158,10 @@ void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
   if (!writes_) return;
   if (best_saver_) return tell_best(run, best_saver_->save(made));
-  tell_best(run, BackgroundSaver::Outcome{made.step, best_folder(folder_).save(made)});
+  tell_best(run, train::BackgroundSaver::Outcome{made.step, best_folder(folder_).save(made)});
 }
 
-void Checkpoints::tell_best(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome) {
+void Checkpoints::tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome) {
   if (!outcome || outcome->result) return;
   run.note(fmt::format("warning: no checkpoint of the best {} at step {}, training goes on: {}", options_.best,
                        outcome->step, outcome->result.error()));

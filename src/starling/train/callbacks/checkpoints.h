@@ -27,7 +27,7 @@ struct CheckpointsOptions {
 
 // Saves checkpoints of a run and resumes from the newest intact one. A failed save is reported and training continues.
 // Add it last, so that it sees what other callbacks have done.
-class Checkpoints final : public Callback, public ReadsThroughRun {
+class Checkpoints final : public Callback, public train::ReadsThroughRun {
  public:
   explicit Checkpoints(CheckpointsOptions options = {});
 
@@ -45,9 +45,9 @@ class Checkpoints final : public Callback, public ReadsThroughRun {
 
  private:
   void save(Run& run);
-  void tell(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
+  void tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void save_best(Run& run);
-  void tell_best(Run& run, const std::optional<BackgroundSaver::Outcome>& outcome);
+  void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
   bool due(Run& run);
   std::optional<Checkpoint> newest(Run& run);
@@ -55,8 +55,8 @@ class Checkpoints final : public Callback, public ReadsThroughRun {
   CheckpointsOptions options_;
   std::filesystem::path folder_;
   std::optional<CheckpointFolder> checkpoints_;
-  std::unique_ptr<BackgroundSaver> saver_;
-  std::unique_ptr<BackgroundSaver> best_saver_;
+  std::unique_ptr<train::BackgroundSaver> saver_;
+  std::unique_ptr<train::BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
   std::int64_t tried_step_ = -1;  // step of the last save, which may have failed

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-class EarlyStop final : public Callback, public ReadsThroughRun {
+class EarlyStop final : public Callback, public train::ReadsThroughRun {
  public:
   explicit EarlyStop(const EarlyStopOptions& options) : options_(options) {
     check(options.patience >= 0 && options.min_delta >= 0,

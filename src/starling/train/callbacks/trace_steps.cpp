@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-class TraceSteps final : public Callback, public ReadsThroughRun {
+class TraceSteps final : public Callback, public train::ReadsThroughRun {
  public:
   explicit TraceSteps(const TraceOptions& options) : options_(options) {
     check(!options.file.empty() && options.from >= 0 && options.steps >= 1,

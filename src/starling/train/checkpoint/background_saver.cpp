@@ -7,7 +7,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/tensor/device.h"
 
-namespace starling {
+namespace starling::train {
 
 BackgroundSaver::BackgroundSaver(CheckpointFolder folder) : folder_(std::move(folder)), thread_([this] { work(); }) {}
 
@@ -76,4 +76,4 @@ void BackgroundSaver::work() {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::train

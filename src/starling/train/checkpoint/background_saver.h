@@ -7,7 +7,7 @@
 
 #include "starling/train/checkpoint/checkpoint.h"
 
-namespace starling {
+namespace starling::train {
 
 // Saves checkpoints while training goes on. save() copies the tensors into reused memory and returns; a thread writes
 // the copies. The written state is that at the call, and the checkpoint appears only once all of it is durable. One
@@ -44,4 +44,4 @@ class BackgroundSaver {
   std::thread thread_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -47,17 +47,17 @@ std::vector<std::string> folders_in(const fs::path& folder) {
 // Name of the first tensor with an infinity or NaN; empty if none.
 std::string first_not_finite(const std::vector<NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    if (is_float(tensor.dtype()) && !all_finite(on_host(tensor))) return name;
+    if (is_float(tensor.dtype()) && !train::all_finite(data::on_host(tensor))) return name;
   }
   return "";
 }
 
-Result<Manifest> load_manifest(const fs::path& folder) {
+Result<train::Manifest> load_manifest(const fs::path& folder) {
   auto fd = open_beneath(folder, kManifest);
   if (!fd) return fd.failure();
   auto text = read_file(*fd, (folder / kManifest).string(), kMostManifestBytes);
   if (!text) return text.failure();
-  return attempt([&] { return parse_manifest(*text, (folder / kManifest).string()); });
+  return attempt([&] { return train::parse_manifest(*text, (folder / kManifest).string()); });
 }
 
 std::string shard_name(std::size_t index, std::size_t count) {
@@ -86,18 +86,18 @@ std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor>
   return shards;
 }
 
-Result<ListedFile> write_shard(const fs::path& folder, const std::string& name, std::span<const NamedTensor> tensors,
-                               const SafetensorsMetadata& metadata) {
+Result<train::ListedFile> write_shard(const fs::path& folder, const std::string& name,
+                                      std::span<const NamedTensor> tensors, const data::SafetensorsMetadata& metadata) {
   auto file = FileWriter::create(folder / name);
   if (!file) return file.failure();
-  if (auto result = write_safetensors(*file, tensors, metadata); !result) return result.failure();
+  if (auto result = data::write_safetensors(*file, tensors, metadata); !result) return result.failure();
   if (auto result = file->finish(); !result) return result.failure();
-  return ListedFile{name, file->size(), file->checksum()};
+  return train::ListedFile{name, file->size(), file->checksum()};
 }
 
 Result<void> add_tensors(std::shared_ptr<const MappedFile> file, const std::string& name,
                          std::vector<NamedTensor>& into) {
-  auto shard = SafetensorsFile::open(std::move(file), name);
+  auto shard = data::SafetensorsFile::open(std::move(file), name);
   if (!shard) return shard.failure();
   auto read = attempt([&] { return shard->tensors(); });
   if (!read) return read.failure();
@@ -173,8 +173,8 @@ Result<fs::path> CheckpointFolder::save(const Checkpoint& checkpoint) const {
 }
 
 Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::path& temporary) const {
-  const SafetensorsMetadata metadata = {{"step", std::to_string(checkpoint.step)}};
-  Manifest manifest{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra};
+  const data::SafetensorsMetadata metadata = {{"step", std::to_string(checkpoint.step)}};
+  train::Manifest manifest{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra};
   const auto shards = in_shards(checkpoint.tensors, options_.shard_bytes);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     auto written = write_shard(temporary, shard_name(i, shards.size()), shards[i], metadata);

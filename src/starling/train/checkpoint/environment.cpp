@@ -4,7 +4,7 @@
 
 #include "starling/base/version.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 const char* isa() {
@@ -26,4 +26,4 @@ std::vector<std::string> environment_differences(const nlohmann::json& saved, co
   return differences;
 }
 
-}  // namespace starling
+}  // namespace starling::train

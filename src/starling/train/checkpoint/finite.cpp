@@ -7,7 +7,7 @@
 
 #include "starling/data/formats/host_bytes.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Infinities and NaNs have all exponent bits set. Tests the bits, a block at a time, without branches in the inner
@@ -29,7 +29,7 @@ bool no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
 }  // namespace
 
 bool all_finite(const Tensor& tensor) {
-  const auto bytes = host_bytes(tensor);
+  const auto bytes = data::host_bytes(tensor);
   switch (tensor.dtype()) {
     case DType::f64: return no_full_exponent<std::uint64_t>(bytes, 0x7ff0'0000'0000'0000);
     case DType::f32: return no_full_exponent<std::uint32_t>(bytes, 0x7f80'0000);
@@ -39,4 +39,4 @@ bool all_finite(const Tensor& tensor) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using Json = nlohmann::json;
@@ -37,4 +37,4 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
   fail("[checkpoint] {}: expected a manifest, got a bad one: {}", name, reason);
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 
 #include "starling/train/checkpoint/sealed_json.h"
 
-namespace starling {
+namespace starling::train {
 
 inline constexpr int kCheckpointVersion = 1;
 
@@ -24,4 +24,4 @@ std::string format_manifest(const Manifest& manifest);
 // Throws "[checkpoint] <name>: expected …, got …" on anything but an intact manifest of a known version.
 Manifest parse_manifest(const std::string& text, const std::string& name);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -4,7 +4,7 @@
 #include "starling/base/hash.h"
 #include "starling/base/safe_path.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using Json = nlohmann::json;
@@ -80,4 +80,4 @@ Result<std::shared_ptr<const MappedFile>> map_listed(const std::filesystem::path
   return file;
 }
 
-}  // namespace starling
+}  // namespace starling::train

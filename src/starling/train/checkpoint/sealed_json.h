@@ -10,7 +10,7 @@
 #include "starling/base/file.h"
 #include "starling/base/result.h"
 
-namespace starling {
+namespace starling::train {
 
 // Description of a folder of files: JSON with a checksum of itself and of the files it lists, so that damage to either
 // is detected before use.
@@ -40,4 +40,4 @@ std::vector<ListedFile> read_listed_files(const nlohmann::json& json, std::size_
 Result<std::shared_ptr<const MappedFile>> map_listed(const std::filesystem::path& folder, const ListedFile& entry,
                                                      const char* who);
 
-}  // namespace starling
+}  // namespace starling::train

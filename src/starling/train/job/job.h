@@ -27,7 +27,7 @@
 #include "starling/zoo/pretrain/kinds.h"
 #include "starling/zoo/table.h"
 
-namespace starling {
+namespace starling::train {
 
 using OrderedJson = nlohmann::ordered_json;
 
@@ -53,7 +53,7 @@ struct LoadJob {
 };
 
 struct DataJob {
-  Chosen<std::function<DataSplits()>> source{};
+  Chosen<std::function<data::DataSplits()>> source{};
   LoadJob load{};
   std::vector<Chosen<TransformStep>> augment{};     // for training samples only, applied first
   std::vector<Chosen<TransformStep>> transforms{};  // for all samples
@@ -120,13 +120,13 @@ struct DistributeJob {
   AllReduce all_reduce = AllReduce::automatic;
   std::int64_t threads = 0;
   enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
-  std::optional<Topology> topology{};  // none: all workers form one group
+  std::optional<dist::Topology> topology{};  // none: all workers form one group
   bool check = true;
   std::int64_t hash_every = 100;
   std::vector<double> slow{};
   static Settings settings();
 
-  Chosen<StrategyMaker> strategy = strategy_kinds().by_name("allreduce");
+  Chosen<dist::StrategyMaker> strategy = dist::strategy_kinds().by_name("allreduce");
 };
 
 // A training job, as `starling train` runs it.
@@ -170,4 +170,4 @@ bool depends_on_length(const optim::Schedule& schedule);
 OrderedJson job_schema();
 std::string job_docs();
 
-}  // namespace starling
+}  // namespace starling::train

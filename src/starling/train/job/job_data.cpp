@@ -8,7 +8,7 @@
 #include "starling/data/loading/split.h"
 #include "starling/data/transform_pipeline.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // A data set with the same bytes and another shape.
@@ -38,16 +38,16 @@ void add_steps(const std::vector<Chosen<TransformStep>>& chosen, std::vector<Tra
   std::stable_partition(steps.begin(), steps.end(), [](const TransformStep& step) { return step.batch == nullptr; });
 }
 
-std::vector<TensorType> raw_fields(const DataSplits& splits) {
+std::vector<TensorType> raw_fields(const data::DataSplits& splits) {
   check(splits.train != nullptr || splits.train_shards.has_value(), "[train] expected data to train with, got none");
   return splits.train ? splits.train->fields() : splits.train_shards->decoder->fields();
 }
 
-bool has_valid(const DataSplits& splits) { return splits.valid || splits.valid_shards; }
-bool has_test(const DataSplits& splits) { return splits.test || splits.test_shards; }
+bool has_valid(const data::DataSplits& splits) { return splits.valid || splits.valid_shards; }
+bool has_test(const data::DataSplits& splits) { return splits.test || splits.test_shards; }
 
 // Keeps only the split to be evaluated and returns its name.
-std::string choose_evaluated(LoadJob::Evaluate wanted, DataSplits& splits) {
+std::string choose_evaluated(LoadJob::Evaluate wanted, data::DataSplits& splits) {
   using Evaluate = LoadJob::Evaluate;
   check(wanted != Evaluate::valid || has_valid(splits),
         "[train] expected a part to validate with (data.evaluate: valid), got none from the source");
@@ -78,7 +78,7 @@ JobData load_job_data(const DataJob& job) {
   if (job.load.labels > 0) {
     check(data.splits.train != nullptr,
           "[train] expected data that can be asked by number for data.labels, got shards");
-    data.splits.train = first_of(data.splits.train, job.load.labels);
+    data.splits.train = data::first_of(data.splits.train, job.load.labels);
   }
   data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
   return data;
@@ -95,4 +95,4 @@ void reshape_samples(JobData& data, const Shape& sample) {
   data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
 }
 
-}  // namespace starling
+}  // namespace starling::train

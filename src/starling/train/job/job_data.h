@@ -8,11 +8,11 @@
 #include "starling/train/job/job.h"
 #include "starling/zoo/table.h"
 
-namespace starling {
+namespace starling::train {
 
 // Data of a job: the splits its source read, and the transforms applied to samples.
 struct JobData {
-  DataSplits splits{};                          // evaluated on `valid` if present, else `test`, unless the job chooses
+  data::DataSplits splits{};                    // evaluated on `valid` if present, else `test`, unless the job chooses
   std::shared_ptr<const Dataset> unlabelled{};  // samples for pre-training, before the transforms; null for a stream
   std::vector<TransformStep> train_steps{};
   std::vector<TransformStep> eval_steps{};  // without augmentation
@@ -27,4 +27,4 @@ JobData load_job_data(const DataJob& job);
 // Reshapes the first field of every sample to `sample`; throws if the number of elements differs.
 void reshape_samples(JobData& data, const Shape& sample);
 
-}  // namespace starling
+}  // namespace starling::train

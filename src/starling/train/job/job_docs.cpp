@@ -2,7 +2,7 @@
 
 #include "starling/train/job/job_sections.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using Plain = nlohmann::json;
@@ -84,7 +84,7 @@ std::string job_docs() {
   out += "## data\n" + table<LoadJob>(row("augment", "list", "transforms of training samples only, done first") +
                                       row("transforms", "list", "transforms of all samples, in order"));
   out += fmt::format("A source by `name` ({} when none is given), with options of its own:\n\n", kDefaultSource) +
-         kinds_table(source_kinds());
+         kinds_table(data::source_kinds());
   out += "Transforms, as `{name: …, options}` or a bare name:\n\n" + kinds_table(transform_kinds());
   out += "## optimizer\n" + std::string(kHead) + row("groups", "list", "parameters that differ, by their names") + "\n";
   out += "Each of the groups:\n\n" + table<optim::GroupRule>();
@@ -98,14 +98,14 @@ std::string job_docs() {
                                         row("metrics", "list", "what evaluations tell"));
   out += "`early_stop`:\n\n" + table<EarlyStopJob>() + "`average`:\n\n" + table<AverageJob>();
   out += "Objectives:\n\n" + kinds_table(objective_kinds()) + "Metrics:\n\n" + kinds_table(metric_kinds());
-  out += "## distribute\n" + table<DistributeJob>() + "`topology`:\n\n" + table<Topology>();
+  out += "## distribute\n" + table<DistributeJob>() + "`topology`:\n\n" + table<dist::Topology>();
   out += fmt::format(
              "A strategy by `{}` ({} when none is given), with options of its own ([training on several workers]"
              "(distributed.md)):\n\n",
              kStrategyKey, kDefaultStrategy) +
-         kinds_table(strategy_kinds());
+         kinds_table(dist::strategy_kinds());
   out += "## monitor\n" + table<MonitorOptions>();
   return out;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 #include "starling/train/loop/eval_mode.h"
 #include "starling/train/saved_model/saved_model.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::string input_name(const ModelField& field) {
@@ -63,4 +63,4 @@ Result<void> export_model(const PreparedJob& prepared, const std::filesystem::pa
       std::move(signature));
 }
 
-}  // namespace starling
+}  // namespace starling::train

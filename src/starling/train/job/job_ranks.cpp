@@ -14,7 +14,7 @@
 #include "starling/dist/health/flight_recorder.h"
 #include "starling/dist/strategy/grouped.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 int threads_of_each(const DistributeJob& job, int ranks_here) {
@@ -40,26 +40,27 @@ class ThreadComms {
     if (all_reduce_ == "auto") {
       comms_ = make_thread_comms(workers);
     } else {
-      network_ = make_memory_network(workers);
+      network_ = dist::make_memory_network(workers);
     }
   }
   // Communicator of a rank; call once per rank; collective.
   std::unique_ptr<Comm> of(int rank, int workers) {
     if (!network_) return std::move(comms_[static_cast<std::size_t>(rank)]);
-    return make_transport_comm(network_->endpoint(rank), {.rank = rank, .size = workers}, reducing_by(all_reduce_));
+    return make_transport_comm(network_->endpoint(rank), {.rank = rank, .size = workers},
+                               dist::reducing_by(all_reduce_));
   }
 
  private:
   std::string all_reduce_;
   std::vector<std::unique_ptr<Comm>> comms_;
-  std::shared_ptr<MemoryNetwork> network_;
+  std::shared_ptr<dist::MemoryNetwork> network_;
 };
 
 // With groups, workers of a group all-reduce, and the job's strategy runs between groups.
-std::shared_ptr<RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
-  const StrategyMaker maker = job.strategy.make();
+std::shared_ptr<dist::RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
+  const dist::StrategyMaker maker = job.strategy.make();
   if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
-  return std::make_shared<Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
+  return std::make_shared<dist::Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
 }
 
 // The original error: errors of ranks that failed as a consequence quote it, so it is the shortest.
@@ -87,7 +88,7 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
 TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
                     const std::function<void(std::string_view why)>& failed = {}) {
   try {
-    return comm->size() == 1 ? body() : with_flight_record(*comm, job.train.folder, body);
+    return comm->size() == 1 ? body() : dist::with_flight_record(*comm, job.train.folder, body);
   } catch (const std::exception& error) {
     if (failed) failed(error.what());
     comm->abort(error.what());
@@ -109,7 +110,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
     const ThreadScope scope(threads);
     try {
       std::unique_ptr<Comm> made = comms.of(rank, workers);
-      if (job.distribute.check && workers > 1) made = make_checking(std::move(made));
+      if (job.distribute.check && workers > 1) made = dist::make_checking(std::move(made));
       const std::shared_ptr<Comm> comm = std::move(made);
       TrainOptions of_rank = options;
       if (rank != 0) of_rank.stop = nullptr;  // rank 0 polls for all
@@ -148,11 +149,11 @@ TrainResult train_process(Job job, const TrainOptions& options) {
 
 }  // namespace
 
-TrainResult train(const Job& job, const TrainOptions& options) {
+TrainResult run_job(const Job& job, const TrainOptions& options) {
   if (among_processes(options.processes)) return train_process(job, options);
   if (is_plain(job.distribute))
     return train_rank(job, load_job_data(job.data), options, {.threads = static_cast<int>(job.distribute.threads)});
   return train_threads(job, options);
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -8,11 +8,11 @@
 #include "starling/train/job/job_data.h"
 #include "starling/train/job/job_run.h"
 
-namespace starling {
+namespace starling::train {
 
 // Place of one trainer among the ranks of a job.
 struct RankPlace {
-  std::shared_ptr<RankStrategy> strategy{};            // null: a single rank
+  std::shared_ptr<dist::RankStrategy> strategy{};      // null: a single rank
   int threads = 0;                                     // threads of this rank
   std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
   std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks
@@ -22,4 +22,4 @@ struct RankPlace {
 // Runs one rank of a job, from the loaded data to the end of training.
 TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_sections.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using Keys = std::vector<std::string>;
@@ -55,7 +55,7 @@ std::vector<Chosen<TransformStep>> read_steps(const ConfigNode& node, const char
 
 DataJob read_data(const ConfigNode& node) {
   DataJob job;
-  job.source = choose_with(source_kinds(), node, data_section(), &job.load, kDefaultSource);
+  job.source = choose_with(data::source_kinds(), node, data_section(), &job.load, kDefaultSource);
   job.augment = read_steps(node, "augment");
   job.transforms = read_steps(node, "transforms");
   return job;
@@ -95,8 +95,9 @@ DistributeJob read_distribute(const ConfigNode& node) {
   DistributeJob job;
   const JobSection own = distribute_section();
   const auto given = node.find(kStrategyKey);
-  job.strategy = strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node,
-                                               node, joined(keys_of(own.settings), own.lists));
+  job.strategy =
+      dist::strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node, node,
+                                          joined(keys_of(own.settings), own.lists));
   read_settings(own.settings, node, &job, joined(keys_of(job.strategy.kind->settings), own.lists));
   return job;
 }
@@ -105,7 +106,7 @@ DistributeJob read_distribute(const ConfigNode& node) {
 void check_topology(DistributeJob& job, const ConfigNode& node) {
   if (!job.topology) return;
   const ConfigNode given = node.at("topology");
-  const Topology& t = *job.topology;
+  const dist::Topology& t = *job.topology;
   if (t.servers() != 0 || t.server_groups != 0)
     given.refuse(fmt::format("no servers with {}, which has none", job.strategy.name), t.describe());
   if (!node.find("workers")) job.workers = t.workers();
@@ -186,4 +187,4 @@ std::vector<std::string> job_errors(const ConfigNode& top) {
   return errors;
 }
 
-}  // namespace starling
+}  // namespace starling::train

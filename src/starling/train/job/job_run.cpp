@@ -15,7 +15,7 @@
 #include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/monitor.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -163,7 +163,7 @@ nlohmann::json about(const Summary& summary) {
 }
 
 // Adapts the network to the strategy, and rejects combinations that the strategy does not support.
-void fit_strategy(const PreparedJob& prepared, const RankStrategy& strategy) {
+void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strategy) {
   if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
     check(strategy.global_program(),
           "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
@@ -210,4 +210,4 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   return result;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -9,7 +9,7 @@
 #include "starling/train/ranks/processes.h"
 #include "starling/train/run/summary.h"
 
-namespace starling {
+namespace starling::train {
 
 struct TrainOptions {
   ProgressOptions progress{};
@@ -37,6 +37,6 @@ struct TrainResult {
 // run that was stopped or killed resumes from its newest checkpoint with bit-identical results. Seeds the default
 // random generator of this thread. A failed save is reported and training continues; a non-finite loss throws, naming
 // the step.
-TrainResult train(const Job& job, const TrainOptions& options = {});
+TrainResult run_job(const Job& job, const TrainOptions& options = {});
 
-}  // namespace starling
+}  // namespace starling::train

@@ -3,7 +3,7 @@
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_sections.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 OrderedJson list_of(const OrderedJson& items, const char* doc) {
@@ -79,7 +79,7 @@ OrderedJson data_schema() {
   const OrderedJson steps = item_of(transform_kinds());
   beside["augment"] = list_of(steps, "what is done to training samples only, before the transforms");
   beside["transforms"] = list_of(steps, "what is done to all samples, in order");
-  return one_of(source_kinds(), beside, kDefaultSource);
+  return one_of(data::source_kinds(), beside, kDefaultSource);
 }
 
 OrderedJson optimizer_schema() {
@@ -110,12 +110,12 @@ OrderedJson job_schema() {
             {"schedule", or_null(item_of(optim::schedule_kinds()))},
             {"pretrain", or_null(item_of(zoo::pretrain_kinds()))},
             {"train", train_schema()},
-            {"distribute",
-             one_of(strategy_kinds(), ordered_schema<DistributeJob>()["properties"], kDefaultStrategy, kStrategyKey)},
+            {"distribute", one_of(dist::strategy_kinds(), ordered_schema<DistributeJob>()["properties"],
+                                  kDefaultStrategy, kStrategyKey)},
             {"monitor", ordered_schema<MonitorOptions>()}}},
           {"additionalProperties", false},
           {"required", OrderedJson::array({"model", "train"})},
           {"$defs", nn::layers_schema_defs()}};
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 
 #include "starling/train/job/job.h"
 
-namespace starling {
+namespace starling::train {
 
 // Shared by the job_*.cpp files: how a section combines a chosen kind, a struct of settings and lists of kinds.
 
@@ -40,4 +40,4 @@ Chosen<Product> choose_item(const Kinds<Product>& kinds, const ConfigNode& item)
   return kinds.choose_named(item.as_string(), item, ConfigNode::parse("", item.where()));
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -1,6 +1,6 @@
 #include "starling/train/job/job.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr double kMany = 1e12;
@@ -97,4 +97,4 @@ Settings DistributeJob::settings() {
               {.min = 1, .max = 1000})};
 }
 
-}  // namespace starling
+}  // namespace starling::train

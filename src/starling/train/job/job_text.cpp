@@ -8,7 +8,7 @@
 #include "starling/base/result.h"
 #include "starling/train/job/job_sections.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 OrderedJson settings_ordered(const Settings& settings, const void* options) {
@@ -228,4 +228,4 @@ Entries job_identity(const Job& job) {
   return all;
 }
 
-}  // namespace starling
+}  // namespace starling::train

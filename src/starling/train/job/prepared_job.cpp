@@ -10,7 +10,7 @@
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 zoo::Field field_of(const TensorType& type, std::int64_t below) {
@@ -130,7 +130,7 @@ StepShapes trace_shapes(const PreparedJob& prepared) {
     stand_ins.push_back(empty(shape, type.dtype));
     shapes.fields.push_back(stand_ins.back().type());
   }
-  static_cast<void>(trace(
+  static_cast<void>(graph::trace(
       [&](std::span<const Tensor> in) {
         const NoGrad no_grad;
         const Objective::Outputs out = prepared.objective->apply(*prepared.net, in);
@@ -141,4 +141,4 @@ StepShapes trace_shapes(const PreparedJob& prepared) {
   return shapes;
 }
 
-}  // namespace starling
+}  // namespace starling::train

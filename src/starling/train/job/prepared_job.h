@@ -9,7 +9,7 @@
 #include "starling/train/job/job_data.h"
 #include "starling/train/saved_model/signature.h"
 
-namespace starling {
+namespace starling::train {
 
 // A job with its objects created: data read, and the network initialised with the job's seed.
 struct PreparedJob {
@@ -46,4 +46,4 @@ StepShapes trace_shapes(const PreparedJob& prepared);
 // Writes the network as a saved model. `about` describes its origin.
 Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 #include "starling/ops/def/op_def.h"
 #include "starling/ops/def/scope.h"
 
-namespace starling {
+namespace starling::train {
 
 class Activations::Watcher final : public Interpreter {
  public:
@@ -24,7 +24,7 @@ class Activations::Watcher final : public Interpreter {
   int pin(const Tensor& tensor) override { return below_.pin(tensor); }
   Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
   void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
-  Tracer* tracer() override { return below_.tracer(); }
+  graph::Tracer* tracer() override { return below_.tracer(); }
 
   std::vector<std::pair<std::string, Tensor>> values;
 
@@ -54,4 +54,4 @@ std::vector<std::pair<std::string, Tensor>> Activations::take() {
   return std::move(watcher_->values);
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -6,7 +6,7 @@
 
 #include "starling/tensor/interpreter.h"
 
-namespace starling {
+namespace starling::train {
 
 // Records the ops of this thread during its lifetime and keeps the last float value made in each module.
 class Activations {
@@ -25,4 +25,4 @@ class Activations {
   std::unique_ptr<InterpreterScope> scope_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

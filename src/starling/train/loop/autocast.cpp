@@ -7,7 +7,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/creation.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 bool narrowable(DType dtype) { return dtype == DType::f32 || is_half(dtype); }
@@ -38,7 +38,7 @@ class Autocast::Converter final : public Interpreter {
   int pin(const Tensor& tensor) override { return below_.pin(tensor); }
   Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
   void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
-  Tracer* tracer() override { return below_.tracer(); }
+  graph::Tracer* tracer() override { return below_.tracer(); }
 
  private:
   DType wanted_by(const OpDef& op, std::span<const Tensor> inputs) const {
@@ -64,4 +64,4 @@ Autocast::Autocast(Precision precision) {
 
 Autocast::~Autocast() = default;
 
-}  // namespace starling
+}  // namespace starling::train

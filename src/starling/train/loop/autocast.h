@@ -5,7 +5,7 @@
 #include "starling/tensor/interpreter.h"
 #include "starling/train/loop/precision.h"
 
-namespace starling {
+namespace starling::train {
 
 // Autocast scope for the forward pass: products and convolutions of this thread compute in half precision. Their f32
 // operands are converted, and results stay half until an op needs f32. Losses, norms, softmax and other reductions run
@@ -24,4 +24,4 @@ class Autocast {
   std::optional<InterpreterScope> scope_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -2,7 +2,7 @@
 
 #include "starling/nn/module.h"
 
-namespace starling {
+namespace starling::train {
 
 // Scope that puts a network into eval mode and restores its mode at the end.
 class EvalMode {
@@ -17,4 +17,4 @@ class EvalMode {
   bool before_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

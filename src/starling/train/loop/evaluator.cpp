@@ -12,7 +12,7 @@
 #include "starling/train/loop/eval_mode.h"
 #include "starling/train/ranks/link.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 Tensor as_f32(const Tensor& tensor) { return is_half(tensor.dtype()) ? cast(tensor, DType::f32) : tensor; }
@@ -69,8 +69,8 @@ Judged Evaluator::judged(const Batch& batch) {
   const TensorList out = judge_.call(on_device(fields));
   Judged judged{.prediction = {}, .target = {}, .fields = fields, .loss = out[0].item()};
   std::size_t next = 1;
-  if (layout_.prediction) judged.prediction = on_host(out[next++]);
-  if (layout_.target) judged.target = on_host(out[next++]);
+  if (layout_.prediction) judged.prediction = data::on_host(out[next++]);
+  if (layout_.target) judged.target = data::on_host(out[next++]);
   if (layout_.target_field >= 0) judged.target = fields[static_cast<std::size_t>(layout_.target_field)];
   judged.weight = layout_.weight ? out[next++].item() : static_cast<double>(batch.size);
   return judged;
@@ -215,7 +215,7 @@ Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std
 
 Tensor Evaluator::predict(std::span<const Tensor> fields) {
   const EvalMode eval(net_);
-  return on_host(predict_.call(on_device(fields))[0]);
+  return data::on_host(predict_.call(on_device(fields))[0]);
 }
 
 void Evaluator::predict(const EvaluationData& data,
@@ -225,4 +225,4 @@ void Evaluator::predict(const EvaluationData& data,
     take(predict({batch->fields.data(), batch->fields.size()}), batch->begin.sample);
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -13,14 +13,14 @@
 #include "starling/train/metric.h"
 #include "starling/train/objective.h"
 
-namespace starling {
+namespace starling::train {
 
 class RankLink;
 
 // Data to evaluate on: a data set, or shards that are read in order.
 struct EvaluationData {
   std::shared_ptr<const Dataset> set{};
-  std::optional<RecordShards> shards{};
+  std::optional<data::RecordShards> shards{};
   bool empty() const { return (!set || set->size() == 0) && !shards; }
 };
 
@@ -82,4 +82,4 @@ class Evaluator {
   std::unique_ptr<Loader> stream_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

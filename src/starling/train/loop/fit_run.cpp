@@ -14,7 +14,7 @@
 #include "starling/train/run/run_checkpoint.h"
 #include "starling/train/run/weights_hash.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -192,7 +192,7 @@ void FitRun::run_epoch() {
     after_step();
     if (!epoch_over_ && (finished() || stopping())) return;
   }
-  const DataPosition ended = state_.position;
+  const data::DataPosition ended = state_.position;
   state_.position = feed_.position();
   end_epoch(ended);
 }
@@ -335,7 +335,7 @@ void FitRun::after_step() {
   if (!epoch_over_) each(&Callback::settled);
 }
 
-void FitRun::end_epoch(DataPosition ended) {
+void FitRun::end_epoch(data::DataPosition ended) {
   agree(true);  // losses not yet received belong to this epoch
   if (state_.evaluated_step != state_.step && !evaluate_now()) {
     state_.owed = Owed::epoch;
@@ -405,7 +405,7 @@ void FitRun::explain_once() {
 }
 
 // Samples left if `steps` ends the run before its epochs; -1: derive from the epochs.
-std::int64_t FitRun::samples_left(DataPosition position) const {
+std::int64_t FitRun::samples_left(data::DataPosition position) const {
   if (parts_.options.steps == 0) return -1;
   const std::int64_t left =
       std::max<std::int64_t>(0, parts_.options.steps - state_.step) * parts_.options.batch * parts_.options.accumulate;
@@ -414,7 +414,7 @@ std::int64_t FitRun::samples_left(DataPosition position) const {
   return std::clamp<std::int64_t>(of_epochs, 0, left);
 }
 
-ProgressState FitRun::progress_state(DataPosition position) {
+ProgressState FitRun::progress_state(data::DataPosition position) {
   shown_metrics_.clear();
   for (const auto& [name, value] : state_.metrics) shown_metrics_.push_back({name, value});
   return {.epoch = position.epoch,
@@ -475,4 +475,4 @@ RunParts FitRun::run_parts() const {
   return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks};
 }
 
-}  // namespace starling
+}  // namespace starling::train

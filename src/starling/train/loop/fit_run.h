@@ -13,7 +13,7 @@
 #include "starling/train/run/run_checkpoint.h"
 #include "starling/train/run/run_lock.h"
 
-namespace starling {
+namespace starling::train {
 
 // One Trainer::fit: the loop over batches, and the Run that callbacks see.
 class FitRun final : public Run {
@@ -71,10 +71,10 @@ class FitRun final : public Run {
   const std::string& watched() const;
   void begin_ranks();
   void restore_rank();
-  RankStrategy& strategy() const { return parts_.link->strategy(); }
+  dist::RankStrategy& strategy() const { return parts_.link->strategy(); }
   // True if the program's loss covers the rows of all ranks.
   bool global_loss() const { return !parts_.link || (strategy().global_program() && strategy().groups() == 1); }
-  TrainedState trained_state() const;
+  dist::TrainedState trained_state() const;
   StepNote note_of_step();
   void count_exchanges(RankStats& stats) const;
   void agree(bool all);
@@ -96,15 +96,15 @@ class FitRun final : public Run {
   void check_loss() const;
   void judge(const std::string& what);
   void after_step();
-  void end_epoch(DataPosition ended);
+  void end_epoch(data::DataPosition ended);
   void pay_owed();
   bool evaluate_now();
   std::optional<Evaluation> evaluate_unless_stopped();
   void explain_once();
   void each(void (Callback::*event)(Run&));
   void before_callbacks();
-  std::int64_t samples_left(DataPosition position) const;
-  ProgressState progress_state(DataPosition position);
+  std::int64_t samples_left(data::DataPosition position) const;
+  ProgressState progress_state(data::DataPosition position);
   Summary summary() const;
   RunParts run_parts() const;
 
@@ -146,4 +146,4 @@ class FitRun final : public Run {
   std::vector<NamedTensor> saved_;  // per-rank tensors of a checkpoint, kept until the strategy has begun
 };
 
-}  // namespace starling
+}  // namespace starling::train

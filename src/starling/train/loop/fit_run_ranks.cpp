@@ -10,7 +10,7 @@
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/ranks/report.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Steps that ranks of an asynchronous strategy may be apart before the faster ones wait for notes of the others.
@@ -25,7 +25,7 @@ double steady_seconds() {
 void vary_noise(int number) {
   if (number == 0) return;
   constexpr std::int64_t kStride = 1'000'003;
-  const Tensor key = on_host(default_generator().key());
+  const Tensor key = data::on_host(default_generator().key());
   auto* seed = key.data<std::int64_t>();
   seed[0] += number * kStride;
   copy_into(default_generator().key(), key);
@@ -33,9 +33,9 @@ void vary_noise(int number) {
 
 }  // namespace
 
-TrainedState FitRun::trained_state() const {
+dist::TrainedState FitRun::trained_state() const {
   parts_.programs.finish_updates();
-  TrainedState state{.rule = &parts_.optimizer};
+  dist::TrainedState state{.rule = &parts_.optimizer};
   for (auto& [name, tensor] : parts_.net.named_parameters()) state.weights.push_back({name, tensor});
   for (auto& [name, tensor] : parts_.net.named_buffers()) state.buffers.push_back({name, tensor});
   for (auto& [name, tensor] : parts_.optimizer.state()) state.optimizer.push_back({name, tensor});
@@ -64,7 +64,7 @@ void FitRun::restore_rank() {
                      plan_.ranks));
   std::vector<NamedTensor> into;
   for (const auto& [name, tensor] : strategy().tensors()) into.push_back({"strategy." + name, tensor});
-  const TrainedState state = trained_state();
+  const dist::TrainedState state = trained_state();
   for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
     for (const auto& [name, tensor] : *part) into.push_back({"state." + name, tensor});
   }
@@ -86,7 +86,7 @@ void FitRun::restore_rank() {
 void FitRun::count_exchanges(RankStats& stats) const {
   stats.sent = stats.received = 0;
   for (int op = 0; op < kCommOpCount; ++op) {
-    const OpCounters one = strategy().exchanged(static_cast<CommOp>(op));
+    const dist::OpCounters one = strategy().exchanged(static_cast<CommOp>(op));
     stats.wait[static_cast<std::size_t>(op)] = static_cast<double>(one.wait_ns) / 1e9;
     stats.sent += one.bytes_sent;
     stats.received += one.bytes_received;
@@ -174,7 +174,7 @@ void FitRun::add_ranks(Checkpoint& checkpoint) {
   if (strategy().settled()) {
     compare_replicas();
   } else {
-    const TrainedState state = trained_state();
+    const dist::TrainedState state = trained_state();
     for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
       for (const auto& [name, tensor] : *part) own.push_back({"state." + name, tensor});
     }
@@ -202,4 +202,4 @@ void FitRun::sum_up_ranks() {
   if (const std::string slow = describe_straggler(stats_); !slow.empty()) note(slow);
 }
 
-}  // namespace starling
+}  // namespace starling::train

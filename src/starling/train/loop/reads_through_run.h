@@ -1,6 +1,6 @@
 #pragma once
 
-namespace starling {
+namespace starling::train {
 
 // Marker of callbacks that access weights, buffers and optimizer state only through the functions of Run, anew each
 // time (net(), optimizer(), evaluate(), checkpoint()), which first complete pending updates. With late updates
@@ -10,4 +10,4 @@ class ReadsThroughRun {
   virtual ~ReadsThroughRun() = default;
 };
 
-}  // namespace starling
+}  // namespace starling::train

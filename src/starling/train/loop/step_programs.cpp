@@ -22,7 +22,7 @@
 #include "starling/train/loop/activations.h"
 #include "starling/train/loop/autocast.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 Tensor named_scalar(const char* name, double value, Device device) {
@@ -39,7 +39,7 @@ Device device_of(const nn::Module& net) {
 // True if gradients are checked: no rank may continue while others stop. Only the CPU has the ops.
 bool looks_at_gradients(const StepOptions& options, Device device) {
   if (options.non_finite == NonFinite::ignore || options.precision == Precision::f16 || device != kCpu) return false;
-  const auto* ranks = dynamic_cast<const RankStrategy*>(options.strategy.get());
+  const auto* ranks = dynamic_cast<const dist::RankStrategy*>(options.strategy.get());
   const bool alone = !options.strategy || (ranks && ranks->world() == 1);
   if (options.non_finite == NonFinite::automatic) return !alone && ranks && !ranks->lockstep();
   return !alone || options.non_finite == NonFinite::skip;
@@ -73,8 +73,8 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       optimizer_(optimizer),
       objective_(std::move(objective)),
       options_(options),
-      ranks_(std::dynamic_pointer_cast<RankStrategy>(options.strategy)),
-      late_(dynamic_cast<LateUpdates*>(options.strategy.get())),
+      ranks_(std::dynamic_pointer_cast<dist::RankStrategy>(options.strategy)),
+      late_(dynamic_cast<dist::LateUpdates*>(options.strategy.get())),
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
@@ -93,9 +93,10 @@ template <class F>
 auto StepPrograms::naming_late_step(F&& work) {
   try {
     return work();
-  } catch (const LateError& error) {
-    throw LateError(fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}",
-                                late_step_ + 1, error.what()));
+  } catch (const runtime::LateError& error) {
+    throw runtime::LateError(
+        fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}", late_step_ + 1,
+                    error.what()));
   }
 }
 
@@ -236,7 +237,7 @@ void StepPrograms::take(const TensorList& out, const Layout& layout, std::size_t
 }
 
 void StepPrograms::read_flags(const Tensor& finite, const Layout& layout) {
-  const Tensor flags = on_host(finite);
+  const Tensor flags = data::on_host(finite);
   std::size_t bad = 0;
   for (std::size_t i = 0; i < layout.judged.size(); ++i) {
     if (flags.data<bool>()[i]) continue;
@@ -284,10 +285,10 @@ double StepPrograms::exchange() {
     if (parameter.requires_grad()) parameter.set_grad(gradient);
     gradients_.push_back({name, gradient});
   }
-  GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
+  dist::GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
   // A strategy that makes the updates itself must not get non-finite gradients, which would spoil all ranks' weights.
   if (ranks_->updates() && weight > 0 && judges_) {
-    const std::string name = first_non_finite(gradients_);
+    const std::string name = dist::first_non_finite(gradients_);
     result_.skipped = !name.empty();
     if (result_.skipped) {
       result_.non_finite = fmt::format("'{}'", name);
@@ -320,7 +321,7 @@ void StepPrograms::update() {
           *layout = {};
           layout->wants_gradients = gradients;
           // The tracer must see the parameters while they still hold the summed gradients.
-          if (Tracer* tracer = current_interpreter().tracer()) {
+          if (graph::Tracer* tracer = current_interpreter().tracer()) {
             for (const auto& parameter : net_.parameters()) tracer->value_of(parameter);
           }
           for (const auto& parameter : net_.parameters()) {
@@ -335,4 +336,4 @@ void StepPrograms::update() {
   take(program.function->call({}), *program.layout, 0);
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -15,7 +15,7 @@
 #include "starling/train/loop/precision.h"
 #include "starling/train/ranks/slow_down.h"
 
-namespace starling {
+namespace starling::train {
 
 struct StepOptions {
   std::int64_t batch = 1;  // nominal batch size, divides losses while accumulating
@@ -25,7 +25,7 @@ struct StepOptions {
   NonFinite non_finite = NonFinite::automatic;
   Precision precision = Precision::f32;
   int threads = 0;
-  std::shared_ptr<Strategy> strategy{};
+  std::shared_ptr<runtime::Strategy> strategy{};
   double slow = 1;  // artificial slow-down factor of the computation
 };
 
@@ -95,12 +95,12 @@ class StepPrograms {
   optim::Optimizer& optimizer_;
   ObjectivePtr objective_;
   StepOptions options_;
-  std::shared_ptr<RankStrategy> ranks_;  // the strategy, if it is a RankStrategy; else null
-  LateUpdates* late_;                    // the strategy, if it may leave updates to the next step; else null
-  std::int64_t late_step_ = 0;           // last step whose program has run
-  bool global_;                          // programs are traced with the rows of all ranks
-  bool exchanges_;                       // gradients are exchanged between backward and update
-  bool split_;                           // backward and update are two programs
+  std::shared_ptr<dist::RankStrategy> ranks_;  // the strategy, if it is a RankStrategy; else null
+  dist::LateUpdates* late_;                    // the strategy, if it may leave updates to the next step; else null
+  std::int64_t late_step_ = 0;                 // last step whose program has run
+  bool global_;                                // programs are traced with the rows of all ranks
+  bool exchanges_;                             // gradients are exchanged between backward and update
+  bool split_;                                 // backward and update are two programs
   Device device_;
   bool judges_;     // checks whether gradients are finite
   Tensor inverse_;  // variable: factor of the summed gradients before the update
@@ -116,4 +116,4 @@ class StepPrograms {
   std::vector<Tensor> moved_;           // fields copied to the network's device
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -33,8 +33,8 @@ TrainerOptions checked(TrainerOptions o) {
   return o;
 }
 
-std::shared_ptr<RankStrategy> rank_strategy(const TrainerOptions& o) {
-  return std::dynamic_pointer_cast<RankStrategy>(o.strategy);
+std::shared_ptr<dist::RankStrategy> rank_strategy(const TrainerOptions& o) {
+  return std::dynamic_pointer_cast<dist::RankStrategy>(o.strategy);
 }
 
 // All ranks train with the same options, but only rank 0 writes files and prints.
@@ -49,7 +49,7 @@ TrainerOptions of_rank(TrainerOptions o) {
 }
 
 // This rank's part of the data: rows of every batch, or shards of its own.
-void cut_for_rank(LoaderOptions& loader, const RankStrategy& strategy, bool stream) {
+void cut_for_rank(LoaderOptions& loader, const dist::RankStrategy& strategy, bool stream) {
   loader.rank = strategy.rank();
   loader.ranks = strategy.world();
   if (!stream) {
@@ -62,7 +62,7 @@ void cut_for_rank(LoaderOptions& loader, const RankStrategy& strategy, bool stre
   loader.batch = strategy.rows(loader.batch).size;
 }
 
-EvaluatorOptions evaluator_options(const TrainerOptions& o) {
+train::EvaluatorOptions evaluator_options(const TrainerOptions& o) {
   LoaderOptions loader = o.test_loader;
   loader.batch = o.evaluate_batch;
   return {.metrics = o.metrics, .loader = loader, .precision = o.precision, .threads = o.threads};
@@ -76,7 +76,7 @@ struct Trainer::Parts {
         optimizer(optimizer_),
         objective(std::move(objective_)),
         options(checked(of_rank(std::move(options_)))),
-        link(rank_strategy(options) ? std::make_unique<RankLink>(rank_strategy(options)) : nullptr),
+        link(rank_strategy(options) ? std::make_unique<train::RankLink>(rank_strategy(options)) : nullptr),
         programs(net, optimizer, objective,
                  {.batch = options.batch,
                   .accumulate = options.accumulate,
@@ -89,9 +89,9 @@ struct Trainer::Parts {
                   .slow = options.slow}),
         evaluator(net, objective, evaluator_options(options)) {}
 
-  FitResult fit(Loader& loader, EvaluationData test, std::vector<std::string> class_names) {
-    FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader,
-               std::move(test), std::move(class_names));
+  FitResult fit(Loader& loader, train::EvaluationData test, std::vector<std::string> class_names) {
+    train::FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader,
+                      std::move(test), std::move(class_names));
     return run.run();
   }
 
@@ -99,10 +99,10 @@ struct Trainer::Parts {
   optim::Optimizer& optimizer;
   ObjectivePtr objective;
   TrainerOptions options;
-  std::unique_ptr<RankLink> link;  // connection to the other ranks; null: none
+  std::unique_ptr<train::RankLink> link;  // connection to the other ranks; null: none
   std::vector<CallbackPtr> callbacks;
-  StepPrograms programs;
-  Evaluator evaluator;
+  train::StepPrograms programs;
+  train::Evaluator evaluator;
 };
 
 Trainer::Trainer(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective, TrainerOptions options) {
@@ -118,7 +118,7 @@ Trainer& Trainer::add(CallbackPtr callback) {
   return *this;
 }
 
-FitResult Trainer::fit(const DataSplits& data) {
+FitResult Trainer::fit(const data::DataSplits& data) {
   check(data.train || data.train_shards, "[Trainer] expected data to train on, got none");
   const TrainerOptions& o = parts_->options;
   LoaderOptions options = o.loader;
@@ -126,7 +126,7 @@ FitResult Trainer::fit(const DataSplits& data) {
   options.seed = static_cast<std::uint64_t>(o.seed);
   if (parts_->link) cut_for_rank(options, parts_->link->strategy(), !data.train);
   const bool valid = data.valid || data.valid_shards;
-  EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};
+  train::EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};
   if (data.train) {
     Loader loader(data.train, options);
     return parts_->fit(loader, std::move(test), data.class_names);
@@ -136,7 +136,7 @@ FitResult Trainer::fit(const DataSplits& data) {
 }
 
 FitResult Trainer::fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test) {
-  DataSplits data;
+  data::DataSplits data;
   data.train = std::move(train);
   data.test = std::move(test);
   return fit(data);

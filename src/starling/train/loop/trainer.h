@@ -46,7 +46,7 @@ struct TrainerOptions {
   int threads = 0;  // over all workers, or of this rank with a RankStrategy; 0: all cores
   // data_parallel({.workers = 2}), …; null: one worker. With a RankStrategy every rank creates its own trainer, network
   // and optimizer with the same options, and all ranks call the same functions.
-  std::shared_ptr<Strategy> strategy{};
+  std::shared_ptr<runtime::Strategy> strategy{};
   double slow = 1;                // artificial slow-down factor of this worker, for studies of stragglers
   std::int64_t hash_every = 100;  // steps between comparisons of all ranks' weights; 0: none
   StreamOptions stream{};         // for streamed shards
@@ -87,7 +87,7 @@ class Trainer {
   // Trains until epochs or steps are done, a callback ends the run, or `stop` returns true. A second fit starts a new
   // run with the weights that the first left. Evaluates on `valid` if present, else on `test`. A loader passed in keeps
   // its batch size, order and state.
-  FitResult fit(const DataSplits& data);
+  FitResult fit(const data::DataSplits& data);
   FitResult fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test = nullptr);
   FitResult fit(Loader& train, std::shared_ptr<const Dataset> test = nullptr);
 

@@ -8,8 +8,8 @@ class Accuracy final : public Metric {
  public:
   void add(const Judged& batch) override {
     const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
-    for_each_label(batch, "accuracy", [&](const float* logits, std::int64_t label) {
-      share_.hits += tells(logits, classes, label) ? 1 : 0;
+    train::for_each_label(batch, "accuracy", [&](const float* logits, std::int64_t label) {
+      share_.hits += train::tells(logits, classes, label) ? 1 : 0;
       ++share_.count;
     });
   }
@@ -19,7 +19,7 @@ class Accuracy final : public Metric {
   void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
-  Share share_;
+  train::Share share_;
 };
 
 struct TopKOptions {
@@ -36,7 +36,7 @@ class TopK final : public Metric {
   explicit TopK(const TopKOptions& options) : k_(options.k) {}
   void add(const Judged& batch) override {
     const std::int64_t classes = batch.prediction.defined() ? batch.prediction.size(-1) : 0;
-    for_each_label(batch, "top_k", [&](const float* logits, std::int64_t label) {
+    train::for_each_label(batch, "top_k", [&](const float* logits, std::int64_t label) {
       ++share_.count;
       if (label >= classes || std::isnan(logits[label])) return;
       std::int64_t before = 0;
@@ -52,14 +52,14 @@ class TopK final : public Metric {
 
  private:
   std::int64_t k_;
-  Share share_;
+  train::Share share_;
 };
 
 // Share of sequences that are right at every position that counts.
 class SequenceAccuracy final : public Metric {
  public:
   void add(const Judged& batch) override {
-    expect_labels(batch, "word_accuracy");
+    train::expect_labels(batch, "word_accuracy");
     const std::int64_t sequences = batch.target.size(0);
     if (sequences == 0) return;
     const std::int64_t places = batch.target.numel() / sequences, classes = batch.prediction.size(-1);
@@ -70,7 +70,7 @@ class SequenceAccuracy final : public Metric {
       for (std::int64_t p = s * places; p < (s + 1) * places; ++p) {
         if (labels[p] < 0) continue;
         counts = true;
-        right = right && tells(logits + p * classes, classes, labels[p]);
+        right = right && train::tells(logits + p * classes, classes, labels[p]);
       }
       share_.hits += right && counts ? 1 : 0;
       share_.count += counts ? 1 : 0;
@@ -82,15 +82,15 @@ class SequenceAccuracy final : public Metric {
   void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
-  Share share_;
+  train::Share share_;
 };
 
 // Multi-label accuracy: share of labels predicted right, with a threshold of 0 on the logit.
 class LabelAccuracy final : public Metric {
  public:
   void add(const Judged& batch) override {
-    expect_numbers(batch, "label_accuracy");
-    const auto targets = numbers_of(batch.target);
+    train::expect_numbers(batch, "label_accuracy");
+    const auto targets = train::numbers_of(batch.target);
     const auto* logits = batch.prediction.data<float>();
     for (std::size_t i = 0; i < targets.size(); ++i) {
       if (targets[i] < 0) continue;
@@ -104,7 +104,7 @@ class LabelAccuracy final : public Metric {
   void join(std::span<const double> sums) override { share_.join(sums); }
 
  private:
-  Share share_;
+  train::Share share_;
 };
 
 }  // namespace

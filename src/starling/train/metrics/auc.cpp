@@ -30,8 +30,8 @@ class Auc final : public Metric {
     check(batch.prediction.defined() && batch.target.defined(),
           "[auc] expected an objective with predictions and targets, got one without");
     if (batch.prediction.numel() == batch.target.numel()) {
-      expect_numbers(batch, "auc");
-      const auto labels = numbers_of(batch.target);
+      train::expect_numbers(batch, "auc");
+      const auto labels = train::numbers_of(batch.target);
       const auto* logits = batch.prediction.data<float>();
       for (std::size_t i = 0; i < labels.size(); ++i) {
         if (labels[i] >= 0) take(static_cast<double>(logits[i]), labels[i] > 0.5);
@@ -40,7 +40,7 @@ class Auc final : public Metric {
     }
     const std::int64_t classes = batch.prediction.size(-1);
     check(options_.positive < classes, "[auc] expected a positive class below {}, got {}", classes, options_.positive);
-    for_each_label(batch, "auc", [&](const float* logits, std::int64_t label) {
+    train::for_each_label(batch, "auc", [&](const float* logits, std::int64_t label) {
       take(log_odds(logits, classes), label == options_.positive);
     });
   }
@@ -59,7 +59,7 @@ class Auc final : public Metric {
       below += tied[0];
       positives += tied[1];
     }
-    return ratio(won, positives * below);
+    return train::ratio(won, positives * below);
   }
 
   void reset() override {
@@ -121,7 +121,7 @@ class Auc final : public Metric {
       below += negative;
       positives += positive;
     }
-    return ratio(won, positives * below);
+    return train::ratio(won, positives * below);
   }
 
   AucOptions options_;

@@ -23,7 +23,7 @@ class ConfusionMatrix final : public Metric {
   double value() const override {
     std::int64_t right = 0;
     for (std::int64_t c = 0; c < confusion_.classes(); ++c) right += confusion_.at(c, c);
-    return ratio(static_cast<double>(right), static_cast<double>(confusion_.total()));
+    return train::ratio(static_cast<double>(right), static_cast<double>(confusion_.total()));
   }
   void reset() override { confusion_.reset(); }
   std::optional<std::vector<double>> sums() const override { return confusion_.sums(); }
@@ -33,7 +33,7 @@ class ConfusionMatrix final : public Metric {
   }
 
  private:
-  Confusion confusion_;
+  train::Confusion confusion_;
 };
 
 // Classes that neither occur nor are predicted are ignored; 0 / 0 counts as 0.
@@ -59,7 +59,7 @@ class PrecisionRecall final : public Metric {
       labels += label;
       predicted += taken;
     }
-    if (classes == 0) return ratio(0, 0);
+    if (classes == 0) return train::ratio(0, 0);
     return average_ == Average::macro ? sum / classes : of(hits, labels, predicted);
   }
 
@@ -72,7 +72,7 @@ class PrecisionRecall final : public Metric {
 
   Part part_;
   Average average_;
-  Confusion confusion_;
+  train::Confusion confusion_;
 };
 
 }  // namespace

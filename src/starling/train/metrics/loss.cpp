@@ -11,7 +11,7 @@ class MeanLoss : public Metric {
     sum_ += batch.loss * batch.weight;
     weight_ += batch.weight;
   }
-  double value() const override { return ratio(sum_, weight_); }
+  double value() const override { return train::ratio(sum_, weight_); }
   void reset() override { sum_ = weight_ = 0; }
   bool higher_is_better() const override { return false; }
   std::optional<std::vector<double>> sums() const override { return std::vector{sum_, weight_}; }

@@ -11,15 +11,15 @@ template <double (*Cost)(double)>
 class MeanError final : public Metric {
  public:
   void add(const Judged& batch) override {
-    expect_numbers(batch, "error");
-    const auto targets = numbers_of(batch.target);
+    train::expect_numbers(batch, "error");
+    const auto targets = train::numbers_of(batch.target);
     const auto* predictions = batch.prediction.data<float>();
     double sum = 0;  // summed per batch first, as with several ranks
     for (std::size_t i = 0; i < targets.size(); ++i) sum += Cost(static_cast<double>(predictions[i]) - targets[i]);
     sum_ += sum;
     count_ += static_cast<double>(targets.size());
   }
-  double value() const override { return ratio(sum_, count_); }
+  double value() const override { return train::ratio(sum_, count_); }
   void reset() override { sum_ = count_ = 0; }
   bool higher_is_better() const override { return false; }
   std::optional<std::vector<double>> sums() const override { return std::vector{sum_, count_}; }
@@ -41,8 +41,8 @@ double absolute(double error) { return std::abs(error); }
 class R2 final : public Metric {
  public:
   void add(const Judged& batch) override {
-    expect_numbers(batch, "r2");
-    const auto targets = numbers_of(batch.target);
+    train::expect_numbers(batch, "r2");
+    const auto targets = train::numbers_of(batch.target);
     const auto* predictions = batch.prediction.data<float>();
     for (std::size_t i = 0; i < targets.size(); ++i) {
       if (count_ == 0) origin_ = targets[i];

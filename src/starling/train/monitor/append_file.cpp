@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace starling {
+namespace starling::train {
 
 Result<AppendFile> AppendFile::open(const std::filesystem::path& path, std::uint64_t keep) {
   if (path.has_parent_path()) {
@@ -46,4 +46,4 @@ Result<void> AppendFile::append(std::string_view record) {
   return {};
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -6,7 +6,7 @@
 
 #include "starling/base/file.h"
 
-namespace starling {
+namespace starling::train {
 
 // A file that grows by whole records. A record that cannot be written completely leaves nothing behind, and later
 // records are tried again, since a full disk may have room then. Appended records are with the operating system, so a
@@ -30,4 +30,4 @@ class AppendFile {
   std::uint64_t size_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -15,7 +15,7 @@
 #include "starling/train/monitor/histogram.h"
 #include "starling/train/monitor/picture.h"
 
-namespace starling {
+namespace starling::train {
 
 // True if this build can write TensorBoard event files, which needs protobuf.
 bool has_event_writer();
@@ -51,7 +51,7 @@ class EventWriter {
   Result<void> histogram(std::int64_t step, const std::string& tag, const Histogram& histogram);
   Result<void> image(std::int64_t step, const std::string& tag, const Picture& image);
   Result<void> text(std::int64_t step, const std::string& tag, const std::string& markdown);
-  Result<void> graph(const Graph& graph);
+  Result<void> graph(const graph::Graph& graph);
 
   // For TensorBoard's HParams page: the run's hyper-parameters, the tags of its metrics, and how it ended.
   Result<void> begin_session(const HyperParameters& parameters, const std::vector<std::string>& metric_tags);
@@ -65,4 +65,4 @@ class EventWriter {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

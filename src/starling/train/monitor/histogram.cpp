@@ -10,7 +10,7 @@
 #include "starling/base/parallel.h"
 #include "starling/data/formats/host_bytes.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr double kSmallest = 1e-12, kLargest = 1e20, kGrowth = 1.1;
@@ -137,7 +137,7 @@ const std::vector<double>& histogram_limits() {
 }
 
 Histogram histogram_of(const Tensor& tensor) {
-  const Tensor host = on_host(tensor);
+  const Tensor host = data::on_host(tensor);
   Full all;
   std::mutex mutex;
   dispatch(host.dtype(), [&]<class T>() {
@@ -175,7 +175,7 @@ double root_of_squares(std::int64_t count, Term term) {
 
 double norm(const Tensor& a) {
   check(is_float(a.dtype()), "[norm] expected a tensor of floats, got {}", to_string(a.type()));
-  const Tensor x = on_host(a);
+  const Tensor x = data::on_host(a);
   return dispatch(x.dtype(), [&]<class T>() {
     return root_of_squares(x.numel(), [p = x.data<T>()](std::int64_t i) { return as_double(p[i]); });
   });
@@ -185,11 +185,11 @@ double distance(const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype() && a.shape() == b.shape() && is_float(a.dtype()),
         "[distance] expected two tensors of the same float type, got {} and {}", to_string(a.type()),
         to_string(b.type()));
-  const Tensor x = on_host(a), y = on_host(b);
+  const Tensor x = data::on_host(a), y = data::on_host(b);
   return dispatch(x.dtype(), [&]<class T>() {
     return root_of_squares(
         x.numel(), [p = x.data<T>(), q = y.data<T>()](std::int64_t i) { return as_double(p[i]) - as_double(q[i]); });
   });
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::train {
 
 // Histogram of a tensor's values. Buckets grow by a tenth and have the same limits at every step, so that steps
 // compare.
@@ -34,4 +34,4 @@ const std::vector<double>& histogram_limits();
 double norm(const Tensor& a);
 double distance(const Tensor& a, const Tensor& b);
 
-}  // namespace starling
+}  // namespace starling::train

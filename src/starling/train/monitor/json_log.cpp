@@ -7,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -162,4 +162,4 @@ Result<RunLog> read_run_log(const fs::path& run) {
   return reader.take();
 }
 
-}  // namespace starling
+}  // namespace starling::train

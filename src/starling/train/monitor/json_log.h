@@ -11,7 +11,7 @@
 #include "starling/base/result.h"
 #include "starling/train/monitor/append_file.h"
 
-namespace starling {
+namespace starling::train {
 
 inline constexpr const char* kLogName = "log.jsonl";  // in the folder of a run
 
@@ -64,4 +64,4 @@ struct RunLog {
 // with file and line on any other invalid line.
 Result<RunLog> read_run_log(const std::filesystem::path& run);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -27,7 +27,7 @@ double unix_seconds() {
 
 // Epochs done, including the fraction of the current one.
 double epochs_done(const Run& run) {
-  const DataPosition& position = run.state().position;
+  const data::DataPosition& position = run.state().position;
   const std::int64_t samples = run.plan().samples_per_epoch;
   const double part = samples > 0 ? static_cast<double>(position.sample) / static_cast<double>(samples) : 0;
   return static_cast<double>(position.epoch) + part;
@@ -71,14 +71,14 @@ struct Window {
   double wait_share() const { return seconds > 0 ? wait / seconds : 0; }
 };
 
-class Monitor final : public Callback, public ReadsThroughRun {
+class Monitor final : public Callback, public train::ReadsThroughRun {
  public:
   Monitor(const MonitorOptions& options, MonitorContext context) : options_(options), context_(std::move(context)) {}
   ~Monitor() override {
     if (!running_) return;
     try {
-      end_files(nullptr, SessionEnd::failure);  // ended by an exception
-    } catch (...) {                             // files are left without an end record
+      end_files(nullptr, train::SessionEnd::failure);  // ended by an exception
+    } catch (...) {                                    // files are left without an end record
     }
   }
 
@@ -105,10 +105,10 @@ class Monitor final : public Callback, public ReadsThroughRun {
   void introduce(Run& run);
   void show_first_step(Run& run);
   void write_window(Run& run);
-  void add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& scalars);
+  void add_ranks(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars);
   void write_event(Run* run, const char* kind, const ordered_json& values);
-  void write_scalars(Run& run, const std::vector<Scalar>& scalars);
-  void end_files(Run* run, SessionEnd end);
+  void write_scalars(Run& run, const std::vector<train::Scalar>& scalars);
+  void end_files(Run* run, train::SessionEnd end);
   void tell(Run* run, const Result<void>& result);
   bool details_due(std::int64_t step) const {
     return asks_ && options_.histograms_every > 0 && step % options_.histograms_every == 0;
@@ -116,9 +116,9 @@ class Monitor final : public Callback, public ReadsThroughRun {
 
   MonitorOptions options_;
   MonitorContext context_;
-  std::optional<EventWriter> events_;
-  std::optional<JsonLog> log_;
-  std::optional<StepDetails> details_;
+  std::optional<train::EventWriter> events_;
+  std::optional<train::JsonLog> log_;
+  std::optional<train::StepDetails> details_;
   Window window_;
   ordered_json when_;             // step, epoch and seconds of the last event
   bool running_ = false;          // files are open
@@ -136,7 +136,7 @@ void Monitor::begin(Run& run) {
   told_ = false;
   first_step_ = fresh;
   graph_shown_ = !fresh;
-  asks_ = !folder.empty() && options_.tensorboard && has_event_writer();
+  asks_ = !folder.empty() && options_.tensorboard && train::has_event_writer();
   ranks_.clear();
   if (folder.empty() || run.plan().rank != 0) return;
   open(run, folder);
@@ -149,7 +149,7 @@ void Monitor::open(Run& run, const std::filesystem::path& folder) {
   const std::int64_t step = run.state().step;
   const auto resumed_at = step > 0 ? std::optional(step) : std::nullopt;
   if (options_.jsonl) {
-    auto log = JsonLog::open(folder / kLogName, resumed_at, run.state().evaluated_step == step);
+    auto log = train::JsonLog::open(folder / train::kLogName, resumed_at, run.state().evaluated_step == step);
     if (log) {
       log_.emplace(std::move(*log));
     } else {
@@ -157,13 +157,13 @@ void Monitor::open(Run& run, const std::filesystem::path& folder) {
     }
   }
   if (!options_.tensorboard) return;
-  if (!has_event_writer()) {
+  if (!train::has_event_writer()) {
     run.note(
         "no event files for TensorBoard: this build has no protobuf "
         "(libprotobuf-dev, protobuf-compiler)");
     return;
   }
-  auto events = EventWriter::create(folder, {.resumed_at = resumed_at});
+  auto events = train::EventWriter::create(folder, {.resumed_at = resumed_at});
   if (events) {
     events_.emplace(std::move(*events));
   } else {
@@ -182,7 +182,7 @@ void Monitor::introduce(Run& run) {
   if (!context_.job.empty()) tell(&run, events_->text(0, "job", "```yaml\n" + context_.job + "\n```"));
   if (options_.histograms_every > 0) {
     for (const auto& [name, tensor] : run.net().named_parameters())
-      tell(&run, events_->histogram(0, "weights/" + name, histogram_of(tensor)));
+      tell(&run, events_->histogram(0, "weights/" + name, train::histogram_of(tensor)));
   }
 }
 
@@ -214,8 +214,8 @@ void Monitor::show_first_step(Run& run) {
   }
   if (!first_step_ || options_.images == 0 || run.last().fields.empty()) return;
   const Tensor& samples = run.last().fields[0];
-  if (looks_like_images(samples)) {
-    tell(&run, events_->image(run.state().step, "samples", contact_sheet(samples, options_.images)));
+  if (train::looks_like_images(samples)) {
+    tell(&run, events_->image(run.state().step, "samples", train::contact_sheet(samples, options_.images)));
   }
 }
 
@@ -227,11 +227,11 @@ void Monitor::write_window(Run& run) {
                          {"samples_per_s", window_.samples_per_s()},
                          {"data_wait", window_.wait_share()},
                          {"memory", bytes}};
-  std::vector<Scalar> scalars = {{"train/loss", window_.mean_loss()},
-                                 {"train/lr", window_.lr},
-                                 {"speed/samples_per_s", window_.samples_per_s()},
-                                 {"speed/data_wait", window_.wait_share()},
-                                 {"memory/megabytes", static_cast<double>(bytes) / kMegabyte}};
+  std::vector<train::Scalar> scalars = {{"train/loss", window_.mean_loss()},
+                                        {"train/lr", window_.lr},
+                                        {"speed/samples_per_s", window_.samples_per_s()},
+                                        {"speed/data_wait", window_.wait_share()},
+                                        {"memory/megabytes", static_cast<double>(bytes) / kMegabyte}};
   if (window_.gradient_norm > 0) {
     values["gradient_norm"] = window_.gradient_norm;
     scalars.push_back({"train/gradient_norm", window_.gradient_norm});
@@ -244,13 +244,13 @@ void Monitor::write_window(Run& run) {
 }
 
 // Statistics of each rank since the last record, and the straggler.
-void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& scalars) {
+void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars) {
   if (run.ranks().size() < 2) return;
-  const auto since = between(ranks_, run.ranks());
+  const auto since = train::between(ranks_, run.ranks());
   ranks_.assign(run.ranks().begin(), run.ranks().end());
   ordered_json& all = values["ranks"] = ordered_json::array();
   for (std::size_t rank = 0; rank < since.size(); ++rank) {
-    all.push_back(to_json(static_cast<int>(rank), since[rank]));
+    all.push_back(train::to_json(static_cast<int>(rank), since[rank]));
     const auto add = [&](const char* what, double value) {
       scalars.push_back({fmt::format("ranks/{}/{}", rank, what), value});
     };
@@ -261,7 +261,7 @@ void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& sca
     for (const auto& [op, seconds] : all.back().at("wait").items())
       scalars.push_back({fmt::format("ranks/{}/wait_{}", rank, op), seconds.get<double>()});
   }
-  const auto slow = straggler(since);
+  const auto slow = train::straggler(since);
   values["straggler"] = slow ? ordered_json(*slow) : ordered_json();
   scalars.push_back({"ranks/straggler", slow ? *slow : -1.0});
 }
@@ -269,7 +269,7 @@ void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<Scalar>& sca
 void Monitor::evaluated(Run& run) {
   if (!running_) return;
   ordered_json values = ordered_json::object();
-  std::vector<Scalar> scalars;
+  std::vector<train::Scalar> scalars;
   for (const auto& [name, value] : run.evaluation().metrics) {
     values[log_name(name)] = value;
     scalars.push_back({tag_name(name), value});
@@ -281,7 +281,7 @@ void Monitor::evaluated(Run& run) {
     tell(&run, events_->text(run.state().step, tag_name(name), "```\n" + table + "\n```"));
 }
 
-void Monitor::write_scalars(Run& run, const std::vector<Scalar>& scalars) {
+void Monitor::write_scalars(Run& run, const std::vector<train::Scalar>& scalars) {
   if (events_ && !scalars.empty()) tell(&run, events_->scalars(run.state().step, scalars));
 }
 
@@ -300,11 +300,13 @@ void Monitor::end(Run& run) {
   if (!running_) return;
   const bool whole = !run.interrupted();
   if (whole && window_.samples > 0) write_window(run);  // otherwise the run may resume and continue the window
-  end_files(&run, whole ? SessionEnd::success : SessionEnd::unknown);
+  end_files(&run, whole ? train::SessionEnd::success : train::SessionEnd::unknown);
 }
 
-void Monitor::end_files(Run* run, SessionEnd end) {
-  const char* how = end == SessionEnd::success ? "done" : end == SessionEnd::failure ? "failed" : "stopped";
+void Monitor::end_files(Run* run, train::SessionEnd end) {
+  const char* how = end == train::SessionEnd::success   ? "done"
+                    : end == train::SessionEnd::failure ? "failed"
+                                                        : "stopped";
   write_event(run, "end", {{"how", how}});
   if (events_ && !context_.parameters.empty()) tell(run, events_->end_session(end));
   events_.reset();

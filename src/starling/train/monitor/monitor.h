@@ -11,9 +11,9 @@ namespace starling {
 
 // Context of a run to record beside its measurements.
 struct MonitorContext {
-  std::filesystem::path folder{};  // empty: the run folder
-  HyperParameters parameters{};    // {"optimizer.lr", 0.05}, …
-  std::string job{};               // job file as text
+  std::filesystem::path folder{};       // empty: the run folder
+  train::HyperParameters parameters{};  // {"optimizer.lr", 0.05}, …
+  std::string job{};                    // job file as text
 };
 
 // Callback that writes TensorBoard event files and log.jsonl. Add it after callbacks that report metrics and before

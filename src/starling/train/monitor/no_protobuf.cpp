@@ -1,6 +1,6 @@
 #include "starling/train/monitor/event_writer.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr const char* kMissing =
@@ -24,11 +24,11 @@ Result<void> EventWriter::scalar(std::int64_t, const std::string&, double) { fai
 Result<void> EventWriter::histogram(std::int64_t, const std::string&, const Histogram&) { fail("{}", kMissing); }
 Result<void> EventWriter::image(std::int64_t, const std::string&, const Picture&) { fail("{}", kMissing); }
 Result<void> EventWriter::text(std::int64_t, const std::string&, const std::string&) { fail("{}", kMissing); }
-Result<void> EventWriter::graph(const Graph&) { fail("{}", kMissing); }
+Result<void> EventWriter::graph(const graph::Graph&) { fail("{}", kMissing); }
 Result<void> EventWriter::begin_session(const HyperParameters&, const std::vector<std::string>&) {
   fail("{}", kMissing);
 }
 Result<void> EventWriter::end_session(SessionEnd) { fail("{}", kMissing); }
 const std::filesystem::path& EventWriter::path() const { fail("{}", kMissing); }
 
-}  // namespace starling
+}  // namespace starling::train

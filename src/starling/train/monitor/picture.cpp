@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/host_bytes.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr std::int64_t kLeastSide = 4, kMostSide = 1024;
@@ -120,7 +120,7 @@ bool looks_like_images(const Tensor& batch) {
 Picture contact_sheet(const Tensor& batch, std::int64_t most) {
   check(looks_like_images(batch) && most > 0, "[contact_sheet] expected a batch of images [n, 1|3, h, w], got {}",
         batch.defined() ? to_string(batch.type()) : "nothing");
-  const Tensor host = on_host(batch);
+  const Tensor host = data::on_host(batch);
   const Sides sides = sides_of(host);
   const std::int64_t count = std::min(most, host.size(0));
   const auto columns = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
@@ -143,4 +143,4 @@ Picture contact_sheet(const Tensor& batch, std::int64_t most) {
   return sheet;
 }
 
-}  // namespace starling
+}  // namespace starling::train

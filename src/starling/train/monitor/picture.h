@@ -6,7 +6,7 @@
 
 #include "starling/tensor/tensor.h"
 
-namespace starling {
+namespace starling::train {
 
 // Image, row-major from the top left; 1 channel (grey) or 3 (red, green, blue).
 struct Picture {
@@ -27,4 +27,4 @@ bool looks_like_images(const Tensor& batch);
 // white; bytes are used as they are.
 Picture contact_sheet(const Tensor& batch, std::int64_t most);
 
-}  // namespace starling
+}  // namespace starling::train

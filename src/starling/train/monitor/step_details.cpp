@@ -5,7 +5,7 @@
 #include "starling/base/glob.h"
 #include "starling/train/monitor/histogram.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 Tensor copied(const Tensor& tensor) {
@@ -47,4 +47,4 @@ std::vector<Result<void>> StepDetails::write(EventWriter& events, std::int64_t s
   return results;
 }
 
-}  // namespace starling
+}  // namespace starling::train

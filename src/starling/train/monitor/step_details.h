@@ -7,7 +7,7 @@
 #include "starling/train/callback.h"
 #include "starling/train/monitor/event_writer.h"
 
-namespace starling {
+namespace starling::train {
 
 // Histograms of one step's effect on a network. Construct before the step, which copies the weights; write after it.
 class StepDetails {
@@ -29,4 +29,4 @@ class StepDetails {
   std::vector<Before> parameters_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -31,7 +31,7 @@ class Classify final : public Objective {
   }
 
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
-    expect_fields(fields, 2, "classify", "samples and labels");
+    train::expect_fields(fields, 2, "classify", "samples and labels");
     if (auto own = own_outputs(net, fields)) return std::move(*own);  // networks with auxiliary heads
     const Tensor logits = net(fields[0]);
     const Tensor& labels = fields[1];
@@ -41,23 +41,23 @@ class Classify final : public Objective {
     const auto ignore = options_.ignore;
     Outputs out{.loss = {},
                 .prediction = classes_last(logits),
-                .target = ignore ? marked(labels, *ignore) : labels,
+                .target = ignore ? train::marked(labels, *ignore) : labels,
                 .weight = {}};
     CrossEntropyOptions loss{.ignore_index = ignore, .label_smoothing = options_.label_smoothing};
     if (!options_.class_weights.empty()) {
       check(static_cast<std::int64_t>(options_.class_weights.size()) == logits.size(1),
             "[classify] expected {} class weights, one a class, got {}", logits.size(1), options_.class_weights.size());
-      loss.weight = plain(options_.class_weights, logits.device());
-      out.weight = sum(label_weights(loss.weight, labels, ignore));
+      loss.weight = train::plain(options_.class_weights, logits.device());
+      out.weight = sum(train::label_weights(loss.weight, labels, ignore));
     } else if (ignore) {
-      out.weight = sum(counted(labels, *ignore));
+      out.weight = sum(train::counted(labels, *ignore));
     }
     if (!out.weight.defined()) {
       out.loss = cross_entropy(logits, labels, loss);
       return out;
     }
     loss.reduction = Reduction::sum;
-    out.loss = weighted_mean(cross_entropy(logits, labels, loss), out.weight);
+    out.loss = train::weighted_mean(cross_entropy(logits, labels, loss), out.weight);
     return out;
   }
 
@@ -72,13 +72,13 @@ class MultiLabel final : public Objective {
   explicit MultiLabel(const MultiLabelOptions& options) : options_(options) {}
 
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
-    expect_fields(fields, 2, "multi_label", "samples and labels");
+    train::expect_fields(fields, 2, "multi_label", "samples and labels");
     const Tensor logits = net(fields[0]);
     const Tensor labels = is_float(fields[1].dtype()) ? fields[1] : cast(fields[1], DType::f32);
     check(labels.shape() == logits.shape(), "[multi_label] expected logits like the labels {}, got {}",
           to_string(labels.type()), to_string(logits.type()));
     const Tensor weights =
-        options_.positive_weights.empty() ? Tensor() : plain(options_.positive_weights, logits.device());
+        options_.positive_weights.empty() ? Tensor() : train::plain(options_.positive_weights, logits.device());
     return {.loss = bce_with_logits(logits, labels, weights), .prediction = logits, .target = fields[1]};
   }
 

@@ -18,7 +18,7 @@ class NextToken final : public Objective {
   }
 
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
-    expect_fields(fields, 1, "next_token", "token ids");
+    train::expect_fields(fields, 1, "next_token", "token ids");
     const bool both = fields.size() == 1;
     check(fields[0].rank() == 2 && fields[0].size(1) >= (both ? 2 : 1), "[next_token] expected ids [n, t], got {}",
           to_string(fields[0].type()));
@@ -32,14 +32,14 @@ class NextToken final : public Objective {
     const std::int64_t rows = labels.numel();
     Outputs out{.loss = {},
                 .prediction = logits,
-                .target = options_.ignore ? marked(labels, *options_.ignore) : labels,
+                .target = options_.ignore ? train::marked(labels, *options_.ignore) : labels,
                 .weight = {}};
     CrossEntropyOptions loss{.ignore_index = options_.ignore, .label_smoothing = options_.label_smoothing};
     if (options_.ignore) loss.reduction = Reduction::sum;
     out.loss = cross_entropy(reshape(logits, {rows, logits.size(2)}), reshape(labels, {rows}), loss);
     if (options_.ignore) {
-      out.weight = sum(counted(labels, *options_.ignore));
-      out.loss = weighted_mean(out.loss, out.weight);
+      out.weight = sum(train::counted(labels, *options_.ignore));
+      out.loss = train::weighted_mean(out.loss, out.weight);
     }
     return out;
   }

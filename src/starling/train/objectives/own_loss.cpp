@@ -36,7 +36,7 @@ class Sequences final : public Objective {
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override { return trained_.apply(net, fields); }
 
   Outputs judge(nn::Module& net, std::span<const Tensor> fields) const override {
-    expect_fields(fields, 2, "seq2seq", "sources and targets");
+    train::expect_fields(fields, 2, "seq2seq", "sources and targets");
     const Tensor& target = fields[1];
     const Tensor written = net(fields[0]);
     check(written.dtype() == DType::i64 && written.shape() == target.shape(),

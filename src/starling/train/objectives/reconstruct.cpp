@@ -43,7 +43,7 @@ class Reconstruct final : public Objective {
  private:
   // The network's output for the samples, and the samples in the same shape.
   std::pair<Tensor, Tensor> made_of(nn::Module& net, std::span<const Tensor> fields) const {
-    expect_fields(fields, 1, "reconstruct", "samples");
+    train::expect_fields(fields, 1, "reconstruct", "samples");
     const Tensor& x = fields[0];
     check(is_float(x.dtype()), "[reconstruct] expected samples of floats, got {}", to_string(x.type()));
     Tensor made = net(net.training() ? noisy(x) : x);

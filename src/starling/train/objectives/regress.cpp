@@ -16,7 +16,7 @@ class Regress final : public Objective {
   }
 
   Outputs apply(nn::Module& net, std::span<const Tensor> fields) const override {
-    expect_fields(fields, 2, "regress", "samples and numbers");
+    train::expect_fields(fields, 2, "regress", "samples and numbers");
     const Tensor prediction = net(fields[0]);
     check(fields[1].numel() == prediction.numel(), "[regress] expected as many numbers as there are targets {}, got {}",
           to_string(fields[1].type()), to_string(prediction.type()));

@@ -9,7 +9,7 @@
 #include "starling/data/formats/host_bytes.h"
 #include "starling/graph/passes/partition/partitioner.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::int64_t row_bytes(const TensorType& sample) {
@@ -30,7 +30,7 @@ RankFeed::RankFeed(Loader& loader, RankLink* link)
       votes_(loader.streams() && link != nullptr && link->size() > 1),
       position_(loader.position()) {}
 
-DataPosition RankFeed::position() const { return votes_ ? position_ : loader_.position(); }
+data::DataPosition RankFeed::position() const { return votes_ ? position_ : loader_.position(); }
 
 const Batch* RankFeed::next() { return votes_ ? vote() : loader_.next(); }
 
@@ -59,11 +59,11 @@ const Batch* RankFeed::vote() {
 }
 
 bool RankFeed::cut_evenly(const std::vector<std::int64_t>& rows, std::int64_t total) const {
-  const RankStrategy& strategy = link_->strategy();
+  const dist::RankStrategy& strategy = link_->strategy();
   const int members = link_->size() / strategy.groups();
   for (int rank = 0; rank < link_->size(); ++rank) {
     const Piece group = piece_of(total, rank / members, strategy.groups());
-    PassContext cut;
+    graph::PassContext cut;
     cut.world = members;
     cut.rank = rank % members;
     cut.shards = strategy.shards();
@@ -80,10 +80,10 @@ void RankFeed::share_out(const Batch* own, const std::vector<std::int64_t>& rows
   for (std::size_t f = 0; f < loader_.fields().size(); ++f) {
     const TensorType& sample = loader_.fields()[f];
     const Tensor all = rows_like(sample, batch_.total);
-    link_->gather_rows(own ? host_bytes(own->fields[f]).data() : nullptr, all.raw(), rows, row_bytes(sample));
+    link_->gather_rows(own ? data::host_bytes(own->fields[f]).data() : nullptr, all.raw(), rows, row_bytes(sample));
     const Tensor kept = rows_like(sample, mine.size);
     const auto bytes = static_cast<std::size_t>(mine.size * row_bytes(sample));
-    if (bytes > 0) std::memcpy(kept.raw(), host_bytes(all).data() + mine.begin * row_bytes(sample), bytes);
+    if (bytes > 0) std::memcpy(kept.raw(), data::host_bytes(all).data() + mine.begin * row_bytes(sample), bytes);
     batch_.fields.push_back(kept);
   }
 }
@@ -96,7 +96,7 @@ nlohmann::json RankFeed::state() {
   return {{"ranks", ranks}};
 }
 
-std::string RankFeed::restore(const nlohmann::json& state, DataPosition position) {
+std::string RankFeed::restore(const nlohmann::json& state, data::DataPosition position) {
   const std::size_t before = state.contains("ranks") && state.at("ranks").is_array() ? state.at("ranks").size() : 1;
   const auto now = static_cast<std::size_t>(votes_ ? link_->size() : 1);
   if (!loader_.streams() || (before == 1 && now == 1)) {
@@ -121,4 +121,4 @@ std::string RankFeed::restore(const nlohmann::json& state, DataPosition position
   return {};
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 #include "starling/data/loading/loader.h"
 #include "starling/train/ranks/link.h"
 
-namespace starling {
+namespace starling::train {
 
 // Batches of a run for its steps. With one rank, or map-style data, they are the loader's. Ranks that stream have their
 // own shards, and some run out before others: ranks vote before every batch, and the epoch ends for all when none has
@@ -20,11 +20,11 @@ class RankFeed {
   // The next batch; without rows here if only other ranks have some; null when the epoch ends for all. Valid until the
   // next call.
   const Batch* next();
-  DataPosition position() const;  // position over all ranks
+  data::DataPosition position() const;  // position over all ranks
 
   // State for checkpoints; collective. restore() returns a message for the user if it cannot continue exactly.
   nlohmann::json state();
-  std::string restore(const nlohmann::json& state, DataPosition position);
+  std::string restore(const nlohmann::json& state, data::DataPosition position);
 
  private:
   const Batch* vote();
@@ -35,8 +35,8 @@ class RankFeed {
   RankLink* link_;
   bool votes_;
   bool ended_ = false;  // this rank's part of the epoch has ended
-  DataPosition position_{};
+  data::DataPosition position_{};
   Batch batch_{};
 };
 
-}  // namespace starling
+}  // namespace starling::train

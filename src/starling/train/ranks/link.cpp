@@ -8,7 +8,7 @@
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/replica_hash.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Time limit of waits for work that one rank does alone: pre-training, evaluating a stream, reading a checkpoint.
@@ -18,8 +18,8 @@ CallOptions patient(std::string_view name) { return {.name = name, .deadline = k
 
 // Broadcasts in place on the CPU; through a copy on other devices.
 void broadcast_tensor(Comm& comm, const Tensor& tensor, std::string_view name) {
-  const Tensor host = on_host(tensor);
-  const auto bytes = host_bytes(host);
+  const Tensor host = data::on_host(tensor);
+  const auto bytes = data::host_bytes(host);
   // The root's memory is only read: it may be a mapped file.
   void* data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   comm.broadcast(data, static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
@@ -48,7 +48,7 @@ std::vector<NamedTensor> made_as(const nlohmann::json& described) {
 
 }  // namespace
 
-RankLink::RankLink(std::shared_ptr<RankStrategy> strategy)
+RankLink::RankLink(std::shared_ptr<dist::RankStrategy> strategy)
     : strategy_(std::move(strategy)), comm_(strategy_->comm().split(0, strategy_->rank())) {}
 
 // Waits for notes in flight, which others may still read. A run that ends by an exception has aborted the group before.
@@ -133,8 +133,8 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
   std::vector<NamedTensor> all;
   if (!leads()) {
     for (const auto& [name, tensor] : own) {
-      const Tensor host = on_host(tensor);
-      const auto bytes = host_bytes(host);
+      const Tensor host = data::on_host(tensor);
+      const auto bytes = data::host_bytes(host);
       comm_->send(bytes.data(), static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
     }
     return all;
@@ -142,7 +142,7 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
   for (const auto& [name, tensor] : own) all.push_back({named(0, name), tensor});
   for (int rank = 1; rank < size(); ++rank) {
     for (auto& [name, tensor] : made_as(nlohmann::json::parse(described[static_cast<std::size_t>(rank)]))) {
-      const auto bytes = host_bytes(tensor);
+      const auto bytes = data::host_bytes(tensor);
       comm_->recv(tensor.raw(), static_cast<std::int64_t>(bytes.size()), DType::u8, rank, patient(name)).wait();
       all.push_back({named(rank, name), tensor});
     }
@@ -152,10 +152,10 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
 
 void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t step) {
   std::vector<NamedTensor> dense;
-  for (const auto& [name, tensor] : tensors) dense.push_back({name, on_host(tensor)});
-  check_replicas(*comm_, dense, step, "weights", patient("replicas"));
+  for (const auto& [name, tensor] : tensors) dense.push_back({name, data::on_host(tensor)});
+  dist::check_replicas(*comm_, dense, step, "weights", patient("replicas"));
 }
 
 void RankLink::abort(std::string_view reason) { strategy_->comm().abort(reason); }
 
-}  // namespace starling
+}  // namespace starling::train

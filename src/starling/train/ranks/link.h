@@ -12,14 +12,14 @@
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/ranks/step_note.h"
 
-namespace starling {
+namespace starling::train {
 
 // Communication between the trainers of a run's ranks beside the strategy's exchanges, over a separate group, so that
 // the strategy's counters measure the strategy alone. Everything except post() and the const queries is collective: all
 // ranks call it at the same point of the run. Use from one thread.
 class RankLink {
  public:
-  explicit RankLink(std::shared_ptr<RankStrategy> strategy);
+  explicit RankLink(std::shared_ptr<dist::RankStrategy> strategy);
   ~RankLink();
   RankLink(const RankLink&) = delete;
   RankLink& operator=(const RankLink&) = delete;
@@ -27,7 +27,7 @@ class RankLink {
   int rank() const { return comm_->rank(); }
   int size() const { return comm_->size(); }
   bool leads() const { return rank() == 0; }  // writes files, prints
-  RankStrategy& strategy() const { return *strategy_; }
+  dist::RankStrategy& strategy() const { return *strategy_; }
   const Comm& comm() const { return *comm_; }
 
   // Notes are exchanged asynchronously: post() sends one, take() waits for all ranks' notes that belong to the oldest
@@ -62,9 +62,9 @@ class RankLink {
     Work work;
   };
 
-  std::shared_ptr<RankStrategy> strategy_;
+  std::shared_ptr<dist::RankStrategy> strategy_;
   std::unique_ptr<Comm> comm_;
   std::deque<std::unique_ptr<Notes>> notes_;  // buffers of exchanges in flight
 };
 
-}  // namespace starling
+}  // namespace starling::train

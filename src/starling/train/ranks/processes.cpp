@@ -2,10 +2,10 @@
 
 #include "starling/dist/launch/world.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
-PlaceFlags place_flags(const ProcessFlags& flags) {
+dist::PlaceFlags place_flags(const ProcessFlags& flags) {
   return {.rank = flags.rank, .world = flags.world, .address = flags.address};
 }
 
@@ -27,4 +27,4 @@ Processes join_processes(const ProcessFlags& flags, const std::string& backend, 
           .failed = [world](std::string_view why) { world->report_failure(why); }};
 }
 
-}  // namespace starling
+}  // namespace starling::train

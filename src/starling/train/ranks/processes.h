@@ -9,7 +9,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::train {
 
 // Place of this process in the world, from the command line; values not given come from the environment.
 struct ProcessFlags {
@@ -34,4 +34,4 @@ struct Processes {
 Processes join_processes(const ProcessFlags& flags, const std::string& backend, bool check,
                          const std::string& all_reduce = "auto");
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::int64_t nanoseconds(Profiler::Clock::time_point time) {
@@ -53,4 +53,4 @@ std::string trace_of_all_ranks(RankLink& link, const std::string& own, Profiler:
   return link.leads() ? merged(abouts, traces) : std::string();
 }
 
-}  // namespace starling
+}  // namespace starling::train

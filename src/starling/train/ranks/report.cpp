@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr double kNoticeable = 0.05;   // of the time
@@ -88,4 +88,4 @@ nlohmann::ordered_json to_json(int rank, const RankStats& stats) {
           {"wait", std::move(wait)}};
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -8,7 +8,7 @@
 
 #include "starling/train/ranks/step_note.h"
 
-namespace starling {
+namespace starling::train {
 
 // Difference of the statistics of two moments.
 std::vector<RankStats> between(std::span<const RankStats> before, std::span<const RankStats> now);
@@ -26,4 +26,4 @@ std::string describe_straggler(std::span<const RankStats> ranks);
 //  wait: {all_reduce: seconds}}
 nlohmann::ordered_json to_json(int rank, const RankStats& stats);
 
-}  // namespace starling
+}  // namespace starling::train

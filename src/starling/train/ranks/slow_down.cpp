@@ -3,7 +3,7 @@
 #include <ctime>
 #include <thread>
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::chrono::duration<double> processor_time() {
@@ -27,4 +27,4 @@ void SlowDown::after(bool first) {
   last_ = processor_time() - began_;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace starling {
+namespace starling::train {
 
 // Artificial slow-down, for studies of stragglers: makes this worker's computation take `factor` times as long by
 // sleeping, which, like a slower machine, takes nothing from others on the same cores. Measured by the calling thread's
@@ -24,4 +24,4 @@ class SlowDown {
   std::chrono::duration<double> began_{0}, last_{0}, slept_{0};
 };
 
-}  // namespace starling
+}  // namespace starling::train

@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 
 void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, const char* who) {
   std::unordered_map<std::string, const Tensor*> saved;
@@ -19,4 +19,4 @@ void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, co
   for (const auto& [name, tensor] : to) copy_into(tensor, *saved.at(name));
 }
 
-}  // namespace starling
+}  // namespace starling::train

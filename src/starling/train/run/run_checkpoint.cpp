@@ -9,7 +9,7 @@
 #include "starling/train/checkpoint/environment.h"
 #include "starling/train/run/copy_tensors.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 std::vector<NamedTensor> tensors_of_run(const RunParts& parts) {
@@ -90,4 +90,4 @@ void check_names(const std::vector<CallbackPtr>& callbacks) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::train

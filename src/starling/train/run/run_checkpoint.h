@@ -6,7 +6,7 @@
 
 #include "starling/train/callback.h"
 
-namespace starling {
+namespace starling::train {
 
 // Objects whose state goes into a run's checkpoint, beside the JSON that the run adds.
 struct RunParts {
@@ -30,4 +30,4 @@ void check_identity(const std::map<std::string, std::string>& identity, const nl
 // Throws if two callbacks of the same name have state.
 void check_names(const std::vector<CallbackPtr>& callbacks);
 
-}  // namespace starling
+}  // namespace starling::train

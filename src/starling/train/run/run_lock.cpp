@@ -11,7 +11,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr int kTries = 10;
@@ -44,4 +44,4 @@ RunLock::~RunLock() {
   if (folder_ >= 0) ::close(folder_);
 }
 
-}  // namespace starling
+}  // namespace starling::train

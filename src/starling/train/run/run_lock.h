@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace starling {
+namespace starling::train {
 
 // Lock on a run folder against other processes and other runs of this process; released when the process ends, however
 // it does.
@@ -19,4 +19,4 @@ class RunLock {
   int folder_ = -1;
 };
 
-}  // namespace starling
+}  // namespace starling::train

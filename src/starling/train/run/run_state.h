@@ -15,9 +15,9 @@ enum class Owed { nothing, evaluation, epoch };
 
 // Progress of a run, apart from its tensors; part of every checkpoint.
 struct RunState {
-  std::int64_t step = 0;     // steps done
-  DataPosition position{};   // of the next sample
-  std::int64_t samples = 0;  // samples trained on and seconds it took, including before resuming
+  std::int64_t step = 0;          // steps done
+  data::DataPosition position{};  // of the next sample
+  std::int64_t samples = 0;       // samples trained on and seconds it took, including before resuming
   double seconds = 0;
   double wait_seconds = 0;  // part of seconds spent waiting for data
   double epoch_loss = 0;    // sum of loss · weight over this epoch, or the last one if it just ended

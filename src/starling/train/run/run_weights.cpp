@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/train/run/copy_tensors.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 Result<Checkpoint> newest(const std::filesystem::path& folder) {
@@ -72,4 +72,4 @@ void load_weights(nn::Module& net, const Checkpoint& checkpoint) {
   copy_tensors(checkpoint, wanted, "run");
 }
 
-}  // namespace starling
+}  // namespace starling::train

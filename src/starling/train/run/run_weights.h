@@ -6,7 +6,7 @@
 #include "starling/nn/module.h"
 #include "starling/train/checkpoint/checkpoint.h"
 
-namespace starling {
+namespace starling::train {
 
 // Loads a checkpoint of a run: "latest" (the newest intact one), "best" (kept by train.best) or a step number.
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which = "latest");
@@ -15,4 +15,4 @@ Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const s
 // that is missing or has another type.
 void load_weights(nn::Module& net, const Checkpoint& checkpoint);
 
-}  // namespace starling
+}  // namespace starling::train

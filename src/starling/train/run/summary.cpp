@@ -17,11 +17,11 @@ std::string to_json(const Summary& summary) {
     std::vector<RankStats> stats;
     nlohmann::ordered_json& ranks = json["ranks"] = nlohmann::ordered_json::array();
     for (const auto& rank : summary.ranks) {
-      ranks.push_back(to_json(static_cast<int>(stats.size()), rank.stats));
+      ranks.push_back(train::to_json(static_cast<int>(stats.size()), rank.stats));
       ranks.back()["counters"] = rank.counters;
       stats.push_back(rank.stats);
     }
-    const auto slow = straggler(stats);
+    const auto slow = train::straggler(stats);
     json["strategy"] = summary.strategy;
     json["straggler"] = slow ? nlohmann::ordered_json(*slow) : nlohmann::ordered_json();
   }

@@ -5,11 +5,11 @@
 
 #include "starling/data/formats/host_bytes.h"
 
-namespace starling {
+namespace starling::train {
 
 // 128-bit hash, in hex, over name, dtype, shape and bytes of all tensors in the order of their names: equal weights
 // have equal hashes, and practically only those. Any memory format and device is accepted. Throws on a name given
 // twice.
 std::string weights_hash(std::span<const NamedTensor> tensors);
 
-}  // namespace starling
+}  // namespace starling::train

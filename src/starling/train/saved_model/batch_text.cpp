@@ -7,7 +7,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -166,4 +166,4 @@ std::string free_batch(const std::function<std::string(std::int64_t batch)>& pri
   return rule;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace starling {
+namespace starling::train {
 
 // Graphs have static shapes. The text of a graph for any batch size has `?` where its numbers depend on that size:
 //   %0 = input {shape=[?, 1, 28, 28]}   : f32[?, 1, 28, 28] "image"
@@ -19,4 +19,4 @@ std::string with_batch(std::string_view text, std::int64_t batch);
 // for n samples. Throws if a number is not linear in the batch size, naming the line.
 std::string free_batch(const std::function<std::string(std::int64_t batch)>& print);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/data/transform.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 void check_language_model(const ModelSignature& signature) {
@@ -66,4 +66,4 @@ std::vector<std::int64_t> generate(SavedModel& model, std::vector<std::int64_t> 
   return begin;
 }
 
-}  // namespace starling
+}  // namespace starling::train

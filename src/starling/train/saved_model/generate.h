@@ -6,7 +6,7 @@
 
 #include "starling/train/saved_model/saved_model.h"
 
-namespace starling {
+namespace starling::train {
 
 struct GenerateOptions {
   std::int64_t tokens = 100;  // tokens to generate
@@ -24,4 +24,4 @@ std::vector<std::int64_t> generate(SavedModel& model, std::vector<std::int64_t> 
 // Index of the token drawn from the logits by a uniform number in [0, 1).
 std::int64_t draw_token(const float* logits, std::int64_t count, const GenerateOptions& options, double uniform);
 
-}  // namespace starling
+}  // namespace starling::train

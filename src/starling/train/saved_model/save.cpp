@@ -33,28 +33,28 @@ std::vector<Tensor> stand_ins(const std::vector<ModelField>& fields, std::int64_
 }
 
 // Unnamed captured tensors are inputs after the arguments: they become weights like the others.
-void name_captured(Graph& graph, std::size_t arguments, const std::vector<Tensor>& captured) {
+void name_captured(graph::Graph& graph, std::size_t arguments, const std::vector<Tensor>& captured) {
   for (std::size_t i = 0; i < captured.size(); ++i) {
-    Tensor tensor = on_host(captured[i]);
+    Tensor tensor = data::on_host(captured[i]);
     const TensorType type = tensor.type();
     const int index = graph.add_variable({fmt::format("captured.{}", i), type, tensor, -1});
-    Node& node = graph.node(graph.value(graph.inputs[arguments + i]).node);
+    graph::Node& node = graph.node(graph.value(graph.inputs[arguments + i]).node);
     node.op = &find_op("variable");
     node.attrs = Attrs(op::SourceAttrs{.index = index, .shape = type.shape, .dtype = type.dtype});
   }
   graph.inputs.resize(arguments);
 }
 
-Graph traced(const TraceFn& f, const ModelSignature& signature, std::int64_t batch) {
+graph::Graph traced(const graph::TraceFn& f, const ModelSignature& signature, std::int64_t batch) {
   const NoGrad no_grad;
-  Trace trace = starling::trace(f, stand_ins(signature.inputs, batch));
-  Graph& graph = trace.graph;
+  graph::Trace trace = starling::graph::trace(f, stand_ins(signature.inputs, batch));
+  graph::Graph& graph = trace.graph;
   name_captured(graph, signature.inputs.size(), trace.hidden_inputs);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     graph.value(graph.inputs[i]).name = Symbol(signature.inputs[i].name);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const bool named = i < signature.outputs.size() && !signature.outputs[i].name.empty();
-    Value& value = graph.value(graph.outputs[i]);
+    graph::Value& value = graph.value(graph.outputs[i]);
     check(value.name.empty(), "[model] expected outputs that are no inputs and all different, got '{}' again",
           value.name.str());
     value.name = Symbol(named ? signature.outputs[i].name : i == 0 ? "output" : fmt::format("output_{}", i));
@@ -62,10 +62,10 @@ Graph traced(const TraceFn& f, const ModelSignature& signature, std::int64_t bat
   return std::move(graph);
 }
 
-std::vector<ModelField> output_fields(const Graph& graph, std::int64_t batch) {
+std::vector<ModelField> output_fields(const graph::Graph& graph, std::int64_t batch) {
   std::vector<ModelField> fields;
-  for (const ValueId id : graph.outputs) {
-    const Value& value = graph.value(id);
+  for (const graph::ValueId id : graph.outputs) {
+    const graph::Value& value = graph.value(id);
     check(value.type.shape.rank() > 0 && value.type.shape[0] == batch,
           "[model] expected outputs with the batch as their first axis, got '{}' of {} for a batch of {}",
           value.name.str(), to_string(value.type), batch);
@@ -76,7 +76,7 @@ std::vector<ModelField> output_fields(const Graph& graph, std::int64_t batch) {
   return fields;
 }
 
-std::vector<NamedTensor> weights_of(const Graph& graph) {
+std::vector<NamedTensor> weights_of(const graph::Graph& graph) {
   std::vector<NamedTensor> weights;
   for (const auto& variable : graph.variables) {
     check(variable.tensor.defined(), "[model] expected a tensor for '{}', got none", variable.name);
@@ -85,27 +85,27 @@ std::vector<NamedTensor> weights_of(const Graph& graph) {
   return weights;
 }
 
-Result<ListedFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights) {
+Result<train::ListedFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights) {
   auto file = FileWriter::create(folder / kWeights);
   if (!file) return file.failure();
-  if (auto written = write_safetensors(*file, weights); !written) return written.failure();
+  if (auto written = data::write_safetensors(*file, weights); !written) return written.failure();
   if (auto done = file->finish(); !done) return done.failure();
-  return ListedFile{kWeights, file->size(), file->checksum()};
+  return train::ListedFile{kWeights, file->size(), file->checksum()};
 }
 
-Result<ListedFile> write_text(const fs::path& folder, const char* name, const std::string& text) {
+Result<train::ListedFile> write_text(const fs::path& folder, const char* name, const std::string& text) {
   auto file = FileWriter::create(folder / name);
   if (!file) return file.failure();
   if (auto written = file->write(text); !written) return written.failure();
   if (auto done = file->finish(); !done) return done.failure();
-  return ListedFile{name, file->size(), file->checksum()};
+  return train::ListedFile{name, file->size(), file->checksum()};
 }
 
 }  // namespace
 
-Result<void> save_model(const fs::path& folder, const TraceFn& f, ModelSignature signature) {
+Result<void> save_model(const fs::path& folder, const graph::TraceFn& f, ModelSignature signature) {
   check(!signature.inputs.empty(), "[model] expected at least one input, got none");
-  const Graph graph = traced(f, signature, 2);
+  const graph::Graph graph = traced(f, signature, 2);
   check_model_graph(graph, kAnyBytes);
   const std::string text =
       free_batch([&](std::int64_t batch) { return print(batch == 2 ? graph : traced(f, signature, batch)); });

@@ -36,7 +36,7 @@ Result<ModelManifest> load_manifest(const fs::path& folder) {
 Result<std::shared_ptr<const MappedFile>> map_named(const fs::path& folder, const ModelManifest& manifest,
                                                     const std::string& name) {
   const auto listed = std::find_if(manifest.files.begin(), manifest.files.end(),
-                                   [&](const ListedFile& file) { return file.name == name; });
+                                   [&](const train::ListedFile& file) { return file.name == name; });
   if (listed == manifest.files.end())
     return failure("[model] {}: expected '{}' among its files, got none", folder.string(), name);
   return map_listed(folder, *listed, "model");
@@ -52,15 +52,16 @@ Shape batched(std::int64_t batch, Shape sample) {
   return sample;
 }
 
-void check_field(const Graph& graph, ValueId id, const ModelField& field, std::int64_t batch, const char* what) {
-  const Value& value = graph.value(id);
+void check_field(const graph::Graph& graph, graph::ValueId id, const ModelField& field, std::int64_t batch,
+                 const char* what) {
+  const graph::Value& value = graph.value(id);
   const TensorType wanted{field.dtype, batched(batch, field.sample)};
   check(value.type == wanted && value.name.str() == field.name,
         "[model] expected the {} '{}' of {} as the signature says, got '{}' of {} in the graph", what, field.name,
         to_string(wanted), value.name.str(), to_string(value.type));
 }
 
-void check_signature(const Graph& graph, const ModelSignature& signature, std::int64_t batch) {
+void check_signature(const graph::Graph& graph, const ModelSignature& signature, std::int64_t batch) {
   check(graph.inputs.size() == signature.inputs.size() && graph.outputs.size() == signature.outputs.size(),
         "[model] expected {} inputs and {} outputs as the signature says, got {} and {} in the graph",
         signature.inputs.size(), signature.outputs.size(), graph.inputs.size(), graph.outputs.size());
@@ -75,7 +76,7 @@ void check_signature(const Graph& graph, const ModelSignature& signature, std::i
 struct SavedModel::State {
   struct Entry {
     std::int64_t batch = 0;
-    std::unique_ptr<Program> program;
+    std::unique_ptr<runtime::Program> program;
     std::vector<TensorType> outputs;
   };
 
@@ -86,8 +87,8 @@ struct SavedModel::State {
   std::mutex mutex;
   std::vector<Entry> entries;  // most recently used first
 
-  Graph graph(std::int64_t batch) const {
-    Graph made = parse_graph(with_batch(graph_text, batch));
+  graph::Graph graph(std::int64_t batch) const {
+    graph::Graph made = graph::parse_graph(with_batch(graph_text, batch));
     check_model_graph(made, options.most_bytes);
     check_signature(made, signature, batch);
     return made;
@@ -100,11 +101,11 @@ struct SavedModel::State {
       std::rotate(entries.begin(), found, found + 1);
       return entries.front();
     }
-    const Graph made = graph(batch);
+    const graph::Graph made = graph(batch);
     Entry entry{.batch = batch, .program = nullptr, .outputs = {}};
-    entry.program = SingleStrategy().build(
+    entry.program = runtime::SingleStrategy().build(
         made, weights, {.disable = {}, .threads = options.threads, .arguments = made.inputs.size()});
-    for (const ValueId id : made.outputs) entry.outputs.push_back(made.value(id).type);
+    for (const graph::ValueId id : made.outputs) entry.outputs.push_back(made.value(id).type);
     if (entries.size() >= options.cache) entries.pop_back();
     entries.insert(entries.begin(), std::move(entry));
     return entries.front();
@@ -133,7 +134,7 @@ Result<SavedModel> SavedModel::load(const fs::path& folder, const SavedModelOpti
   }
   auto weights = map_named(folder, *manifest, manifest->weights);
   if (!weights) return weights.failure();
-  auto tensors = SafetensorsFile::open(std::move(*weights), (folder / manifest->weights).string());
+  auto tensors = data::SafetensorsFile::open(std::move(*weights), (folder / manifest->weights).string());
   if (!tensors) return tensors.failure();
   auto state = std::make_unique<State>();
   state->signature = std::move(manifest->signature);
@@ -149,7 +150,7 @@ Result<SavedModel> SavedModel::load(const fs::path& folder, const SavedModelOpti
 
 const ModelSignature& SavedModel::signature() const { return state_->signature; }
 
-Graph SavedModel::graph(std::int64_t batch) const { return state_->graph(batch); }
+graph::Graph SavedModel::graph(std::int64_t batch) const { return state_->graph(batch); }
 
 std::int64_t SavedModel::parameter_count() const {
   std::int64_t count = 0;
@@ -177,7 +178,7 @@ TensorList SavedModel::run(std::span<const Tensor> inputs) {
            to_string(TensorType{wanted[i].dtype, batched(1, wanted[i].sample)}),
            inputs[i].defined() ? to_string(inputs[i].type()) : "nothing");
     }
-    dense.push_back(on_host(inputs[i]));
+    dense.push_back(data::on_host(inputs[i]));
   }
   TensorList outputs;
   if (batch == 0) {

@@ -39,8 +39,8 @@ class SavedModel {
   TensorList run(std::span<const Tensor> inputs);
   Tensor run(const Tensor& input);  // for models with one input and one output
 
-  Graph graph(std::int64_t batch) const;  // program before any pass; variables have no tensors
-  std::int64_t parameter_count() const;   // number of elements of all weights
+  graph::Graph graph(std::int64_t batch) const;  // program before any pass; variables have no tensors
+  std::int64_t parameter_count() const;          // number of elements of all weights
   std::vector<NamedTensor> weights() const;
 
  private:
@@ -56,6 +56,6 @@ bool is_saved_model(const std::filesystem::path& folder);
 // inputs. Types and shapes of the outputs are derived; their names are those of `signature.outputs` as far as given,
 // else "output", "output_1", …. Networks should be in eval mode, under NoGrad. Tensors that f reads become weights.
 // Throws on what cannot be saved: assigned variables, effects, sizes that are not linear in the batch.
-Result<void> save_model(const std::filesystem::path& folder, const TraceFn& f, ModelSignature signature);
+Result<void> save_model(const std::filesystem::path& folder, const graph::TraceFn& f, ModelSignature signature);
 
 }  // namespace starling

@@ -3,7 +3,7 @@
 #include "starling/nn/module.h"
 #include "starling/train/saved_model/saved_model.h"
 
-namespace starling {
+namespace starling::train {
 
 // Adapter that makes a saved model a Module: it runs eagerly and cannot be traced or trained.
 class SavedModule final : public nn::Module {
@@ -17,4 +17,4 @@ class SavedModule final : public nn::Module {
   SavedModel& model_;
 };
 
-}  // namespace starling
+}  // namespace starling::train

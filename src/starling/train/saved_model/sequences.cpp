@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/tokenizer.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr std::int64_t kPadding = 0;
@@ -21,8 +21,8 @@ std::vector<std::pair<std::string, std::string>> translate_texts(SavedModel& mod
                                                                  const std::vector<std::string>& texts) {
   const ModelSignature& signature = model.signature();
   check(reads_and_writes_text(signature), "[model] expected a model that reads and writes text, got another");
-  const auto reader = parse_tokenizer(signature.tokenizer.dump(), "model.json");
-  const auto writer = parse_tokenizer(signature.target_tokenizer.dump(), "model.json");
+  const auto reader = data::parse_tokenizer(signature.tokenizer.dump(), "model.json");
+  const auto writer = data::parse_tokenizer(signature.target_tokenizer.dump(), "model.json");
   const std::int64_t most = signature.inputs[0].sample[0];
   const std::int64_t written = signature.outputs[0].sample[0];
   const Tensor sources = zeros({static_cast<std::int64_t>(texts.size()), most}, DType::i64);
@@ -43,4 +43,4 @@ std::vector<std::pair<std::string, std::string>> translate_texts(SavedModel& mod
   return made;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -6,7 +6,7 @@
 
 #include "starling/train/saved_model/saved_model.h"
 
-namespace starling {
+namespace starling::train {
 
 // True for sequence-to-sequence models: tokens i64[n, s] → tokens i64[n, t], with a tokenizer for each. Id 0 is
 // padding, 2 ends the output.
@@ -16,4 +16,4 @@ bool reads_and_writes_text(const ModelSignature& signature);
 std::vector<std::pair<std::string, std::string>> translate_texts(SavedModel& model,
                                                                  const std::vector<std::string>& texts);
 
-}  // namespace starling
+}  // namespace starling::train

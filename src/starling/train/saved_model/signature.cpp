@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr SealedFormat kFormat{"starling-model", kModelVersion};
+constexpr train::SealedFormat kFormat{"starling-model", train::kModelVersion};
 constexpr std::size_t kMostFiles = 16;
 constexpr std::size_t kMostFields = 64;
 constexpr std::size_t kMostClasses = 10'000'000;

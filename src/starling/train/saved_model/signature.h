@@ -36,11 +36,11 @@ struct ModelSignature {
 struct ModelManifest {
   std::string graph{};  // file names
   std::string weights{};
-  std::vector<ListedFile> files{};
+  std::vector<train::ListedFile> files{};
   ModelSignature signature{};
 };
 
-inline constexpr int kModelVersion = 1;
+inline constexpr int train::kModelVersion = 1;
 
 std::string format_model_manifest(const ModelManifest& manifest);  // includes a checksum of itself
 // Throws "[model] <name>: expected …, got …" on anything but an intact manifest of a known version.

@@ -6,7 +6,7 @@
 #include "starling/data/formats/tfrecord.h"
 #include "testing/temporary_folder.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 using testing::bytes_of;
@@ -39,4 +39,4 @@ TEST(TfExample, RefusesOtherBytes) {
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::data

@@ -13,7 +13,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/image.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr int kMostScans = 200;  // progressive images have tens of scans; each costs a pass over the image
@@ -128,4 +128,4 @@ Image decode_jpeg(std::span<const std::byte> file, const std::string& name, cons
   return image;
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -8,7 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/image.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 constexpr png_alloc_size_t kMostChunk = 8 << 20;  // memory for one chunk (a palette, a text)
@@ -151,4 +151,4 @@ std::string encode_png(const Image& image) {
   return std::move(encoder.file);
 }
 
-}  // namespace starling
+}  // namespace starling::data

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::data {
 namespace {
 
 template <class T, class List>
@@ -55,4 +55,4 @@ std::string format_example(const Example& example) {
   return message.SerializeAsString();
 }
 
-}  // namespace starling
+}  // namespace starling::data

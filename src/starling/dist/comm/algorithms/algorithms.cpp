@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/algorithms/builder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // World of one: copies send to recv.
@@ -53,4 +53,4 @@ Schedule make_schedule(const Algorithm& algorithm, const ScheduleRequest& reques
   return request.size == 1 ? make_alone(request) : make(request);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 
 #include "starling/dist/comm/algorithms/schedule.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Implementation of some collectives: pure functions from a request to the schedule of one rank.
 struct Algorithm {
@@ -44,4 +44,4 @@ const Algorithm& algorithm_named(std::string_view name, CommOp op);
 // needs hosts that are not given.
 Schedule make_schedule(const Algorithm& algorithm, const ScheduleRequest& request);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include <bit>
 #include <numeric>
 
-namespace starling {
+namespace starling::dist {
 
 Cuts even_cuts(std::int64_t count, int pieces) {
   Cuts cuts;
@@ -76,4 +76,4 @@ Traffic traffic_of(const Schedule& schedule) {
   return traffic;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/algorithms/schedule.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Boundaries of pieces, in elements: one more than there are pieces.
 using Cuts = std::vector<std::int64_t>;
@@ -62,4 +62,4 @@ inline Block part(const Block& block, std::int64_t offset, std::int64_t bytes) {
 
 int log2_ceil(int n);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::int64_t whole_bytes(const ScheduleRequest& request) {
@@ -87,4 +87,4 @@ std::string describe(const Choice& choice, const ScheduleRequest& request) {
   return text;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 
 #include "starling/dist/comm/algorithms/cost.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Inputs of the choice of algorithm; equal on all ranks.
 struct ChoiceRules {
@@ -37,4 +37,4 @@ Choice choose(const ScheduleRequest& request, const ChoiceRules& rules, DType dt
 // all_reduce of 4000000 bytes over 4 ranks: ring, 6 steps, 6000000 bytes sent, 7.5 ms; then direct 7.6 ms, …
 std::string describe(const Choice& choice, const ScheduleRequest& request);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <map>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 double reduction(const std::vector<LocalWork>& works, const LinkCosts& costs) {
@@ -124,4 +124,4 @@ double predict(const Algorithm& algorithm, ScheduleRequest request, const CostMo
   return Prediction(model, request.size).seconds(by_rank);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/algorithms/algorithms.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Costs of messages between two ranks, in seconds: measured (transport/measure_links.h) or given.
 struct LinkCosts {
@@ -26,4 +26,4 @@ struct CostModel {
 // and reduction.
 double predict(const Algorithm& algorithm, ScheduleRequest request, const CostModel& model);
 
-}  // namespace starling
+}  // namespace starling::dist

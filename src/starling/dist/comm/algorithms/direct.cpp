@@ -3,7 +3,7 @@
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/phases.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Reduces this rank's piece of all send buffers into result.
@@ -134,4 +134,4 @@ Algorithm one_shot_algorithm() {
           .makers = {{CommOp::all_reduce, one_shot_all_reduce}}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

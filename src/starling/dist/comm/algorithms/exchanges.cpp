@@ -5,7 +5,7 @@
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/builder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 Schedule pairwise_all_to_all(const ScheduleRequest& request) {
@@ -70,4 +70,4 @@ Algorithm dissemination_algorithm() {
           .makers = {{CommOp::barrier, barrier}, {CommOp::all_gather, all_gather}}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace starling {
+namespace starling::dist {
 
 // ReduceBuffers of any number of ranks to a power of two of cores: the first 2·extras ranks are pairs of a core and the
 // extra that folds into it, so that cores keep the order of ranks and each stands for neighbours.
@@ -20,4 +20,4 @@ struct Fold {
   int size, cores, extras;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

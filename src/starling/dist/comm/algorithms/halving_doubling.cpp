@@ -5,7 +5,7 @@
 #include "starling/dist/comm/algorithms/fold.h"
 #include "starling/dist/comm/algorithms/phases.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Recursive halving and doubling over the cores' pieces [first, last).
@@ -132,4 +132,4 @@ Algorithm halving_doubling_algorithm() {
           .makers = {{CommOp::all_reduce, all_reduce}, {CommOp::reduce_scatter, reduce_scatter}}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/phases.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Hosts {
@@ -86,4 +86,4 @@ Algorithm hierarchical_algorithm() {
           .needs_hosts = true};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/builder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Chain {
@@ -88,4 +88,4 @@ Algorithm linear_algorithm() {
           .needs_chain = true};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/dist/comm/algorithms/builder.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Building blocks of collectives among the ranks of a team: each begins at a given round and returns the round after
 // its last.
@@ -26,4 +26,4 @@ int halving_doubling_all_reduce(ScheduleBuilder& b, int round, const Team& team,
 // Direct: all pairs of ranks exchange at once, in one round.
 int direct_all_gather(ScheduleBuilder& b, int round, const Team& team, const Cuts& cuts);
 
-}  // namespace starling
+}  // namespace starling::dist

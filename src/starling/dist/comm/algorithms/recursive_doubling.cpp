@@ -4,7 +4,7 @@
 #include "starling/dist/comm/algorithms/builder.h"
 #include "starling/dist/comm/algorithms/fold.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 Schedule all_reduce(const ScheduleRequest& request) {
@@ -49,4 +49,4 @@ Algorithm recursive_doubling_algorithm() {
           .makers = {{CommOp::all_reduce, all_reduce}}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

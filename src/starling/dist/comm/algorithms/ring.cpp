@@ -5,7 +5,7 @@
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/phases.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Neighbours {
@@ -92,4 +92,4 @@ Algorithm ring_algorithm() {
                      {CommOp::all_gather, all_gather}}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

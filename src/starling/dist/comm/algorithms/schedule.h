@@ -7,7 +7,7 @@
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/journal.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Schedule of a collective for one rank, as plain data: rounds of transfers with other ranks, each followed by local
 // work. Data sent in round k is received in the peer's round k, so that bytes and steps can be counted and a whole
@@ -64,4 +64,4 @@ struct ScheduleRequest {
 // Exact traffic of a schedule: bytes and messages of this rank, and steps = rounds.
 Traffic traffic_of(const Schedule& schedule);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/dist/comm/algorithms/algorithms.h"
 #include "starling/dist/comm/algorithms/builder.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Ranks relative to the root, which is 0.
@@ -153,4 +153,4 @@ Algorithm chain_algorithm() {
           .makers = {{CommOp::broadcast, chain_broadcast}}};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "starling/dist/comm/coarse_clock.h"
 #include "starling/dist/comm/in_flight.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Outstanding call: its fingerprint and those received, kept in place until their exchange has ended.
@@ -222,4 +222,4 @@ std::unique_ptr<Comm> make_checking_with(std::unique_ptr<Comm> inner, const Chec
   return std::make_unique<CheckingComm>(std::move(inner), options);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

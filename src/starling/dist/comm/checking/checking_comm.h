@@ -4,7 +4,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct CheckingOptions {
   bool exchange_always = false;  // send fingerprints also where the backend compares calls itself
@@ -26,4 +26,4 @@ struct CheckingOptions {
 std::unique_ptr<Comm> make_checking(std::unique_ptr<Comm> inner);
 std::unique_ptr<Comm> make_checking_with(std::unique_ptr<Comm> inner, const CheckingOptions& options);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 
 #include "starling/dist/comm/coarse_clock.h"
 
-namespace starling {
+namespace starling::dist {
 
 Watch::~Watch() { comm_.tell(rank_status_of(comm_.journal(), RankStatus::State::left, comm_.size())); }
 
@@ -77,4 +77,4 @@ std::string Watch::look_around(const Subject& subject) {
   return describe_hopeless(statuses);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

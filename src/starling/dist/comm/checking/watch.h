@@ -7,7 +7,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/comm/rank_status.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Deadlock detector of one rank of a group: while a wait lasts, the rank publishes what it waits for and reads what the
 // others wait for. Does nothing before a wait has lasted kPatience.
@@ -57,4 +57,4 @@ class Watch {
   std::atomic<bool> many_callers_{false};
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -13,7 +13,7 @@
 #include "starling/dist/comm/call_checks.h"
 #include "starling/dist/comm/in_flight.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 struct Disturbed {
@@ -179,4 +179,4 @@ std::unique_ptr<Comm> make_faulty(std::unique_ptr<Comm> inner, const FaultPlan& 
   return std::make_unique<FaultyComm>(std::move(inner), plan);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Faults to inject on this rank. Operations are counted from 1, collectives and messages together; 0: none.
 struct FaultPlan {
@@ -33,4 +33,4 @@ struct FaultPlan {
 // operation also last until the deadline. Groups split from it follow the same plan, counting anew.
 std::unique_ptr<Comm> make_faulty(std::unique_ptr<Comm> inner, const FaultPlan& plan);
 
-}  // namespace starling
+}  // namespace starling::dist

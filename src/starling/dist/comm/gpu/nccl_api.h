@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace starling {
+namespace starling::dist {
 
 // Functions of NCCL and the CUDA runtime that the nccl backend uses, as a table, so that its logic compiles and is
 // tested without either. Handles are opaque, numbers are NCCL's own. nccl/cuda/nccl_binding.cpp fills the table.
@@ -68,4 +68,4 @@ struct NcclApi {
   std::function<void(void*)> free;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/call_checks.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 bool reduces(CommOp op) { return op == CommOp::all_reduce || op == CommOp::reduce_scatter; }
@@ -178,4 +178,4 @@ NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& pl
   return Submission(api, call, place).run();
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/gpu/nccl_api.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Target of an NCCL call: this rank in its communicator, and the stream.
 struct NcclPlace {
@@ -21,4 +21,4 @@ void check_type(const Call& call);
 // Empty transfers are skipped.
 NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& place);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -14,7 +14,7 @@
 #include "starling/dist/comm/gpu/nccl_calls.h"
 #include "starling/dist/comm/in_flight.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::microseconds;
@@ -343,4 +343,4 @@ std::unique_ptr<Comm> make_nccl_comm(std::shared_ptr<const NcclApi> api, std::un
   return make_checking(std::move(comm));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

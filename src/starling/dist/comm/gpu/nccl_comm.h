@@ -5,7 +5,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/comm/gpu/nccl_api.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct NcclOptions {
   int device = 0;                   // CUDA device index of this rank
@@ -30,4 +30,4 @@ std::unique_ptr<Comm> make_nccl_comm(std::shared_ptr<const NcclApi> api, std::un
 std::shared_ptr<const NcclApi> nccl_api(int device);
 bool has_nccl();
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -2,7 +2,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/gpu/nccl_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 std::shared_ptr<const NcclApi> nccl_api(int device) {
   fail("[nccl] expected a build with CUDA and NCCL for device {}, got one without: configure with -DSTARLING_CUDA=ON",
@@ -11,4 +11,4 @@ std::shared_ptr<const NcclApi> nccl_api(int device) {
 
 bool has_nccl() { return false; }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -11,7 +11,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/hosts/stages.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -301,4 +301,4 @@ std::unique_ptr<Comm> make_hosts_comm(std::unique_ptr<Comm> local, std::unique_p
   return std::make_unique<HostsComm>(std::move(lines), std::move(layout));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Hierarchical communicator: ranks on several hosts as one world, with minimal traffic between hosts.
 //   local     the ranks of this host, in the order of their world ranks (comm/shared, or threads)
@@ -18,4 +18,4 @@ namespace starling {
 std::unique_ptr<Comm> make_hosts_comm(std::unique_ptr<Comm> local, std::unique_ptr<Comm> world,
                                       std::vector<int> host_of);
 
-}  // namespace starling
+}  // namespace starling::dist

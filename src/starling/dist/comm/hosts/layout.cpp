@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 
 HostsLayout::HostsLayout(std::vector<int> host_of, int rank) : host_of_(std::move(host_of)), rank_(rank) {
   check(rank >= 0 && rank < static_cast<int>(host_of_.size()), "[hosts] expected a rank in [0, {}), got {}",
@@ -28,4 +28,4 @@ bool HostsLayout::even() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& r) { return r.size() == ranks_[0].size(); });
 }
 
-}  // namespace starling
+}  // namespace starling::dist

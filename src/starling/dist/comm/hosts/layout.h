@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace starling {
+namespace starling::dist {
 
 // Assignment of world ranks to hosts.
 class HostsLayout {
@@ -26,4 +26,4 @@ class HostsLayout {
   int rank_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

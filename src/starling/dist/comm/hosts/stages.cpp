@@ -7,7 +7,7 @@
 #include "starling/dist/comm/call_checks.h"
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using Line = HostsLines::Line;
@@ -273,4 +273,4 @@ Staged stages_of(const Call& call, const HostsLines& lines, const HostsLayout& l
   return Maker(call, lines, layout, world).make();
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/comm/hosts/layout.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Communicators that a HostsComm is made of. Each receives its calls in the order of the operations, so that all its
 // ranks make them in the same order, however far each has progressed.
@@ -33,4 +33,4 @@ struct Staged {
 // Stages of this rank for a call. `lines` must outlive the result; the buffers are the call's.
 Staged stages_of(const Call& call, const HostsLines& lines, const HostsLayout& layout, int world);
 
-}  // namespace starling
+}  // namespace starling::dist

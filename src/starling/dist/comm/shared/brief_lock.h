@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <thread>
 
-namespace starling {
+namespace starling::dist {
 
 // Spin lock for short, rarely contended sections: half the cost of std::mutex, since unlock does not check for waiters.
 // Waiters yield the core.
@@ -22,4 +22,4 @@ class BriefLock {
   std::atomic<bool> held_{false};
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -280,4 +280,4 @@ std::uint64_t Collectives::least(std::atomic<std::uint64_t> RankFlags::*flag, st
   return known = lowest;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "starling/dist/comm/shared/shared_world.h"
 #include "starling/dist/comm/threads/exchange.h"
 
-namespace starling {
+namespace starling::dist {
 
 // One rank's collectives in one group. Calls are posted to the slots of the group's block; once all ranks have arrived,
 // each takes one of three paths, the same on all ranks:
@@ -95,4 +95,4 @@ class Collectives {
   mutable std::uint64_t least_staged_ = 0, least_reduced_ = 0, least_drained_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -1,7 +1,7 @@
 // Collectives whose buffers all lie in arenas: units of the exchange, run by waiting ranks.
 #include "starling/dist/comm/shared/collectives.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::int64_t kLeastUnit = 8 << 10;  // ten times the cost of claiming it
@@ -59,4 +59,4 @@ bool Collectives::run_unit(Operation& op) {
   return moved;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

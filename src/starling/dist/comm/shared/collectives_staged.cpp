@@ -1,7 +1,7 @@
 // Collectives with buffers outside the arenas: through the staging memory, a chunk of it for each part.
 #include "starling/dist/comm/shared/collectives.h"
 
-namespace starling {
+namespace starling::dist {
 
 void Collectives::open_staged(Operation& op) {
   constexpr std::size_t kSmallestChunk = 32 << 10;
@@ -100,4 +100,4 @@ bool Collectives::take_part(Operation& op) {
   return true;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include <climits>
 #include <ctime>
 
-namespace starling {
+namespace starling::dist {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -22,4 +22,4 @@ void futex_wake(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

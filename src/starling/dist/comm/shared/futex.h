@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace starling {
+namespace starling::dist {
 
 // Sleeps on a word in memory shared by processes. Returns when woken, when the word no longer equals `seen`, or after
 // `time`; may return early.
@@ -13,4 +13,4 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chron
 // Wakes all sleepers on the word, in any process.
 void futex_wake(std::atomic<std::uint32_t>& word);
 
-}  // namespace starling
+}  // namespace starling::dist

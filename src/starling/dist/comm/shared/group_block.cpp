@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/rank_status.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct GroupBlock::Layout {
   std::size_t flags, claims, arrivals, posts, pairs, statuses, messages, in_slot, staging, results, message_inline,
@@ -102,4 +102,4 @@ std::byte* GroupBlock::message_chunk(int from, int to, std::uint64_t chunk) cons
   return message_chunks_ + (index(from, to) * kMessageChunks + chunk % kMessageChunks) * kMessageChunkBytes;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

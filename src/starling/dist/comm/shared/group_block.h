@@ -9,7 +9,7 @@
 
 #include "starling/dist/comm/fingerprint.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Shared memory of one group of ranks. Each word has one writer, except for claims, which ranks compete for.
 
@@ -132,4 +132,4 @@ class GroupBlock {
   std::byte *statuses_, *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -15,7 +15,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -121,4 +121,4 @@ void Mapping::release(std::size_t offset, std::size_t bytes) const {
   if (begin < end) madvise(data_ + begin, end - begin, MADV_REMOVE);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

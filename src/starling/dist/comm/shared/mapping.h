@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/shared/process.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Anonymous shared memory that processes of one user can map; freed when the last of them ends, however they end. Pages
 // are allocated on first touch.
@@ -44,4 +44,4 @@ class Mapping {
   std::byte* data_ = nullptr;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-namespace starling {
+namespace starling::dist {
 
 Messages::Messages(SharedWorld& world, GroupBlock block, int rank, int size)
     : world_(world),
@@ -156,4 +156,4 @@ bool Messages::take(int peer, Line& line, Pending& message) {
   return true;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

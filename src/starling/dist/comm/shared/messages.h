@@ -6,7 +6,7 @@
 #include "starling/dist/comm/shared/group_block.h"
 #include "starling/dist/comm/shared/shared_world.h"
 
-namespace starling {
+namespace starling::dist {
 
 // One rank's messages in one group. A message ends on both sides when the receiver has it. Small messages are kept in
 // the group's block, buffers in an arena are read in place by the receiver, others pass through a few chunks of the
@@ -56,4 +56,4 @@ class Messages {
   int outstanding_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

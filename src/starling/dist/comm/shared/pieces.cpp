@@ -6,7 +6,7 @@
 #include "starling/dist/comm/call_checks.h"
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t bytes_of(const Call& call, std::int64_t elements) {
@@ -223,4 +223,4 @@ void Pieces::take_shares(std::int64_t part, const std::byte* result) const {
   copy(own.end, result + (own.end - whole.begin) * size_, whole.end - own.end);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Reads and writes of one rank in a collective, part by part: part c is the elements [c W, (c + 1) W) of every piece
 // that ranks exchange, W being the width. A small operation is one part. Each rank's source is either its whole buffer
@@ -69,4 +69,4 @@ class Pieces {
   std::vector<const void*>& operands_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Field 22 of /proc/<pid>/stat. Counted after the closing bracket of field 2, the name, which may hold anything.
@@ -58,4 +58,4 @@ bool ProcessWatch::ended() const {
   return poll(&state, 1, 0) > 0;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

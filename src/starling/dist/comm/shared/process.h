@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::dist {
 
 // Process of this host. Pids are reused; a pid together with its start time is unique.
 struct ProcessId {
@@ -30,4 +30,4 @@ class ProcessWatch {
   bool ended_;      // true if already ended when the watch began
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/shared/mapping.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Large blocks start on a huge-page boundary, so that they can be mapped by huge pages.
@@ -117,4 +117,4 @@ bool SharedArena::holds(const void* data, std::size_t bytes) const {
   return at >= base + begin_ && at + bytes <= base + end_;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "starling/tensor/allocator.h"
 
-namespace starling {
+namespace starling::dist {
 
 class Mapping;
 
@@ -50,4 +50,4 @@ class SharedArena final : public Allocator {
   std::int64_t cap_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -13,8 +13,8 @@ namespace {
 
 class SharedComm final : public Comm {
  public:
-  SharedComm(CommGroup group, std::shared_ptr<SharedGroup> shared)
-      : Comm(group, std::make_shared<Journal>(group.size)), shared_(std::move(shared)) {}
+  SharedComm(CommGroup group, std::shared_ptr<dist::SharedGroup> shared)
+      : Comm(group, std::make_shared<dist::Journal>(group.size)), shared_(std::move(shared)) {}
   ~SharedComm() override { shared_->leave(journal()); }
 
   CommCapabilities capabilities() const override {
@@ -31,15 +31,15 @@ class SharedComm final : public Comm {
   void abort(std::string_view reason) override {
     shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
-  void tell(const RankStatus& status) override { shared_->tell(status); }
-  RankStatus heard(int rank) override { return shared_->heard(rank); }
+  void tell(const dist::RankStatus& status) override { shared_->tell(status); }
+  dist::RankStatus heard(int rank) override { return shared_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {
     if (!shared_->post(call, epoch())) {
-      fail_call(describe(fingerprint_of(call, rank(), epoch())), shared_->world().reason());
+      fail_call(dist::describe(dist::fingerprint_of(call, rank(), epoch())), shared_->world().reason());
     }
-    log().moved(call.op, traffic_of(call, rank(), size()));
+    log().moved(call.op, dist::traffic_of(call, rank(), size()));
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 
@@ -49,9 +49,9 @@ class SharedComm final : public Comm {
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
-    const SharedGroup::Outcome outcome = shared_->await(ticket, deadline);
-    if (outcome == SharedGroup::Outcome::broken) fail_ticket(ticket);
-    return outcome == SharedGroup::Outcome::ended;
+    const dist::SharedGroup::Outcome outcome = shared_->await(ticket, deadline);
+    if (outcome == dist::SharedGroup::Outcome::broken) fail_ticket(ticket);
+    return outcome == dist::SharedGroup::Outcome::ended;
   }
 
   void expire(const Ticket& ticket) override {
@@ -61,10 +61,10 @@ class SharedComm final : public Comm {
 
   std::unique_ptr<Comm> make_part(const Call& call) override {
     const Ticket ticket = start(call);
-    SharedGroup::Part part;
-    const SharedGroup::Outcome outcome = shared_->split(call, part);
-    if (outcome == SharedGroup::Outcome::late) expire(ticket);
-    if (outcome == SharedGroup::Outcome::broken) fail_ticket(ticket);
+    dist::SharedGroup::Part part;
+    const dist::SharedGroup::Outcome outcome = shared_->split(call, part);
+    if (outcome == dist::SharedGroup::Outcome::late) expire(ticket);
+    if (outcome == dist::SharedGroup::Outcome::broken) fail_ticket(ticket);
     if (!part.group) return nullptr;
     CommGroup inner = group();
     inner.rank = part.rank;
@@ -78,7 +78,7 @@ class SharedComm final : public Comm {
     fail_call(shared_->describe_call(ticket), shared_->world().reason());
   }
 
-  std::shared_ptr<SharedGroup> shared_;
+  std::shared_ptr<dist::SharedGroup> shared_;
 };
 
 // Spinning helps only while every rank has a core to itself.
@@ -87,11 +87,11 @@ int spins_for(int world, int asked) {
   return static_cast<unsigned>(world) <= std::thread::hardware_concurrency() ? 400 : 0;
 }
 
-std::unique_ptr<Comm> comm_of(std::shared_ptr<SharedWorld> world, const SharedWorldOptions& options) {
+std::unique_ptr<Comm> comm_of(std::shared_ptr<dist::SharedWorld> world, const SharedWorldOptions& options) {
   const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline};
   const std::uint64_t block = world->block().group;
   return std::make_unique<SharedComm>(
-      group, std::make_shared<SharedGroup>(std::move(world), block, group.rank, options.label));
+      group, std::make_shared<dist::SharedGroup>(std::move(world), block, group.rank, options.label));
 }
 
 }  // namespace
@@ -100,15 +100,15 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
   check(world >= 1 && rank >= 0 && rank < world, "[shared] expected a rank in [0, {}), got {}", world, rank);
   constexpr std::string_view kKey = "shared_memory";
   const CommTime deadline = CommClock::now() + options.join_deadline;
-  std::shared_ptr<Mapping> mapping;
+  std::shared_ptr<dist::Mapping> mapping;
   if (rank == 0) {
-    mapping = make_world_memory(world, options.label, options.arena_bytes);
+    mapping = dist::make_world_memory(world, options.label, options.arena_bytes);
     store.set(kKey, mapping->address());
   } else {
-    mapping = Mapping::open(store.get(kKey, options.join_deadline));
+    mapping = dist::Mapping::open(store.get(kKey, options.join_deadline));
     check_world_memory(*mapping, world);
   }
-  auto shared = std::make_shared<SharedWorld>(mapping, rank, spins_for(world, options.spins));
+  auto shared = std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins));
   shared->await_all(deadline);
   mapping->close();
   return comm_of(std::move(shared), options);
@@ -116,11 +116,12 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
 
 std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorldOptions& options) {
   check(world >= 1, "[shared] expected a world of at least 1 rank, got {}", world);
-  const auto mapping = make_world_memory(world, options.label, options.arena_bytes);
+  const auto mapping = dist::make_world_memory(world, options.label, options.arena_bytes);
   mapping->close();
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
-    comms.push_back(comm_of(std::make_shared<SharedWorld>(mapping, rank, spins_for(world, options.spins)), options));
+    comms.push_back(
+        comm_of(std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins)), options));
   }
   return comms;
 }

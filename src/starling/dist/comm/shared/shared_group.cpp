@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace starling {
+namespace starling::dist {
 
 SharedGroup::SharedGroup(std::shared_ptr<SharedWorld> world, std::uint64_t block, int rank, std::string label)
     : world_(std::move(world)),
@@ -259,4 +259,4 @@ void SharedGroup::leave(const Journal& journal) {
   for (int r = 0; r < size_; ++r) world_->ring(static_cast<int>(block_.flags(r).world_rank));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

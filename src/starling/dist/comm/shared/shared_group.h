@@ -5,7 +5,7 @@
 #include "starling/dist/comm/shared/collectives.h"
 #include "starling/dist/comm/shared/messages.h"
 
-namespace starling {
+namespace starling::dist {
 
 // One rank's view of one group: its calls and their error messages.
 class SharedGroup final : public Mover {
@@ -70,4 +70,4 @@ class SharedGroup final : public Mover {
   Messages messages_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

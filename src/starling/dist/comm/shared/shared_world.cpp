@@ -11,7 +11,7 @@
 #include "starling/dist/comm/shared/futex.h"
 #include "starling/dist/comm/shared/group_block.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -252,4 +252,4 @@ void check_world_memory(const Mapping& mapping, int world) {
         block.world);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -11,7 +11,7 @@
 #include "starling/dist/comm/shared/shared_arena.h"
 #include "starling/dist/comm/shared/world_block.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Progress interface: the operations of one group, advanced whenever this rank waits for anything.
 class Mover {
@@ -158,4 +158,4 @@ std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, st
 // Throws Error unless the memory is for `world` ranks and of the same build.
 void check_world_memory(const Mapping& mapping, int world);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/shared/process.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Content of the shared memory: first a WorldBlock and the record of each rank, then the block of the group of all
 // ranks (group_block.h), then the ranks' arenas. Offsets count from the beginning, since every process maps it
@@ -42,4 +42,4 @@ struct WorldBlock {
   std::array<char, 4096> reason{};  // zero-terminated; written by the rank that set fate to breaking
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -134,4 +134,4 @@ void Exchange::broadcast(std::int64_t begin, std::int64_t end) const {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 #include "starling/dist/comm/fingerprint.h"
 #include "starling/dist/comm/journal.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Contribution of one rank to an operation.
 struct Post {
@@ -57,4 +57,4 @@ class Exchange {
 // unit.
 Traffic traffic_of(const Call& call, int rank, int world);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -1,6 +1,6 @@
 #include "starling/dist/comm/threads/family.h"
 
-namespace starling {
+namespace starling::dist {
 
 std::string Family::reason() const {
   std::scoped_lock lock(mutex_);
@@ -36,4 +36,4 @@ void Family::pause() {
 #endif
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling {
+namespace starling::dist {
 
 // State shared by a group of thread ranks and all groups split from it: they break together and sleep on one notifier.
 //
@@ -66,4 +66,4 @@ class Family {
   std::string reason_;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -270,4 +270,4 @@ void Hub::leave(int rank, const Journal& journal) {
   family_->ring();
 }
 
-}  // namespace starling
+}  // namespace starling::dist

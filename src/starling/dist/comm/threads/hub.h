@@ -11,7 +11,7 @@
 #include "starling/dist/comm/threads/exchange.h"
 #include "starling/dist/comm/threads/family.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Meeting point of the thread ranks of one group. Ranks post their calls into a ring of slots, one per outstanding
 // collective; the last to arrive opens the exchange, and every waiting rank runs its units until none is left. A rank
@@ -110,4 +110,4 @@ class Hub {
   std::vector<RankStatus> statuses_;  // published statuses, by rank
 };
 
-}  // namespace starling
+}  // namespace starling::dist

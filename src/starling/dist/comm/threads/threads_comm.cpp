@@ -12,8 +12,8 @@ namespace {
 
 class ThreadsComm final : public Comm {
  public:
-  ThreadsComm(CommGroup group, std::shared_ptr<Hub> hub)
-      : Comm(group, std::make_shared<Journal>(group.size)), hub_(std::move(hub)) {}
+  ThreadsComm(CommGroup group, std::shared_ptr<dist::Hub> hub)
+      : Comm(group, std::make_shared<dist::Journal>(group.size)), hub_(std::move(hub)) {}
   ~ThreadsComm() override { hub_->leave(rank(), journal()); }
 
   CommCapabilities capabilities() const override {
@@ -29,14 +29,14 @@ class ThreadsComm final : public Comm {
   void abort(std::string_view reason) override {
     hub_->family().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
   }
-  void tell(const RankStatus& status) override { hub_->tell(rank(), status); }
-  RankStatus heard(int rank) override { return hub_->heard(rank); }
+  void tell(const dist::RankStatus& status) override { hub_->tell(rank(), status); }
+  dist::RankStatus heard(int rank) override { return hub_->heard(rank); }
 
  protected:
   Ticket start(const Call& call) override {
-    const Fingerprint print = fingerprint_of(call, rank(), epoch());
+    const dist::Fingerprint print = dist::fingerprint_of(call, rank(), epoch());
     if (!hub_->post(call, print, rank())) fail_call(describe(print), hub_->family().reason());
-    log().moved(call.op, traffic_of(call, rank(), size()));
+    log().moved(call.op, dist::traffic_of(call, rank(), size()));
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 
@@ -46,9 +46,9 @@ class ThreadsComm final : public Comm {
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
-    const Hub::Outcome outcome = hub_->await(ticket, rank(), deadline);
-    if (outcome == Hub::Outcome::broken) fail_call(hub_->describe_call(ticket, rank()), hub_->family().reason());
-    return outcome == Hub::Outcome::ended;
+    const dist::Hub::Outcome outcome = hub_->await(ticket, rank(), deadline);
+    if (outcome == dist::Hub::Outcome::broken) fail_call(hub_->describe_call(ticket, rank()), hub_->family().reason());
+    return outcome == dist::Hub::Outcome::ended;
   }
 
   void expire(const Ticket& ticket) override {
@@ -59,7 +59,7 @@ class ThreadsComm final : public Comm {
   std::unique_ptr<Comm> make_part(const Call& call) override {
     const Ticket ticket = start(call);
     if (!await(ticket, call.deadline)) expire(ticket);
-    const Hub::Part part = hub_->take_part(call.sequence, rank());
+    const dist::Hub::Part part = hub_->take_part(call.sequence, rank());
     if (!part.hub) return nullptr;
     CommGroup inner = group();
     inner.rank = part.rank;
@@ -69,7 +69,7 @@ class ThreadsComm final : public Comm {
   }
 
  private:
-  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<dist::Hub> hub_;
 };
 
 // Spinning helps only while every rank has a core to itself.
@@ -111,8 +111,8 @@ void run_rank(Comm& comm, FunctionRef<void(Comm&)> body, FirstFailure& failure) 
 
 std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorldOptions& options) {
   check(world >= 1, "[comm] expected a world of at least 1 rank, got {}", world);
-  const auto family = std::make_shared<Family>(spins_for(world, options.spins));
-  const auto hub = std::make_shared<Hub>(family, world, options.label);
+  const auto family = std::make_shared<dist::Family>(spins_for(world, options.spins));
+  const auto hub = std::make_shared<dist::Hub>(family, world, options.label);
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
     const CommGroup group{rank, world, options.epoch, options.label, options.deadline};

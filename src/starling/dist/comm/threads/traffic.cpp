@@ -1,7 +1,7 @@
 #include "starling/dist/comm/call_checks.h"
 #include "starling/dist/comm/threads/exchange.h"
 
-namespace starling {
+namespace starling::dist {
 
 Traffic traffic_of(const Call& call, int rank, int world) {
   const auto size = static_cast<std::uint64_t>(size_of(call.dtype));
@@ -51,4 +51,4 @@ Traffic traffic_of(const Call& call, int rank, int world) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

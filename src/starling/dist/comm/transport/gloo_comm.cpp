@@ -3,7 +3,7 @@
 namespace starling {
 
 std::unique_ptr<Comm> make_gloo_comm(std::shared_ptr<Store> store, const CommGroup& group, const GlooOptions& options,
-                                     const TransportCommOptions& how) {
+                                     const dist::TransportCommOptions& how) {
   return make_transport_comm(make_gloo_transport(std::move(store), group, options), group, how);
 }
 

@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/progress_engine.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::uint64_t kVersion = 1;
@@ -107,4 +107,4 @@ ChoiceRules agree_on_rules(Transport& transport, const CommGroup& group, const T
   return rules;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

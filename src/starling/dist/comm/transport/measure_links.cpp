@@ -7,7 +7,7 @@
 #include "starling/dist/comm/reduce.h"
 #include "starling/dist/comm/transport/progress_engine.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::size_t kSmall = 8, kLarge = 128 * 1024;
@@ -108,4 +108,4 @@ MeasuredLinks measure_links(Transport& transport, const std::vector<int>& hosts,
   return {far, near};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/dist/comm/algorithms/cost.h"
 #include "starling/dist/comm/transport/transport.h"
 
-namespace starling {
+namespace starling::dist {
 
 struct MeasuredLinks {
   LinkCosts far, near;
@@ -25,4 +25,4 @@ void exchange(Transport& transport, int to, const void* out, int from, void* in,
 // Waits for started transfers.
 void finish(Transport& transport, std::vector<Transport::Transfer> transfers, std::string_view what, CommTime deadline);
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -1,6 +1,6 @@
 #include "starling/dist/comm/transport/mpi_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options, const TransportCommOptions& how) {
   auto transport = make_mpi_transport(options);
@@ -12,4 +12,4 @@ std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options, const TransportCo
   return make_transport_comm(std::move(transport), group, how);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -8,7 +8,7 @@
 
 #include "starling/dist/comm/transport/transport_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Options of the MPI backend; rank and size are MPI's own.
 struct MpiOptions {
@@ -30,4 +30,4 @@ std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options = {});
 
 std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options = {}, const TransportCommOptions& how = {});
 
-}  // namespace starling
+}  // namespace starling::dist

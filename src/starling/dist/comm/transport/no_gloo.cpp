@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 bool has_gloo() { return false; }
 
@@ -9,4 +9,4 @@ std::shared_ptr<Transport> make_gloo_transport(std::shared_ptr<Store>, const Com
   fail("[gloo] expected a build with Gloo (libgloo-dev) to connect processes over TCP, got one without");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

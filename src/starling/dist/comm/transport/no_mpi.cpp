@@ -1,7 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 bool has_mpi() { return false; }
 
@@ -9,4 +9,4 @@ std::shared_ptr<Transport> make_mpi_transport(const MpiOptions&) {
   fail("[mpi] expected a build with MPI (libopenmpi-dev) to run under mpirun or srun, got one without");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace starling {
+namespace starling::dist {
 
 // Out-of-band notice of a rank to the others, sent at most once: it leaves the group, or it gives up, and why. Sent as
 // raw bytes.
@@ -26,4 +26,4 @@ struct Notice {
 };
 static_assert(std::is_trivially_copyable_v<Notice>);
 
-}  // namespace starling
+}  // namespace starling::dist

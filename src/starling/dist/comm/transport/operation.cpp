@@ -6,7 +6,7 @@
 
 #include "starling/dist/comm/reduce.h"
 
-namespace starling {
+namespace starling::dist {
 
 ScratchPool::Piece ScratchPool::take(std::size_t bytes) {
   if (bytes == 0) return {};
@@ -130,4 +130,4 @@ std::vector<int> Operation::waits_for() const {
   return ranks;
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -9,7 +9,7 @@
 #include "starling/dist/comm/fingerprint.h"
 #include "starling/dist/comm/transport/transport.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Pool of scratch memory, held by running operations and reused by later ones.
 class ScratchPool {
@@ -80,4 +80,4 @@ class Operation {
   std::atomic<std::uint64_t> completed_{0};
 };
 
-}  // namespace starling
+}  // namespace starling::dist

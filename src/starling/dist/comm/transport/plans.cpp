@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 bool by_extremes(ReduceOp reduce) { return reduce == ReduceOp::max || reduce == ReduceOp::min; }
@@ -79,4 +79,4 @@ SchedulePlans::Plan SchedulePlans::make(const Call& call) const {
   return {std::move(schedule), traffic};
 }
 
-}  // namespace starling
+}  // namespace starling::dist

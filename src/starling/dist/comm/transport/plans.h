@@ -5,7 +5,7 @@
 
 #include "starling/dist/comm/algorithms/choose.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Cache of schedules for the calls a communicator has seen. Keeps the last kMost of them. One thread at a time.
 class SchedulePlans {
@@ -43,4 +43,4 @@ class SchedulePlans {
   std::size_t oldest_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using std::chrono::milliseconds;
@@ -164,14 +164,14 @@ void ProgressEngine::open_status_channel(std::uint32_t group, const std::vector<
   boards_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStandingChannel);
 }
 
-void ProgressEngine::send_status(std::uint32_t group, const starling::RankStatus& status) {
+void ProgressEngine::send_status(std::uint32_t group, const RankStatus& status) {
   const auto progress = take_over();
   if (!broken()) boards_.at(group).tell(*transport_, status);
 }
 
-starling::RankStatus ProgressEngine::status_of(std::uint32_t group, int rank) {
+RankStatus ProgressEngine::status_of(std::uint32_t group, int rank) {
   const auto progress = take_over();
-  return broken() ? starling::RankStatus{} : boards_.at(group).heard(*transport_, rank);
+  return broken() ? RankStatus{} : boards_.at(group).heard(*transport_, rank);
 }
 
 ProgressEngine::GroupCounts ProgressEngine::standing_in(std::uint32_t group) const {
@@ -248,4 +248,4 @@ std::string ProgressEngine::status(const Operation& operation) {
                      fmt::join(ranks, ", rank "));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -10,7 +10,7 @@
 #include "starling/dist/comm/transport/operation.h"
 #include "starling/dist/comm/transport/rank_status_channel.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Progress of this rank in a group, reported to other ranks on request.
 struct GroupProgress {
@@ -44,8 +44,8 @@ class ProgressEngine {
 
   // Statuses of the ranks of a group (Comm::tell). ranks: their transport ranks; own: index of this rank.
   void open_status_channel(std::uint32_t group, const std::vector<int>& ranks, int own);
-  void send_status(std::uint32_t group, const starling::RankStatus& status);
-  starling::RankStatus status_of(std::uint32_t group, int rank);
+  void send_status(std::uint32_t group, const RankStatus& status);
+  RankStatus status_of(std::uint32_t group, int rank);
   std::atomic<std::uint32_t>& next_group() { return next_group_; }
 
   // Ranks (given as transport ranks) that have not begun collective `sequence` of the group. Asks them, and gives those
@@ -101,4 +101,4 @@ inline constexpr std::uint32_t kStandingChannel = kCollectivePlaces + 1;
 inline constexpr std::uint32_t kRollCallChannel = 0, kHelloChannel = 1, kMeasureChannel = 2;  // in group 0
 inline constexpr std::uint32_t kWorldGroup = 1;
 
-}  // namespace starling
+}  // namespace starling::dist

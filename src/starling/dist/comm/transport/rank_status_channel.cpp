@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 
 RankStatusChannel::RankStatusChannel(std::vector<int> ranks, int rank, std::uint32_t channel)
     : ranks_(std::move(ranks)), rank_(rank), channel_(channel), peers_(ranks_.size()) {}
@@ -59,4 +59,4 @@ void RankStatusChannel::move(Transport& transport, int rank, Peer& peer) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::dist

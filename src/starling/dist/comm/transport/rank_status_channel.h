@@ -6,7 +6,7 @@
 #include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/transport/transport.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Statuses of the ranks of one group over a transport, exchanged on a channel of their own without blocking. One
 // message per peer is in flight; only the latest status queues behind it. One thread at a time. Buffers lie here, so
@@ -37,4 +37,4 @@ class RankStatusChannel {
   std::vector<std::vector<std::byte>> farewells_;  // kept alive until the transport is destroyed
 };
 
-}  // namespace starling
+}  // namespace starling::dist

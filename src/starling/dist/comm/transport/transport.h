@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/comm.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Point-to-point byte transport: all that a backend without collectives of its own must provide. One thread at a time,
 // except where "any thread" is stated. Transfers of one ordered pair and channel match in the order they are started,
@@ -49,4 +49,4 @@ class Transport {
 // milliseconds, and chooses algorithms by them; the form with options is in transport_comm.h.
 std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, CommGroup group);
 
-}  // namespace starling
+}  // namespace starling::dist

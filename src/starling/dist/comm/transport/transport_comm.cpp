@@ -11,7 +11,7 @@
 #include "starling/dist/comm/transport/plans.h"
 #include "starling/dist/comm/transport/progress_engine.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 constexpr std::uint64_t kMessagePlaces = 8;
@@ -255,4 +255,4 @@ std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, Redu
       {.op = op, .dtype = dtype, .reduce = reduce, .peer = has_root(op) ? 0 : -1, .count = count});
 }
 
-}  // namespace starling
+}  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/dist/comm/algorithms/choose.h"
 #include "starling/dist/comm/transport/transport.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Options of a transport communicator; must be equal on all ranks, else construction fails with a message.
 struct TransportCommOptions {
@@ -28,4 +28,4 @@ std::unique_ptr<Comm> make_transport_comm(std::shared_ptr<Transport> transport, 
 // communicators.
 std::string explain(Comm& comm, CommOp op, std::int64_t count, DType dtype, ReduceOp reduce = ReduceOp::sum);
 
-}  // namespace starling
+}  // namespace starling::dist

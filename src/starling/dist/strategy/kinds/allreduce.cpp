@@ -2,11 +2,11 @@
 
 #include "starling/dist/strategy/strategy_kinds.h"
 
-namespace starling {
+namespace starling::dist {
 
 void register_strategy_allreduce(StrategyKinds& kinds) {
   add_strategy<AllReduce, AllReduceOptions>(kinds, "allreduce",
                                             "synchronous: every step takes the mean of the gradients of all workers");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

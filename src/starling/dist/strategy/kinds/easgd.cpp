@@ -2,7 +2,7 @@
 
 #include "starling/dist/strategy/strategy_kinds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Default lag for jobs, whose epochs should not wait for a slower worker; C++ callers choose their own.
@@ -17,4 +17,4 @@ void register_strategy_easgd(StrategyKinds& kinds) {
                                   "elastic averaging: workers explore by themselves, tied to a common centre");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

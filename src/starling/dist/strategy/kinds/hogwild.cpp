@@ -2,7 +2,7 @@
 
 #include "starling/dist/strategy/strategy_kinds.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Default lag for jobs, whose epochs should not wait for a slower worker; C++ callers choose their own.
@@ -16,4 +16,4 @@ void register_strategy_hogwild(StrategyKinds& kinds) {
   add_strategy<Hogwild, JobOptions>(kinds, "hogwild", "workers of one host write one set of weights without locks");
 }
 
-}  // namespace starling
+}  // namespace starling::dist

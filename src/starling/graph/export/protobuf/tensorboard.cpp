@@ -7,7 +7,7 @@
 #include "starling/graph/export/record_file.h"
 #include "tensorboard.pb.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 namespace tb = ::starling::tensorboard;
@@ -135,4 +135,4 @@ std::string to_tensorboard(const Graph& graph) {
   return record(version) + record(drawn);
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -6,7 +6,7 @@
 #include "starling/ops/api/masked.h"
 #include "starling/ops/def/masked.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Numbers up to this count as "hidden" masks: no real score comes near it.
@@ -282,4 +282,4 @@ std::optional<AttentionMatch> match_attention(const Graph& graph, const Uses& us
   return Matcher(graph, uses, softmax).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

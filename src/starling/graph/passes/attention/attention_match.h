@@ -8,7 +8,7 @@
 #include "starling/ops/api/attention.h"
 #include "starling/ops/def/attention.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Attention written out in basic ops: softmax of the scores q·kᵀ, scaled and masked, times v; in a training step also
 // its backward pass. Everything between q, k, v and the results has no other readers.
@@ -35,4 +35,4 @@ struct AttentionMatch {
 // Attention around this softmax node, if it is one.
 std::optional<AttentionMatch> match_attention(const Graph& graph, const Uses& uses, NodeId softmax);
 
-}  // namespace starling
+}  // namespace starling::graph

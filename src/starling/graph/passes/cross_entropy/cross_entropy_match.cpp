@@ -10,7 +10,7 @@
 #include "starling/ops/def/nll_attrs.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 using Reader = CrossEntropyMatch::Reader;
@@ -189,4 +189,4 @@ std::optional<CrossEntropyMatch> match_cross_entropy(const Graph& graph, const U
   return Matcher(graph, uses, log_softmax).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

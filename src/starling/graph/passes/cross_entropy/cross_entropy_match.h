@@ -5,7 +5,7 @@
 
 #include "starling/graph/match.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Cross entropy written out: log-probabilities [.., classes] that are read only at labels, and the gradient from there.
 struct CrossEntropyMatch {
@@ -33,4 +33,4 @@ struct CrossEntropyMatch {
 
 std::optional<CrossEntropyMatch> match_cross_entropy(const Graph& graph, const Uses& uses, NodeId log_softmax);
 
-}  // namespace starling
+}  // namespace starling::graph

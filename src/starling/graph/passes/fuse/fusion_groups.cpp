@@ -7,7 +7,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/def/fused.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 constexpr std::size_t kMostValues = 48;  // operands and steps of a group; few are alive at once
@@ -338,4 +338,4 @@ FusionGroups fusion_groups(const Graph& graph, const std::vector<std::vector<Nod
   return Grouping(graph, before).run();
 }
 
-}  // namespace starling
+}  // namespace starling::graph

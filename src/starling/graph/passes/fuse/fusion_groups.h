@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Elementwise nodes, broadcasts and reductions that run as one kernel, in one pass over memory.
 struct FusionGroup {
@@ -31,4 +31,4 @@ struct FusionGroups {
 //  - no path leads out of the group and back in.
 FusionGroups fusion_groups(const Graph& graph, const std::vector<std::vector<NodeId>>& before);
 
-}  // namespace starling
+}  // namespace starling::graph

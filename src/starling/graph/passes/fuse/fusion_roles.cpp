@@ -5,7 +5,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/def/fused.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 bool contains(const Shape& list, int axis) { return std::find(list.begin(), list.end(), axis) != list.end(); }
@@ -83,4 +83,4 @@ bool all_or_none(const Shape& other, const Shape& axes, const Shape& whole) {
   return in == 0 || out == 0;
 }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Role of a node in a fused chain.
 enum class FusionKind : std::uint8_t { none, map, reduce, stretch, reshape };
@@ -28,4 +28,4 @@ bool even_along(const Shape& operand, const Shape& whole, const Shape& axes);
 // True if reductions over `other` reduce all of `axes` or none of them; sizes of 1 count as either.
 bool all_or_none(const Shape& other, const Shape& axes, const Shape& whole);
 
-}  // namespace starling
+}  // namespace starling::graph

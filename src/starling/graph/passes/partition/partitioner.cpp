@@ -18,7 +18,7 @@
 #include "starling/ops/def/shared_update.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Decomposes ops that have no sharding rule of their own.
@@ -48,7 +48,7 @@ Types types_at(const Graph& graph, std::span<const ValueId> ids) {
 
 // Operands of bodies must be replicated: a body's behaviour on part of the rows is unknown. Partial terms are reduced
 // first.
-void expect_whole(const Node& node, const Placements& placed) {
+void expect_whole(const Node& node, const Layouts& placed) {
   for (std::size_t i = 0; i < placed.size(); ++i) {
     check(!placed[i].is_split(),
           "[partition] expected operands of {}{} to be whole on every rank, got operand {} as {}", node.op->name,
@@ -77,7 +77,7 @@ void stop_writing(Graph& graph) {
 
 }  // namespace
 
-Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> inputs)
+Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs)
     : global_(decomposed(global)), mesh_(mesh), inputs_(std::move(inputs)), rewriter_(global_) {
   placed_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
@@ -103,7 +103,7 @@ void Partitioner::node(NodeId id) {
         node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
-  Placements now;
+  Layouts now;
   for (ValueId value : node.in) now.push_back(placed(value));
   if (is_control(*node.op)) expect_whole(node, now);
   if (merge_blocks(id) || part_blocks(id)) return;
@@ -120,7 +120,7 @@ void Partitioner::share_update(NodeId id) {
                      &assign = find_op("assign");
   const Node& node = global_.node(id);
   Graph& to = rewriter_.to();
-  const auto whole = [&](std::size_t i) { return as(node.in[i], Placement::replicate(), 0)[0]; };
+  const auto whole = [&](std::size_t i) { return as(node.in[i], Layout::replicate(), 0)[0]; };
   const auto& sgd = node.attrs.as<op::MatmulSgdAttrs>();
   check(sgd.trans_a && !sgd.trans_b && !mesh_.ordered,
         "[partition] expected the update of a weight by a product over rows, got {}", node.op->name);
@@ -144,8 +144,8 @@ void Partitioner::share_update(NodeId id) {
   rewriter_.stands_for(id, all);
   for (std::size_t i = 0; i < 2; ++i) {
     pieces(node.out[i]) = {to.node(all).out[i]};
-    placed(node.out[i]) = Placement::replicate();
-    to.value(to.node(all).out[i]).spec = {Placement::replicate()};
+    placed(node.out[i]) = Layout::replicate();
+    to.value(to.node(all).out[i]).spec = {Layout::replicate()};
   }
 }
 
@@ -161,7 +161,7 @@ bool Partitioner::merge_blocks(NodeId id) {
     if (to[i] != from[i + 1]) return false;
   }
   if (from[0] == 1 || from[1] % mesh_.parts != 0) return false;
-  distribute(id, {{Placement::split(1)}, {Placement::split(0)}});
+  distribute(id, {{Layout::split(1)}, {Layout::split(0)}});
   blocks(node.out[0]) = from[0];
   return true;
 }
@@ -176,7 +176,7 @@ bool Partitioner::part_blocks(NodeId id) {
   for (int i = 1; i < from.rank(); ++i) {
     if (from[i] != to[i + 1]) return false;
   }
-  distribute(id, {{Placement::split(0)}, {Placement::split(1)}}, to[0]);
+  distribute(id, {{Layout::split(0)}, {Layout::split(1)}}, to[0]);
   return true;
 }
 
@@ -192,7 +192,7 @@ std::int64_t Partitioner::common_blocks(const Node& node, const ShardRule& rule)
   for (std::size_t i = 0; i < node.in.size(); ++i) {
     if (rule.in[i].is_split() && (rule.in[i].dim != 0 || blocks(node.in[i]) != found)) return 0;
   }
-  for (const Placement& out : rule.out) {
+  for (const Layout& out : rule.out) {
     if (out.is_split() && out.dim != 0) return 0;
   }
   return found;
@@ -209,26 +209,25 @@ void Partitioner::input(NodeId id) {
   const Node& node = global_.node(id);
   const auto index = static_cast<std::size_t>(source_index(node));
   const ValueId out = node.out[0];
-  const Placement placement = index < inputs_.size() ? inputs_[index] : Placement::replicate();
+  const Layout layout = index < inputs_.size() ? inputs_[index] : Layout::replicate();
   TensorType type = global_.value(out).type;
-  placed(out) = placement;
+  placed(out) = layout;
   Graph& to = rewriter_.to();
-  if (!placement.is_split()) {
+  if (!layout.is_split()) {
     const ValueId whole = to.add_input(type);
     to.node(to.value(whole).node).device = node.device;
     pieces(out) = {whole};
     return;
   }
-  check(placement.dim == 0 && type.shape.rank() > 0,
-        "[partition] expected inputs to be split along dimension 0, got {} of {}", to_string(placement),
-        to_string(type));
+  check(layout.dim == 0 && type.shape.rank() > 0,
+        "[partition] expected inputs to be split along dimension 0, got {} of {}", to_string(layout), to_string(type));
   const std::int64_t size = type.shape[0];
   const auto begin = piece_of(size, mesh_.first, mesh_.parts).begin;
   const auto last = piece_of(size, mesh_.first + mesh_.count - 1, mesh_.parts);
   type.shape[0] = last.begin + last.size - begin;
   const ValueId local = to.add_input(type);
   to.node(to.value(local).node).device = node.device;
-  to.value(local).spec = {placement};
+  to.value(local).spec = {layout};
   if (mesh_.count == 1) {
     pieces(out) = {local};
     return;
@@ -241,9 +240,9 @@ void Partitioner::input(NodeId id) {
   }
 }
 
-Shape Partitioner::local_shape(const Shape& global, Placement placement, int part) const {
+Shape Partitioner::local_shape(const Shape& global, Layout layout, int part) const {
   Shape shape = global;
-  if (placement.is_split()) shape[placement.dim] = piece_of(global[placement.dim], part, mesh_.parts).size;
+  if (layout.is_split()) shape[layout.dim] = piece_of(global[layout.dim], part, mesh_.parts).size;
   return shape;
 }
 
@@ -346,8 +345,8 @@ SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule,
   return results;
 }
 
-Partitioner::Pieces Partitioner::as(ValueId value, Placement wanted, std::int64_t blocks) {
-  const Placement now = placed(value);
+Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t blocks) {
+  const Layout now = placed(value);
   if (now == wanted && this->blocks(value) == (now.is_split(0) ? blocks : 0)) return pieces(value);
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
@@ -364,7 +363,7 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
     const Piece piece = piece_of(shape[dim], part, mesh_.parts);
     const op::SliceAttrs attrs{.axis = dim, .begin = piece.begin, .end = piece.begin + piece.size};
     const NodeId made = rewriter_.emit(slice, {&whole, 1}, attrs, like);
-    rewriter_.to().value(rewriter_.to().node(made).out[0]).spec = {Placement::split(dim)};
+    rewriter_.to().value(rewriter_.to().node(made).out[0]).spec = {Layout::split(dim)};
     out.push_back(rewriter_.to().node(made).out[0]);
   }
   return out;
@@ -406,7 +405,7 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
 Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces& known = whole_[static_cast<std::size_t>(value)];
   if (!known.empty()) return known;
-  const Placement now = placed(value);
+  const Layout now = placed(value);
   const Node& maker = global_.node(like);
   const std::string label =
       fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
@@ -464,11 +463,11 @@ void Partitioner::outputs() {
       if (pieces(id).size() == 1) continue;
       const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, op::AxisAttrs{0}, like);
       pieces(id) = {rewriter_.to().node(joined).out[0]};
-      rewriter_.to().value(pieces(id)[0]).spec = {Placement::split(0)};
+      rewriter_.to().value(pieces(id)[0]).spec = {Layout::split(0)};
       continue;
     }
     if (!placed(id).is_replicate()) pieces(id) = replicate(id, like);
-    placed(id) = Placement::replicate();
+    placed(id) = Layout::replicate();
   }
 }
 
@@ -480,4 +479,4 @@ Piece rows_of(std::int64_t size, const PassContext& context) {
   return {begin, last.begin + last.size - begin};
 }
 
-}  // namespace starling
+}  // namespace starling::graph

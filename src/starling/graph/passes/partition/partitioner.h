@@ -6,7 +6,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Splits a global program into one rank's part, along a mesh axis of `parts` pieces of which this rank holds [first,
 // first + count). One piece per rank is ordinary data parallelism; several are logical shards: split values then exist
@@ -21,7 +21,7 @@ class Partitioner {
     std::string order = "shard";
   };
 
-  Partitioner(const Graph& global, Mesh mesh, std::vector<Placement> inputs);
+  Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
   Graph run();
 
  private:
@@ -39,8 +39,8 @@ class Partitioner {
   SmallVector<ValueId, 2> stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands, int part);
   std::int64_t averaged_rows(const Node& node, const ShardRule& rule) const;
   Attrs local_attrs(const Node& node, const ShardRule& rule, int part) const;
-  Shape local_shape(const Shape& global, Placement placement, int part) const;
-  Pieces as(ValueId value, Placement wanted, std::int64_t blocks);
+  Shape local_shape(const Shape& global, Layout layout, int part) const;
+  Pieces as(ValueId value, Layout wanted, std::int64_t blocks);
   Pieces replicate(ValueId value, NodeId like);
   Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, std::int64_t rows);
   Pieces averaged(Pieces terms, NodeId like, const std::string& name, std::int64_t rows);
@@ -49,15 +49,15 @@ class Partitioner {
   Pieces cut(ValueId whole, const Shape& shape, int dim, NodeId like);
   void outputs();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
-  Placement& placed(ValueId value) { return placed_[static_cast<std::size_t>(value)]; }
+  Layout& placed(ValueId value) { return placed_[static_cast<std::size_t>(value)]; }
   std::int64_t& blocks(ValueId value) { return blocks_[static_cast<std::size_t>(value)]; }
   std::int64_t blocks(ValueId value) const { return blocks_[static_cast<std::size_t>(value)]; }
 
   Graph global_;
   Mesh mesh_;
-  std::vector<Placement> inputs_;
+  std::vector<Layout> inputs_;
   Rewriter rewriter_;
-  std::vector<Placement> placed_;
+  std::vector<Layout> placed_;
   std::vector<Pieces> pieces_;
   // By value split by rows: number of equal blocks in which its rows lie, each split by itself; 0: split as a whole.
   // Time steps of sequences with the batch second become such blocks when both dimensions are merged.
@@ -69,4 +69,4 @@ class Partitioner {
 // Rows of a batch dimension that belong to a rank.
 Piece rows_of(std::int64_t size, const PassContext& context);
 
-}  // namespace starling
+}  // namespace starling::graph

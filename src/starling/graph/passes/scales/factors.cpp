@@ -4,7 +4,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::graph {
 
 bool swaps_last_two(const Graph& graph, const Node& node) {
   if ((!is_op(node, "transpose") && !is_op(node, "permute")) || !node.after.empty()) return false;
@@ -31,4 +31,4 @@ Factors factors_of(const Graph& graph, const Node& node) {
   return {factor_of(graph, node.in[0], attrs.trans_a), factor_of(graph, node.in[1], attrs.trans_b)};
 }
 
-}  // namespace starling
+}  // namespace starling::graph

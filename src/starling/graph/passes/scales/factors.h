@@ -2,7 +2,7 @@
 
 #include "starling/graph/graph.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Factor of a product, seen through transposes of its last two dimensions: `value`, transposed or not.
 struct Factor {
@@ -21,4 +21,4 @@ struct Factors {
 };
 Factors factors_of(const Graph& graph, const Node& node);
 
-}  // namespace starling
+}  // namespace starling::graph

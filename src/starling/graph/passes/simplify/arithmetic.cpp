@@ -2,7 +2,7 @@
 
 #include "starling/graph/passes/simplify/rules.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 bool is_number(DType dtype) { return dtype != DType::boolean; }
@@ -169,4 +169,4 @@ constexpr SimplifyRule kRules[] = {
 
 std::span<const SimplifyRule> arithmetic_rules() { return kRules; }
 
-}  // namespace starling
+}  // namespace starling::graph

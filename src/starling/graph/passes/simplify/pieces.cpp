@@ -8,7 +8,7 @@
 #include "starling/ops/def/rearrange.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // `count` consecutive elements of an axis from `begin`.
@@ -120,4 +120,4 @@ constexpr SimplifyRule kRules[] = {
 
 std::span<const SimplifyRule> piece_rules() { return kRules; }
 
-}  // namespace starling
+}  // namespace starling::graph

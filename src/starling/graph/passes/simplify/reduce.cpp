@@ -4,7 +4,7 @@
 
 #include "starling/graph/passes/simplify/rules.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 Shape axes_of(const Node& node, int rank) {
@@ -86,4 +86,4 @@ constexpr SimplifyRule kRules[] = {
 
 std::span<const SimplifyRule> reduce_rules() { return kRules; }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -7,7 +7,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::graph {
 
 Site::Site(Rewriter& rewriter, const std::vector<std::vector<NodeId>>& users, NodeId id)
     : rewriter_(rewriter), users_(users), id_(id) {
@@ -53,4 +53,4 @@ ValueId Site::spread(ValueId id, const Shape& shape) {
   return type(id).shape == shape ? id : emit("broadcast_to", {id}, op::ShapeAttrs{shape});
 }
 
-}  // namespace starling
+}  // namespace starling::graph

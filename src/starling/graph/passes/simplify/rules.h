@@ -5,7 +5,7 @@
 
 #include "starling/graph/rewriter.h"
 
-namespace starling {
+namespace starling::graph {
 
 // Node that a rule of the pass `simplify` examines. Its operands are values of the graph being built, so that rules see
 // each other's results.
@@ -61,4 +61,4 @@ std::span<const SimplifyRule> piece_rules();       // slices, pads, concats
 std::span<const SimplifyRule> reduce_rules();      // sums of broadcasts, reductions of reductions
 std::span<const SimplifyRule> softmax_rules();     // log of softmax
 
-}  // namespace starling
+}  // namespace starling::graph

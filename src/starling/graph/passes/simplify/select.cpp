@@ -7,7 +7,7 @@
 #include "starling/ops/def/masked.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 ValueId where_known(Site& site) {
@@ -70,4 +70,4 @@ constexpr SimplifyRule kRules[] = {
 
 std::span<const SimplifyRule> select_rules() { return kRules; }
 
-}  // namespace starling
+}  // namespace starling::graph

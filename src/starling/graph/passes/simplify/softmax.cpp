@@ -2,7 +2,7 @@
 
 #include "starling/graph/passes/simplify/rules.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Logits of a softmax whose result is read only for its logarithm.
@@ -45,4 +45,4 @@ constexpr SimplifyRule kRules[] = {
 
 std::span<const SimplifyRule> softmax_rules() { return kRules; }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -4,7 +4,7 @@
 #include "starling/ops/def/creation.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // No-ops.
@@ -125,4 +125,4 @@ constexpr SimplifyRule kRules[] = {
 
 std::span<const SimplifyRule> view_rules() { return kRules; }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -18,7 +18,7 @@
 #include "starling/kernels/cpu/gemm/gemm_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace attention_simd {
 
@@ -260,11 +260,11 @@ void attention_backward_entry(const AttentionBackward& job, std::int64_t entry, 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(attention_forward_entry);
@@ -306,5 +306,5 @@ void attention_backward(const AttentionBackward& job, void* scratch, int threads
                                    AttentionBuffers::backward(job.shape).total(), scratch, threads);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -4,7 +4,7 @@
 
 #include "starling/kernels/attention_shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Blocked attention in f32: scores of a few queries and keys at a time stay in cache and are never stored as a whole.
 // Threads share out the entries of the batch. The backward pass recomputes the probabilities from lse.
@@ -39,4 +39,4 @@ std::size_t attention_backward_scratch(const AttentionShape& shape, int threads)
 void attention_forward(const AttentionForward& job, void* scratch, int threads);
 void attention_backward(const AttentionBackward& job, void* scratch, int threads);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 
 #include "starling/kernels/attention_shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Block sizes of attention, and the buffers in the scratch of one thread. Sizes are padded for the widest vectors, so
 // that they hold for every target.
@@ -56,4 +56,4 @@ struct AttentionBuffers {
   }
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

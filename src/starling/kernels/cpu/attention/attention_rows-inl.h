@@ -12,7 +12,7 @@
 #include "starling/kernels/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::attention_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -72,7 +72,7 @@ struct Times {
 };
 
 }  // namespace HWY_NAMESPACE::attention_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -8,7 +8,7 @@
 #include "starling/kernels/cpu/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -95,11 +95,11 @@ void add_losses(BlockTable& table) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 HWY_EXPORT(add_losses);
 }  // namespace
@@ -107,5 +107,5 @@ HWY_EXPORT(add_losses);
 void register_block_losses(BlockTable& table);
 void register_block_losses(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_losses)(table); }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

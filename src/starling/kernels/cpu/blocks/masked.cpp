@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/simd/map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -26,11 +26,11 @@ void add_masked(BlockTable& table) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 HWY_EXPORT(add_masked);
 }  // namespace
@@ -38,5 +38,5 @@ HWY_EXPORT(add_masked);
 void register_block_masked(BlockTable& table);
 void register_block_masked(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_masked)(table); }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

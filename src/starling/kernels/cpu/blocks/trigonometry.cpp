@@ -8,7 +8,7 @@
 #include "starling/kernels/cpu/simd/trig-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -72,11 +72,11 @@ void add_blocks(BlockTable& table) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 HWY_EXPORT(add_blocks);
 }  // namespace
@@ -84,5 +84,5 @@ HWY_EXPORT(add_blocks);
 void register_block_trigonometry(BlockTable& table);
 void register_block_trigonometry(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -4,7 +4,7 @@
 #include "starling/kernels/cpu/conv/conv_im2col.h"
 #include "starling/kernels/cpu/conv/im2col.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 class BackwardData {
@@ -119,4 +119,4 @@ void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float
   BackwardData(shape, threads, scratch).run(dy, w, dx);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/cpu/conv/im2col.h"
 #include "starling/kernels/cpu/reduce/column_sum.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Algorithms for dy[out, positions] * taps[positions, taps]: the image itself as taps (1 x 1), taps in rows (vectors
@@ -165,4 +165,4 @@ void conv2d_backward_weight(const Conv2dShape& shape, const float* x, const floa
   BackwardWeight(shape, threads, scratch).run(x, dy, dw, db, accumulate);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/gemm/product.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kColumnsInCache = 384 * 1024;  // bytes
@@ -163,4 +163,4 @@ void ColumnConv<T>::backward_weight(const T* x, const T* dy, T* dw, void* scratc
 template class ColumnConv<float>;
 template class ColumnConv<double>;
 
-}  // namespace starling
+}  // namespace starling::kernels

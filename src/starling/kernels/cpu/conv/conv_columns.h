@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/ops/def/conv_geometry.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Output positions [begin, end) of an image, counted row by row.
 struct PositionRange {
@@ -67,4 +67,4 @@ class ColumnConv {
   std::size_t scratch_bytes_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kTapsInCache = 96 * 1024;     // floats of one band's taps, which share L2 with the weights
@@ -70,4 +70,4 @@ void fill_tap_table(const Conv2dShape& s, std::int64_t ld, std::int64_t* table) 
   }
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/conv/conv_shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Partition of a convolution: images into bands of output rows whose taps stay in cache, and the work into threads.
 // Internal to the convolution kernels.
@@ -70,4 +70,4 @@ class ScratchCarver {
   std::int64_t used_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

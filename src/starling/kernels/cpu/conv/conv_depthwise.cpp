@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/conv/depthwise_rows.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kWorkPerThread = 128 * 1024;
@@ -148,4 +148,4 @@ void DepthwiseConv::backward_weight(const float* x, const float* dy, float* dw, 
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/conv/conv_shape.h"
 #include "starling/kernels/cpu/conv/phased_planes.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Depthwise convolution in f32: every input channel is its own group, with any number of outputs per channel. Made when
 // a kernel is planned; running allocates nothing, scratch is 64-byte aligned. Threads share out channels; the bits do
@@ -50,4 +50,4 @@ class DepthwiseConv {
   std::vector<std::int64_t> first_, order_, back_;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

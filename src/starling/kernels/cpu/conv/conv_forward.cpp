@@ -4,7 +4,7 @@
 #include "starling/kernels/cpu/conv/conv_im2col.h"
 #include "starling/kernels/cpu/conv/im2col.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 class Forward {
@@ -86,4 +86,4 @@ void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, co
   Forward(shape, threads, scratch).run(x, w, bias, activation, y);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

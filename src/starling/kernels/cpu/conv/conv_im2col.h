@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/conv/conv_shape.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // im2col convolutions: products of the weights with the taps of one image (or a band of it) at a time, which stay in
 // L2. Threads share out images and bands. Allocates nothing; scratch is 64-byte aligned. The same shape, thread count
@@ -29,4 +29,4 @@ void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float
 void conv2d_backward_weight(const Conv2dShape& shape, const float* x, const float* dy, float* dw, float* db,
                             bool accumulate, void* scratch, int threads);
 
-}  // namespace starling
+}  // namespace starling::kernels

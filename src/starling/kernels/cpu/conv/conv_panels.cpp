@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/conv/conv_cut.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kBlockTaps = 512;                       // panel of 128 KB
@@ -241,4 +241,4 @@ void PanelConv::add_sums(const void* scratch, float* dw) const {
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

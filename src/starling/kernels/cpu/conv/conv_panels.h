@@ -10,7 +10,7 @@
 #include "starling/kernels/cpu/conv/phased_planes.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Convolution in f32 as products with packed panels of 64 positions, which may span several images, so that small
 // images waste no lanes. Panels are gathered from padded images (phased_planes.h), or from the operand itself where
@@ -67,4 +67,4 @@ class PanelConv {
   std::int64_t images_count_ = 0, panel_count_ = 0, results_count_ = 0, product_count_ = 0, per_thread_ = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/kernels/cpu/conv/conv_im2col.h"
 #include "starling/kernels/cpu/conv/conv_winograd.h"
 
-namespace starling::conv_plans {
+namespace starling::kernels::conv_plans {
 
 bool is_image(const ConvGeometry& g) { return g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 && g.y[3] > 1; }
 
@@ -119,4 +119,4 @@ std::unique_ptr<Plan> with_bias(std::unique_ptr<Plan> plan, const ConvGeometry& 
   return make_with_bias<float>(std::move(plan), g);
 }
 
-}  // namespace starling::conv_plans
+}  // namespace starling::kernels::conv_plans

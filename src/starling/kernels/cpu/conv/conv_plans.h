@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/ops/def/conv_geometry.h"
 
-namespace starling::conv_plans {
+namespace starling::kernels::conv_plans {
 
 // Helpers shared by the plans of convolutions and transposed convolutions.
 template <class T>
@@ -41,4 +41,4 @@ bool is_depthwise(const PlanRequest& request, const ConvGeometry& geometry);
 std::optional<WinogradScheme> winograd_takes(const PlanRequest& request, const ConvGeometry& geometry);
 bool panels_take(const PlanRequest& request, const ConvGeometry& geometry, PanelConv::Pass pass);
 
-}  // namespace starling::conv_plans
+}  // namespace starling::kernels::conv_plans

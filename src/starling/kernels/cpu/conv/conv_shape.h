@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Two-dimensional convolution on NCHW: x [batch, in_channels, in_h, in_w], w [out_channels, in_channels / groups,
 // kernel_h, kernel_w], y [batch, out_channels, out_h, out_w], all dense.
@@ -40,4 +40,4 @@ struct RowRange {
   std::int64_t end = 0;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kPanelTiles = 64;  // one panel of the product
@@ -123,4 +123,4 @@ void winograd_backward_data(const Conv2dShape& shape, WinogradScheme scheme, con
   WinogradForward(shape, scheme, true, threads, scratch).run(dy, w, nullptr, false, dx);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/conv/conv_shape.h"
 #include "starling/kernels/cpu/conv/winograd.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Winograd convolutions (winograd.h), 3 × 3 and 5 × 5 at stride 1, for enough channels to pay for the transforms. An
 // infinity or a NaN in the input spreads over its tile. Allocates nothing; scratch is 64-byte aligned. The same shape,
@@ -27,4 +27,4 @@ void winograd_backward_data(const Conv2dShape& shape, WinogradScheme scheme, con
 void winograd_backward_weight(const Conv2dShape& shape, WinogradScheme scheme, const float* x, const float* dy,
                               float* dw, void* scratch, int threads);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/conv/conv_winograd.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kLeastChannels = 32;
@@ -49,4 +49,4 @@ std::optional<WinogradScheme> winograd_scheme(const Conv2dShape& s, int threads)
   return best;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/conv/winograd.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kShareFloats = 2 * 1024 * 1024;  // most floats of a block of both operands' planes
@@ -139,4 +139,4 @@ void winograd_backward_weight(const Conv2dShape& shape, WinogradScheme scheme, c
   WinogradWeight(shape, scheme, threads, scratch).run(x, dy, dw);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

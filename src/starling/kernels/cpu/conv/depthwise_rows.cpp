@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/gemm/gemm_pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
@@ -93,11 +93,11 @@ void split(const float* from, std::int64_t count, float* even, float* odd) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(sum_taps);
 HWY_EXPORT(dot_taps);
 HWY_EXPORT(split);
@@ -115,5 +115,5 @@ void split_pairs(const float* from, std::int64_t count, float* even, float* odd)
   HWY_DYNAMIC_DISPATCH(split)(from, count, even, odd);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

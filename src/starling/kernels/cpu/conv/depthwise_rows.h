@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Inner loops of depthwise convolutions, on planes arranged so that every tap is a plain vector load: rows of a common
 // pitch with zeros between them, and at stride s one such plane per remainder of rows and columns by s. One thread;
@@ -36,4 +36,4 @@ struct RowBlock {
 };
 void copy_rows(const RowBlock& block, const float* from, float* to);
 
-}  // namespace starling
+}  // namespace starling::kernels

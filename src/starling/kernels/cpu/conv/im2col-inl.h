@@ -14,7 +14,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::im2col_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 using gemm_simd::load_first;
@@ -234,6 +234,6 @@ inline void add_columns(const Conv2dShape& s, const float* taps, std::int64_t ld
 }
 
 }  // namespace HWY_NAMESPACE::im2col_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

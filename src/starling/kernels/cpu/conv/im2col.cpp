@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/conv/im2col-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 
 void to_columns(const Conv2dShape& s, const float* image, RowRange band, float* taps, std::int64_t ld) {
@@ -25,11 +25,11 @@ void add_columns(const Conv2dShape& s, const float* taps, std::int64_t ld, RowRa
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(to_columns);
 HWY_EXPORT(to_rows);
 HWY_EXPORT(add_columns);
@@ -46,5 +46,5 @@ void add_columns_to_image(const Conv2dShape& shape, const float* taps, std::int6
   HWY_DYNAMIC_DISPATCH(add_columns)(shape, taps, ld, band, image);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

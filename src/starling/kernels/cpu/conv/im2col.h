@@ -4,7 +4,7 @@
 
 #include "starling/kernels/cpu/conv/conv_shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // im2col and col2im between an image of one group [group_in, in_h, in_w] and the matrix of its taps over a band of
 // output rows. One thread. The taps buffer must have kTapsSlack readable and writable floats before and after the
@@ -20,4 +20,4 @@ void image_to_rows(const Conv2dShape& shape, const float* image, RowRange band, 
 // Adds the columns of a band to the image they came from.
 void add_columns_to_image(const Conv2dShape& shape, const float* taps, std::int64_t ld, RowRange band, float* image);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/kernels/cpu/gemm/gemm_pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using gemm_simd::load_first;
@@ -78,11 +78,11 @@ void turn(const float* from, std::int64_t ld_from, std::int64_t rows, std::int64
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(pack);
 HWY_EXPORT(add);
 HWY_EXPORT(store);
@@ -105,5 +105,5 @@ void store_panel(const float* panel, std::int64_t rows, std::span<const PanelRun
   HWY_DYNAMIC_DISPATCH(store)(panel, rows, runs, bias, relu, to, ld);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

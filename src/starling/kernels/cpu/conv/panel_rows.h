@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace starling {
+namespace starling::kernels {
 
 // Copies between images and panels of kPanelWidth positions, row by row. One thread.
 constexpr std::int64_t kPanelWidth = 64;
@@ -30,4 +30,4 @@ void store_panel(const float* panel, std::int64_t rows, std::span<const PanelRun
 void transpose_floats(const float* from, std::int64_t ld_from, std::int64_t rows, std::int64_t cols, float* to,
                       std::int64_t ld_to);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/conv/depthwise_rows.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -80,4 +80,4 @@ void PhasedPlanes::store(const float* planes, float* image) const {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 
 #include "starling/kernels/cpu/conv/conv_shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Plane of an image arranged so that every tap of a convolution is a plain vector load: rows of one pitch with the
 // padding stored as zeros, and at stride s one such plane per remainder (phase) of rows and columns by s. Output
@@ -34,4 +34,4 @@ class PhasedPlanes {
   std::int64_t rows_, pitch_, plane_;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

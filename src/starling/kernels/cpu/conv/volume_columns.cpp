@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/conv/conv_columns.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // One tap over a run of output columns of one output row: input column = o * stride + offset, inside [0, size).
@@ -100,4 +100,4 @@ template void add_columns_to_volume(const ConvGeometry&, std::int64_t, const flo
 template void add_columns_to_volume(const ConvGeometry&, std::int64_t, const double*, std::int64_t, PositionRange,
                                     double*);
 
-}  // namespace starling
+}  // namespace starling::kernels

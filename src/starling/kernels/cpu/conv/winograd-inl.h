@@ -15,7 +15,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::winograd_simd {
 using gemm_simd::load_first;
 using gemm_simd::store_first;
@@ -240,6 +240,6 @@ void planes_to_images(const WinogradImages& s, const WinogradPlanes& from, Winog
 }
 
 }  // namespace HWY_NAMESPACE::winograd_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

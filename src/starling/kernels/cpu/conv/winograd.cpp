@@ -10,7 +10,7 @@
 #include "starling/kernels/cpu/conv/winograd_weights-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 
 // Calls body with the scheme as a type.
@@ -52,11 +52,11 @@ void weights_of_planes(WinogradScheme scheme, const float* planes, std::int64_t 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(input_planes);
 HWY_EXPORT(gradient_planes);
 HWY_EXPORT(output_images);
@@ -101,5 +101,5 @@ void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int6
   HWY_DYNAMIC_DISPATCH(weights_of_planes)(scheme, planes, plane, in, out, w);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

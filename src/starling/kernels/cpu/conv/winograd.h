@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Winograd convolution by tiles: m × m outputs of an r × r convolution from n × n inputs, n = m + r − 1, with n²
 // products instead of m² r². All operands are transformed to n² planes in which the convolution is n² matrix products:
@@ -81,4 +81,4 @@ void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeigh
 void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
                            WinogradRange out, float* w);
 
-}  // namespace starling
+}  // namespace starling::kernels

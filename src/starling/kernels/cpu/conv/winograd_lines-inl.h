@@ -12,7 +12,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::winograd_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
@@ -142,6 +142,6 @@ using Scheme4x3 = SchemeOfSix<4, 3>;
 using Scheme2x5 = SchemeOfSix<2, 5>;
 
 }  // namespace HWY_NAMESPACE::winograd_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

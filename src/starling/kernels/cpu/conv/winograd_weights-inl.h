@@ -13,7 +13,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::winograd_simd {
 
 // Gathers the weights of L input channels into a block [taps][L].
@@ -102,6 +102,6 @@ void planes_to_weights(const float* planes, std::int64_t plane, std::int64_t in,
 }
 
 }  // namespace HWY_NAMESPACE::winograd_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 32768;
@@ -157,4 +157,4 @@ void register_cpu_arg_reduce(KernelTable& table) {
   table.add("argmin", DeviceKind::cpu, {"runs", Accepts::contiguous, planner(false)});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

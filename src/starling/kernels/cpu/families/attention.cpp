@@ -4,7 +4,7 @@
 
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
@@ -52,4 +52,4 @@ void register_cpu_attention(KernelTable& table) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/normalize.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
@@ -278,4 +278,4 @@ void register_cpu_batch_norm(KernelTable& table) {
   add("channel_squares", plan_by_float(plan_squares<float>, plan_squares<double>));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

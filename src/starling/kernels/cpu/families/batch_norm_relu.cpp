@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/normalize.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
@@ -93,4 +93,4 @@ void register_cpu_batch_norm_relu(KernelTable& table) {
   add("batch_norm_relu_backward", plan_by_float(plan_backward<float>, plan_backward<double>));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using conv_plans::has_work;
@@ -196,4 +196,4 @@ void register_cpu_conv(KernelTable& table) {
   add("conv3d_backward_weight", "im2col", plan_backward_weight<op::Conv3dGradAttrs>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/cpu/conv/conv_plans.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using DataPlan = std::unique_ptr<Plan> (*)(const PlanRequest&, const ConvGeometry&);
@@ -36,4 +36,4 @@ void register_cpu_conv_transpose(KernelTable& table) {
   add_transpose<op::ConvTranspose3dAttrs>(table, "conv_transpose3d");
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

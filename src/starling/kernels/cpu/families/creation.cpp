@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/creation.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_cast(const PlanRequest& request) {
@@ -38,4 +38,4 @@ void register_cpu_creation(KernelTable& table) {
   table.add("cast", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_cast});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

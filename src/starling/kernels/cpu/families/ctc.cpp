@@ -10,7 +10,7 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::CtcSample;
@@ -86,4 +86,4 @@ void register_cpu_ctc(KernelTable& table) {
   add("ctc_derivative", true);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Least elements per thread.
@@ -82,4 +82,4 @@ void register_cpu_dot(KernelTable& table) {
              }});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

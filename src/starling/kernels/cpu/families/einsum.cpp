@@ -10,7 +10,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/einsum.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Labels = std::vector<int>;
@@ -328,4 +328,4 @@ void register_cpu_einsum(KernelTable& table) {
              }});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Least elements that are worth a second thread.
@@ -110,4 +110,4 @@ void register_cpu_elementwise(KernelTable& table) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/embedding.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 32768;  // elements worth a thread
@@ -68,4 +68,4 @@ void register_cpu_embedding(KernelTable& table) {
   table.add("embedding_backward", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_embedding_backward});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/embedding.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -197,4 +197,4 @@ void register_cpu_embedding_bag(KernelTable& table) {
   add("bag_pick", plan_pick);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/signs.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Row-major data is column-major for LAPACK, so it factors the transposed matrix; its factors, read row-major, are
@@ -141,4 +141,4 @@ void register_cpu_factor(KernelTable& table) {
   add("eigh", plan_eigh<float>, plan_eigh<double>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/cpu/fused/fused_runner.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_fused(const PlanRequest& request) {
@@ -28,4 +28,4 @@ void register_cpu_fused(KernelTable& table) {
   table.add("fused", DeviceKind::cpu, {"chain", Accepts::strided, plan_fused});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/def/norm_view.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
@@ -134,4 +134,4 @@ void register_cpu_group_norm(KernelTable& table) {
     add(op, plan_by_float(plan_backward<float>, plan_backward<double>));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/def/rnn.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
@@ -58,4 +58,4 @@ void register_cpu_gru(KernelTable& table) {
   table.add("gru_layer_backward", DeviceKind::cpu, {"recurrent", Accepts::contiguous, plan_backward});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include "starling/ops/def/index.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Geometry of gather and scatter: one index per element. The indexed tensor may be larger than the index along other
@@ -242,4 +242,4 @@ void register_cpu_index(KernelTable& table) {
   table.add("one_hot", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_one_hot});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/ops/api/index.h"
 #include "starling/ops/def/index.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Index tensors of the leading axes, each element naming a row of x. Row numbers are computed in scratch.
@@ -89,4 +89,4 @@ void register_cpu_index_put(KernelTable& table) {
   table.add("take", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_take});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

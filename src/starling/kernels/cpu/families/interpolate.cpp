@@ -4,7 +4,7 @@
 #include "starling/kernels/cpu/pool/pool_windows.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 struct Resize {
@@ -105,4 +105,4 @@ void register_cpu_interpolate(KernelTable& table) {
   table.add("interpolate_backward", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_backward});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

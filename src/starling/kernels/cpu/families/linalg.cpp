@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/linalg/lapack.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Row-major data is column-major for LAPACK, that is, the transposed matrix: its inverse, determinant and triangles are
@@ -153,4 +153,4 @@ void register_cpu_linalg(KernelTable& table) {
   add("cholesky", plan_cholesky<float>, plan_cholesky<double>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using conv_plans::operand;
@@ -121,4 +121,4 @@ void register_cpu_local_conv(KernelTable& table) {
   table.add("local_conv2d", DeviceKind::cpu, {"gemm", Accepts::contiguous, plan_local});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

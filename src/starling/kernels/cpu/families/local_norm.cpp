@@ -8,7 +8,7 @@
 #include "starling/kernels/cpu/norm/local_response_norm.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 ChannelWindow channel_window(const Shape& x, std::int64_t before, std::int64_t after) {
@@ -237,4 +237,4 @@ void register_cpu_local_norm(KernelTable& table) {
   add("gaussian_mean_backward", "separable", plan_mean_backward);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <class T>
@@ -103,4 +103,4 @@ void register_cpu_loss(KernelTable& table) {
   add_loss(table, "squared_error", plan_squared_error<float>, plan_squared_error<double>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/margin_attrs.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
@@ -84,4 +84,4 @@ void register_cpu_margin_loss(KernelTable& table) {
   add("triplet_margin_loss", plan_triplet<float>, plan_triplet<double>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

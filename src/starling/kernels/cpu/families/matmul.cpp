@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <class T>
@@ -142,4 +142,4 @@ void register_cpu_matmul(KernelTable& table) {
   add("matmul_act", plan_matmul_act);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/def/nll_attrs.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
@@ -126,4 +126,4 @@ void register_cpu_nll(KernelTable& table) {
   add("label_place", Accepts::contiguous, plan_place<float>, plan_place<double>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/simd/cast.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Padded tensor as a few boxes, each a strided copy of a part of x or of the constant.
@@ -66,4 +66,4 @@ std::unique_ptr<Plan> plan_pad(const PlanRequest& request) {
 
 void register_cpu_pad(KernelTable& table) { table.add("pad", DeviceKind::cpu, {"boxes", Accepts::strided, plan_pad}); }
 
-}  // namespace starling
+}  // namespace starling::kernels

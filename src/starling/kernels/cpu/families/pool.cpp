@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/shape_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <class T>
@@ -122,4 +122,4 @@ void register_cpu_pool(KernelTable& table) {
       [](const PlanRequest& r) { return plan_avg_backward(r, even_windows(r.out[0].shape, r.in[0].shape)); });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

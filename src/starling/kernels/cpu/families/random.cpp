@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <class T>
@@ -58,4 +58,4 @@ void register_cpu_random(KernelTable& table) {
   table.add("dropout", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_dropout});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 4096;
@@ -104,4 +104,4 @@ void register_cpu_random_draws(KernelTable& table) {
   table.add("randint", DeviceKind::cpu, {"threads", Accepts::contiguous, plan_randint});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/rearrange.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_copies(std::vector<PlannedCopy> copies) {
@@ -132,4 +132,4 @@ void register_cpu_rearrange(KernelTable& table) {
   table.add("roll", DeviceKind::cpu, {"copy", Accepts::strided, plan_roll});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/kernels/cpu/reduce/reduce_passes.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 enum class Reduction { sum, mean, max, min, prod, logsumexp, norm };
@@ -168,4 +168,4 @@ void register_cpu_reduce(KernelTable& table) {
   add("min_backward", extreme_backward_planner(false));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

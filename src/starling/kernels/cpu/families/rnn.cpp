@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/rnn.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
@@ -64,4 +64,4 @@ void register_cpu_rnn(KernelTable& table) {
   table.add("rnn_layer_backward", DeviceKind::cpu, {"recurrent", Accepts::contiguous, plan_backward});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

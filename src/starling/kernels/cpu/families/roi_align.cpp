@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/vision.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 struct Regions {
@@ -118,4 +118,4 @@ void register_cpu_roi_align(KernelTable& table) {
   table.add("roi_align_backward", DeviceKind::cpu, {"points", Accepts::contiguous, plan_backward});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/simd/rotary.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Cosines and sines are part of the plan, since the angles depend on nothing else.
@@ -38,4 +38,4 @@ void register_cpu_rotary(KernelTable& table) {
   table.add("rotary", DeviceKind::cpu, {"simd", Accepts::contiguous, plan_rotary});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

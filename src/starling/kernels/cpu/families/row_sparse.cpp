@@ -9,7 +9,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;  // elements worth a thread
@@ -100,4 +100,4 @@ void register_cpu_row_sparse(KernelTable& table) {
   table.add("coalesce_rows", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_coalesce});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
@@ -180,4 +180,4 @@ void register_cpu_scan(KernelTable& table) {
   add("linear_recurrence", plan_recurrence);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

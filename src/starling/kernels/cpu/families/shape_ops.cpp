@@ -7,7 +7,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_view(const PlanRequest& request) {
@@ -77,4 +77,4 @@ void register_cpu_shape_ops(KernelTable& table) {
   table.add("stack", DeviceKind::cpu, {"copy", Accepts::strided, plan_stack});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

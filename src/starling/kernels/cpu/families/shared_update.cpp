@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Pointer for an update in place; if the result has other memory, the old values are copied there first.
@@ -67,4 +67,4 @@ void register_cpu_shared_update(KernelTable& table) {
   table.add("matmul_sgd_rows", DeviceKind::cpu, {"gemm", Accepts::contiguous, plan_matmul_sgd_rows});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 struct RowsShape {
@@ -59,4 +59,4 @@ void register_cpu_softmax(KernelTable& table) {
   add("log_softmax_backward", planner(&log_softmax_backward<float>, &log_softmax_backward<double>));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/tensor/dispatch.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kRadixFrom = 512;                    // shorter lines are sorted by comparison
@@ -141,4 +141,4 @@ void register_cpu_sort(KernelTable& table) {
   table.add("topk", DeviceKind::cpu, {"keys", Accepts::contiguous, plan_topk});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

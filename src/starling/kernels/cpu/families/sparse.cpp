@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/sparse.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
@@ -106,4 +106,4 @@ void register_cpu_sparse(KernelTable& table) {
   add("csr_sample", plan_sample<float>, plan_sample<double>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

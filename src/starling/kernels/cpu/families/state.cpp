@@ -9,7 +9,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Pointer for an update in place; if the result has other memory, the old values are copied there first.
@@ -86,4 +86,4 @@ void register_cpu_state(KernelTable& table) {
   table.add("matmul_sgd", DeviceKind::cpu, {"gemm", Accepts::contiguous, plan_matmul_sgd});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

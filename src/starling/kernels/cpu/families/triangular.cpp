@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/triangular.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Triangle: each row is a copy up to a column and zeros from there on, or the other way round.
@@ -47,4 +47,4 @@ void register_cpu_triangular(KernelTable& table) {
             {"rows", Accepts::contiguous, [](const PlanRequest& r) { return plan_triangle(r, false); }});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

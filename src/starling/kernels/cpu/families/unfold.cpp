@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/conv/conv_plans.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using conv_plans::operand;
@@ -67,4 +67,4 @@ void register_cpu_unfold(KernelTable& table) {
   table.add("fold", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_fold});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

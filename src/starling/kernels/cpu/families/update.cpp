@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/update/update.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Pointer for an update in place; if the result has other memory, the old values are copied there first.
@@ -164,4 +164,4 @@ void register_cpu_update(KernelTable& table) {
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

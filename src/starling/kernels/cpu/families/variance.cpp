@@ -10,7 +10,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Copy of x with the reduced dimensions last: [results, terms].
@@ -116,4 +116,4 @@ void register_cpu_variance(KernelTable& table) {
   table.add("std", DeviceKind::cpu, {"moments", Accepts::contiguous, planner(true)});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

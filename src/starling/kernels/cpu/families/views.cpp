@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_diag_embed(const PlanRequest& request) {
@@ -24,4 +24,4 @@ void register_cpu_views(KernelTable& table) {
   table.add("diag_embed", DeviceKind::cpu, {"copy", Accepts::strided, plan_diag_embed});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

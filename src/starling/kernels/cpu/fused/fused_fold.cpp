@@ -14,7 +14,7 @@
 #include "starling/kernels/cpu/simd/wide-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -130,11 +130,11 @@ void stream(const void* from, void* to, std::int64_t bytes) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 
 HWY_EXPORT(fns);
 HWY_EXPORT(stream);
@@ -143,5 +143,5 @@ FoldFns fold_fns(FoldOp op, bool f64) { return HWY_DYNAMIC_DISPATCH(fns)(op, f64
 void stream_bytes(const void* from, void* to, std::int64_t bytes) { HWY_DYNAMIC_DISPATCH(stream)(from, to, bytes); }
 void finish_streams() { hwy::FlushStream(); }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Reductions inside fused chains, on one block of elements of T, float or double: short partial results in T that are
 // joined into totals in double. One thread, any alignment, never allocates.
@@ -24,4 +24,4 @@ FoldFns fold_fns(FoldOp op, bool f64);  // for this machine's instruction set
 void stream_bytes(const void* from, void* to, std::int64_t bytes);
 void finish_streams();  // fence: required before other threads read streamed data
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/api/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Dimensions with the strides of operands and the reductions over them.
@@ -104,4 +104,4 @@ std::optional<FusedGrid> fused_grid(const FusedProgram& program, std::span<const
   return grid;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/ops/def/fused.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Iteration space of a fused program as rows of columns: `cols` is the last dimension, `outer` those before it, after
 // joining dimensions that all operands and reductions treat alike.
@@ -42,4 +42,4 @@ struct FusedGrid {
 std::optional<FusedGrid> fused_grid(const FusedProgram& program, std::span<const ArgDesc> in,
                                     const std::vector<TensorType>& types);
 
-}  // namespace starling
+}  // namespace starling::kernels

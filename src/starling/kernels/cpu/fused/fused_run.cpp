@@ -9,7 +9,7 @@
 #include "starling/kernels/cpu/reduce/reduce-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -168,11 +168,11 @@ RunFn fn(bool f64) { return f64 ? run<double> : run<float>; }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 
 HWY_EXPORT(fn);
 
@@ -201,5 +201,5 @@ std::optional<RunOp> run_op(std::string_view op, int place) {
   return std::nullopt;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

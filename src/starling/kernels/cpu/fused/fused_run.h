@@ -6,7 +6,7 @@
 
 #include "starling/kernels/cpu/fused/fused_fold.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Cheap steps of a fused chain, each fed the result of the one before: values stay in registers from the first to the
 // last, and a final reduction never touches memory.
@@ -53,4 +53,4 @@ struct RunCall {
 using RunFn = double (*)(const RunCall& call);
 RunFn run_fn(bool f64);  // for this machine's instruction set
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Place = FusedSchedule::Place;
@@ -436,4 +436,4 @@ void FusedRunner::run(void* const* in, void* const* out, void* scratch) const {
     FusedWorker(*this, in, out, aligned + static_cast<std::size_t>(0), false).finish_rows(results);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

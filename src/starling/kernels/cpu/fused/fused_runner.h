@@ -5,7 +5,7 @@
 
 #include "starling/kernels/cpu/fused/fused_schedule.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Runs a fused program as one pass over memory: a tile of whole rows, or a piece of a long row, goes through all steps
 // while it stays in cache. Threads share the rows; reductions over rows, and over rows that threads share, go through
@@ -38,4 +38,4 @@ class FusedRunner {
       thread_bytes_;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

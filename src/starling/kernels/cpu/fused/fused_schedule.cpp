@@ -5,7 +5,7 @@
 
 #include "starling/kernels/cpu/fused/op_blocks.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using Place = FusedSchedule::Place;
@@ -307,4 +307,4 @@ std::optional<FusedSchedule> fused_schedule(const FusedProgram& program, const F
   return Scheduler(program, grid, types).run();
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/kernels/cpu/fused/fused_run.h"
 #include "starling/kernels/cpu/simd/block.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Fused program as sweeps over a tile of rows that stays in cache. A reduction over columns that later steps read ends
 // a sweep; steps on its results, one per row, run between sweeps. A value is computed as late as its readers allow, so
@@ -75,4 +75,4 @@ struct FusedSchedule {
 std::optional<FusedSchedule> fused_schedule(const FusedProgram& program, const FusedGrid& grid,
                                             const std::vector<TensorType>& types);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/simd/vector_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 const BlockTable& block_table() {
@@ -39,4 +39,4 @@ OpBlock find_block(const OpDef& op, std::span<const DType> operands) {
   return {entry, *lane, entry->of(*lane)};
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/cpu/simd/block.h"
 #include "starling/ops/def/op_def.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Vector function of an elementwise op for operands of these dtypes; null where there is none. `entry` lives as long as
 // the process.
@@ -19,4 +19,4 @@ OpBlock find_block(const OpDef& op, std::span<const DType> operands);
 
 std::optional<BlockType> lane_of(DType dtype);
 
-}  // namespace starling
+}  // namespace starling::kernels

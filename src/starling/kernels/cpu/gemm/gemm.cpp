@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/gemm/gemm_run-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 
 void run_share_f32(const GemmPlan& plan, const float* a, const float* b, float* c, const GemmEpilogue& epilogue,
@@ -20,11 +20,11 @@ void run_share_f32(const GemmPlan& plan, const float* a, const float* b, float* 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(run_share_f32);
 
 void gemm(const GemmPlan& plan, const float* a, const float* b, float* c, const GemmEpilogue& epilogue, void* scratch,
@@ -44,5 +44,5 @@ void gemm(const GemmShape& shape, const float* a, const float* b, float* c, cons
   gemm(plan_gemm(shape, threads), a, b, c, epilogue, scratch);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

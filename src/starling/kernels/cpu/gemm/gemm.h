@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Matrix products on raw memory: C[m,n] = op(A)[m,k] * op(B)[k,n], row-major, with an epilogue while the tile is in
 // cache. Allocates nothing: the caller provides scratch. Threads come from base/parallel.h. The same shape and number
@@ -95,4 +95,4 @@ void gemm(const GemmPlan& plan, const double* a, const double* b, double* c, boo
 void gemm(const GemmShape& shape, const double* a, const double* b, double* c, bool accumulate, void* scratch,
           int threads);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Block sizes shared by the planner and the kernels. Measured on a core with 32 KB of L1 and 1 MB of L2.
 
@@ -40,4 +40,4 @@ constexpr std::int64_t kTransposedGroup = 48;
 // Multiply-adds that pay for one more thread.
 constexpr std::int64_t kWorkPerThread = 64 * 1024;
 
-}  // namespace starling
+}  // namespace starling::kernels

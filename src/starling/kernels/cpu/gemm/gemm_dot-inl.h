@@ -14,7 +14,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -76,6 +76,6 @@ void dot_rows(std::int64_t rows, std::int64_t cols, std::int64_t k, const T* a, 
 }
 
 }  // namespace HWY_NAMESPACE::gemm_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

@@ -9,7 +9,7 @@
 #include "starling/kernels/cpu/gemm/gemm_run-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 
 void run_share_f64(const GemmPlan& plan, const double* a, const double* b, double* c, const GemmEpilogue& epilogue,
@@ -18,11 +18,11 @@ void run_share_f64(const GemmPlan& plan, const double* a, const double* b, doubl
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(run_share_f64);
 
 void gemm(const GemmPlan& plan, const double* a, const double* b, double* c, bool accumulate, void* scratch) {
@@ -37,5 +37,5 @@ void gemm(const GemmShape& shape, const double* a, const double* b, double* c, b
   gemm(plan_gemm(shape, threads, sizeof(double)), a, b, c, accumulate, scratch);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -14,7 +14,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -158,6 +158,6 @@ inline void finish_block(const GemmEpilogue& e, float* block, std::int64_t ld, s
 }
 
 }  // namespace HWY_NAMESPACE::gemm_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

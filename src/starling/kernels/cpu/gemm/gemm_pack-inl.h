@@ -14,7 +14,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -150,6 +150,6 @@ void pack_straight(const T* from, std::int64_t ld, const std::int64_t* rows, std
 }
 
 }  // namespace HWY_NAMESPACE::gemm_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

@@ -4,7 +4,7 @@
 #include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/kernels/cpu/gemm/gemm_blocks.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kVectorLanes = 16;
@@ -93,4 +93,4 @@ GemmPlan plan_gemm(const GemmShape& shape, int threads, std::size_t element_byte
   return plan;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -19,7 +19,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::gemm_simd {
 
 // Arguments of one thread's share. Double precision has no epilogue but accumulate.
@@ -252,6 +252,6 @@ void run_share(const GemmPlan& plan, const T* a, const T* b, T* c, const GemmEpi
 }
 
 }  // namespace HWY_NAMESPACE::gemm_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

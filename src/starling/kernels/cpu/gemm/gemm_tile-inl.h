@@ -12,7 +12,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::gemm_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -262,6 +262,6 @@ void gemm_rows(std::int64_t rows, int width, TileAccess access, std::int64_t k, 
 }
 
 }  // namespace HWY_NAMESPACE::gemm_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 #endif

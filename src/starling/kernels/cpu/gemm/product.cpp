@@ -8,7 +8,7 @@
 #include "starling/kernels/cpu/gemm/gemm_blocks.h"
 #include "starling/kernels/strides.h"
 
-namespace starling {
+namespace starling::kernels {
 
 std::optional<MatrixArg> matrix_arg(const ArgDesc& arg, bool trans) {
   const int rank = arg.shape.rank();
@@ -116,4 +116,4 @@ void multiply_derivative(GemmActivation activation, const double* saved, double*
   for (std::int64_t i = 0; i < count; ++i) c[i] *= derivative(activation, saved[i]);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/ops/def/symbol.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Matrix products of strided operands: dense, or dense with the last two dimensions exchanged, which becomes the
 // transpose flag of a gemm. Leading dimensions broadcast; products that can be joined are one gemm.
@@ -70,4 +70,4 @@ GemmActivation gemm_activation(Symbol name);
 void finish_rows(GemmActivation activation, const double* bias, double* c, std::int64_t rows, std::int64_t n);
 void multiply_derivative(GemmActivation activation, const double* saved, double* c, std::int64_t count);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/strides.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // c = Σ a · b over `summed`, for every element of `result`: products with too little reuse for a gemm, such as
 // elementwise ones, dot products and sums (where b is a single 1). Strides are those of a, b and c.
@@ -101,4 +101,4 @@ struct ThinProduct {
   }
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Common geometry of gather, scatter and the like: indices seen as [outer, count, inner], the indexed tensor as [outer,
 // size, inner].
@@ -140,4 +140,4 @@ std::unique_ptr<Plan> for_sums(DType dtype, F&& f) {
   return nullptr;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 
 #include "starling/kernels/cpu/index/row_order.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Iteration over entries sorted by row, one row at a time.
 
@@ -30,4 +30,4 @@ const T* sum_of(const RowEntry* sorted, std::int64_t first, std::int64_t end, co
   return sum;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/fused/op_blocks.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 
 std::int64_t row_size(const Shape& shape) {
   std::int64_t size = 1;
@@ -69,4 +69,4 @@ RowEntry* sort_by_row(const std::int64_t* rows, std::int64_t n, RowEntry* a, Row
   return a;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -10,7 +10,7 @@
 #include "starling/tensor/dtype.h"
 #include "starling/tensor/shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Helpers shared by kernels on tables of rows.
 
@@ -56,4 +56,4 @@ struct RowEntry {
 RowEntry* sort_by_row(const std::int64_t* rows, std::int64_t n, RowEntry* a, RowEntry* b);
 constexpr std::size_t sort_bytes(std::int64_t n) { return 2 * static_cast<std::size_t>(n) * sizeof(RowEntry); }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace starling {
+namespace starling::kernels {
 
 // Three passes of 11 bits over the 32 bits of the key, least significant first; a pass whose digit is the same for all
 // is skipped.
@@ -29,4 +29,4 @@ void radix_sort(ShortEntry* entries, ShortEntry* spare, std::int64_t n) {
   if (from != entries) std::copy_n(from, n, entries);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

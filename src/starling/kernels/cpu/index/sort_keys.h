@@ -9,7 +9,7 @@
 
 #include "starling/base/half.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Unsigned integer with the same order as the values, sorted in their place. -0 and 0 have one key, as do all NaN,
 // which come last.
@@ -57,4 +57,4 @@ struct LongEntry {
 // compared.
 void radix_sort(ShortEntry* entries, ShortEntry* spare, std::int64_t n);
 
-}  // namespace starling
+}  // namespace starling::kernels

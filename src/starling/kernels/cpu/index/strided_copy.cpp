@@ -4,7 +4,7 @@
 
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 namespace {
 constexpr std::int64_t kGrain = std::int64_t{1} << 19;
@@ -24,4 +24,4 @@ void copy_bytes(void* target, const void* source, std::size_t bytes) {
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

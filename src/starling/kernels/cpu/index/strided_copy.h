@@ -5,7 +5,7 @@
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Strided copy between operands, planned ahead of the addresses. Offsets and strides in elements.
 struct PlannedCopy {
@@ -32,4 +32,4 @@ inline int element_bytes(DType dtype) { return static_cast<int>(size_of(dtype));
 void zero_bytes(void* data, std::size_t bytes);
 void copy_bytes(void* target, const void* source, std::size_t bytes);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace starling {
+namespace starling::kernels {
 
 MatrixBatch::MatrixBatch(const Shape& shape, int most_threads)
     : count(1), rows(shape[shape.rank() - 2]), cols(shape.back()) {
@@ -15,4 +15,4 @@ MatrixBatch::MatrixBatch(const Shape& shape, int most_threads)
   threads = static_cast<int>(std::clamp(pieces, 1.0, static_cast<double>(most_threads)));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

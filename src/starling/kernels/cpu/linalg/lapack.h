@@ -26,7 +26,7 @@ int openblas_get_parallel();  // 2: OpenMP
 }
 // NOLINTEND(readability-identifier-naming)
 
-namespace starling {
+namespace starling::kernels {
 
 // Batch of matrices, each processed in double. Threads share many small ones; LAPACK's own threads serve a few large
 // ones.
@@ -61,4 +61,4 @@ struct MatrixBatch {
   }
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -15,7 +15,7 @@
 #include "starling/kernels/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -83,11 +83,11 @@ void backward_f64(const CrossEntropyArgs<double>& args, double scale, double* dx
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(forward_f32);
@@ -156,5 +156,5 @@ template double cross_entropy(const CrossEntropyArgs<double>&);
 template void cross_entropy_backward(const CrossEntropyArgs<float>&, float, float*);
 template void cross_entropy_backward(const CrossEntropyArgs<double>&, double, double*);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

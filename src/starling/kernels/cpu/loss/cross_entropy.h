@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Cross entropy of contiguous logits [rows, cols] (float or double) with one class index per row.
 //   loss(row) = weight(row) * (log sum exp(logits) - logits[label])
@@ -30,4 +30,4 @@ double cross_entropy(const CrossEntropyArgs<T>& args);
 template <class T>
 void cross_entropy_backward(const CrossEntropyArgs<T>& args, T scale, T* dlogits);
 
-}  // namespace starling
+}  // namespace starling::kernels

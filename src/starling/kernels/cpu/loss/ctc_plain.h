@@ -7,7 +7,7 @@
 #include "starling/kernels/cpu/simd/block.h"
 #include "starling/kernels/reference/ctc.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // CTC loss and first derivative of one sample: log-sum-exp over all states of a time step at once, through vector exp
 // and log. kNone stands for log 0, so that infinities never meet.
@@ -124,4 +124,4 @@ class CtcPlain {
   double *alpha_, *beta_, *emitted_, *skip_, *most_, *terms_;
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -13,7 +13,7 @@
 
 #ifndef STARLING_KERNELS_CPU_LOCAL_RESPONSE_NORM_ONCE
 #define STARLING_KERNELS_CPU_LOCAL_RESPONSE_NORM_ONCE
-namespace starling {
+namespace starling::kernels {
 // One call on columns [first, end) of one sample; pointers are the sample's.
 template <class T>
 struct ResponseCall {
@@ -29,11 +29,11 @@ struct ResponseFns {
   using Fn = void (*)(const ResponseCall<T>&, std::int64_t first, std::int64_t end);
   Fn sum, forward, backward;
 };
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -137,11 +137,11 @@ ResponseFns<double> double_functions() { return {run_sum<double>, run_forward<do
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(float_functions);
 HWY_EXPORT(double_functions);
 namespace {
@@ -209,5 +209,5 @@ template void response_norm_backward(const ChannelWindow&, const ResponseNorm&, 
 template void response_norm_backward(const ChannelWindow&, const ResponseNorm&, const double*, const double*, double*,
                                      double*, int);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // x [samples, channels, inner], dense; the window of channel c spans channels c - before to c + after.
 struct ChannelWindow {
@@ -31,4 +31,4 @@ void response_norm_backward(const ChannelWindow& window, const ResponseNorm& nor
                             T* room, int threads);
 std::int64_t response_norm_room(const ChannelWindow& window, int threads);
 
-}  // namespace starling
+}  // namespace starling::kernels

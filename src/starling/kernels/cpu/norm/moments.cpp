@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/norm/normalize.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
@@ -77,4 +77,4 @@ template void channel_moments(const double*, std::int64_t, std::int64_t, std::in
 template void column_moments(const float*, std::int64_t, std::int64_t, std::int64_t, double*, double*);
 template void column_moments(const double*, std::int64_t, std::int64_t, std::int64_t, double*, double*);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Means and sums of squared deviations (m2), in double, of dense arrays of float or double. Threads share the results,
 // or a single long one; the split depends on the shape alone. One pass over memory.
@@ -16,4 +16,4 @@ void channel_moments(const T* x, std::int64_t images, std::int64_t channels, std
 template <class T>
 void column_moments(const T* x, std::int64_t outer, std::int64_t axis, std::int64_t inner, double* mean, double* m2);
 
-}  // namespace starling
+}  // namespace starling::kernels

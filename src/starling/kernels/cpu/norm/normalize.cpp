@@ -13,15 +13,15 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_NORMALIZE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_NORMALIZE_ONCE
-namespace starling {
+namespace starling::kernels {
 // Elements summed in T before they are added in double, and elements per chunk of moments (they stay in cache).
 inline constexpr std::int64_t kNormalizeRun = 4096;
 inline constexpr std::int64_t kNormalizeChunk = 4096;
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -432,11 +432,11 @@ NormalizeFns<double> fns_f64() { return fns<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(fns_f32);
@@ -456,5 +456,5 @@ NormalizeFns<T> normalize_fns() {
 template NormalizeFns<float> normalize_fns();
 template NormalizeFns<double> normalize_fns();
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

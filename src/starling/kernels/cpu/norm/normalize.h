@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Inner loops of variances and of batch, layer, group and RMS normalisation, for float or double. All run on the
 // calling thread and never allocate. Sums go through short partial sums in T that are added in double.
@@ -78,4 +78,4 @@ struct Moments {
   }
 };
 
-}  // namespace starling
+}  // namespace starling::kernels

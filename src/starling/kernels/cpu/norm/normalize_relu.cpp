@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/norm/normalize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -124,11 +124,11 @@ NormalizeReluFns<double> fns_f64() { return {forward<double>, dots<double>, back
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 
 HWY_EXPORT(fns_f32);
 HWY_EXPORT(fns_f64);
@@ -142,5 +142,5 @@ NormalizeReluFns<double> normalize_relu_fns() {
   return HWY_DYNAMIC_DISPATCH(fns_f64)();
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

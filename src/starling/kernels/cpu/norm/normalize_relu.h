@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/norm/normalize.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Batch normalisation followed by a relu, on one channel, for float or double. Runs on the calling thread.
 template <class T>
@@ -18,4 +18,4 @@ struct NormalizeReluFns {
 template <class T>
 NormalizeReluFns<T> normalize_relu_fns();  // for this machine's instruction set
 
-}  // namespace starling
+}  // namespace starling::kernels

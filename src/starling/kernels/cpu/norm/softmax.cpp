@@ -14,18 +14,18 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_SOFTMAX_ONCE
 #define STARLING_KERNELS_CPU_SIMD_SOFTMAX_ONCE
-namespace starling {
+namespace starling::kernels {
 // Row functions of one instruction set; forward functions ignore the second input.
 template <class T>
 struct SoftmaxFns {
   using Fn = void (*)(const T* a, const T* b, T* out, std::int64_t rows, std::int64_t cols);
   Fn softmax, log_softmax, softmax_backward, log_softmax_backward;
 };
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -111,11 +111,11 @@ SoftmaxFns<double> fns_f64() { return fns<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(fns_f32);
@@ -171,5 +171,5 @@ template void softmax_backward(const double*, const double*, double*, std::int64
 template void log_softmax_backward(const float*, const float*, float*, std::int64_t, std::int64_t);
 template void log_softmax_backward(const double*, const double*, double*, std::int64_t, std::int64_t);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

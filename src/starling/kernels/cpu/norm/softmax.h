@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Softmax along the rows of contiguous [rows, cols] arrays of float or double. Threads share the rows; results do not
 // depend on their number. An output may be the same array as an input. A row with NaN or +inf, or of -inf alone, gives
@@ -21,4 +21,4 @@ void softmax_backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::in
 template <class T>
 void log_softmax_backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t cols);
 
-}  // namespace starling
+}  // namespace starling::kernels

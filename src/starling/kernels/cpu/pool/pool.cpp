@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/cpu/reduce/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 
 template <class T>
 void max_pool(const PoolWindows& w, const T* x, T* y, std::int32_t* index, int threads) {
@@ -199,4 +199,4 @@ template void avg_pool_backward(const PoolWindows&, const double*, double*, doub
 template void lp_pool(const PoolWindows&, double, const float*, float*, int);
 template void lp_pool(const PoolWindows&, double, const double*, double*, int);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/pool/pool_windows.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Pooling of dense planes. Threads share out planes; results do not depend on their number. T is float or double; rows
 // of floats use vectors where PoolWindows allows.
@@ -78,4 +78,4 @@ T mean_window(const PoolWindows& w, const T* plane, const PoolSpan& d, const Poo
   return static_cast<T>(static_cast<double>(sum) / (w.divisor > 0 ? w.divisor : d.count * h.count * c.count));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -308,11 +308,11 @@ bool scatter_simd(const float* dy, const std::int32_t* index, std::int64_t rows,
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(max_simd);
 HWY_EXPORT(avg_simd);
 HWY_EXPORT(scatter_simd);
@@ -336,5 +336,5 @@ bool scatter_two(const float* dy, const std::int32_t* index, std::int64_t rows, 
   return HWY_DYNAMIC_DISPATCH(scatter_simd)(dy, index, rows, columns, dx);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

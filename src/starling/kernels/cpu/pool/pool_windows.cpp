@@ -1,6 +1,6 @@
 #include "starling/kernels/cpu/pool/pool_windows.h"
 
-namespace starling {
+namespace starling::kernels {
 
 bool PoolWindows::whole() const {
   for (std::size_t i = 0; i < 3; ++i) {
@@ -77,4 +77,4 @@ PoolWindows even_windows(const Shape& x, const Shape& y) {
   return w;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

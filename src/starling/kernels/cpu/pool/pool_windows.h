@@ -7,7 +7,7 @@
 #include "starling/base/parallel.h"
 #include "starling/ops/def/pool_geometry.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // One axis of a window: elements begin, begin + step, … below end.
 struct PoolSpan {
@@ -65,4 +65,4 @@ void each_window(const PoolWindows& w, const F& f) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -16,14 +16,14 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_RANDOM_ONCE
 #define STARLING_KERNELS_CPU_SIMD_RANDOM_ONCE
-namespace starling {
+namespace starling::kernels {
 // Numbers per chunk: a multiple of every vector's blocks, small enough for L1.
 inline constexpr std::int64_t kRandomChunk = 256;
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR  // one lane: no halves to multiply, no pairs to interleave
@@ -172,7 +172,7 @@ inline void make_normals(const PhiloxStream& stream, std::uint64_t first_block, 
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 #include "starling/kernels/cpu/random/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -52,11 +52,11 @@ void drop_f64(const float* numbers, const double* x, double* y, std::int64_t n, 
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(uniforms);
@@ -135,5 +135,5 @@ template void fill_normal(double*, std::int64_t, const PhiloxKey&, std::int64_t,
 template void dropout(const float*, float*, std::int64_t, const PhiloxKey&, std::int64_t, double);
 template void dropout(const double*, double*, std::int64_t, const PhiloxKey&, std::int64_t, double);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

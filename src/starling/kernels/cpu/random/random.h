@@ -4,7 +4,7 @@
 
 #include "starling/base/philox.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Random fills: element i of the array is the random number at global index `base + i` of the key, so that any piece of
 // a tensor, on any thread, equals that part of the whole. T is float or double; both draw the same 24-bit numbers.
@@ -25,4 +25,4 @@ void fill_normal(T* out, std::int64_t n, const PhiloxKey& key, std::int64_t base
 template <class T>
 void dropout(const T* x, T* y, std::int64_t n, const PhiloxKey& key, std::int64_t base, double keep);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/base/philox.h"
 #include "starling/tensor/shape.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Local piece of a global tensor as contiguous runs: trailing dimensions form one run while the piece spans them fully.
 struct RandomRuns {
@@ -48,4 +48,4 @@ inline PhiloxKey key_of(const void* key, std::int64_t site) {
   return {static_cast<std::uint64_t>(words[0]), static_cast<std::uint64_t>(words[1]), static_cast<std::uint64_t>(site)};
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -15,7 +15,7 @@
 #include "starling/kernels/cpu/recurrent/recurrent_cells-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace recurrent_simd {
 
@@ -198,11 +198,11 @@ void recurrent_backward_rows(const RecurrentBackward& job, const float* w, std::
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(recurrent_pack);
@@ -262,5 +262,5 @@ void recurrent_backward(const RecurrentBackward& job, void* scratch, int threads
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

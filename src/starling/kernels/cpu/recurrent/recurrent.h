@@ -4,7 +4,7 @@
 
 #include "starling/kernels/recurrent_steps.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Recurrent layers over whole sequences in f32, as defined in ops/api/rnn.h. Threads share out rows of the batch and
 // never wait for each other; the weights are packed once for all steps.
@@ -44,4 +44,4 @@ std::size_t recurrent_scratch(RecurrentCell cell, std::int64_t hidden);  // byte
 void recurrent_forward(const RecurrentForward& job, void* scratch, int threads);
 void recurrent_backward(const RecurrentBackward& job, void* scratch, int threads);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -13,7 +13,7 @@
 #include "starling/kernels/cpu/simd/tail-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE::recurrent_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -204,7 +204,7 @@ struct RnnCell {
 };
 
 }  // namespace HWY_NAMESPACE::recurrent_simd
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 #include "starling/kernels/cpu/index/row_order.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
@@ -69,11 +69,11 @@ void sum_f64(const BagRows<double>& bag, double* out) { sum_any(bag, out); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(sum_f32);
@@ -93,5 +93,5 @@ void sum_bag(const BagRows<T>& bag, T* out) {
 template void sum_bag(const BagRows<float>&, float*);
 template void sum_bag(const BagRows<double>&, double*);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // One bag: entries [begin, end) out of `entries`. Entry i reads row indices[i] of x, or row i if x is not gathered.
 // Entries whose index is `padding` are skipped; scale, if not null, holds a factor per entry.
@@ -21,4 +21,4 @@ struct BagRows {
 template <class T>
 void sum_bag(const BagRows<T>& bag, T* out);
 
-}  // namespace starling
+}  // namespace starling::kernels

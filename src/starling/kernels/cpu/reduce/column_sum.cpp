@@ -12,7 +12,7 @@
 #include "starling/kernels/cpu/gemm/gemm_pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 using namespace gemm_simd;
 
@@ -60,11 +60,11 @@ void sum_rows(const float* x, std::int64_t rows, std::int64_t cols, std::int64_t
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 HWY_EXPORT(sum_columns);
 HWY_EXPORT(sum_rows);
 
@@ -84,5 +84,5 @@ void column_sum(const float* x, std::int64_t rows, std::int64_t cols, std::int64
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

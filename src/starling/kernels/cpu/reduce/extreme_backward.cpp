@@ -5,7 +5,7 @@
 
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <bool Largest, class T>
@@ -110,4 +110,4 @@ void extreme_backward(const ExtremeBackward<T>& args, const ReduceGroups& groups
 template void extreme_backward(const ExtremeBackward<float>&, const ReduceGroups&);
 template void extreme_backward(const ExtremeBackward<double>&, const ReduceGroups&);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/reduce/reduce_passes.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Gradient of max and min: dx = dy at the first x (in row-major order) equal to y, else 0; dense arrays. `given` has
 // one byte per result.
@@ -18,4 +18,4 @@ struct ExtremeBackward {
 template <class T>
 void extreme_backward(const ExtremeBackward<T>& args, const ReduceGroups& groups);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/reduce/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Reduction y = f(… f(f(identity, x₀), x₁) …) over the middle axis for operations where order does not matter
 // (integers, tests). Plain loops that the compiler vectorises; threads share results, or a single long row.
@@ -55,4 +55,4 @@ void fold_plain(const In* x, Out* y, ReduceShape s, Out identity, F f, Join join
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -19,18 +19,18 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_REDUCE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_REDUCE_ONCE
-namespace starling {
+namespace starling::kernels {
 // Rows summed in T before they are added to the double totals.
 inline constexpr std::int64_t kReduceRows = 256;
 // Columns below this are read several rows at a time.
 inline constexpr std::int64_t kNarrow = 64;
 // Elements of a row summed in T before they are added to the double total.
 inline constexpr std::int64_t kReduceRun = 4096;
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 
 struct SumOp {
@@ -208,7 +208,7 @@ void fold_tile(const T* x, std::int64_t rows, std::int64_t stride, double* total
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

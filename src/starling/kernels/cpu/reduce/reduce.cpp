@@ -14,7 +14,7 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_REDUCE_FNS_ONCE
 #define STARLING_KERNELS_CPU_SIMD_REDUCE_FNS_ONCE
-namespace starling {
+namespace starling::kernels {
 template <class T>
 struct ReduceFns {
   using Row = double (*)(const T*, std::int64_t, double);
@@ -26,11 +26,11 @@ struct ReduceFns {
   Row min_row;
   Tile min_tile;
 };
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -52,11 +52,11 @@ ReduceFns<double> fns_f64() { return fns<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(fns_f32);
@@ -114,5 +114,5 @@ template void reduce_min(const double*, double*, ReduceShape);
 template float row_extreme(const float*, std::int64_t, bool);
 template double row_extreme(const double*, std::int64_t, bool);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

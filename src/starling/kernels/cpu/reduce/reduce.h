@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Reductions of a contiguous array seen as [outer, axis, inner] over its middle axis; out is [outer, inner]. T is float
 // or double. Long sums go through short partial sums that are added in double, split by the shape alone: the result
@@ -36,4 +36,4 @@ void reduce_norm(const T* x, T* out, ReduceShape shape, double p);
 template <class T>
 void reduce_logsumexp(const T* x, T* out, ReduceShape shape);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/reduce/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Partition of a reduction of [outer, axis, inner] into rows, tiles of columns and pieces for threads: the same for
 // every operation, and by the shape alone, so that results do not depend on the number of threads.
@@ -117,4 +117,4 @@ void fold(const Folds<T>& folds, const T* x, T* out, ReduceShape shape) {
 }
 
 }  // namespace reduce_drive
-}  // namespace starling
+}  // namespace starling::kernels

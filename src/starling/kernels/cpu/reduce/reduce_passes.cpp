@@ -4,7 +4,7 @@
 
 #include "starling/ops/api/reduce.h"
 
-namespace starling {
+namespace starling::kernels {
 
 ReduceGroups reduce_groups(const Shape& shape, const Shape& axes) {
   const Shape reduced_at = op::reduced_axes(axes, shape.rank(), "reduce");
@@ -37,4 +37,4 @@ ReducePasses reduce_passes(const Shape& shape, const Shape& axes) {
   return passes;
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/kernel.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Neighbouring dimensions that are all kept or all reduced, merged into one; dimensions of size 1 are left out.
 struct ReduceGroup {
@@ -63,4 +63,4 @@ std::unique_ptr<Plan> plan_passes(const PlanRequest& request, const Shape& axes,
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

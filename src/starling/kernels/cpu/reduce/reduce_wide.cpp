@@ -17,7 +17,7 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_REDUCE_WIDE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_REDUCE_WIDE_ONCE
-namespace starling {
+namespace starling::kernels {
 template <class T>
 struct WideFns {
   using Row = double (*)(const T*, std::int64_t, double);
@@ -28,11 +28,11 @@ struct WideFns {
   };
   Fn product, abs_sum, square_sum, power_sum, abs_max, logsumexp;
 };
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -256,11 +256,11 @@ WideFns<double> fns_f64() { return fns<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(fns_f32);
@@ -319,5 +319,5 @@ template void reduce_logsumexp(const double*, double*, ReduceShape);
 template void reduce_norm(const float*, float*, ReduceShape, double);
 template void reduce_norm(const double*, double*, ReduceShape, double);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

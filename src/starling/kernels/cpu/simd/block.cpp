@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Least elements that are worth a second thread.
@@ -37,4 +37,4 @@ void run_block(const BlockEntry& entry, BlockType lane, const void* const* in, u
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

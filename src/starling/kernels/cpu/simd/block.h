@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace starling {
+namespace starling::kernels {
 
 // Element types that elementwise functions are compiled for.
 enum class BlockType : std::uint8_t { f32, f64, i32, i64, boolean };
@@ -58,4 +58,4 @@ inline int BlockEntry::in_bytes(int operand, BlockType lane) const {
 
 inline int BlockEntry::out_bytes(BlockType lane) const { return bool_output ? 1 : lane_bytes(lane); }
 
-}  // namespace starling
+}  // namespace starling::kernels

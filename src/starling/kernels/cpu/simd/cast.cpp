@@ -8,7 +8,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/cast_half.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
@@ -80,4 +80,4 @@ void cast_array(DType from_type, const void* from, DType to_type, void* to, std:
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

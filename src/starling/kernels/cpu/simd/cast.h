@@ -4,7 +4,7 @@
 
 #include "starling/tensor/dispatch.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Converts n elements between any two dtypes (bool as C++ bool: bytes of 0 or 1). To a float type: rounds to nearest
 // even, overflow becomes infinity. Float to integer: truncates towards zero, saturating, NaN to 0. Integer to narrower
@@ -16,4 +16,4 @@ void cast_array(const From* from, To* to, std::int64_t n) {
   cast_array(dtype_of<From>(), from, dtype_of<To>(), to, n);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

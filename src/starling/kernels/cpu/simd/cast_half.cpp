@@ -8,7 +8,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
@@ -41,11 +41,11 @@ void from_half(const Half* from, float* to, std::int64_t n) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 HWY_EXPORT(to_half);
 HWY_EXPORT(from_half);
@@ -54,5 +54,5 @@ HWY_EXPORT(from_half);
 void cast_half(const float* from, Half* to, std::int64_t n) { HWY_DYNAMIC_DISPATCH(to_half)(from, to, n); }
 void cast_half(const Half* from, float* to, std::int64_t n) { HWY_DYNAMIC_DISPATCH(from_half)(from, to, n); }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/simd/transpose.h"
 #include "starling/tensor/shape.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrainBytes = 131072;
@@ -223,4 +223,4 @@ void transpose(const void* source, void* target, std::int64_t rows, std::int64_t
   copy_strided({shape, source, from, target, to, element_bytes});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

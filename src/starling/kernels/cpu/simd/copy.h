@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace starling {
+namespace starling::kernels {
 
 // Copies a strided array into another of the same shape: gathers a view into contiguous memory, scatters it back, or
 // repeats a broadcast one. Rank <= 8, elements of 1, 2, 4 or 8 bytes, strides in elements. Source strides may be zero
@@ -24,4 +24,4 @@ void copy_strided(const StridedCopy& copy);
 // target[c, r] = source[r, c] for contiguous arrays, source of [rows, cols].
 void transpose(const void* source, void* target, std::int64_t rows, std::int64_t cols, int element_bytes);
 
-}  // namespace starling
+}  // namespace starling::kernels

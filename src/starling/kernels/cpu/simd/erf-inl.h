@@ -12,7 +12,7 @@
 #include "starling/kernels/cpu/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -127,7 +127,7 @@ HWY_INLINE V gelu_vec(D d, V x) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

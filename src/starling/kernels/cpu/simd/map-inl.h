@@ -11,14 +11,14 @@
 //   #include "starling/kernels/cpu/simd/math-inl.h"
 //
 //   HWY_BEFORE_NAMESPACE();
-//   namespace starling::HWY_NAMESPACE {
+//   namespace starling::kernels::HWY_NAMESPACE {
 //   struct Softplus {
 //     static constexpr int kArity = 1;
 //     template <class D, class V>
 //     HWY_INLINE V operator()(D d, V x, const double*) const { return ...; }
 //   };
 //   BlockEntry softplus_block() { return make_block<Softplus, float, double>("softplus"); }
-//   }  // namespace starling::HWY_NAMESPACE
+//   }  // namespace starling::kernels::HWY_NAMESPACE
 //   HWY_AFTER_NAMESPACE();
 //
 //   #if HWY_ONCE
@@ -50,7 +50,7 @@
 #include "starling/kernels/cpu/simd/tail-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -311,7 +311,7 @@ BlockEntry make_block(std::string_view name) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

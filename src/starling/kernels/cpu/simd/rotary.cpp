@@ -9,7 +9,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -52,11 +52,11 @@ void rotate_neighbours(const float* x, float* y, std::int64_t half, const float*
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 HWY_EXPORT(rotate_halves);
 HWY_EXPORT(rotate_neighbours);
@@ -76,5 +76,5 @@ void rotate_rows(const float* x, float* y, std::int64_t rows, std::int64_t d, co
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace starling {
+namespace starling::kernels {
 
 // Rotates pairs of elements of rows [rows, d]; row r takes angles from row r % steps of the tables [steps, d / 2]. y
 // may be x.
@@ -14,4 +14,4 @@ struct RotaryTable {
 void rotate_rows(const float* x, float* y, std::int64_t rows, std::int64_t d, const RotaryTable& table,
                  bool interleaved);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include <cstddef>
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -45,7 +45,7 @@ HWY_INLINE void store_tail(D d, hn::Vec<D> v, hn::TFromD<D>* p, std::size_t coun
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

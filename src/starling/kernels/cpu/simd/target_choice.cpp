@@ -2,8 +2,8 @@
 
 #include <hwy/targets.h>
 
-namespace starling {
+namespace starling::kernels {
 
 void choose_simd_target() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
 
-}  // namespace starling
+}  // namespace starling::kernels

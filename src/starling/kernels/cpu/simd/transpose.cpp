@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
@@ -93,11 +93,11 @@ void transpose_any(const void* s, std::int64_t ss, void* t, std::int64_t ts, std
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 HWY_EXPORT(transpose_any);
 }  // namespace
@@ -109,5 +109,5 @@ void transpose_strided(const void* source, std::int64_t source_stride, void* tar
   HWY_DYNAMIC_DISPATCH(transpose_any)(source, source_stride, target, target_stride, rows, cols, element_bytes);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

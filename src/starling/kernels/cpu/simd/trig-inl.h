@@ -16,7 +16,7 @@
 #include "starling/kernels/cpu/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -147,7 +147,7 @@ HWY_INLINE V atan2_vec(D d, V y, V x) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

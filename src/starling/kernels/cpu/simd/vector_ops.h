@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cpu/simd/block.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Adds the functions of every file in kernels/cpu/blocks, for the best instruction set of this machine. The call of
 // each file's register_block_<file> is generated. A function has the name of its op (comparisons are eq ne lt le gt
@@ -11,4 +11,4 @@ namespace starling {
 // function here: the reference kernels run them.
 void register_cpu_blocks(BlockTable& table);
 
-}  // namespace starling
+}  // namespace starling::kernels

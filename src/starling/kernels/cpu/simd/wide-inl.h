@@ -11,7 +11,7 @@
 #include "starling/kernels/cpu/simd/tail-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -39,7 +39,7 @@ HWY_INLINE hn::Vec<D> load_wide_tail(D d, const float* p, std::size_t count) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -16,17 +16,17 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_SGD_ONCE
 #define STARLING_KERNELS_CPU_SIMD_SGD_ONCE
-namespace starling {
+namespace starling::kernels {
 template <class T>
 struct SgdCoefficients {
   T lr, momentum, weight_decay;
   bool nesterov;
 };
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
@@ -83,11 +83,11 @@ void update_f64(double* w, const double* g, double* v, std::int64_t n, const Sgd
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(update_f32);
@@ -134,5 +134,5 @@ void sgd_update(std::span<const SgdTensor<T>> tensors, const float* lr, const Sg
 template void sgd_update(std::span<const SgdTensor<float>>, const float*, const SgdOptions&);
 template void sgd_update(std::span<const SgdTensor<double>>, const float*, const SgdOptions&);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

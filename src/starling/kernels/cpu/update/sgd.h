@@ -5,7 +5,7 @@
 
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // One parameter of a multi-tensor update: contiguous arrays of n elements. `velocity` may be null when momentum is
 // zero.
@@ -31,4 +31,4 @@ struct SgdOptions {
 template <class T>
 void sgd_update(std::span<const SgdTensor<T>> tensors, const float* lr, const SgdOptions& options);
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -14,17 +14,17 @@
 
 #ifndef STARLING_KERNELS_CPU_SIMD_UPDATE_ONCE
 #define STARLING_KERNELS_CPU_SIMD_UPDATE_ONCE
-namespace starling {
+namespace starling::kernels {
 // Contribution of a block to the norms of a tensor.
 struct TrustSums {
   double weights = 0;
   double others = 0;
 };
-}  // namespace starling
+}  // namespace starling::kernels
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace starling {
+namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
@@ -166,11 +166,11 @@ void apply_f64(const UpdateTensor<double>& t, const TrustNumbers<double>& k, dou
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace starling
+}  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 HWY_EXPORT(piece_f32);
@@ -268,5 +268,5 @@ template void update_tensors(std::span<const UpdateTensor<double>>, const Update
 template void update_trusted(std::span<const UpdateTensor<float>>, const TrustNumbers<float>&, void*);
 template void update_trusted(std::span<const UpdateTensor<double>>, const TrustNumbers<double>&, void*);
 
-}  // namespace starling
+}  // namespace starling::kernels
 #endif

@@ -5,7 +5,7 @@
 
 #include "starling/kernels/cpu/update/update_numbers.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // One parameter of a multi-tensor update: contiguous arrays of n elements.
 template <class T>
@@ -31,4 +31,4 @@ template <class T>
 void update_trusted(std::span<const UpdateTensor<T>> tensors, const TrustNumbers<T>& numbers, void* scratch);
 std::size_t trust_scratch(std::span<const std::int64_t> sizes);
 
-}  // namespace starling
+}  // namespace starling::kernels

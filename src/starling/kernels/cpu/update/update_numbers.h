@@ -5,7 +5,7 @@
 
 #include "starling/ops/def/update.h"
 
-namespace starling {
+namespace starling::kernels {
 
 // Scalar operands of an update, as read by a launch.
 struct UpdateMoment {
@@ -220,4 +220,4 @@ struct NumbersOf<op::LambUpdateAttrs, T> : std::type_identity<LambNumbers<T>> {}
 template <class T>
 struct NumbersOf<op::LarsUpdateAttrs, T> : std::type_identity<LarsNumbers<T>> {};
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -1,6 +1,6 @@
 #include "starling/kernels/cuda/elementwise.h"
 
-namespace starling {
+namespace starling::kernels {
 
 void register_cuda_binary(KernelTable& table) {
   using cuda::add_elementwise;
@@ -18,4 +18,4 @@ void register_cuda_binary(KernelTable& table) {
   add_elementwise(table, "where", "a ? b : c");
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/cuda/elementwise.h"
 #include "starling/ops/def/creation.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Value by its bits, so that infinities and NaN need no names.
@@ -36,4 +36,4 @@ void register_cuda_creation(KernelTable& table) {
     table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_copy});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/cuda/elementwise.h"
 #include "starling/kernels/strides.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Null if a step has no expression: such a chain cannot run on this device, and the planner reports that.
@@ -30,4 +30,4 @@ void register_cuda_fused(KernelTable& table) {
   table.add("fused", DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_fused});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using cuda::input;
@@ -67,4 +67,4 @@ void register_cuda_loss(KernelTable& table) {
   table.add("squared_error", DeviceKind::cuda, {"reduce", Accepts::contiguous, plan_squared_error});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using cuda::input;
@@ -171,4 +171,4 @@ void register_cuda_matmul(KernelTable& table) {
   table.add("matmul_sgd", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_matmul_sgd});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using cuda::input;
@@ -68,4 +68,4 @@ void register_cuda_random(KernelTable& table) {
   table.add("dropout", DeviceKind::cuda, {"philox", Accepts::contiguous, plan_dropout});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using device::Reduce;
@@ -85,4 +85,4 @@ void register_cuda_reduce(KernelTable& table) {
   table.add("max", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::max, false})});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -2,7 +2,7 @@
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using device::RowFunction;
@@ -35,4 +35,4 @@ void register_cuda_softmax(KernelTable& table) {
             {"rows", Accepts::contiguous, planner(RowFunction::log_softmax_backward)});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using cuda::input;
@@ -47,4 +47,4 @@ void register_cuda_state(KernelTable& table) {
   table.add("sgd_update_many", DeviceKind::cuda, {"sgd", Accepts::contiguous, plan_sgd});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -1,6 +1,6 @@
 #include "starling/kernels/cuda/elementwise.h"
 
-namespace starling {
+namespace starling::kernels {
 
 void register_cuda_unary(KernelTable& table) {
   using cuda::add_elementwise;
@@ -18,4 +18,4 @@ void register_cuda_unary(KernelTable& table) {
   add_elementwise(table, "relu_backward", "b > T(0) ? a : T(0)");
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 template <class T>
@@ -119,4 +119,4 @@ void register_reference_attention(KernelTable& table) {
             reference::kernel(Accepts::contiguous, plan_backward));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

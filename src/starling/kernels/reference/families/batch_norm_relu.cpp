@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/norm_view.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Calls f(element, channel) for x [images, channels, length].
@@ -80,4 +80,4 @@ void register_reference_batch_norm_relu(KernelTable& table) {
   table.add("batch_norm_relu_backward", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_backward));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Collectives of a single rank; kernels of communicators come before these.
@@ -120,4 +120,4 @@ void register_reference_comm(KernelTable& table) {
   add("all_to_all", plan_all_to_all);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

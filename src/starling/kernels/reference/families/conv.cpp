@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::each_product;
@@ -68,4 +68,4 @@ void register_reference_conv(KernelTable& table) {
   add("conv3d_backward_weight", plan_backward<op::Conv3dGradAttrs, false>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/kernels/reference/conv_windows.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Transposed convolution: the convolution from the result y to the operand x, with x and y exchanged.
@@ -40,4 +40,4 @@ void register_reference_conv_transpose(KernelTable& table) {
   add("conv_transpose3d", plan_transpose<op::ConvTranspose3dAttrs>);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

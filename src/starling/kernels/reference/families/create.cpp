@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/moved.h"
 #include "starling/ops/def/create.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::write;
@@ -75,4 +75,4 @@ void register_reference_create(KernelTable& table) {
   table.add("meshgrid", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_meshgrid));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/creation.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
@@ -34,4 +34,4 @@ void register_reference_creation(KernelTable& table) {
   table.add("cast", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_cast));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/api/loss.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::CtcSample;
@@ -70,4 +70,4 @@ void register_reference_ctc(KernelTable& table) {
   table.add("ctc_derivative", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_derivative));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -1,7 +1,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -41,4 +41,4 @@ void register_reference_dot(KernelTable& table) {
   table.add("outer", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_outer));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

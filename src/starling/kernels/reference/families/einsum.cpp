@@ -6,7 +6,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/einsum.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -69,4 +69,4 @@ void register_reference_einsum(KernelTable& table) {
   table.add("einsum", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_einsum));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::read;
@@ -53,4 +53,4 @@ void register_reference_elementwise(KernelTable& table) {
   }
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/embedding.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -60,4 +60,4 @@ void register_reference_embedding(KernelTable& table) {
   table.add("embedding_backward", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_embedding_backward));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/embedding.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -160,4 +160,4 @@ void register_reference_embedding_bag(KernelTable& table) {
   add("bag_pick", plan_pick);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/signs.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -268,4 +268,4 @@ void register_reference_factor(KernelTable& table) {
   table.add("eigh", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_eigh));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Rounds a step's value to its dtype, as the separate ops would.
@@ -170,4 +170,4 @@ void register_reference_fused(KernelTable& table) {
   table.add("fused", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_fused));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

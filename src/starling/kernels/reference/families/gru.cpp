@@ -3,7 +3,7 @@
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/def/rnn.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::plan_recurrent;
@@ -124,4 +124,4 @@ void register_reference_gru(KernelTable& table) {
   add("gru_layer_tangent", Tangent(), 6, [](const PlanRequest& request) { return request.out[0].shape; });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -9,7 +9,7 @@
 #include "starling/ops/def/index.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::Index;
@@ -134,4 +134,4 @@ void register_reference_index(KernelTable& table) {
   add("one_hot", plan_one_hot);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

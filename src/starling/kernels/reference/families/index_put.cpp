@@ -6,7 +6,7 @@
 #include "starling/ops/api/index.h"
 #include "starling/ops/def/index.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::read;
@@ -131,4 +131,4 @@ void register_reference_index_put(KernelTable& table) {
   add("nonzero", plan_nonzero);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

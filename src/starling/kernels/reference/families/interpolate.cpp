@@ -3,7 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -62,4 +62,4 @@ void register_reference_interpolate(KernelTable& table) {
   table.add("interpolate_backward", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_backward));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -169,4 +169,4 @@ void register_reference_linalg(KernelTable& table) {
   add("cholesky", plan_cholesky);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -222,4 +222,4 @@ void register_reference_local_norm(KernelTable& table) {
   add("gaussian_mean_backward", plan_mean_backward);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -91,4 +91,4 @@ void register_reference_loss(KernelTable& table) {
   table.add("squared_error", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_squared_error));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/margin_attrs.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -62,4 +62,4 @@ void register_reference_margin_loss(KernelTable& table) {
   table.add("triplet_margin_loss", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_triplet));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

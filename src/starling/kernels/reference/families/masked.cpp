@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Elements of x where the mask is true, in order; the rest of the result is 0.
@@ -56,4 +56,4 @@ void register_reference_masked(KernelTable& table) {
   table.add("masked_scatter", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_scatter));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

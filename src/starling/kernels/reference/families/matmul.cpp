@@ -4,7 +4,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -80,4 +80,4 @@ void register_reference_matmul(KernelTable& table) {
   table.add("matmul_act", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_matmul_act));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

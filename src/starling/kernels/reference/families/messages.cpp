@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 
 // Messages of a single rank: nobody receives, and a receive gives zeros.
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_message(const PlanRequest& request) {
@@ -25,4 +25,4 @@ void register_reference_messages(KernelTable& table) {
     table.add(op, DeviceKind::cpu, {"reference", Accepts::contiguous, plan_message});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/def/nll_attrs.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -79,4 +79,4 @@ void register_reference_nll(KernelTable& table) {
   table.add("label_place", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_place));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/variance.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::plan_reduction_in;
@@ -80,4 +80,4 @@ void register_reference_norm(KernelTable& table) {
   add("std", plan_variance(true));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/norm_view.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Strides of x, of its statistics and of its weight over the elements of x.
@@ -173,4 +173,4 @@ void register_reference_normalize(KernelTable& table) {
   add("channel_squares", plan_squares);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Element of x at position i of a padded axis; -1: the constant.
@@ -45,4 +45,4 @@ void register_reference_pad(KernelTable& table) {
   table.add("pad", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_pad));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

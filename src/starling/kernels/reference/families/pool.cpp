@@ -4,7 +4,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/pool_geometry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -221,4 +221,4 @@ void register_reference_pool(KernelTable& table) {
       [](const PlanRequest& r) { return plan_avg_backward(r, even(r.out[0].shape, r.in[0].shape), {}); });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

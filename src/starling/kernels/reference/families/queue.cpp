@@ -7,7 +7,7 @@
 #include "starling/kernels/resources.h"
 #include "starling/ops/def/queue.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::size_t bytes_of(const TensorType& type) {
@@ -87,4 +87,4 @@ void register_reference_queue(KernelTable& table) {
   table.add("queue_close", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_close));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

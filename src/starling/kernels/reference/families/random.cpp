@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/piece.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::Piece;
@@ -53,4 +53,4 @@ void register_reference_random(KernelTable& table) {
   table.add("dropout", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_dropout));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -11,7 +11,7 @@
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/random.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::Piece;
@@ -169,4 +169,4 @@ void register_reference_random_draws(KernelTable& table) {
   add("shuffle", plan_shuffle);
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

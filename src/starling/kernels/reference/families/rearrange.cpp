@@ -7,7 +7,7 @@
 #include "starling/kernels/reference/moved.h"
 #include "starling/ops/def/rearrange.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::Index;
@@ -61,4 +61,4 @@ void register_reference_rearrange(KernelTable& table) {
   table.add("roll", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_roll));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

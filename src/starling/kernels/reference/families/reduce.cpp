@@ -6,7 +6,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/reduce_walk.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::plan_reduction;
@@ -130,4 +130,4 @@ void register_reference_reduce(KernelTable& table) {
   add("min_backward", Accepts::contiguous, plan_extreme_backward(false));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -4,7 +4,7 @@
 #include "starling/kernels/reference/recurrent.h"
 #include "starling/ops/def/rnn.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::plan_recurrent;
@@ -93,4 +93,4 @@ void register_reference_rnn(KernelTable& table) {
   add("rnn_layer_tangent", Tangent(), 4, [](const PlanRequest& request) { return request.out[0].shape; });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_rotary(const PlanRequest& request) {
@@ -34,4 +34,4 @@ void register_reference_rotary(KernelTable& table) {
   table.add("rotary", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_rotary));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -8,7 +8,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -88,4 +88,4 @@ void register_reference_row_sparse(KernelTable& table) {
   table.add("coalesce_rows", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_coalesce));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

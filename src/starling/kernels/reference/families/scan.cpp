@@ -3,7 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::read;
@@ -81,4 +81,4 @@ void register_reference_scan(KernelTable& table) {
   table.add("linear_recurrence", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_recurrence));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

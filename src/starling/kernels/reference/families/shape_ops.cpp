@@ -8,7 +8,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Copy of elements as bytes, whatever their dtype.
@@ -95,4 +95,4 @@ void register_reference_shape_ops(KernelTable& table) {
   table.add("stack", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_stack));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

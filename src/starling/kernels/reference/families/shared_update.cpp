@@ -7,7 +7,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 void copy(void* to, const void* from, std::size_t bytes) {
@@ -52,4 +52,4 @@ void register_reference_shared_update(KernelTable& table) {
   table.add("gather_rows", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_gather_rows));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -3,7 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Runs row(in, out, n) with operand rows as functions of the index in a row.
@@ -74,4 +74,4 @@ void register_reference_softmax(KernelTable& table) {
   table.add("log_softmax_backward", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_log_softmax_backward));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Order in which NaN is greater than any number.
@@ -113,4 +113,4 @@ void register_reference_sort(KernelTable& table) {
   table.add("unique", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_unique));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

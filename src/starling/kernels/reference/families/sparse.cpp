@@ -8,7 +8,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/sparse.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -65,4 +65,4 @@ void register_reference_sparse(KernelTable& table) {
   table.add("csr_sample", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_sample));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/reference/product.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -69,4 +69,4 @@ void register_reference_state(KernelTable& table) {
   table.add("matmul_sgd", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_matmul_sgd));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

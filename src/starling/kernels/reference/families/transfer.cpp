@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_delay(const PlanRequest& request) {
@@ -25,4 +25,4 @@ void register_reference_transfer(KernelTable& table) {
   table.add("delay", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_delay));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

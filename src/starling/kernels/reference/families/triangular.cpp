@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/moved.h"
 #include "starling/ops/def/triangular.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_triangle(const PlanRequest& request, bool lower) {
@@ -33,4 +33,4 @@ void register_reference_triangular(KernelTable& table) {
             reference::kernel(Accepts::contiguous, [](const PlanRequest& r) { return plan_triangle(r, false); }));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -1,7 +1,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_unbiased(const PlanRequest& request) {
@@ -21,4 +21,4 @@ void register_reference_unbiased_variance(KernelTable& table) {
   table.add("unbiased_variance", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_unbiased));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/api/local_conv.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Windows over the image [n, c, h, w] as a convolution of every channel by itself: w is (kh, kw), y is one window.
@@ -81,4 +81,4 @@ void register_reference_unfold(KernelTable& table) {
   table.add("local_conv2d", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_local));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

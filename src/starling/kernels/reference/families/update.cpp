@@ -9,7 +9,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -258,4 +258,4 @@ void register_reference_update(KernelTable& table) {
   });
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -7,7 +7,7 @@
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_diag_embed(const PlanRequest& request) {
@@ -32,4 +32,4 @@ void register_reference_views(KernelTable& table) {
   table.add("diag_embed", DeviceKind::cpu, reference::kernel(Accepts::strided, plan_diag_embed));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
@@ -102,4 +102,4 @@ void register_reference_vision(KernelTable& table) {
   table.add("nms", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_nms));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 // Smallest of 1, 2 or 5 times a power of ten that is not below the given value.
@@ -86,4 +86,4 @@ Axis make_axis(double low, double high, int marks, bool logarithmic, bool snug) 
   return logarithmic ? logarithmic_axis(low, high) : linear_axis(low, high, marks, snug);
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace starling {
+namespace starling::train {
 
 struct Tick {
   double value = 0;
@@ -24,4 +24,4 @@ struct Axis {
 // data; otherwise at the next ticks, so that curves do not touch the frame.
 Axis make_axis(double low, double high, int marks, bool logarithmic = false, bool snug = false);
 
-}  // namespace starling
+}  // namespace starling::train

@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 void add_once(std::vector<std::string>& names, const std::string& name) {
@@ -165,4 +165,4 @@ std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& ru
   return labels;
 }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -7,7 +7,7 @@
 
 #include "starling/train/monitor/json_log.h"
 
-namespace starling {
+namespace starling::train {
 
 // One line of a panel. x never decreases; non-finite points are left out.
 struct Curve {
@@ -62,4 +62,4 @@ std::vector<double> smoothed(const std::vector<double>& values, double weight);
 // Indices of about `most` points that look the same: the first, lowest, highest and last of each stretch.
 std::vector<std::size_t> thinned(const std::vector<double>& values, std::size_t most);
 
-}  // namespace starling
+}  // namespace starling::train

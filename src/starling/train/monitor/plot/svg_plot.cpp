@@ -8,7 +8,7 @@
 
 #include "starling/train/monitor/plot/axis.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr double kWidth = 860, kPanel = 300, kLeft = 78, kRight = 24, kTop = 34, kBottom = 50, kTitle = 40;
@@ -205,4 +205,4 @@ class SvgPlot {
 
 std::string to_svg(const Figure& figure) { return SvgPlot(figure).run(); }
 
-}  // namespace starling
+}  // namespace starling::train

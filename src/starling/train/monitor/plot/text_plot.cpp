@@ -8,7 +8,7 @@
 
 #include "starling/train/monitor/plot/axis.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 constexpr int kLeast = 30;                                                  // least width of a plot
@@ -201,4 +201,4 @@ class TextPlot {
 
 std::string to_text(const Figure& figure, const TextPlotOptions& options) { return TextPlot(figure, options).run(); }
 
-}  // namespace starling
+}  // namespace starling::train

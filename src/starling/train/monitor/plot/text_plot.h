@@ -4,7 +4,7 @@
 
 #include "starling/train/monitor/plot/figure.h"
 
-namespace starling {
+namespace starling::train {
 
 struct TextPlotOptions {
   int columns = 80;
@@ -17,4 +17,4 @@ struct TextPlotOptions {
 // curves.
 std::string to_text(const Figure& figure, const TextPlotOptions& options);
 
-}  // namespace starling
+}  // namespace starling::train

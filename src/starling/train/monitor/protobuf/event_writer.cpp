@@ -12,7 +12,7 @@
 #include "starling/graph/export/tensorboard.h"
 #include "starling/train/monitor/append_file.h"
 
-namespace starling {
+namespace starling::train {
 namespace {
 
 namespace pb = ::starling::events;
@@ -81,7 +81,7 @@ struct EventWriter::State {
     event.set_step(step);
     std::string bytes;
     if (!event.SerializeToString(&bytes)) return failure("[monitor] expected an event of less than 2 GB, got more");
-    return file.append(framed_record(bytes));
+    return file.append(graph::framed_record(bytes));
   }
 
   Result<void> write_hparams(const std::string& tag, pb::HParamsPluginData data) {
@@ -175,7 +175,7 @@ Result<void> EventWriter::text(std::int64_t step, const std::string& tag, const 
   return state_->write(event, step);
 }
 
-Result<void> EventWriter::graph(const Graph& graph) {
+Result<void> EventWriter::graph(const graph::Graph& graph) {
   pb::Event event;
   event.set_graph_def(tensorboard_graph_def(graph));
   return state_->write(event, 0);
@@ -206,4 +206,4 @@ Result<void> EventWriter::end_session(SessionEnd end) {
 
 const fs::path& EventWriter::path() const { return state_->file.path(); }
 
-}  // namespace starling
+}  // namespace starling::train

@@ -6,7 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/gpu/nccl_comm.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
@@ -167,4 +167,4 @@ std::shared_ptr<const NcclApi> nccl_api(int device) {
 
 bool has_nccl() { return true; }
 
-}  // namespace starling
+}  // namespace starling::dist

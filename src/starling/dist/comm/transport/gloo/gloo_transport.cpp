@@ -8,7 +8,7 @@
 #include "starling/dist/comm/transport/gloo/notices.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 // Slot by channel and size, so that transfers of different sizes never match: a peer's mistake must not make Gloo write
@@ -167,4 +167,4 @@ std::shared_ptr<Transport> make_gloo_transport(std::shared_ptr<Store> store, con
   return std::make_shared<GlooTransport>(group, wire::meet(*store, group, options));
 }
 
-}  // namespace starling
+}  // namespace starling::dist

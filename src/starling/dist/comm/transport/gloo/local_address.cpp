@@ -12,7 +12,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling::wire {
+namespace starling::dist::wire {
 namespace {
 
 std::string digits(const sockaddr* address, socklen_t length) {
@@ -69,4 +69,4 @@ std::string local_address(const GlooOptions& options) {
   return options.interface.empty() ? of_name(options.address) : of_interface(options.interface);
 }
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

@@ -12,7 +12,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/gloo/local_address.h"
 
-namespace starling::wire {
+namespace starling::dist::wire {
 namespace {
 
 using std::chrono::milliseconds;
@@ -252,4 +252,4 @@ Mesh meet(Store& store, const CommGroup& group, const GlooOptions& options) {
   return Meeting(store, group, options).hold();
 }
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

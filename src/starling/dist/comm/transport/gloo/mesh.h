@@ -5,7 +5,7 @@
 #include "starling/dist/comm/transport/gloo/wire.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
-namespace starling::wire {
+namespace starling::dist::wire {
 
 // Two connections from this rank to every other one: data, and control, which data traffic cannot delay.
 struct Mesh {
@@ -18,4 +18,4 @@ struct Mesh {
 // other has put into the store. Throws Error naming the rank that is missing at the deadline.
 Mesh meet(Store& store, const CommGroup& group, const GlooOptions& options);
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling::wire {
+namespace starling::dist::wire {
 namespace {
 
 using std::chrono::milliseconds;
@@ -116,4 +116,4 @@ void Notices::leave() {
   }
 }
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

@@ -9,7 +9,7 @@
 #include "starling/dist/comm/transport/gloo/wire.h"
 #include "starling/dist/comm/transport/notice.h"
 
-namespace starling::wire {
+namespace starling::dist::wire {
 
 // Out-of-band notices between ranks: giving up, or leaving. Each rank sends at most one; a connection that closes
 // without a notice means a lost rank. One thread at a time.
@@ -55,4 +55,4 @@ class Notices {
   std::optional<std::string> broken_;
 };
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

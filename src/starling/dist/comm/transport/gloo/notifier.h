@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Notifier between threads: counts notifications, so that one sent while nobody waits is not lost.
 class Notifier {
@@ -34,4 +34,4 @@ class Notifier {
   std::atomic<std::uint64_t> rings_{0};
 };
 
-}  // namespace starling
+}  // namespace starling::dist

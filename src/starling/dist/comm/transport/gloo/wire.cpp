@@ -8,7 +8,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling::wire {
+namespace starling::dist::wire {
 namespace {
 
 // Suppresses SIGPIPE, which a write to a closed connection raises and which would end the process; Gloo leaves that to
@@ -129,4 +129,4 @@ std::shared_ptr<tcp::Device> make_device(const std::string& address) {
   }
 }
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

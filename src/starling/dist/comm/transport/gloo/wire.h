@@ -14,7 +14,7 @@
 
 // Extensions of Gloo's TCP connections: Gloo's thread notifies about progress, so that no thread must block in one
 // transfer to see another; and an error on that thread closes the connection instead of ending the process.
-namespace starling::wire {
+namespace starling::dist::wire {
 
 namespace tcp = ::gloo::transport::tcp;
 
@@ -82,4 +82,4 @@ class Buffer final : public tcp::UnboundBuffer {
 // Listens at one address, on a thread of its own.
 std::shared_ptr<tcp::Device> make_device(const std::string& address);
 
-}  // namespace starling::wire
+}  // namespace starling::dist::wire

@@ -9,7 +9,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -266,4 +266,4 @@ std::shared_ptr<MemoryNetwork> make_memory_network(int size, const MemoryLinks& 
   return std::make_shared<Network>(size, links);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

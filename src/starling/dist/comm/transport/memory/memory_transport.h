@@ -8,7 +8,7 @@
 
 #include "starling/dist/comm/transport/transport.h"
 
-namespace starling {
+namespace starling::dist {
 
 // Emulated link between two ranks. 0 bytes per second: no limit.
 struct MemoryLink {
@@ -33,4 +33,4 @@ class MemoryNetwork {
 
 std::shared_ptr<MemoryNetwork> make_memory_network(int size, const MemoryLinks& links = {});
 
-}  // namespace starling
+}  // namespace starling::dist

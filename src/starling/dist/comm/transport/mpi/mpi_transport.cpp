@@ -12,7 +12,7 @@
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/comm/transport/notice.h"
 
-namespace starling {
+namespace starling::dist {
 namespace {
 
 using mpi::check_mpi;
@@ -292,4 +292,4 @@ std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
   return std::make_shared<MpiTransport>(mpi::Session::get(), options);
 }
 
-}  // namespace starling
+}  // namespace starling::dist

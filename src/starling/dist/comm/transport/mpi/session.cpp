@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 
-namespace starling::mpi {
+namespace starling::dist::mpi {
 namespace {
 
 using std::chrono::milliseconds;
@@ -101,4 +101,4 @@ void Session::finish(int status, void* session) {
   MPI_Finalize();
 }
 
-}  // namespace starling::mpi
+}  // namespace starling::dist::mpi

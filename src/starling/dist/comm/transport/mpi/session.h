@@ -8,7 +8,7 @@
 
 #include "starling/dist/comm/call.h"
 
-namespace starling::mpi {
+namespace starling::dist::mpi {
 
 // MPI library of this process, from its first use to the process's end. All MPI calls are made under its lock.
 class Session {
@@ -43,4 +43,4 @@ class Session {
 void check_mpi(int code, const char* what);
 std::string words_of(int code);
 
-}  // namespace starling::mpi
+}  // namespace starling::dist::mpi

@@ -1,4 +1,4 @@
-#include "starling/ops/def/linear_ends.h"
+#include "starling/ops/def/linear_epilogue.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
 // Product in blocks that stay in cache, each by one thread, with the epilogue applied to a block before the next: the
@@ -42,9 +42,9 @@ struct Ending {
 };
 
 template <class T>
-class LinearEnds {
+class LinearEpilogue {
  public:
-  LinearEnds(const op::LinearEndsAttrs& attrs, std::int64_t m, std::int64_t n, std::int64_t k, int threads)
+  LinearEpilogue(const op::LinearEpilogueAttrs& attrs, std::int64_t m, std::int64_t n, std::int64_t k, int threads)
       : attrs_(attrs), n_(n), k_(k), blocks_(m, n, threads) {
     const std::int64_t tasks = blocks_.rows.pieces() * blocks_.cols.pieces();
     threads_ = static_cast<int>(std::clamp<std::int64_t>(tasks, 1, threads));
@@ -114,7 +114,7 @@ class LinearEnds {
     add_(in, 0, line, count, nullptr);
   }
 
-  op::LinearEndsAttrs attrs_;
+  op::LinearEpilogueAttrs attrs_;
   std::int64_t n_, k_;
   Blocks blocks_;
   GemmPlan plans_[2][2];  // whole and last block, by rows and columns
@@ -130,12 +130,12 @@ std::unique_ptr<Plan> plan_ends(const PlanRequest& request) {
   std::int64_t rows = 1;
   for (int i = 0; i + 1 < x.rank(); ++i) rows *= x[i];
   if (rows == 0 || w[0] == 0) return make_plan([](const Launch&) {});
-  LinearEnds<T> ends(request.attrs.as<op::LinearEndsAttrs>(), rows, w[0], w[1], request.threads);
+  LinearEpilogue<T> ends(request.attrs.as<op::LinearEpilogueAttrs>(), rows, w[0], w[1], request.threads);
   if (!ends.find_functions(request.in[0].dtype)) return nullptr;
   return make_plan(ends.scratch_bytes(), [ends](const Launch& launch) { ends.run(launch); });
 }
 
-std::unique_ptr<Plan> plan_linear_ends(const PlanRequest& request) {
+std::unique_ptr<Plan> plan_linear_epilogue(const PlanRequest& request) {
   const DType dtype = request.in[0].dtype;
   if (dtype == DType::f32) return plan_ends<float>(request);
   return dtype == DType::f64 ? plan_ends<double>(request) : nullptr;
@@ -143,8 +143,8 @@ std::unique_ptr<Plan> plan_linear_ends(const PlanRequest& request) {
 
 }  // namespace
 
-void register_cpu_linear_ends(KernelTable& table) {
-  table.add("linear_ends", DeviceKind::cpu, {"blocks", Accepts::contiguous, plan_linear_ends});
+void register_cpu_linear_epilogue(KernelTable& table) {
+  table.add("linear_epilogue", DeviceKind::cpu, {"blocks", Accepts::contiguous, plan_linear_epilogue});
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

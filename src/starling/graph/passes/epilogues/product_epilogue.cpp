@@ -1,4 +1,4 @@
-#include "starling/graph/passes/epilogues/product_ends.h"
+#include "starling/graph/passes/epilogues/product_epilogue.h"
 
 #include <algorithm>
 
@@ -6,11 +6,11 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/linear_ends.h"
+#include "starling/ops/def/linear_epilogue.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
 // Smallest result worth an epilogue: smaller ones stay in the last-level cache between ops, and cutting the product
@@ -122,9 +122,9 @@ struct Ends {
   NodeId last() const { return activation >= 0 ? activation : sum; }
 };
 
-class LinearEnds : public Joiner {
+class LinearEpilogue : public Joiner {
  public:
-  explicit LinearEnds(const Graph& graph) : Joiner(graph), at_(graph.nodes().size()) {
+  explicit LinearEpilogue(const Graph& graph) : Joiner(graph), at_(graph.nodes().size()) {
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (const Ends ends = ends_of(id); ends.linear >= 0) plan(ends);
     }
@@ -152,7 +152,7 @@ class LinearEnds : public Joiner {
 
   bool is_ending(NodeId id) const {
     const Node& node = graph_.node(id);
-    return node.op->ends_product && is_pure(node) && node.out.size() == 1 && node.in.size() == 1 &&
+    return node.op->in_epilogue && is_pure(node) && node.out.size() == 1 && node.in.size() == 1 &&
            ending_op(Symbol(node.op->name)) == node.op && type(node.out[0]) == type(node.in[0]);
   }
 
@@ -198,7 +198,7 @@ class LinearEnds : public Joiner {
   void join(const Ends& ends) {
     const Node& linear = graph_.node(ends.linear);
     auto in = rewriter_.map({linear.in.data(), linear.in.size()});
-    op::LinearEndsAttrs attrs{.biased = in.size() == 3, .residual = ends.residual >= 0, .keep = ends.keep};
+    op::LinearEpilogueAttrs attrs{.biased = in.size() == 3, .residual = ends.residual >= 0, .keep = ends.keep};
     if (attrs.residual) in.push_back(rewriter_.map(ends.residual));
     if (ends.activation >= 0) {
       const Node& activation = graph_.node(ends.activation);
@@ -206,7 +206,7 @@ class LinearEnds : public Joiner {
       const auto numbers = numbers_of(activation.attrs);
       if (!numbers.empty()) attrs.parameter = numbers[0];
     }
-    const NodeId made = rewriter_.emit(find_op("linear_ends"), {in.data(), in.size()}, attrs, ends.linear);
+    const NodeId made = rewriter_.emit(find_op("linear_epilogue"), {in.data(), in.size()}, attrs, ends.linear);
     const auto out = [&](std::size_t i) { return rewriter_.to().node(made).out[i]; };
     const ValueId before = graph_.node(ends.sum >= 0 ? ends.sum : ends.linear).out[0];
     rewriter_.stands_for(ends.linear, made);
@@ -223,6 +223,6 @@ class LinearEnds : public Joiner {
 }  // namespace
 
 Graph join_biases(const Graph& graph, bool& changed) { return Biases(graph).run(changed); }
-Graph join_linear_ends(const Graph& graph) { return LinearEnds(graph).run(); }
+Graph join_linear_epilogue(const Graph& graph) { return LinearEpilogue(graph).run(); }
 
-}  // namespace starling
+}  // namespace starling::graph

@@ -7,16 +7,16 @@ namespace starling {
 namespace op {
 
 // Epilogue of x · weightᵀ, applied in this order; made by graph rewrites, while users write the parts.
-struct LinearEndsAttrs {
+struct LinearEpilogueAttrs {
   bool biased = false;    // operands include a bias [out]
   bool residual = false;  // the last operand, of the result's type, is added before the activation
   Symbol activation{};    // elementwise op of one float operand, or none
   double parameter = 0;   // attribute of the activation, if it has one
   bool keep = false;      // the value before the activation is a second result
   static AttrFields fields() {
-    return {field("biased", &LinearEndsAttrs::biased), field("residual", &LinearEndsAttrs::residual),
-            field("activation", &LinearEndsAttrs::activation), field("parameter", &LinearEndsAttrs::parameter),
-            field("keep", &LinearEndsAttrs::keep)};
+    return {field("biased", &LinearEpilogueAttrs::biased), field("residual", &LinearEpilogueAttrs::residual),
+            field("activation", &LinearEpilogueAttrs::activation), field("parameter", &LinearEpilogueAttrs::parameter),
+            field("keep", &LinearEpilogueAttrs::keep)};
   }
 };
 

@@ -1,4 +1,4 @@
-#include "starling/ops/def/linear_ends.h"
+#include "starling/ops/def/linear_epilogue.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
@@ -26,35 +26,36 @@ Attrs ending_attrs(const OpDef& op, double parameter) {
 namespace {
 
 Types infer_ends(const InferCall& call) {
-  const auto& a = call.attrs.as<op::LinearEndsAttrs>();
+  const auto& a = call.attrs.as<op::LinearEpilogueAttrs>();
   const std::size_t wanted = 2 + std::size_t{a.biased} + std::size_t{a.residual};
-  check(call.in.size() == wanted, "[linear_ends] expected {} operands, got {}", wanted, call.in.size());
+  check(call.in.size() == wanted, "[linear_epilogue] expected {} operands, got {}", wanted, call.in.size());
   rules::expect_same_dtype(call);
   rules::expect_float(call);
   rules::expect_rank(call, 1, 2);
   const Shape &x = call.in[0].shape, &w = call.in[1].shape;
-  check(x.rank() >= 1 && x.back() == w[1], "[linear_ends] expected x [.., {}] for a weight {}, got {}", w[1],
+  check(x.rank() >= 1 && x.back() == w[1], "[linear_epilogue] expected x [.., {}] for a weight {}, got {}", w[1],
         to_string(w), to_string(x));
   if (a.biased && call.in[2].shape != Shape{w[0]})
-    fail("[linear_ends] expected a bias [{}], got {}", w[0], to_string(call.in[2].shape));
+    fail("[linear_epilogue] expected a bias [{}], got {}", w[0], to_string(call.in[2].shape));
   TensorType y{call.in[0].dtype, x};
   y.shape[x.rank() - 1] = w[0];
-  check(!a.residual || call.in.back() == y, "[linear_ends] expected a residual {}, got {}", to_string(y),
+  check(!a.residual || call.in.back() == y, "[linear_epilogue] expected a residual {}, got {}", to_string(y),
         to_string(call.in.back()));
-  check(!a.keep || !a.activation.empty(), "[linear_ends] expected an activation to keep the value before, got none");
+  check(!a.keep || !a.activation.empty(),
+        "[linear_epilogue] expected an activation to keep the value before, got none");
   if (!a.activation.empty()) {
     const OpDef* op = ending_op(a.activation);
-    check(op != nullptr, "[linear_ends] expected an elementwise op of one operand and one number, got '{}'",
+    check(op != nullptr, "[linear_epilogue] expected an elementwise op of one operand and one number, got '{}'",
           a.activation.str());
     const Types after = infer(*op, {&y, 1}, ending_attrs(*op, a.parameter));
-    check(after[0] == y, "[linear_ends] expected an activation that gives {}, got {}", to_string(y),
+    check(after[0] == y, "[linear_epilogue] expected an activation that gives {}, got {}", to_string(y),
           to_string(after[0]));
   }
   return a.keep ? Types{y, y} : Types{y};
 }
 
 TensorList decompose_ends(std::span<const Tensor> in, const Attrs& attrs) {
-  const auto& a = attrs.as<op::LinearEndsAttrs>();
+  const auto& a = attrs.as<op::LinearEpilogueAttrs>();
   Tensor y = linear(in[0], in[1], a.biased ? in[2] : Tensor());
   if (a.residual) y = add(y, in.back());
   if (a.activation.empty()) return {y};
@@ -65,7 +66,7 @@ TensorList decompose_ends(std::span<const Tensor> in, const Attrs& attrs) {
 
 std::vector<OpCase> ends_cases() {
   std::vector<OpCase> cases;
-  const auto one = [&](Shape x, std::int64_t out, op::LinearEndsAttrs attrs) {
+  const auto one = [&](Shape x, std::int64_t out, op::LinearEpilogueAttrs attrs) {
     OpCase c{{{.shape = x}, {.shape = {out, x.back()}}}, attrs};
     Shape y = x;
     y[y.rank() - 1] = out;
@@ -87,11 +88,11 @@ std::vector<OpCase> ends_cases() {
 
 }  // namespace
 
-void register_ops_linear_ends(OpRegistry& ops) {
-  ops.add({.name = "linear_ends",
+void register_ops_linear_epilogue(OpRegistry& ops) {
+  ops.add({.name = "linear_epilogue",
            .doc = "activation(x · weightᵀ + bias + residual), and the value before the activation if it is kept.",
            .inputs = {"x", "weight", "ends..."},
-           .attrs = &attr_type<op::LinearEndsAttrs>(),
+           .attrs = &attr_type<op::LinearEpilogueAttrs>(),
            .infer = infer_ends,
            .decompose = decompose_ends,
            .cases = ends_cases,

@@ -1,10 +1,10 @@
 #include "graph/passes_testing.h"
 
-namespace starling {
+namespace starling::graph {
 namespace {
 
-TEST(Layout, TurnsTransposedFactorsIntoFlags) {
-  EXPECT_EQ(shown_after("layout", R"(
+TEST(Formats, TurnsTransposedFactorsIntoFlags) {
+  EXPECT_EQ(shown_after("format", R"(
     %a = input {shape=[4, 3]}
     %b = input {index=1, shape=[5, 4]}
     %k = input {index=2, shape=[5, 3]}
@@ -27,8 +27,8 @@ return %3, %4, %6
 )");
 }
 
-TEST(Layout, TurnsOnlyTransposesOfTheLastTwoDimensions) {
-  EXPECT_EQ(shown_after("layout", R"(
+TEST(Formats, TurnsOnlyTransposesOfTheLastTwoDimensions) {
+  EXPECT_EQ(shown_after("format", R"(
     %a = input {shape=[2, 4, 3]}
     %b = input {index=1, shape=[4, 2, 5]}
     %at = transpose(%a) {order=[0, 2, 1]}
@@ -44,8 +44,8 @@ return %3
 )");
 }
 
-TEST(Layout, KeepsATransposeThatOthersReadToo) {
-  EXPECT_EQ(shown_after("layout", R"(
+TEST(Formats, KeepsATransposeThatOthersReadToo) {
+  EXPECT_EQ(shown_after("format", R"(
     %a = input {shape=[4, 3]}
     %at = transpose(%a)
     %c = matmul(%at, %a)
@@ -58,20 +58,20 @@ return %2, %1
 )");
 }
 
-TEST(Layout, MultipliesInTheOtherOrderWhenOnlyTheTransposeIsWanted) {
+TEST(Formats, MultipliesInTheOtherOrderWhenOnlyTheTransposeIsWanted) {
   const std::string product = R"(
     %a = input {shape=[4, 3]}
     %b = input {index=1, shape=[4, 5]}
     %c = matmul(%a, %b) {trans_a=true}
     %t = transpose(%c)
     return %t)";
-  EXPECT_EQ(shown_after("layout", product), R"(
+  EXPECT_EQ(shown_after("format", product), R"(
 %0 = input 0
 %1 = input 1
 %2 = matmul(%1, %0) {trans_a=true}
 return %2
 )");
-  EXPECT_EQ(shown_after("layout", product + ", %c"), R"(
+  EXPECT_EQ(shown_after("format", product + ", %c"), R"(
 %0 = input 0
 %1 = input 1
 %2 = matmul(%0, %1) {trans_a=true}
@@ -80,8 +80,8 @@ return %3, %2
 )");
 }
 
-TEST(Layout, CancelsAndJoinsTransposes) {
-  EXPECT_EQ(shown_after("layout", R"(
+TEST(Formats, CancelsAndJoinsTransposes) {
+  EXPECT_EQ(shown_after("format", R"(
     %a = input {shape=[2, 3, 4]}
     %b = transpose(%a) {order=[1, 2, 0]}
     %c = transpose(%b) {order=[2, 0, 1]}
@@ -94,8 +94,8 @@ return %0, %1
 )");
 }
 
-TEST(Layout, JoinsReshapesAndDropsThoseThatReturn) {
-  EXPECT_EQ(shown_after("layout", R"(
+TEST(Formats, JoinsReshapesAndDropsThoseThatReturn) {
+  EXPECT_EQ(shown_after("format", R"(
     %a = input {shape=[2, 3, 4]}
     %b = reshape(%a) {shape=[6, 4]}
     %c = reshape(%b) {shape=[24]}
@@ -108,8 +108,8 @@ return %1, %0
 )");
 }
 
-TEST(Layout, DropsOpsThatChangeNothing) {
-  EXPECT_EQ(shown_after("layout", R"(
+TEST(Formats, DropsOpsThatChangeNothing) {
+  EXPECT_EQ(shown_after("format", R"(
     variable 0 "w" f32[2]
     %a = input {shape=[2]}
     %b = identity(%a)
@@ -128,10 +128,10 @@ return %1
 )");
 }
 
-TEST(Layout, KeepsCopiesBetweenDevices) {
+TEST(Formats, KeepsCopiesBetweenDevices) {
   const std::string body = "%a = input {shape=[2]}\n%b = identity(%a) device=cuda:0\nreturn %b";
-  expect_unchanged_by("layout", body);
+  expect_unchanged_by("format", body);
 }
 
 }  // namespace
-}  // namespace starling
+}  // namespace starling::graph

@@ -1,4 +1,4 @@
-#include "starling/ops/def/linear_ends.h"
+#include "starling/ops/def/linear_epilogue.h"
 
 #include <algorithm>
 
@@ -6,11 +6,11 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
 
-namespace starling {
+namespace starling::kernels {
 namespace {
 
-std::unique_ptr<Plan> plan_linear_ends(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<op::LinearEndsAttrs>();
+std::unique_ptr<Plan> plan_linear_epilogue(const PlanRequest& request) {
+  const auto& attrs = request.attrs.as<op::LinearEpilogueAttrs>();
   const std::int64_t out = request.in[1].shape[0];
   ArgDesc x = request.in[0];
   x.shape = {request.out[0].shape.numel() / std::max<std::int64_t>(out, 1), x.shape.back()};
@@ -36,8 +36,8 @@ std::unique_ptr<Plan> plan_linear_ends(const PlanRequest& request) {
 
 }  // namespace
 
-void register_reference_linear_ends(KernelTable& table) {
-  table.add("linear_ends", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_linear_ends));
+void register_reference_linear_epilogue(KernelTable& table) {
+  table.add("linear_epilogue", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_linear_epilogue));
 }
 
-}  // namespace starling
+}  // namespace starling::kernels

@@ -10,7 +10,7 @@
 #include "starling/ops/def/shape_ops.h"
 #include "starling/ops/def/state.h"
 
-namespace starling::passes {
+namespace starling::graph::passes {
 namespace {
 
 Shape full_order(const Node& transpose, int rank) {
@@ -63,9 +63,9 @@ void flip(const Node& node, Attrs& attrs, Flags which) {
 }
 
 // Rewrites in one walk; rules look at makers in the new graph, so that they see each other's results.
-class Layout {
+class Formats {
  public:
-  explicit Layout(const Graph& graph)
+  explicit Formats(const Graph& graph)
       : graph_(graph), rewriter_(graph), users_(graph.users()), is_output_(graph.values().size()) {
     for (ValueId id : graph.outputs) is_output_[static_cast<std::size_t>(id)] = true;
   }
@@ -197,18 +197,18 @@ class Layout {
 };
 
 // prune drops nodes without readers.
-Graph layout(const Graph& graph, const PassContext& context) { return prune(Layout(graph).run(), context); }
+Graph format(const Graph& graph, const PassContext& context) { return prune(Formats(graph).run(), context); }
 
 }  // namespace
-}  // namespace starling::passes
+}  // namespace starling::graph::passes
 
-namespace starling {
+namespace starling::graph {
 
-void register_pass_layout(PassTable& table) {
-  table.add({.name = "layout",
+void register_pass_format(PassTable& table) {
+  table.add({.name = "format",
              .doc = "turn transposes into flags of the products that read them",
              .order = 1400,
-             .run = passes::layout});
+             .run = passes::format});
 }
 
-}  // namespace starling
+}  // namespace starling::graph
