@@ -14,7 +14,7 @@ namespace starling::cli {
 
 struct BenchRankOptions {
   std::string backend = "auto";
-  std::string overlap = "on";  // off: reductions are not overlapped with the backward pass
+  std::string overlap = "on";  // off: with nothing; next_forward: with the next step's forward pass, too
   double bucket_mb = AllReduceOptions{}.bucket_mb;
 };
 

@@ -74,7 +74,7 @@ int translate(const PredictArguments& options, SavedModel& model) {
   if (options.inputs.empty()) throw UsageError("[predict] expected at least one text for a model of texts, got none");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string lines;
-  for (const auto& [source, target] : translate_texts(model, options.inputs)) {
+  for (const auto& [source, target] : train::translate_texts(model, options.inputs)) {
     list.push_back({{"input", source}, {"output", target}});
     lines += fmt::format("{}: {}\n", source, target);
   }
@@ -123,7 +123,7 @@ int predict_files(const PredictArguments& options, SavedModel& model) {
 
 int run_predict(const PredictArguments& options) {
   SavedModel model = load_model(options);
-  const bool writes_text = !options.prompt.empty() || reads_and_writes_text(model.signature());
+  const bool writes_text = !options.prompt.empty() || train::reads_and_writes_text(model.signature());
   if (!options.out.empty()) {
     check_output_name(options.out, writes_text ? text_extensions() : array_extensions());
     if (options.json && writes_text && extension_of(options) != ".json")

@@ -35,7 +35,7 @@ std::uint64_t read_epoch(const dist::Variables& variables) {
 
 // True if MPI started this process and this build supports it. srun counts only with PMIx.
 bool started_by_mpi(const dist::WorldPlace& place, const dist::Variables& variables) {
-  if (!has_mpi()) return false;
+  if (!dist::has_mpi()) return false;
   return place.starter == "open_mpi" || (place.starter == "slurm" && variables("PMIX_RANK"));
 }
 
@@ -56,7 +56,7 @@ namespace {
 struct Joining {
   World world{};
   const WorldOptions& options;
-  const dist::Variables variables = process_environment();
+  const dist::Variables variables = dist::process_environment();
   const bool launched = variables("STARLING_LAUNCHED").has_value();
   dist::ConnectOptions connect{};
 
@@ -72,9 +72,9 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
   const dist::WorldPlace& place = world.place;
   world.ties = std::make_shared<World::Ties>();
   world.ties->launched = launched;
-  if (!launched) prepare_last_words(place.rank, world.host);
+  if (!launched) dist::prepare_last_words(place.rank, world.host);
   if (serve) {
-    const dist::HostPort where = parse_host_port(address).value();
+    const dist::HostPort where = dist::parse_host_port(address).value();
     world.ties->server = std::make_unique<dist::StoreServer>(dist::StoreServerOptions{
         .host = where.host, .port = where.port, .secret = secret, .world = place.world, .epoch = world.epoch});
   }
@@ -92,14 +92,15 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
 // Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
   const dist::WorldPlace& place = world.place;
-  auto comm = make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},
-                            reducing_by(options.all_reduce));
+  auto comm =
+      dist::make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},
+                          dist::reducing_by(options.all_reduce));
   check(comm->rank() == place.rank && comm->size() == place.world,
         "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
         "started it?",
         place.rank, place.world, place.starter, comm->rank(), comm->size());
   constexpr std::size_t kWidth = 512;
-  std::string own = host_identity(variables).substr(0, kWidth),
+  std::string own = dist::host_identity(variables).substr(0, kWidth),
               all(kWidth * static_cast<std::size_t>(place.world), '\0');
   own.resize(kWidth, '\0');
   comm->all_gather(own.data(), all.data(), static_cast<std::int64_t>(kWidth), DType::u8, {.name = "hosts"}).wait();
@@ -108,10 +109,10 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
 
   std::string said(kWidth, '\0');
   if (place.rank == 0) {
-    const std::string secret = make_secret();
+    const std::string secret = dist::make_secret();
     const std::string bind = !place.address.empty() ? place.address
                              : one_host             ? "127.0.0.1:0"
-                                                    : dist::HostPort{host_name(), 0}.text();
+                                                    : dist::HostPort{dist::host_name(), 0}.text();
     meet_at(bind, secret, true);
     said = fmt::format("{} {}", secret, world.ties->server->address());
     said.resize(kWidth, '\0');
@@ -126,7 +127,7 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
 
 void World::report_step(std::int64_t step) const {
   if (ties == nullptr) return;
-  if (!ties->launched) return note_last_step(step);
+  if (!ties->launched) return dist::note_last_step(step);
   ties->step.store(step, std::memory_order_relaxed);
   const auto now = CommClock::now().time_since_epoch().count();
   const auto told = ties->told.load(std::memory_order_relaxed);
@@ -137,7 +138,7 @@ void World::report_step(std::int64_t step) const {
 
 void World::report_failure(std::string_view why) const {
   if (ties == nullptr) return;
-  if (!ties->launched) return write_failure();
+  if (!ties->launched) return dist::write_failure();
   if (ties->step.load() >= 0) ties->tell(place.rank);
   ties->store->note_now(fmt::format("failed/{}", place.rank), why.substr(0, 4096), kFailureHeard);
 }
@@ -147,10 +148,10 @@ World join_world(const dist::PlaceFlags& flags, const WorldOptions& options) {
   World& world = joining.world;
   world.place = find_place(flags, joining.variables).value();
   world.epoch = read_epoch(joining.variables);
-  world.host = host_name();
+  world.host = dist::host_name();
   const std::string backend =
       options.backend.empty() ? joining.variables("STARLING_BACKEND").value_or("") : options.backend;
-  joining.connect = {.backend = parse_world_backend(backend),
+  joining.connect = {.backend = dist::parse_world_backend(backend),
                      .epoch = world.epoch,
                      .join_deadline = options.join_deadline,
                      .call_deadline = options.call_deadline,
@@ -174,7 +175,7 @@ World join_world(const dist::PlaceFlags& flags, const WorldOptions& options) {
           "[world] expected STARLING_ADDRESS, host:port where rank 0 listens, since {} brings no rendezvous of its own "
           "to this build, got none",
           world.place.starter);
-    joining.meet_at(world.place.address, read_secret(options.secret_file, joining.variables),
+    joining.meet_at(world.place.address, dist::read_secret(options.secret_file, joining.variables),
                     world.leads() && !launched);
   }
   auto connected = connect_world(world.place, with_prefix(world.store, "connect"), joining.connect, std::move(mpi));

@@ -15,7 +15,7 @@ constexpr int kNothing = -1;
 std::int64_t bytes_of(const kernels::ArgDesc& desc) {
   return desc.shape.numel() * static_cast<std::int64_t>(size_of(desc.dtype));
 }
-std::int64_t bytes_of(const TensorType& type) { return bytes_of(dense(type)); }
+std::int64_t bytes_of(const TensorType& type) { return bytes_of(kernels::dense(type)); }
 
 // A value as its readers see it: bytes of a token, with shape and strides.
 struct Seen {
@@ -55,7 +55,7 @@ class AliasCheck {
         arena_(static_cast<std::int64_t>(exe.arena_bytes()), kNothing) {
     for (const auto& variable : graph_.variables) {
       variables_.emplace_back(bytes_of(variable.type), next_token_);
-      holds_.push_back({{next_token_++, 0}, dense(variable.type)});
+      holds_.push_back({{next_token_++, 0}, kernels::dense(variable.type)});
     }
     for (graph::ValueId in : graph_.inputs) inputs_.emplace_back(in < 0 ? 0 : bytes_of(graph_.value(in).type), in);
     for (const auto& constant : graph_.constants) {

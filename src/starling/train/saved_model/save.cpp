@@ -106,9 +106,9 @@ Result<train::ListedFile> write_text(const fs::path& folder, const char* name, c
 Result<void> save_model(const fs::path& folder, const graph::TraceFn& f, ModelSignature signature) {
   check(!signature.inputs.empty(), "[model] expected at least one input, got none");
   const graph::Graph graph = traced(f, signature, 2);
-  check_model_graph(graph, kAnyBytes);
+  train::check_model_graph(graph, kAnyBytes);
   const std::string text =
-      free_batch([&](std::int64_t batch) { return print(batch == 2 ? graph : traced(f, signature, batch)); });
+      train::free_batch([&](std::int64_t batch) { return print(batch == 2 ? graph : traced(f, signature, batch)); });
   signature.outputs = output_fields(graph, 2);
 
   auto temporary = TemporaryFolder::create(folder);

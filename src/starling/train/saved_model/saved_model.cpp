@@ -88,8 +88,8 @@ struct SavedModel::State {
   std::vector<Entry> entries;  // most recently used first
 
   graph::Graph graph(std::int64_t batch) const {
-    graph::Graph made = graph::parse_graph(with_batch(graph_text, batch));
-    check_model_graph(made, options.most_bytes);
+    graph::Graph made = graph::parse_graph(train::with_batch(graph_text, batch));
+    train::check_model_graph(made, options.most_bytes);
     check_signature(made, signature, batch);
     return made;
   }

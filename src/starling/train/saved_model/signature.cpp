@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr train::SealedFormat kFormat{"starling-model", train::kModelVersion};
+constexpr train::SealedFormat kFormat{"starling-model", kModelVersion};
 constexpr std::size_t kMostFiles = 16;
 constexpr std::size_t kMostFields = 64;
 constexpr std::size_t kMostClasses = 10'000'000;
@@ -87,7 +87,7 @@ ModelSignature read_signature(const Json& json) {
 
 ModelManifest read_manifest(const Json& json) {
   return {json.at("graph").get<std::string>(), json.at("weights").get<std::string>(),
-          read_listed_files(json.at("files"), kMostFiles), read_signature(json.at("signature"))};
+          train::read_listed_files(json.at("files"), kMostFiles), read_signature(json.at("signature"))};
 }
 
 }  // namespace

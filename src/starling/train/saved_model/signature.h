@@ -40,7 +40,7 @@ struct ModelManifest {
   ModelSignature signature{};
 };
 
-inline constexpr int train::kModelVersion = 1;
+inline constexpr int kModelVersion = 1;
 
 std::string format_model_manifest(const ModelManifest& manifest);  // includes a checksum of itself
 // Throws "[model] <name>: expected …, got …" on anything but an intact manifest of a known version.
