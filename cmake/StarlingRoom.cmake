@@ -43,7 +43,8 @@ function(starling_room name)
   add_library(starling_${name} OBJECT ${sources} ${generated})
   starling_batches(starling_${name} ${sources})
   target_link_libraries(starling_${name} PRIVATE starling_options PUBLIC starling_deps)
-  target_include_directories(starling_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(starling_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
+    PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)
   if(arg_HOT)
     target_compile_options(starling_${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O3>)
   elseif(arg_COLD)
@@ -88,6 +89,7 @@ endfunction()
 # Writes <room>_registry.gen.cpp: one declaration and one call per registration function found in the folder.
 function(starling_generate_registry name dir out)
   if(name STREQUAL "ops")
+    starling_update_lists()
     starling_registry_file(starling ops "register_op_families" "OpRegistry" "starling/ops/def/registry.h" "${dir}/families/*.cpp" "ops" gen)
   elseif(name STREQUAL "kernels")
     set(devices reference cpu)
@@ -136,6 +138,52 @@ function(starling_generate_registry name dir out)
     list(APPEND gen ${g} ${h})
   endif()
   set(${out} ${gen} PARENT_SCOPE)
+endfunction()
+
+# The update rules found in ops/updates, as lists that definitions and kernels are made from: update_rules.gen.h calls a
+# function for the attributes of each, update_numbers.gen.h has the constants of their vector kernels in one variant,
+# update_vectors-inl.gen.h includes those kernels. <a_rule>.h defines <ARule>UpdateAttrs and <ARule>Numbers.
+function(starling_update_lists)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  set(head "// Generated from the rules found in ops/updates; do not edit.\n")
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/starling/ops/updates/*.h)
+  foreach(list definitions calls constants vectors numbers)
+    set(${list} "")
+  endforeach()
+  foreach(file ${files})
+    get_filename_component(rule ${file} NAME_WE)
+    starling_type_name(${rule} type)
+    string(APPEND definitions "#include \"starling/ops/updates/${rule}.h\"\n")
+    string(APPEND calls "  f.template operator()<${type}UpdateAttrs>();\n")
+    string(APPEND constants "#include \"starling/kernels/cpu/update/rules/${rule}.h\"\n")
+    string(APPEND vectors "#include \"starling/kernels/cpu/update/rules/${rule}-inl.h\"\n")
+    list(APPEND numbers "${type}Numbers<T>")
+  endforeach()
+  list(JOIN numbers ", " numbers)
+  file(CONFIGURE OUTPUT ${folder}/update_rules.gen.h @ONLY CONTENT "${head}#pragma once\n${definitions}
+namespace starling::op {
+template <class F>
+void for_update_rules(F&& f) {\n${calls}}
+}  // namespace starling::op\n")
+  file(CONFIGURE OUTPUT ${folder}/update_numbers.gen.h @ONLY CONTENT "${head}#pragma once\n#include <variant>\n\n${constants}
+namespace starling::kernels {
+template <class T>
+using UpdateNumbers = std::variant<${numbers}>;
+}  // namespace starling::kernels\n")
+  file(CONFIGURE OUTPUT ${folder}/update_vectors-inl.gen.h @ONLY CONTENT "${head}${vectors}")
+endfunction()
+
+# CamelCase of a snake_case name.
+function(starling_type_name name out)
+  string(REPLACE "_" ";" words ${name})
+  set(made "")
+  foreach(word ${words})
+    string(SUBSTRING ${word} 0 1 first)
+    string(SUBSTRING ${word} 1 -1 rest)
+    string(TOUPPER ${first} first)
+    string(APPEND made ${first}${rest})
+  endforeach()
+  set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
 function(starling_registry_file space id function type header pattern prefix out)

@@ -43,8 +43,8 @@ OPTIONAL_PARTS = {
 INCLUDE_ROOM = re.compile(r'\s*#\s*include\s+["<]starling/([^">]+)[">]')
 INCLUDE_SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 CONDITIONAL = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b(.*)")
-# How ops/families/*.cpp name an op: in a definition, in a call of a helper that makes one, and where it is looked up.
-OP_NAME = re.compile(r'\.name\s*=\s*"(\w+)"|\b\w+\(\s*"(\w+)"\s*,\s*"[^"]|\bnamed_op<"(\w+)">|\bfind_op\("(\w+)"\)')
+# How ops/families/*.cpp and ops/updates/*.h name an op: in a definition, in a call of a helper that makes one, and where it is looked up.
+OP_NAME = re.compile(r'(?:\.name|\bkName)\s*=\s*"(\w+)"|\b\w+\(\s*"(\w+)"\s*,\s*"[^"]|\bnamed_op<"(\w+)">|\bfind_op\("(\w+)"\)')
 TABLE_ROW = re.compile(r"\|([^|]+)\|[^|]*\|([^|]+)\|\s*$")
 
 
@@ -128,8 +128,9 @@ def check_optional(file: pathlib.Path, line: int, text: str):
 
 
 def read_op_names(tree: pathlib.Path) -> set[str]:
-    families = sorted((tree / "src" / "starling" / "ops" / "families").glob("*.cpp"))
-    found = (OP_NAME.findall(path.read_text(encoding="utf-8")) for path in families)
+    ops = tree / "src" / "starling" / "ops"
+    definitions = sorted([*ops.glob("families/*.cpp"), *ops.glob("updates/*.h")])
+    found = (OP_NAME.findall(path.read_text(encoding="utf-8")) for path in definitions)
     return {name for matches in found for groups in matches for name in groups if name}
 
 

@@ -7,7 +7,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/update.h"
+#include "starling/ops/updates/average.h"
 
 namespace starling::optim {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "starling/base/settings.h"
+#include "starling/ops/updates/lars.h"
 #include "starling/optim/rule_optimizer.h"
 
 namespace starling::optim {

@@ -6,7 +6,7 @@
 
 namespace starling::optim {
 
-// Optimizer with one update rule of ops/def/update.h; A are the attributes of its op.
+// Optimizer with one update rule of ops/updates; A are the attributes of its op.
 template <class A>
 class RuleOptimizer : public Optimizer {
  protected:

@@ -4,7 +4,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
-#include "starling/ops/def/update.h"
+#include "starling/ops/updates/momentum.h"
 
 // update(w, …, g · f, lr, …) with a scalar f reads g unscaled and takes f as an operand: gradient clipping and loss
 // scaling cost no pass over the gradients.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -19,181 +20,38 @@ namespace starling::op {
 //
 // In all rules g is factor · gradient. weight_decay adds weight_decay · w to g or, if the rule is `decoupled`,
 // subtracts lr · weight_decay · w from the weight beside the step.
+//
+// A rule is a file in ops/updates, found by its name: <rule>.h has the attributes `<Rule>UpdateAttrs` with
+//   kName, kScalars (how many of lr, t and mu it takes), states() and fields();
+//   step(now, x, g, norms): the formula for one element, in double. It is the reference kernel;
+//   kRows = true if it has an op <name>_rows too, which takes (rows i64[n], values) in place of the gradient of one
+//     tensor and changes those rows only: see row_sparse.h;
+//   measured(now, x, g): the value whose norm `norms` has, if that is not the gradient;
+//   expect_valid(op), which throws, and sample_states(), if the defaults do not fit.
+// The fast kernel is in kernels/cpu/update/rules.
 
-// SGD as sgd_update (state.h), with factor and skip: v = momentum · v + g; w -= lr · (nesterov ? g + momentum · v : v).
-// Without momentum there is no state v.
-struct MomentumUpdateAttrs {
-  double momentum = 0;
-  double weight_decay = 0;
-  bool nesterov = false;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "momentum_update";
-  static constexpr std::size_t kScalars = 1;
-  std::size_t states() const { return momentum != 0 ? 1 : 0; }
-  static AttrFields fields();
+// Scalar operands of a step.
+struct UpdateMoment {
+  double lr = 0;
+  double t = 1;
+  double mu = 1;
+  double factor = 1;
+};
+// One element: x[0] is the weight, the states follow.
+using UpdateElement = std::array<double, 4>;
+// Norms over the whole tensor.
+struct UpdateNorms {
+  double weights = 0;
+  double others = 0;
 };
 
-// sum += g²; w -= lr / (1 + (t - 1) · lr_decay) · g / (√sum + eps).
-struct AdagradUpdateAttrs {
-  double lr_decay = 0;
-  double eps = 1e-10;
-  double weight_decay = 0;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "adagrad_update";
-  static constexpr std::size_t kScalars = 2;
-  static constexpr std::size_t states() { return 1; }
-  static AttrFields fields();
+template <class A>
+constexpr bool kHasRows = requires {
+  A::kRows;
 };
 
-// s = rho · s + (1 - rho) · g²; u = √(d + eps) / √(s + eps) · g; d = rho · d + (1 - rho) · u²; w -= lr · u.
-struct AdadeltaUpdateAttrs {
-  double rho = 0.9;
-  double eps = 1e-6;
-  double weight_decay = 0;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "adadelta_update";
-  static constexpr std::size_t kScalars = 1;
-  static constexpr std::size_t states() { return 2; }
-  static AttrFields fields();
-};
-
-// s = alpha · s + (1 - alpha) · g²; centered: a = alpha · a + (1 - alpha) · g, else a = 0; u = g / (√(s - a²) + eps),
-// with s - a² clamped at 0 against rounding; momentum: b = momentum · b + u, w -= lr · b, else w -= lr · u. States: s,
-// then a and b if used.
-struct RmspropUpdateAttrs {
-  double alpha = 0.99;
-  double eps = 1e-8;
-  double momentum = 0;
-  double weight_decay = 0;
-  bool centered = false;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "rmsprop_update";
-  static constexpr std::size_t kScalars = 1;
-  std::size_t states() const { return 1 + std::size_t{centered} + std::size_t{momentum != 0}; }
-  static AttrFields fields();
-};
-
-// m = beta1 · m + (1 - beta1) · g; v = beta2 · v + (1 - beta2) · g²; amsgrad: x = max(x, v), else x = v;
-// w -= lr · (m / (1 - beta1ᵗ)) / (√(x / (1 - beta2ᵗ)) + eps).
-struct AdamUpdateAttrs {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  bool decoupled = false;
-  bool amsgrad = false;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "adam_update";
-  static constexpr std::size_t kScalars = 2;
-  std::size_t states() const { return amsgrad ? 3 : 2; }
-  static AttrFields fields();
-};
-
-// m as in Adam; u = max(beta2 · u, |g| + eps); w -= lr / (1 - beta1ᵗ) · m / u.
-struct AdamaxUpdateAttrs {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "adamax_update";
-  static constexpr std::size_t kScalars = 2;
-  static constexpr std::size_t states() { return 2; }
-  static AttrFields fields();
-};
-
-// m, v as in Adam; μₜ = beta1 · (1 - 0.96^(t · momentum_decay) / 2); mu is the product of all μ up to this step;
-// w -= lr · ((1 - μₜ) / (1 - mu) · g + μₜ₊₁ / (1 - mu · μₜ₊₁) · m) / (√(v / (1 - beta2ᵗ)) + eps).
-struct NadamUpdateAttrs {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  double momentum_decay = 0.004;
-  bool decoupled = false;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "nadam_update";
-  static constexpr std::size_t kScalars = 3;
-  static constexpr std::size_t states() { return 2; }
-  static AttrFields fields();
-};
-
-// u = sign(beta1 · m + (1 - beta1) · g); m = beta2 · m + (1 - beta2) · g; w -= lr · (u + weight_decay · w).
-struct LionUpdateAttrs {
-  double beta1 = 0.9;
-  double beta2 = 0.99;
-  double weight_decay = 0;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "lion_update";
-  static constexpr std::size_t kScalars = 1;
-  static constexpr std::size_t states() { return 1; }
-  static AttrFields fields();
-};
-
-// m, v as in Adam without weight decay; u = (m / (1 - beta1ᵗ)) / (√(v / (1 - beta2ᵗ)) + eps) + weight_decay · w;
-// w -= lr · |w| / |u| · u with the norms of each whole tensor; the ratio is 1 if a norm is 0.
-struct LambUpdateAttrs {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-6;
-  double weight_decay = 0;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "lamb_update";
-  static constexpr std::size_t kScalars = 2;
-  static constexpr std::size_t states() { return 2; }
-  static AttrFields fields();
-};
-
-// r = trust · |w| / (|g| + weight_decay · |w| + eps) with the norms of each whole tensor, 1 if |w| or |g| is 0;
-// v = momentum · v + lr · r · (g + weight_decay · w); w -= v.
-struct LarsUpdateAttrs {
-  double momentum = 0.9;
-  double trust = 0.001;
-  double eps = 0;
-  double weight_decay = 0;
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "lars_update";
-  static constexpr std::size_t kScalars = 1;
-  static constexpr std::size_t states() { return 1; }
-  static AttrFields fields();
-};
-
-// Running averages of weights: w = (1 - lr) · w + lr · g, where g is the averaged tensor.
-struct AverageUpdateAttrs {
-  bool scaled = false;
-  bool guarded = false;
-  static constexpr std::string_view kName = "average_update";
-  static constexpr std::size_t kScalars = 1;
-  static constexpr std::size_t states() { return 0; }
-  static AttrFields fields();
-};
-
-// Calls f.template operator()<A>() for the attributes of every rule.
-template <class F>
-void for_update_rules(F&& f) {
-  const auto all = [&]<class... A>() { (f.template operator()<A>(), ...); };
-  all.template operator()<MomentumUpdateAttrs, AdagradUpdateAttrs, AdadeltaUpdateAttrs, RmspropUpdateAttrs,
-                          AdamUpdateAttrs, AdamaxUpdateAttrs, NadamUpdateAttrs, LionUpdateAttrs, LambUpdateAttrs,
-                          LarsUpdateAttrs, AverageUpdateAttrs>();
-}
-// As above for the rules with an op <name>_rows, which takes (rows i64[n], values) in place of the gradient of one
-// tensor and changes those rows only: see row_sparse.h.
-template <class F>
-void for_row_update_rules(F&& f) {
-  f.template operator()<MomentumUpdateAttrs>();
-  f.template operator()<AdagradUpdateAttrs>();
-  f.template operator()<AdamUpdateAttrs>();
-}
+// Sample states: second moments are not negative, and the square of a mean does not exceed them.
+inline constexpr CaseInput kSampleSquares{.low = 0.5, .high = 2}, kSampleMean{.low = -0.6, .high = 0.6};
 
 // Operand counts of an update: n tensors have n · (targets + 1) operands, then the scalars.
 struct UpdateLayout {

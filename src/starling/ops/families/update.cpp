@@ -9,79 +9,9 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "update_rules.gen.h"
 
 namespace starling {
-
-AttrFields op::MomentumUpdateAttrs::fields() {
-  using A = op::MomentumUpdateAttrs;
-  return {field("momentum", &A::momentum), field("weight_decay", &A::weight_decay), field("nesterov", &A::nesterov),
-          field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::AdagradUpdateAttrs::fields() {
-  using A = op::AdagradUpdateAttrs;
-  return {field("lr_decay", &A::lr_decay), field("eps", &A::eps), field("weight_decay", &A::weight_decay),
-          field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::AdadeltaUpdateAttrs::fields() {
-  using A = op::AdadeltaUpdateAttrs;
-  return {field("rho", &A::rho), field("eps", &A::eps), field("weight_decay", &A::weight_decay),
-          field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::RmspropUpdateAttrs::fields() {
-  using A = op::RmspropUpdateAttrs;
-  return {field("alpha", &A::alpha),       field("eps", &A::eps),
-          field("momentum", &A::momentum), field("weight_decay", &A::weight_decay),
-          field("centered", &A::centered), field("scaled", &A::scaled),
-          field("guarded", &A::guarded)};
-}
-AttrFields op::AdamUpdateAttrs::fields() {
-  using A = op::AdamUpdateAttrs;
-  return {field("beta1", &A::beta1),
-          field("beta2", &A::beta2),
-          field("eps", &A::eps),
-          field("weight_decay", &A::weight_decay),
-          field("decoupled", &A::decoupled),
-          field("amsgrad", &A::amsgrad),
-          field("scaled", &A::scaled),
-          field("guarded", &A::guarded)};
-}
-AttrFields op::AdamaxUpdateAttrs::fields() {
-  using A = op::AdamaxUpdateAttrs;
-  return {field("beta1", &A::beta1),   field("beta2", &A::beta2),
-          field("eps", &A::eps),       field("weight_decay", &A::weight_decay),
-          field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::NadamUpdateAttrs::fields() {
-  using A = op::NadamUpdateAttrs;
-  return {field("beta1", &A::beta1),
-          field("beta2", &A::beta2),
-          field("eps", &A::eps),
-          field("weight_decay", &A::weight_decay),
-          field("momentum_decay", &A::momentum_decay),
-          field("decoupled", &A::decoupled),
-          field("scaled", &A::scaled),
-          field("guarded", &A::guarded)};
-}
-AttrFields op::LionUpdateAttrs::fields() {
-  using A = op::LionUpdateAttrs;
-  return {field("beta1", &A::beta1), field("beta2", &A::beta2), field("weight_decay", &A::weight_decay),
-          field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::LambUpdateAttrs::fields() {
-  using A = op::LambUpdateAttrs;
-  return {field("beta1", &A::beta1),   field("beta2", &A::beta2),
-          field("eps", &A::eps),       field("weight_decay", &A::weight_decay),
-          field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::LarsUpdateAttrs::fields() {
-  using A = op::LarsUpdateAttrs;
-  return {field("momentum", &A::momentum),         field("trust", &A::trust),   field("eps", &A::eps),
-          field("weight_decay", &A::weight_decay), field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
-AttrFields op::AverageUpdateAttrs::fields() {
-  using A = op::AverageUpdateAttrs;
-  return {field("scaled", &A::scaled), field("guarded", &A::guarded)};
-}
 
 std::optional<op::UpdateLayout> op::update_layout(const OpDef& op, const Attrs& attrs) {
   using Make = op::UpdateLayout (*)(const Attrs&);
@@ -106,7 +36,9 @@ void set_flag(Attrs& attrs, std::string_view name, bool on) { attrs.get<bool>(*a
 const OpDef* op_of_rows(const OpDef& op) {
   static const std::unordered_map<const OpDef*, const OpDef*> table = [] {
     std::unordered_map<const OpDef*, const OpDef*> made;
-    op::for_row_update_rules([&]<class A>() { made[&find_op(A::kName)] = &find_op(std::string(A::kName) + "_rows"); });
+    op::for_update_rules([&]<class A>() {
+      if constexpr (op::kHasRows<A>) made[&find_op(A::kName)] = &find_op(std::string(A::kName) + "_rows");
+    });
     return made;
   }();
   const auto found = table.find(&op);
@@ -168,18 +100,11 @@ void check_numbers(const InferCall& call) {
   }
 }
 
-// Centred RMSprop needs alpha > 0: a single gradient has no deviation.
-void check_rule(const InferCall& call, const op::RmspropUpdateAttrs& a) {
-  check(!a.centered || a.alpha > 0, "[{}] expected alpha above 0 where it is centered, got {}", call.op.name, a.alpha);
-}
-template <class A>
-void check_rule(const InferCall&, const A&) {}
-
 template <class A>
 Types infer_update(const InferCall& call) {
   const A& attrs = call.attrs.as<A>();
   check_numbers(call);
-  check_rule(call, attrs);
+  if constexpr (requires { attrs.expect_valid(call.op.name); }) attrs.expect_valid(call.op.name);
   const op::UpdateLayout layout = op::update_layout(attrs);
   const std::size_t count = call.in.size();
   check(count > layout.scalars && (count - layout.scalars) % (layout.targets + 1) == 0,
@@ -225,19 +150,14 @@ Types infer_update_rows(const InferCall& call) {
   return out;
 }
 
-// Sample states: second moments are not negative, and the square of a mean does not exceed them.
-constexpr CaseInput kWeight{}, kSquares{.low = 0.5, .high = 2}, kMean{.low = -0.6, .high = 0.6};
+constexpr CaseInput kWeight{};
 
 template <class A>
 std::vector<CaseInput> states_of(const A& attrs) {
-  return std::vector<CaseInput>(attrs.states(), kSquares);
-}
-template <>
-std::vector<CaseInput> states_of(const op::RmspropUpdateAttrs& attrs) {
-  std::vector<CaseInput> all{kSquares};
-  if (attrs.centered) all.push_back(kMean);
-  if (attrs.momentum != 0) all.push_back(kMean);
-  return all;
+  if constexpr (requires { attrs.sample_states(); })
+    return attrs.sample_states();
+  else
+    return std::vector<CaseInput>(attrs.states(), op::kSampleSquares);
 }
 
 template <class A>
@@ -344,19 +264,19 @@ void register_ops_update(OpRegistry& ops) {
              .inplace = 0,
              .cost = {flops_of_updates},
              .precision = Width::wide});
-  });
-  op::for_row_update_rules([&]<class A>() {
-    ops.add({.name = std::string(A::kName) + "_rows",
-             .doc = "The update of the rows that occur, with the sums of their values as gradients.",
-             .inputs = {"weight_states_rows_values_scalars..."},
-             .outputs = {"weight_states"},
-             .attrs = &attr_type<A>(),
-             .infer = infer_update_rows<A>,
-             .shard = rules::shard_replicated,
-             .cases = update_rows_cases<A>,
-             .inplace = 0,
-             .cost = {flops_of_row_updates},
-             .precision = Width::wide});
+    if constexpr (op::kHasRows<A>) {
+      ops.add({.name = std::string(A::kName) + "_rows",
+               .doc = "The update of the rows that occur, with the sums of their values as gradients.",
+               .inputs = {"weight_states_rows_values_scalars..."},
+               .outputs = {"weight_states"},
+               .attrs = &attr_type<A>(),
+               .infer = infer_update_rows<A>,
+               .shard = rules::shard_replicated,
+               .cases = update_rows_cases<A>,
+               .inplace = 0,
+               .cost = {flops_of_row_updates},
+               .precision = Width::wide});
+    }
   });
 }
 

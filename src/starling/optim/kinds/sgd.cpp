@@ -4,6 +4,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
+#include "starling/ops/updates/momentum.h"
 #include "starling/optim/add_kind.h"
 
 namespace starling::optim {

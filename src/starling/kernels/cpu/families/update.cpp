@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <new>
-#include <type_traits>
 #include <vector>
 
 #include "starling/base/parallel.h"
@@ -10,6 +9,7 @@
 #include "starling/kernels/cpu/index/row_groups.h"
 #include "starling/kernels/cpu/update/update.h"
 #include "starling/kernels/kernel_table.h"
+#include "update_rules.gen.h"
 
 namespace starling::kernels {
 namespace {
@@ -30,7 +30,7 @@ DType mu_dtype(const PlanRequest& request, std::size_t scalars) {
 
 // Values of the scalar operands after the tensors.
 struct Scalars {
-  UpdateMoment now;
+  op::UpdateMoment now;
   bool skip = false;
 };
 
@@ -49,7 +49,7 @@ Scalars read_scalars(const A& attrs, DType mu, const Launch& launch, std::size_t
 }
 
 template <class A>
-constexpr bool kTrusts = std::is_same_v<A, op::LambUpdateAttrs> || std::is_same_v<A, op::LarsUpdateAttrs>;
+constexpr bool kTrusts = Trusting<typename NumbersOf<A, float>::type>;
 
 template <class A, class T>
 struct UpdateRun {
@@ -142,6 +142,7 @@ struct RowsRun {
 
 template <class A>
 std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
+  static_assert(!kTrusts<A>, "a row alone does not have the norms of its tensor");
   const auto& attrs = request.attrs.as<A>();
   const op::UpdateLayout layout = op::update_layout(attrs);
   const Shape& w = request.in[0].shape;
@@ -158,9 +159,8 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
 void register_cpu_update(KernelTable& table) {
   op::for_update_rules([&]<class A>() {
     table.add(A::kName, DeviceKind::cpu, {"simd", Accepts::contiguous, plan_update<A>});
-  });
-  op::for_row_update_rules([&]<class A>() {
-    table.add(std::string(A::kName) + "_rows", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_update_rows<A>});
+    if constexpr (op::kHasRows<A>)
+      table.add(std::string(A::kName) + "_rows", DeviceKind::cpu, {"rows", Accepts::contiguous, plan_update_rows<A>});
   });
 }
 

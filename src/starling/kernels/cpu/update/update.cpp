@@ -9,19 +9,8 @@
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/update/update.cpp"
 #include <hwy/foreach_target.h>
 
-#include "starling/kernels/cpu/simd/tail-inl.h"
 #include "starling/kernels/cpu/update/update_rules-inl.h"
-
-#ifndef STARLING_KERNELS_CPU_SIMD_UPDATE_ONCE
-#define STARLING_KERNELS_CPU_SIMD_UPDATE_ONCE
-namespace starling::kernels {
-// Contribution of a block to the norms of a tensor.
-struct TrustSums {
-  double weights = 0;
-  double others = 0;
-};
-}  // namespace starling::kernels
-#endif
+#include "update_vectors-inl.gen.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace starling::kernels {
@@ -29,140 +18,40 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// Calls body(x, g, count) on every vector of the first kTargets arrays and of the gradient, times its factor, and
-// stores those of x in [First, Last). Only the first `count` lanes are elements; the rest of the last vector is not
-// stored.
-template <std::size_t kTargets, std::size_t First, std::size_t Last, class D, class T, class Body>
-HWY_INLINE void for_vectors(D d, const UpdateTensor<T>& tensor, T factor, Body&& body) {
-  using V = hn::Vec<D>;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const V times = hn::Set(d, factor);
-  V x[kTargets];
-  std::int64_t i = 0;
-  for (; i + lanes <= tensor.n; i += lanes) {
-    for (std::size_t k = 0; k < kTargets; ++k) x[k] = hn::LoadU(d, tensor.targets[k] + i);
-    body(x, hn::Mul(hn::LoadU(d, tensor.gradient + i), times), hn::Lanes(d));
-    for (std::size_t k = First; k < Last; ++k) hn::StoreU(x[k], d, tensor.targets[k] + i);
-  }
-  if (i == tensor.n) return;
-  const std::size_t rest = static_cast<std::size_t>(tensor.n - i);
-  for (std::size_t k = 0; k < kTargets; ++k) x[k] = load_tail(d, tensor.targets[k] + i, rest);
-  body(x, hn::Mul(load_tail(d, tensor.gradient + i, rest), times), rest);
-  for (std::size_t k = First; k < Last; ++k) store_tail(d, x[k], tensor.targets[k] + i, rest);
+// From constants to their rule.
+template <class T>
+void step_of(const UpdateTensor<T>& t, const UpdateNumbers<T>& k) {
+  std::visit(
+      [&]<class K>(const K& numbers) {
+        if constexpr (!Trusting<K>) piece(t, numbers);
+      },
+      k);
+}
+template <class T>
+TrustSums measure_of(const UpdateTensor<T>& t, const UpdateNumbers<T>& k) {
+  TrustSums sums;
+  std::visit(
+      [&]<class K>(const K& numbers) {
+        if constexpr (Trusting<K>) sums = measure_piece(t, numbers);
+      },
+      k);
+  return sums;
+}
+template <class T>
+void apply_of(const UpdateTensor<T>& t, const UpdateNumbers<T>& k, T rate) {
+  std::visit(
+      [&]<class K>(const K& numbers) {
+        if constexpr (Trusting<K>) apply_piece(t, numbers, rate);
+      },
+      k);
 }
 
-template <class Rule, class T, class K>
-void run(const UpdateTensor<T>& tensor, const K& k) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const K numbers = k;  // private copy, which stores cannot alias
-  for_vectors<Rule::kTargets, 0, Rule::kTargets>(
-      d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::step(d, x, g, numbers); });
-}
-
-// Dispatch from constants to their rule.
-template <class T>
-void piece(const UpdateTensor<T>& t, const MomentumNumbers<T>& k) {
-  k.has_state ? run<MomentumRule<true>>(t, k) : run<MomentumRule<false>>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const AdagradNumbers<T>& k) {
-  run<AdagradRule>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const AdadeltaNumbers<T>& k) {
-  run<AdadeltaRule>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const RmspropNumbers<T>& k) {
-  if (k.centered)
-    k.has_momentum ? run<RmspropRule<true, true>>(t, k) : run<RmspropRule<true, false>>(t, k);
-  else
-    k.has_momentum ? run<RmspropRule<false, true>>(t, k) : run<RmspropRule<false, false>>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const AdamNumbers<T>& k) {
-  k.amsgrad ? run<AdamRule<true>>(t, k) : run<AdamRule<false>>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const AdamaxNumbers<T>& k) {
-  run<AdamaxRule>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const NadamNumbers<T>& k) {
-  run<NadamRule>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const LionNumbers<T>& k) {
-  run<LionRule>(t, k);
-}
-template <class T>
-void piece(const UpdateTensor<T>& t, const AverageNumbers<T>& k) {
-  run<AverageRule>(t, k);
-}
-
-template <class Rule, class T, class K>
-TrustSums measure(const UpdateTensor<T>& tensor, const K& k) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const K numbers = k;
-  V weights = hn::Zero(d), others = hn::Zero(d);
-  for_vectors<Rule::kTargets, Rule::kMeasured[0], Rule::kMeasured[1]>(
-      d, tensor, numbers.factor, [&](V* x, V g, std::size_t count) HWY_ATTR {
-        const V other = Rule::measure(d, x, g, numbers);
-        // Lanes beyond the end are masked, since they may be NaN.
-        const V counted = count < hn::Lanes(d) ? hn::IfThenElseZero(hn::FirstN(d, count), other) : other;
-        weights = hn::MulAdd(x[0], x[0], weights);
-        others = hn::MulAdd(counted, counted, others);
-      });
-  return {static_cast<double>(hn::GetLane(hn::SumOfLanes(d, weights))),
-          static_cast<double>(hn::GetLane(hn::SumOfLanes(d, others)))};
-}
-
-template <class Rule, class T, class K>
-void apply(const UpdateTensor<T>& tensor, const K& k, T rate) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const K numbers = k;
-  for_vectors<Rule::kTargets, Rule::kApplied[0], Rule::kApplied[1]>(
-      d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::apply(d, x, g, numbers, rate); });
-}
-
-template <class T>
-TrustSums measure_piece(const UpdateTensor<T>& t, const LambNumbers<T>& k) {
-  return measure<LambRule>(t, k);
-}
-template <class T>
-TrustSums measure_piece(const UpdateTensor<T>& t, const LarsNumbers<T>& k) {
-  return measure<LarsRule>(t, k);
-}
-template <class T>
-void apply_piece(const UpdateTensor<T>& t, const LambNumbers<T>& k, T rate) {
-  apply<LambRule>(t, k, rate);
-}
-template <class T>
-void apply_piece(const UpdateTensor<T>& t, const LarsNumbers<T>& k, T rate) {
-  apply<LarsRule>(t, k, rate);
-}
-
-void piece_f32(const UpdateTensor<float>& t, const UpdateNumbers<float>& k) {
-  std::visit([&](const auto& numbers) { piece(t, numbers); }, k);
-}
-void piece_f64(const UpdateTensor<double>& t, const UpdateNumbers<double>& k) {
-  std::visit([&](const auto& numbers) { piece(t, numbers); }, k);
-}
-TrustSums measure_f32(const UpdateTensor<float>& t, const TrustNumbers<float>& k) {
-  return std::visit([&](const auto& numbers) { return measure_piece(t, numbers); }, k);
-}
-TrustSums measure_f64(const UpdateTensor<double>& t, const TrustNumbers<double>& k) {
-  return std::visit([&](const auto& numbers) { return measure_piece(t, numbers); }, k);
-}
-void apply_f32(const UpdateTensor<float>& t, const TrustNumbers<float>& k, float rate) {
-  std::visit([&](const auto& numbers) { apply_piece(t, numbers, rate); }, k);
-}
-void apply_f64(const UpdateTensor<double>& t, const TrustNumbers<double>& k, double rate) {
-  std::visit([&](const auto& numbers) { apply_piece(t, numbers, rate); }, k);
-}
+void piece_f32(const UpdateTensor<float>& t, const UpdateNumbers<float>& k) { step_of(t, k); }
+void piece_f64(const UpdateTensor<double>& t, const UpdateNumbers<double>& k) { step_of(t, k); }
+TrustSums measure_f32(const UpdateTensor<float>& t, const UpdateNumbers<float>& k) { return measure_of(t, k); }
+TrustSums measure_f64(const UpdateTensor<double>& t, const UpdateNumbers<double>& k) { return measure_of(t, k); }
+void apply_f32(const UpdateTensor<float>& t, const UpdateNumbers<float>& k, float rate) { apply_of(t, k, rate); }
+void apply_f64(const UpdateTensor<double>& t, const UpdateNumbers<double>& k, double rate) { apply_of(t, k, rate); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -212,6 +101,17 @@ void for_runs(std::span<const UpdateTensor<T>> tensors, std::int64_t block, Body
   });
 }
 
+template <class T>
+T rate_of(const UpdateNumbers<T>& numbers, const TrustSums& sums) {
+  T rate = 0;
+  std::visit(
+      [&]<class K>(const K& k) {
+        if constexpr (Trusting<K>) rate = k.rate(sums.weights, sums.others);
+      },
+      numbers);
+  return rate;
+}
+
 }  // namespace
 
 template <class T>
@@ -236,7 +136,7 @@ std::size_t trust_scratch(std::span<const std::int64_t> sizes) {
 }
 
 template <class T>
-void update_trusted(std::span<const UpdateTensor<T>> tensors, const TrustNumbers<T>& numbers, void* scratch) {
+void update_trusted(std::span<const UpdateTensor<T>> tensors, const UpdateNumbers<T>& numbers, void* scratch) {
   auto* sums = static_cast<TrustSums*>(scratch);
   for_runs(tensors, kBlock, [&](std::size_t i, std::int64_t first, std::int64_t from, std::int64_t to) {
     for (std::int64_t at = from; at < to; at += kBlock) {
@@ -253,7 +153,7 @@ void update_trusted(std::span<const UpdateTensor<T>> tensors, const TrustNumbers
       whole.weights += sums[b].weights;
       whole.others += sums[b].others;
     }
-    const T rate = std::visit([&](const auto& k) { return k.rate(whole.weights, whole.others); }, numbers);
+    const T rate = rate_of(numbers, whole);
     if constexpr (std::is_same_v<T, float>)
       HWY_DYNAMIC_DISPATCH(apply_f32)(part(tensors[i], from, to), numbers, rate);
     else
@@ -265,8 +165,8 @@ template void update_piece(const UpdateTensor<float>&, const UpdateNumbers<float
 template void update_piece(const UpdateTensor<double>&, const UpdateNumbers<double>&);
 template void update_tensors(std::span<const UpdateTensor<float>>, const UpdateNumbers<float>&);
 template void update_tensors(std::span<const UpdateTensor<double>>, const UpdateNumbers<double>&);
-template void update_trusted(std::span<const UpdateTensor<float>>, const TrustNumbers<float>&, void*);
-template void update_trusted(std::span<const UpdateTensor<double>>, const TrustNumbers<double>&, void*);
+template void update_trusted(std::span<const UpdateTensor<float>>, const UpdateNumbers<float>&, void*);
+template void update_trusted(std::span<const UpdateTensor<double>>, const UpdateNumbers<double>&, void*);
 
 }  // namespace starling::kernels
 #endif

@@ -1,4 +1,4 @@
-// One step of each rule of ops/def/update.h on vectors: x[0] is the weight, the rest are states in their order.
+// What update rules on vectors are made of: x[0] is the weight, the rest are states in their order.
 #if defined(STARLING_KERNELS_CPU_SIMD_UPDATE_RULES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_UPDATE_RULES_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_UPDATE_RULES_INL_H
@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include "starling/kernels/cpu/simd/tail-inl.h"
 #include "starling/kernels/cpu/update/update_numbers.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,154 +44,68 @@ HWY_INLINE V deviation(D d, V v, const K& k) {
   return hn::MulAdd(hn::Sqrt(v), hn::Set(d, k.root), hn::Set(d, k.eps));
 }
 
-// Update rules by their constants; flags that change a rule's states are template arguments.
-template <bool State>
-struct MomentumRule {
-  static constexpr std::size_t kTargets = State ? 2 : 1;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    g = with_decay(d, g, x[0], k.l2);
-    if constexpr (State) {
-      x[1] = hn::MulAdd(hn::Set(d, k.momentum), x[1], g);
-      g = mix(d, k.of_g, g, k.of_v, x[1]);
-    }
-    x[0] = less_step(d, x[0], g, k.lr);
-  }
-};
+// What a rule has: step() on vectors and the number of targets; flags that change a rule's states are template
+// arguments. Two-pass rules: measure() may update states and returns the value whose squares are summed beside the
+// weights'; apply() takes the step at the rate computed from both sums. kMeasured and kApplied are the ranges of
+// targets that each one changes.
 
-struct AdagradRule {
-  static constexpr std::size_t kTargets = 2;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    g = with_decay(d, g, x[0], k.l2);
-    x[1] = hn::MulAdd(g, g, x[1]);
-    x[0] = less_step(d, x[0], hn::Div(g, hn::Add(hn::Sqrt(x[1]), hn::Set(d, k.eps))), k.lr);
+// Calls body(x, g, count) on every vector of the first kTargets arrays and of the gradient, times its factor, and
+// stores those of x in [First, Last). Only the first `count` lanes are elements; the rest of the last vector is not
+// stored.
+template <std::size_t kTargets, std::size_t First, std::size_t Last, class D, class T, class Body>
+HWY_INLINE void for_vectors(D d, const UpdateTensor<T>& tensor, T factor, Body&& body) {
+  using V = hn::Vec<D>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const V times = hn::Set(d, factor);
+  V x[kTargets];
+  std::int64_t i = 0;
+  for (; i + lanes <= tensor.n; i += lanes) {
+    for (std::size_t k = 0; k < kTargets; ++k) x[k] = hn::LoadU(d, tensor.targets[k] + i);
+    body(x, hn::Mul(hn::LoadU(d, tensor.gradient + i), times), hn::Lanes(d));
+    for (std::size_t k = First; k < Last; ++k) hn::StoreU(x[k], d, tensor.targets[k] + i);
   }
-};
+  if (i == tensor.n) return;
+  const std::size_t rest = static_cast<std::size_t>(tensor.n - i);
+  for (std::size_t k = 0; k < kTargets; ++k) x[k] = load_tail(d, tensor.targets[k] + i, rest);
+  body(x, hn::Mul(load_tail(d, tensor.gradient + i, rest), times), rest);
+  for (std::size_t k = First; k < Last; ++k) store_tail(d, x[k], tensor.targets[k] + i, rest);
+}
 
-struct AdadeltaRule {
-  static constexpr std::size_t kTargets = 3;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    const V eps = hn::Set(d, k.eps);
-    g = with_decay(d, g, x[0], k.l2);
-    x[1] = mix(d, k.rho, x[1], k.rest, hn::Mul(g, g));
-    const V u = hn::Mul(hn::Div(hn::Sqrt(hn::Add(x[2], eps)), hn::Sqrt(hn::Add(x[1], eps))), g);
-    x[2] = mix(d, k.rho, x[2], k.rest, hn::Mul(u, u));
-    x[0] = less_step(d, x[0], u, k.lr);
-  }
-};
+template <class Rule, class T, class K>
+void run(const UpdateTensor<T>& tensor, const K& k) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const K numbers = k;  // private copy, which stores cannot alias
+  for_vectors<Rule::kTargets, 0, Rule::kTargets>(
+      d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::step(d, x, g, numbers); });
+}
 
-template <bool Centered, bool Momentum>
-struct RmspropRule {
-  static constexpr std::size_t kTargets = 2 + std::size_t{Centered} + std::size_t{Momentum};
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    g = with_decay(d, g, x[0], k.l2);
-    x[1] = mix(d, k.alpha, x[1], k.rest, hn::Mul(g, g));
-    V variance = x[1];
-    if constexpr (Centered) {
-      x[2] = mix(d, k.alpha, x[2], k.rest, g);
-      variance = hn::NegMulAdd(x[2], x[2], variance);
-      variance = hn::IfThenZeroElse(hn::Lt(variance, hn::Zero(d)), variance);  // negative by rounding
-    }
-    V u = hn::Div(g, hn::Add(hn::Sqrt(variance), hn::Set(d, k.eps)));
-    if constexpr (Momentum) {
-      V& buffer = x[kTargets - 1];
-      u = buffer = hn::MulAdd(hn::Set(d, k.momentum), buffer, u);
-    }
-    x[0] = less_step(d, x[0], u, k.lr);
-  }
-};
+template <class Rule, class T, class K>
+TrustSums measure(const UpdateTensor<T>& tensor, const K& k) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const K numbers = k;
+  V weights = hn::Zero(d), others = hn::Zero(d);
+  for_vectors<Rule::kTargets, Rule::kMeasured[0], Rule::kMeasured[1]>(
+      d, tensor, numbers.factor, [&](V* x, V g, std::size_t count) HWY_ATTR {
+        const V other = Rule::measure(d, x, g, numbers);
+        // Lanes beyond the end are masked, since they may be NaN.
+        const V counted = count < hn::Lanes(d) ? hn::IfThenElseZero(hn::FirstN(d, count), other) : other;
+        weights = hn::MulAdd(x[0], x[0], weights);
+        others = hn::MulAdd(counted, counted, others);
+      });
+  return {static_cast<double>(hn::GetLane(hn::SumOfLanes(d, weights))),
+          static_cast<double>(hn::GetLane(hn::SumOfLanes(d, others)))};
+}
 
-template <bool Amsgrad>
-struct AdamRule {
-  static constexpr std::size_t kTargets = Amsgrad ? 4 : 3;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    move_moments(d, x[1], x[2], with_decay(d, g, x[0], k.l2), k);
-    V second = x[2];
-    if constexpr (Amsgrad) second = x[3] = hn::Max(x[3], x[2]);
-    x[0] = less_step(d, hn::Mul(x[0], hn::Set(d, k.keep)), hn::Div(x[1], deviation(d, second, k)), k.lr);
-  }
-};
-
-struct AdamaxRule {
-  static constexpr std::size_t kTargets = 3;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    g = with_decay(d, g, x[0], k.l2);
-    x[1] = mix(d, k.beta1, x[1], k.rest1, g);
-    x[2] = hn::Max(hn::Mul(hn::Set(d, k.beta2), x[2]), hn::Add(hn::Abs(g), hn::Set(d, k.eps)));
-    x[0] = less_step(d, x[0], hn::Div(x[1], x[2]), k.lr);
-  }
-};
-
-struct NadamRule {
-  static constexpr std::size_t kTargets = 3;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    g = with_decay(d, g, x[0], k.l2);
-    move_moments(d, x[1], x[2], g, k);
-    const V u = hn::Div(mix(d, k.of_g, g, k.of_m, x[1]), deviation(d, x[2], k));
-    x[0] = hn::Sub(hn::Mul(x[0], hn::Set(d, k.keep)), u);
-  }
-};
-
-struct LionRule {
-  static constexpr std::size_t kTargets = 2;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    const V c = mix(d, k.beta1, x[1], k.rest1, g);
-    // lr with the sign of c; c itself where it is 0 or NaN.
-    const V signed_lr = hn::CopySign(hn::Set(d, k.lr), c);
-    const V u = hn::IfThenElse(hn::Gt(hn::Abs(c), hn::Zero(d)), signed_lr, c);
-    x[1] = mix(d, k.beta2, x[1], k.rest2, g);
-    x[0] = hn::Sub(hn::Mul(x[0], hn::Set(d, k.keep)), u);
-  }
-};
-
-struct AverageRule {
-  static constexpr std::size_t kTargets = 1;
-  template <class D, class V, class K>
-  static HWY_INLINE void step(D d, V* x, V g, const K& k) {
-    x[0] = mix(d, k.keep, x[0], k.lr, g);
-  }
-};
-
-// Two-pass rules: measure() may update states and returns the value whose squares are summed beside the weights';
-// apply() takes the step at the rate computed from both sums. kMeasured and kApplied are the ranges of targets that
-// each one changes.
-struct LambRule {
-  static constexpr std::size_t kTargets = 3, kMeasured[] = {1, 3}, kApplied[] = {0, 1};
-  template <class D, class V, class K>
-  static HWY_INLINE V direction(D d, const V* x, const K& k) {
-    const V u = hn::Div(hn::Mul(x[1], hn::Set(d, k.first)), deviation(d, x[2], k));
-    return with_decay(d, u, x[0], k.l2);
-  }
-  template <class D, class V, class K>
-  static HWY_INLINE V measure(D d, V* x, V g, const K& k) {
-    move_moments(d, x[1], x[2], g, k);
-    return direction(d, x, k);
-  }
-  template <class D, class V, class K>
-  static HWY_INLINE void apply(D d, V* x, V, const K& k, hn::TFromD<D> rate) {
-    x[0] = less_step(d, x[0], direction(d, x, k), rate);
-  }
-};
-
-struct LarsRule {
-  static constexpr std::size_t kTargets = 2, kMeasured[] = {0, 0}, kApplied[] = {0, 2};
-  template <class D, class V, class K>
-  static HWY_INLINE V measure(D, V*, V g, const K&) {
-    return g;
-  }
-  template <class D, class V, class K>
-  static HWY_INLINE void apply(D d, V* x, V g, const K& k, hn::TFromD<D> rate) {
-    x[1] = mix(d, k.momentum, x[1], rate, with_decay(d, g, x[0], k.l2));
-    x[0] = hn::Sub(x[0], x[1]);
-  }
-};
+template <class Rule, class T, class K>
+void apply(const UpdateTensor<T>& tensor, const K& k, T rate) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const K numbers = k;
+  for_vectors<Rule::kTargets, Rule::kApplied[0], Rule::kApplied[1]>(
+      d, tensor, numbers.factor, [&](V* x, V g, std::size_t) HWY_ATTR { Rule::apply(d, x, g, numbers, rate); });
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace starling::kernels

@@ -1,6 +1,5 @@
 #include "starling/ops/def/update.h"
 
-#include <array>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -8,15 +7,14 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
+#include "update_rules.gen.h"
 
 namespace starling::kernels {
 namespace {
 
 using reference::for_floats;
 
-// Scalars of a step.
-struct Moment {
-  double lr = 0, t = 1, mu = 1, factor = 1;
+struct Moment : op::UpdateMoment {
   bool skip = false;
 };
 
@@ -31,125 +29,13 @@ Moment read_moment(const A& attrs, DType mu, const Launch& launch, std::size_t a
   return now;
 }
 
-// State of one element, updated as defined in ops/def/update.h: x[0] is the weight, the states follow.
-using Element = std::array<double, 4>;
-
-// Norms over the whole tensor, for LAMB and LARS.
-struct Norms {
-  double weights = 0;
-  double others = 0;
-};
-
-void step(const op::MomentumUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  g += a.weight_decay * x[0];
-  double direction = g;
-  if (a.states() > 0) {
-    x[1] = a.momentum * x[1] + g;
-    direction = a.nesterov ? g + a.momentum * x[1] : x[1];
-  }
-  x[0] -= now.lr * direction;
-}
-
-void step(const op::AdagradUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  g += a.weight_decay * x[0];
-  x[1] += g * g;
-  x[0] -= now.lr / (1 + (now.t - 1) * a.lr_decay) * g / (std::sqrt(x[1]) + a.eps);
-}
-
-void step(const op::AdadeltaUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  g += a.weight_decay * x[0];
-  x[1] = a.rho * x[1] + (1 - a.rho) * g * g;
-  const double u = std::sqrt(x[2] + a.eps) / std::sqrt(x[1] + a.eps) * g;
-  x[2] = a.rho * x[2] + (1 - a.rho) * u * u;
-  x[0] -= now.lr * u;
-}
-
-void step(const op::RmspropUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  g += a.weight_decay * x[0];
-  x[1] = a.alpha * x[1] + (1 - a.alpha) * g * g;
-  double mean = 0;
-  if (a.centered) mean = x[2] = a.alpha * x[2] + (1 - a.alpha) * g;
-  const double variance = x[1] - mean * mean;
-  double u = g / (std::sqrt(variance < 0 ? 0 : variance) + a.eps);
-  if (a.momentum != 0) {
-    double& buffer = x[a.states()];
-    u = buffer = a.momentum * buffer + u;
-  }
-  x[0] -= now.lr * u;
-}
-
-void step(const op::AdamUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  if (a.decoupled)
-    x[0] -= now.lr * a.weight_decay * x[0];
-  else
-    g += a.weight_decay * x[0];
-  x[1] = a.beta1 * x[1] + (1 - a.beta1) * g;
-  x[2] = a.beta2 * x[2] + (1 - a.beta2) * g * g;
-  double second = x[2];
-  if (a.amsgrad) second = x[3] = std::max(x[3], x[2]);
-  const double m = x[1] / (1 - std::pow(a.beta1, now.t)), v = second / (1 - std::pow(a.beta2, now.t));
-  x[0] -= now.lr * m / (std::sqrt(v) + a.eps);
-}
-
-void step(const op::AdamaxUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  g += a.weight_decay * x[0];
-  x[1] = a.beta1 * x[1] + (1 - a.beta1) * g;
-  x[2] = std::max(a.beta2 * x[2], std::abs(g) + a.eps);
-  x[0] -= now.lr / (1 - std::pow(a.beta1, now.t)) * x[1] / x[2];
-}
-
-void step(const op::NadamUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  const auto mu = [&](double t) { return a.beta1 * (1 - 0.5 * std::pow(0.96, t * a.momentum_decay)); };
-  if (a.decoupled)
-    x[0] -= now.lr * a.weight_decay * x[0];
-  else
-    g += a.weight_decay * x[0];
-  x[1] = a.beta1 * x[1] + (1 - a.beta1) * g;
-  x[2] = a.beta2 * x[2] + (1 - a.beta2) * g * g;
-  const double deviation = std::sqrt(x[2] / (1 - std::pow(a.beta2, now.t))) + a.eps, next = mu(now.t + 1);
-  x[0] -= now.lr * (1 - mu(now.t)) / (1 - now.mu) * g / deviation;
-  x[0] -= now.lr * next / (1 - now.mu * next) * x[1] / deviation;
-}
-
-void step(const op::LionUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms&) {
-  const double c = a.beta1 * x[1] + (1 - a.beta1) * g;
-  const double u = c > 0 ? 1 : c < 0 ? -1 : c;
-  x[1] = a.beta2 * x[1] + (1 - a.beta2) * g;
-  x[0] -= now.lr * (u + a.weight_decay * x[0]);
-}
-
-void step(const op::AverageUpdateAttrs&, const Moment& now, Element& x, double g, const Norms&) {
-  x[0] = (1 - now.lr) * x[0] + now.lr * g;
-}
-
-double direction(const op::LambUpdateAttrs& a, const Moment& now, Element& x, double g) {
-  x[1] = a.beta1 * x[1] + (1 - a.beta1) * g;
-  x[2] = a.beta2 * x[2] + (1 - a.beta2) * g * g;
-  const double m = x[1] / (1 - std::pow(a.beta1, now.t)), v = x[2] / (1 - std::pow(a.beta2, now.t));
-  return m / (std::sqrt(v) + a.eps) + a.weight_decay * x[0];
-}
-
-void step(const op::LambUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms& norms) {
-  const double ratio = norms.weights > 0 && norms.others > 0 ? norms.weights / norms.others : 1;
-  const double u = direction(a, now, x, g);
-  x[0] -= now.lr * ratio * u;
-}
-
-void step(const op::LarsUpdateAttrs& a, const Moment& now, Element& x, double g, const Norms& norms) {
-  const double ratio = norms.weights > 0 && norms.others > 0
-                           ? a.trust * norms.weights / (norms.others + a.weight_decay * norms.weights + a.eps)
-                           : 1;
-  x[1] = a.momentum * x[1] + now.lr * ratio * (g + a.weight_decay * x[0]);
-  x[0] -= x[1];
-}
-
 // Value whose norm is taken besides the weights': the gradient by default.
 template <class A>
-double measured(const A&, const Moment&, Element, double g) {
-  return g;
-}
-double measured(const op::LambUpdateAttrs& a, const Moment& now, Element x, double g) {
-  return direction(a, now, x, g);
+double measured(const A& attrs, const Moment& now, const op::UpdateElement& x, double g) {
+  if constexpr (requires { attrs.measured(now, x, g); })
+    return attrs.measured(now, x, g);
+  else
+    return g;
 }
 
 // Operands of one tensor among n: targets k · n + i, then the gradient.
@@ -164,12 +50,12 @@ struct Operands {
       to.push_back(static_cast<T*>(launch.out[k * n + i]));
     }
   }
-  Element read(std::int64_t at) const {
-    Element x{};
+  op::UpdateElement read(std::int64_t at) const {
+    op::UpdateElement x{};
     for (std::size_t k = 0; k < from.size(); ++k) x[k] = static_cast<double>(from[k][at]);
     return x;
   }
-  void write(std::int64_t at, const Element& x) const {
+  void write(std::int64_t at, const op::UpdateElement& x) const {
     for (std::size_t k = 0; k < to.size(); ++k) to[k][at] = static_cast<T>(x[k]);
   }
 };
@@ -177,17 +63,17 @@ struct Operands {
 template <class T, class A>
 void update_one(const A& attrs, const Moment& now, const Operands<T>& x, const T* gradient, std::int64_t size) {
   const auto g = [&](std::int64_t e) { return now.factor * static_cast<double>(gradient[e]); };
-  Norms norms;
+  op::UpdateNorms norms;
   for (std::int64_t e = 0; e < size; ++e) {
-    const Element old = x.read(e);
+    const op::UpdateElement old = x.read(e);
     norms.weights += old[0] * old[0];
     const double other = measured(attrs, now, old, g(e));
     norms.others += other * other;
   }
   norms = {std::sqrt(norms.weights), std::sqrt(norms.others)};
   for (std::int64_t e = 0; e < size; ++e) {
-    Element element = x.read(e);
-    if (!now.skip) step(attrs, now, element, g(e), norms);
+    op::UpdateElement element = x.read(e);
+    if (!now.skip) attrs.step(now, element, g(e), norms);
     x.write(e, element);
   }
 }
@@ -238,8 +124,8 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
       if (now.skip) return;
       for (const auto& [row, sum] : sums) {
         for (std::int64_t j = 0; j < width; ++j) {
-          Element element = x.read(row * width + j);
-          step(attrs, now, element, now.factor * sum[static_cast<std::size_t>(j)], {});
+          op::UpdateElement element = x.read(row * width + j);
+          attrs.step(now, element, now.factor * sum[static_cast<std::size_t>(j)], {});
           x.write(row * width + j, element);
         }
       }
@@ -250,11 +136,11 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
 }  // namespace
 
 void register_reference_update(KernelTable& table) {
-  op::for_update_rules(
-      [&]<class A>() { table.add(A::kName, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_update<A>)); });
-  op::for_row_update_rules([&]<class A>() {
-    table.add(std::string(A::kName) + "_rows", DeviceKind::cpu,
-              reference::kernel(Accepts::contiguous, plan_update_rows<A>));
+  op::for_update_rules([&]<class A>() {
+    table.add(A::kName, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_update<A>));
+    if constexpr (op::kHasRows<A>)
+      table.add(std::string(A::kName) + "_rows", DeviceKind::cpu,
+                reference::kernel(Accepts::contiguous, plan_update_rows<A>));
   });
 }
 
