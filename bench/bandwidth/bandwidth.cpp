@@ -20,6 +20,7 @@
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
+#include "starling/tensor/bytes.h"
 #include "starling/tensor/interpreter.h"
 
 namespace {
@@ -80,9 +81,7 @@ void add_op(std::vector<Case>& cases, const std::string& name, const std::vector
   if (!op) return;
   const Attrs attrs = Attrs::defaults(*op->attrs);
   Case made{name, 0, {}};
-  const auto count = [&](const Tensor& t) {
-    made.bytes += static_cast<double>(t.numel()) * static_cast<double>(size_of(t.dtype()));
-  };
+  const auto count = [&](const Tensor& t) { made.bytes += static_cast<double>(bytes_of(t)); };
   for (int piece = 0; piece < pieces; ++piece) {
     std::vector<Tensor> given;
     for (const auto& x : in) given.push_back(part_of(x, piece, pieces));

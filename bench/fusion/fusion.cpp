@@ -21,6 +21,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/fused.h"
 #include "starling/ops/def/registry.h"
+#include "starling/tensor/bytes.h"
 #include "starling/tensor/interpreter.h"
 
 namespace {
@@ -69,8 +70,6 @@ struct Case {
   double seconds() const { return std::accumulate(best.begin(), best.end(), 0.0); }
 };
 
-double bytes_of(const Tensor& t) { return static_cast<double>(t.numel()) * static_cast<double>(size_of(t.dtype())); }
-
 // Rows [piece] of so many equal parts, where the tensor has all rows.
 Tensor part_of(const Tensor& x, int rank, std::int64_t rows, int piece, int pieces) {
   if (x.rank() < rank || x.shape()[0] != rows) return x;
@@ -102,8 +101,8 @@ struct Chain {
     TensorList out;
     for (const auto& type : infer(op, {types.data(), types.size()}, attrs))
       out.push_back(empty(type.shape, type.dtype));
-    for (const auto& t : in) fused.bytes += bytes_of(t);
-    for (const auto& t : out) fused.bytes += bytes_of(t);
+    for (const auto& t : in) fused.bytes += static_cast<double>(bytes_of(t));
+    for (const auto& t : out) fused.bytes += static_cast<double>(bytes_of(t));
     fused.body.push_back([=, &op] { current_interpreter().apply_into(op, in, attrs, {out.data(), out.size()}); });
   }
 
@@ -179,8 +178,8 @@ Chain one_of(const std::string& name, const char* op, const std::vector<Tensor>&
     const Types types = types_of(given);
     for (const auto& type : infer(found, {types.data(), types.size()}, attrs))
       out.push_back(empty(type.shape, type.dtype));
-    for (const auto& t : given) *bytes += bytes_of(t);
-    for (const auto& t : out) *bytes += bytes_of(t);
+    for (const auto& t : given) *bytes += static_cast<double>(bytes_of(t));
+    for (const auto& t : out) *bytes += static_cast<double>(bytes_of(t));
     return [=, &found] { current_interpreter().apply_into(found, given, attrs, {out.data(), out.size()}); };
   };
   TensorList unused;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "starling/base/bytes.h"
+
 namespace starling {
 namespace {
 
@@ -20,7 +22,7 @@ std::uint32_t by_bits(std::span<const std::byte> bytes) {
 
 TEST(Crc32c, OfTheUsualTestText) {
   const std::string text = "123456789";
-  EXPECT_EQ(crc32c(std::as_bytes(std::span(text.data(), text.size()))), 0xE3069283U);
+  EXPECT_EQ(crc32c(as_bytes(text)), 0xE3069283U);
   EXPECT_EQ(crc32c({}), 0U);
 }
 

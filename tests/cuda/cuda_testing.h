@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/kernels/kernel_table.h"
+#include "starling/tensor/bytes.h"
 #include "starling/tensor/device_memory.h"
 #include "starling/tensor/tensor.h"
 
@@ -46,7 +47,7 @@ inline double relative_error(const std::vector<double>& got, const std::vector<d
 // Device memory full of NaN, so that an element a kernel leaves out shows.
 inline Tensor poisoned(const TensorType& type) {
   Tensor out = empty(type.shape, type.dtype, kGpu);
-  const auto bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+  const auto bytes = bytes_of(type);
   const std::vector<unsigned char> poison(bytes, 0xff);
   cuda_memory().from_host(out.raw(), poison.data(), bytes);
   return out;

@@ -3,24 +3,14 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <cstddef>
 #include <filesystem>
 #include <map>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "starling/data/formats/npy.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::testing {
-
-inline std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-inline std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 inline std::string gzipped(const std::string& text) {
   std::string packed(text.size() + 1000, '\0');

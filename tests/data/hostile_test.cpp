@@ -7,6 +7,7 @@
 #include <string>
 
 #include "byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
 #include "starling/data/formats/cifar.h"
@@ -23,7 +24,6 @@
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::golden;
 using testing::read_text;
 
@@ -53,14 +53,14 @@ std::string damaged(std::string bytes, std::uint64_t seed) {
 
 void expect_read_or_refused(const std::string& name, const std::string& whole,
                             const std::function<void(std::span<const std::byte>)>& read, int rounds = 400) {
-  read(bytes_of(whole));
+  read(as_bytes(whole));
   int refused = 0;
   double slowest = 0;
   for (int i = 0; i < rounds; ++i) {
     const std::string bytes = damaged(whole, static_cast<std::uint64_t>(i));
     const double begin = thread_seconds();
     try {
-      read(bytes_of(bytes));
+      read(as_bytes(bytes));
     } catch (const Error&) {
       ++refused;
     }

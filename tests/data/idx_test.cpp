@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "starling/base/bytes.h"
 #include "starling/data/datasets/fashion_mnist.h"
 #include "testing/temporary_folder.h"
 
@@ -41,7 +42,7 @@ std::string gzipped(const std::string& text) {
 }
 
 Tensor parse(const std::string& text, const IdxOptions& options = {}) {
-  return parse_idx(std::as_bytes(std::span(text.data(), text.size())), "f", options);
+  return parse_idx(as_bytes(text), "f", options);
 }
 
 TEST(Idx, ReadsPlainAndGzippedFiles) {

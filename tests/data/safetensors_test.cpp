@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fuzz/safetensors_fuzz.cpp"  // the entry of the fuzzer, run here on a few hundred inputs
+#include "starling/base/bytes.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::data {
@@ -31,7 +32,7 @@ std::string with_length(const std::string& json, const std::string& data = "") {
 }
 
 std::string refusal(const std::string& file) {
-  return error_of([&] { parse_safetensors_header(std::as_bytes(std::span(file.data(), file.size())), "f"); });
+  return error_of([&] { parse_safetensors_header(as_bytes(file), "f"); });
 }
 
 std::string one_tensor(const std::string& dtype, const std::string& shape, const std::string& offsets) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "starling/data/datasets/fashion_mnist.h"
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/image.h"
@@ -393,7 +394,7 @@ TEST(Sources, PicturesInExamplesAreDecoded) {
   const TemporaryFolder folder;
   const std::string png = testing::read_text(golden("grey.png"));
   std::string file;
-  append_tfrecord(file, testing::bytes_of(format_example({{"image", std::vector<std::string>{png}}})));
+  append_tfrecord(file, as_bytes(format_example({{"image", std::vector<std::string>{png}}})));
   write_text(folder / "a.tfrecord", file);
   const auto splits = source("{name: tfrecord, train: ['" + (folder / "a.tfrecord").string() +
                              "'], fields: [{name: image, kind: image, shape: [1, 37, 45]}]}");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "data/stream_testing.h"
+#include "starling/base/bytes.h"
 
 namespace starling::data {
 namespace {
@@ -358,7 +359,7 @@ TEST(Stream, RefusesShardsThatAreNotThere) {
 
 TEST(PackedRecord, KeepsKeysNamesAndBytes) {
   const std::string text = "abcdefghijklmnopqrstuvwxyz";
-  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  const auto bytes = as_bytes(text);
   Record record{.key = "a/0001"};
   record.parts.push_back({"jpg", bytes.first(3)});
   record.parts.push_back({"", {}});

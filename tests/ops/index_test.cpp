@@ -15,6 +15,7 @@
 #include "starling/ops/api/masked.h"
 #include "starling/ops/api/pad.h"
 #include "starling/ops/api/reduce.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling {
 namespace {
@@ -96,8 +97,7 @@ TEST(Scatter, ReadsOnlyThePartOfTheSourceBesideTheIndex) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.type() == b.type() &&
-         std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.numel()) * size_of(a.dtype())) == 0;
+  return a.type() == b.type() && std::memcmp(a.raw(), b.raw(), bytes_of(a)) == 0;
 }
 
 // f32 sums depend on their order, which must be that of the elements, however the work is split.

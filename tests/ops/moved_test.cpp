@@ -13,6 +13,7 @@
 #include "starling/ops/api/triangular.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::testing {
 namespace {
@@ -26,7 +27,7 @@ constexpr const char* kMoving[] = {
 Tensor random_bits(const Shape& shape, DType dtype, std::mt19937& random) {
   const Tensor x = empty(shape, dtype);
   auto* bytes = static_cast<std::uint8_t*>(x.raw());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(x.numel()) * size_of(dtype); ++i) {
+  for (std::size_t i = 0; i < bytes_of(x); ++i) {
     bytes[i] = static_cast<std::uint8_t>(dtype == DType::boolean ? random() % 2 : random());
   }
   return x;
@@ -34,8 +35,7 @@ Tensor random_bits(const Shape& shape, DType dtype, std::mt19937& random) {
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   const Tensor x = kernels::densify(a), y = kernels::densify(b);
-  return x.type() == y.type() &&
-         std::memcmp(x.raw(), y.raw(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())) == 0;
+  return x.type() == y.type() && std::memcmp(x.raw(), y.raw(), bytes_of(x)) == 0;
 }
 
 TEST(MovedElements, AreTheSameBitsForEveryDtype) {

@@ -13,18 +13,16 @@
 namespace starling {
 namespace {
 
-Tensor copied(const Tensor& t) {
-  if (t.traced()) return t;
-  const Tensor copy = empty(t.shape(), t.dtype(), t.device());
-  copy_into(copy, t.contiguous() ? t : mul(t, 1.0));
-  return copy;
+// Rows of a gradient in memory of their own: they may be the caller's index tensor, which the next batch may overwrite.
+Tensor own_rows(const Tensor& rows) {
+  if (rows.traced()) return rows;
+  return copied(rows.contiguous() ? rows : mul(rows, 1.0));
 }
 
 // Unshared copy of a gradient: leaves must not share theirs with each other or with the caller's seed.
 Tensor owned(const Tensor& g) {
   if (g.traced()) return g;
-  // The rows may be the caller's index tensor, whose memory the next batch may reuse.
-  if (is_row_sparse(g)) return row_sparse(copied(rows_of(g)), owned(row_values(g)), g.shape());
+  if (is_row_sparse(g)) return row_sparse(own_rows(rows_of(g)), owned(row_values(g)), g.shape());
   const bool alone = g.contiguous() && g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1;
   return alone ? g : mul(g, 1.0);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "starling/autograd/grad_node.h"
-#include "starling/tensor/interpreter.h"
+#include "starling/tensor/forwarding_interpreter.h"
 
 namespace starling {
 
@@ -25,22 +25,18 @@ struct Surroundings {
 };
 
 // Forwards all ops to the interpreter below and notes what they read.
-class Watcher final : public Interpreter {
+class Watcher final : public ForwardingInterpreter {
  public:
-  explicit Watcher(Surroundings& into) : below_(current_interpreter()), into_(into) {}
+  explicit Watcher(Surroundings& into) : ForwardingInterpreter(current_interpreter()), into_(into) {}
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                   std::span<const Tensor> targets) override;
-  int pin(const Tensor& tensor) override { return below_.pin(tensor); }
-  Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
   void depends_on(const std::shared_ptr<const bool>& flag) override;
-  graph::Tracer* tracer() override { return below_.tracer(); }
 
  private:
   void read(const Tensor& tensor);
   Tensor copy_of(const Tensor& tensor);
 
-  Interpreter& below_;
   Surroundings& into_;
   std::unordered_map<const TensorImpl*, std::size_t> known_;
   std::unordered_set<const Storage*> outside_;
@@ -49,17 +45,14 @@ class Watcher final : public Interpreter {
 
 // Runs ops on the interpreter below with substitutes for outside tensors. Assigns only change the substitutes that
 // later reads here see.
-class Replay final : public Interpreter {
+class Replay final : public ForwardingInterpreter {
  public:
-  Replay() : below_(current_interpreter()) {}
+  Replay() : ForwardingInterpreter(current_interpreter()) {}
   void put(const Tensor& original, Tensor value);
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override;
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                   std::span<const Tensor> targets) override;
   int pin(const Tensor& tensor) override;
-  Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
-  void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
-  graph::Tracer* tracer() override { return below_.tracer(); }
 
  private:
   struct Instead {
@@ -69,7 +62,6 @@ class Replay final : public Interpreter {
   const Tensor* find(const Tensor& tensor) const;
   TensorList replaced(std::span<const Tensor> inputs) const;
 
-  Interpreter& below_;
   std::unordered_map<const TensorImpl*, Instead> instead_;
 };
 

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "starling/base/bytes.h"
+
 namespace starling {
 namespace {
 
@@ -78,9 +80,7 @@ Result<void> FileWriter::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<void> FileWriter::write(std::string_view text) {
-  return write(std::as_bytes(std::span(text.data(), text.size())));
-}
+Result<void> FileWriter::write(std::string_view text) { return write(as_bytes(text)); }
 
 Result<void> FileWriter::finish() {
   if (!fd_) return failure("[file] expected {} to be open, got a file that failed or was finished", path_.string());

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 
 namespace starling {
@@ -21,7 +22,7 @@ Hash128& Hash128::operator=(Hash128&&) noexcept = default;
 void Hash128::update(std::span<const std::byte> bytes) {
   if (!bytes.empty()) XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
 }
-void Hash128::update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
+void Hash128::update(std::string_view text) { update(as_bytes(text)); }
 void Hash128::update(std::uint64_t number) { update(std::as_bytes(std::span(&number, 1))); }
 
 std::string Hash128::hex() const {

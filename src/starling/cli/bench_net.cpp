@@ -7,6 +7,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::cli {
 namespace {
@@ -127,8 +128,7 @@ std::int64_t BenchNet::program_bytes() const {
 std::int64_t BenchNet::variable_bytes() const {
   std::int64_t bytes = 0;
   const auto add = [&](const std::vector<std::pair<std::string, Tensor>>& pairs) {
-    for (const auto& [name, tensor] : pairs)
-      bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+    for (const auto& [name, tensor] : pairs) bytes += static_cast<std::int64_t>(bytes_of(tensor));
   };
   add(net_->named_parameters());
   add(net_->named_buffers());

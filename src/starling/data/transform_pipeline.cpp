@@ -6,13 +6,10 @@
 #include "starling/base/error.h"
 #include "starling/base/result.h"
 #include "starling/data/transform_scratch.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling {
 namespace {
-
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
-}
 
 // Views of fields for `count` samples in one buffer, which grows if needed.
 void lay_out(const std::vector<TensorType>& types, std::size_t count, std::vector<std::byte>& buffer,

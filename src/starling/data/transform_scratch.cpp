@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "starling/tensor/bytes.h"
+
 namespace starling::data {
 
 std::size_t bytes_of_fields(const std::vector<TensorType>& types, std::size_t count) {
   std::size_t total = kFieldAlign;
   for (const auto& type : types) {
-    const std::size_t bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype) * count;
+    const std::size_t bytes = bytes_of(type) * count;
     total += (bytes + kFieldAlign - 1) / kFieldAlign * kFieldAlign;
   }
   return total;

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-namespace starling::graph {
+#include "starling/tensor/bytes.h"
 
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
-}
+namespace starling::graph {
 
 void Liveness::find_roots(const Graph& graph) {
   root_.resize(graph.values().size());

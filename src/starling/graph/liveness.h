@@ -40,6 +40,4 @@ class Liveness {
   NodeId peak_ = 0;
 };
 
-std::size_t bytes_of(const TensorType& type);
-
 }  // namespace starling::graph

@@ -46,13 +46,11 @@ Tensor Tracer::input(const TensorType& type, Device device) {
 namespace {
 
 // Deep copy: a graph's constants must not change with the caller's tensors.
-Tensor copied(const Tensor& tensor) {
+Tensor held(const Tensor& tensor) {
   check(tensor.contiguous(),
         "[graph] expected a dense tensor to hold as a constant, got {} with strides {}: densify it",
         to_string(tensor.type()), to_string(tensor.strides()));
-  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
-  copy_into(copy, tensor);
-  return copy;
+  return copied(tensor);
 }
 
 }  // namespace
@@ -68,7 +66,7 @@ Tensor Tracer::declare(GraphVariable variable, Device device) {
 }
 
 Tensor Tracer::constant(const Tensor& tensor) {
-  const ValueId id = graph_.add_constant(copied(tensor));
+  const ValueId id = graph_.add_constant(held(tensor));
   graph_.node(graph_.value(id).node).device = tensor.device();
   return traced(id, tensor.device());
 }
@@ -159,7 +157,7 @@ ValueId Tracer::lift(const Tensor& tensor) {
     return value_of(*variable);
   }
   hidden_inputs.push_back(tensor);  // declarative: kept for identity only
-  if (declarative_) return graph_.add_constant(copied(tensor));
+  if (declarative_) return graph_.add_constant(held(tensor));
   return graph_.add_input(tensor.type());
 }
 

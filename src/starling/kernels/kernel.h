@@ -7,6 +7,7 @@
 #include <string>
 
 #include "starling/ops/def/op_def.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling {
 class Comm;
@@ -23,6 +24,7 @@ struct ArgDesc {
   friend bool operator==(const ArgDesc&, const ArgDesc&) = default;
 };
 ArgDesc dense(const TensorType& type);
+inline std::size_t bytes_of(const ArgDesc& arg) { return bytes_of(arg.shape, arg.dtype); }
 
 struct PlanRequest {
   const OpDef& op;

@@ -35,8 +35,7 @@ const Tensor& Container::get(const std::string& name) const {
 Container Container::clone() const {
   Container copy;
   for (const auto& [name, tensor] : entries_) {
-    Tensor own = empty(tensor.shape(), tensor.dtype(), tensor.device());
-    copy_into(own, tensor);
+    Tensor own = copied(tensor);
     own.set_name(name);
     copy.entries_[name] = own;
   }
@@ -56,10 +55,8 @@ std::vector<Tensor> Container::bind(const graph::Graph& graph) const {
 
 Tensor apart_from(const Tensor& variable, const Tensor& input) {
   if (!variable.defined() || !(variable.impl()->storage == input.impl()->storage)) return input;
-  Tensor copy = empty(input.shape(), input.dtype(), input.device());
   const NoGrad no_grad;
-  copy_into(copy, input);
-  return copy;
+  return copied(input);
 }
 
 }  // namespace starling

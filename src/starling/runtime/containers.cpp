@@ -8,12 +8,6 @@
 namespace starling {
 namespace {
 
-Tensor copied(const Tensor& tensor) {
-  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
-  copy_into(copy, tensor);
-  return copy;
-}
-
 graph::Graph always(const Tensor& value) {
   graph::Graph graph;
   graph.outputs = {graph.add_constant(copied(value))};

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "starling/tensor/bytes.h"
+
 namespace starling {
 
 std::string to_string(const std::vector<TensorType>& types) {
@@ -108,7 +110,7 @@ TensorQueue::Element TensorQueue::dequeue_many(std::size_t n, WaitHook* hook) {
     Shape shape = type.shape;
     shape.insert(0, static_cast<std::int64_t>(n));
     stacked.push_back(empty(shape, type.dtype));
-    const std::size_t bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+    const std::size_t bytes = bytes_of(type);
     auto* out = static_cast<std::byte*>(stacked.back().raw());
     for (std::size_t k = 0; k < n && bytes > 0; ++k) std::memcpy(out + k * bytes, taken[k][i].raw(), bytes);
   }

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "starling/base/error.h"
+#include "starling/tensor/bytes.h"
 #include "starling/tensor/device_memory.h"
 
 namespace starling {
@@ -12,10 +13,6 @@ namespace {
 const TensorImpl& expect(const Ref<TensorImpl>& impl, const char* what) {
   check(static_cast<bool>(impl), "[tensor] expected a tensor to take the {} of, got an empty handle", what);
   return *impl;
-}
-
-std::int64_t bytes_of(const Tensor& tensor) {
-  return tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
 }
 
 template <class T>
@@ -178,13 +175,13 @@ Tensor from_storage(Ref<Storage> storage, DType dtype, const Shape& shape, std::
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   check_size(shape, size_of(dtype), "empty");
-  const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  const auto bytes = bytes_of(shape, dtype);
   return from_storage(new Storage(device, bytes), dtype, shape);
 }
 
 Tensor zeros(const Shape& shape, DType dtype, Device device) {
   Tensor out = empty(shape, dtype, device);
-  const auto bytes = static_cast<std::size_t>(bytes_of(out));
+  const auto bytes = bytes_of(out);
   if (device.kind == DeviceKind::cpu) {
     std::memset(out.raw(), 0, bytes);
   } else if (device.kind != DeviceKind::null) {
@@ -222,6 +219,12 @@ Tensor to(const Tensor& tensor, Device device) {
   return out;
 }
 
+Tensor copied(const Tensor& tensor) {
+  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  copy_into(copy, tensor);
+  return copy;
+}
+
 void copy_into(const Tensor& destination, const Tensor& source) {
   if (!(destination.type() == source.type()) || !destination.contiguous() || !source.contiguous()) {
     fail("[copy_into] expected contiguous tensors of one type, got {} and {}", to_string(destination.type()),
@@ -230,7 +233,7 @@ void copy_into(const Tensor& destination, const Tensor& source) {
   void* to = destination.raw();
   check(!destination.impl()->storage->read_only(),
         "[copy_into] expected memory that may be written, got a read-only tensor");
-  const auto bytes = static_cast<std::size_t>(bytes_of(source));
+  const auto bytes = bytes_of(source);
   const void* from = source.raw();
   const auto to_kind = destination.device().kind;
   const auto from_kind = source.device().kind;

@@ -176,9 +176,10 @@ Tensor from_host(std::span<const T> values, const Shape& shape) {
   return out;
 }
 
-// Byte copies: `to` copies to a device (contiguous result), `copy_into` overwrites memory in place (same type,
-// contiguous).
+// Byte copies of contiguous tensors: `to` copies to a device, `copied` into memory of its own on the same one,
+// `copy_into` overwrites memory in place (same type).
 Tensor to(const Tensor& tensor, Device device);
+Tensor copied(const Tensor& tensor);
 void copy_into(const Tensor& destination, const Tensor& source);
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "../byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::error_of;
 using testing::golden;
 
@@ -27,7 +27,7 @@ TEST(Cifar, ReadsImagesAndLabels) {
 TEST(Cifar, RefusesPartsOfRecordsAndUnknownLabels) {
   const std::string whole = testing::read_text(golden("cifar10.bin"));
   const auto error = [](const std::string& bytes) {
-    return error_of([&] { parse_cifar(bytes_of(bytes), "f", CifarKind::cifar10); });
+    return error_of([&] { parse_cifar(as_bytes(bytes), "f", CifarKind::cifar10); });
   };
   EXPECT_NE(error(whole.substr(0, whole.size() - 1)).find("records of 3073 bytes"), std::string::npos);
   EXPECT_NE(error(""), "");

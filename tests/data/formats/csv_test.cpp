@@ -3,17 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "../byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::error_of;
 using Row = std::vector<std::string>;
 
 CsvReader reader(const std::string& text, const CsvOptions& options = {}) {
-  return {ByteSource::of(bytes_of(text), "f.csv", {.who = "csv"}), options};
+  return {ByteSource::of(as_bytes(text), "f.csv", {.who = "csv"}), options};
 }
 
 std::vector<Row> rows(CsvReader csv) {
@@ -97,7 +97,7 @@ TEST(Csv, RecordsGoOnFromEveryOffset) {
         EXPECT_LE(before, record->offset);
         before = records->offset();
         offsets.push_back(record->offset);
-        firsts.push_back(testing::text_of(record->parts[0].bytes));
+        firsts.emplace_back(as_text(record->parts[0].bytes));
         EXPECT_EQ(record->parts[1].name, header ? "b" : "1");
       }
     }
@@ -108,7 +108,7 @@ TEST(Csv, RecordsGoOnFromEveryOffset) {
         const Record* record = records->next();
         ASSERT_NE(record, nullptr);
         EXPECT_EQ(record->offset, offsets[j]);
-        EXPECT_EQ(testing::text_of(record->parts[0].bytes), firsts[j]);
+        EXPECT_EQ(as_text(record->parts[0].bytes), firsts[j]);
       }
       EXPECT_EQ(records->next(), nullptr);
     }

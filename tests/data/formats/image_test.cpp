@@ -6,12 +6,12 @@
 #include <cstdlib>
 
 #include "../byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::error_of;
 using testing::golden;
 using testing::read_text;
@@ -24,7 +24,7 @@ void expect_near(const std::string& name, std::int64_t channels, int most, doubl
   static const auto decoded = testing::golden_arrays("decoded.npz");
   const Tensor& expected = decoded.at(name + ":" + std::to_string(channels));
   const std::string file = read_text(golden(name));
-  const Image image = decode_image(bytes_of(file), name, {.channels = channels});
+  const Image image = decode_image(as_bytes(file), name, {.channels = channels});
   ASSERT_EQ(image.height, expected.size(0));
   ASSERT_EQ(image.width, expected.size(1));
   ASSERT_EQ(static_cast<std::int64_t>(image.pixels.size()), expected.numel());
@@ -57,7 +57,7 @@ TEST(Images, PngsRoundTrip) {
     Image image{3, 5, channels, {}};
     for (std::int64_t i = 0; i < 15 * channels; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i * 37));
     const std::string file = encode_png(image);
-    const Image back = decode_image(bytes_of(file), "f", {.channels = channels});
+    const Image back = decode_image(as_bytes(file), "f", {.channels = channels});
     EXPECT_EQ(back.pixels, image.pixels);
     EXPECT_EQ(back.height, 3);
   }
@@ -69,7 +69,7 @@ TEST(Images, AreRefusedWhenCutAnywhere) {
     const std::string whole = read_text(golden(name));
     // The last two bytes may be missing: the end marker of a JPEG, part of a PNG's last checksum.
     for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
-      EXPECT_NE(error_of([&] { decode_image(bytes_of(whole.substr(0, size)), name); }), "") << name << " " << size;
+      EXPECT_NE(error_of([&] { decode_image(as_bytes(whole.substr(0, size)), name); }), "") << name << " " << size;
     }
   }
 }
@@ -77,7 +77,7 @@ TEST(Images, AreRefusedWhenCutAnywhere) {
 TEST(Images, HarmlessWarningsDoNotRefuseAnImage) {
   if (!has_jpeg()) GTEST_SKIP() << "a build without the library";
   const std::string whole = read_text(golden("colour.jpg"));
-  const auto pixels = [](const std::string& file) { return decode_image(bytes_of(file), "f").pixels; };
+  const auto pixels = [](const std::string& file) { return decode_image(as_bytes(file), "f").pixels; };
   const std::string bytes_before_the_end = whole.substr(0, whole.size() - 2) + "12345" + whole.substr(whole.size() - 2);
   EXPECT_EQ(pixels(bytes_before_the_end), pixels(whole));
   std::string another_version = whole;
@@ -94,7 +94,7 @@ TEST(Images, DamageNeverDoesMoreThanThrow) {
     for (std::size_t at = 0; at < whole.size(); ++at) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
-      const std::string error = error_of([&] { decode_image(bytes_of(damaged), name, {.most_pixels = 1 << 16}); });
+      const std::string error = error_of([&] { decode_image(as_bytes(damaged), name, {.most_pixels = 1 << 16}); });
       EXPECT_TRUE(error.empty() || error.starts_with("[image] ")) << error;
     }
   }
@@ -104,17 +104,17 @@ TEST(Images, LargeOnesAreRefusedBeforeMemoryIsTaken) {
   for (const char* name : {"colour.jpg", "colour.png"}) {
     if (!can_read(name)) continue;
     const std::string whole = read_text(golden(name));
-    EXPECT_NE(error_of([&] { decode_image(bytes_of(whole), name, {.most_pixels = 1000}); }).find("45 × 37"),
+    EXPECT_NE(error_of([&] { decode_image(as_bytes(whole), name, {.most_pixels = 1000}); }).find("45 × 37"),
               std::string::npos);
   }
   if (!has_png()) return;
   std::string lying = read_text(golden("colour.png"));
   for (std::size_t at = 16; at < 24; ++at) lying[at] = '\x7f';
-  EXPECT_NE(error_of([&] { decode_image(bytes_of(lying), "f"); }).find("pixels"), std::string::npos);
+  EXPECT_NE(error_of([&] { decode_image(as_bytes(lying), "f"); }).find("pixels"), std::string::npos);
 }
 
 TEST(Images, OtherFilesAreNamed) {
-  EXPECT_NE(error_of([] { decode_image(bytes_of("GIF89a"), "a.gif"); }).find("a.gif: expected a JPEG or a PNG"),
+  EXPECT_NE(error_of([] { decode_image(as_bytes("GIF89a"), "a.gif"); }).find("a.gif: expected a JPEG or a PNG"),
             std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "starling/data/formats/npy_header.h"
 #include "starling/data/formats/zip.h"
 #include "testing/temporary_folder.h"
@@ -12,7 +13,6 @@
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::error_of;
 using testing::golden;
 using testing::read_text;
@@ -76,9 +76,9 @@ TEST(Npy, KeepsBfloat16) {
 TEST(Npy, RefusesEveryTruncation) {
   const std::string whole = read_text(golden("f32.npy"));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_NE(error_of([&] { parse_npy(bytes_of(whole.substr(0, size)), "f"); }), "") << size;
+    EXPECT_NE(error_of([&] { parse_npy(as_bytes(whole.substr(0, size)), "f"); }), "") << size;
   }
-  EXPECT_NE(error_of([&] { parse_npy(bytes_of(whole + "x"), "f"); }), "");
+  EXPECT_NE(error_of([&] { parse_npy(as_bytes(whole + "x"), "f"); }), "");
 }
 
 std::string npy_with(const std::string& dict) {
@@ -89,7 +89,7 @@ std::string npy_with(const std::string& dict) {
 
 TEST(Npy, RefusesLyingHeadersSayingWhatIsWrong) {
   const auto error = [](const std::string& dict) {
-    return error_of([&] { parse_npy(bytes_of(npy_with(dict)), "f.npy"); });
+    return error_of([&] { parse_npy(as_bytes(npy_with(dict)), "f.npy"); });
   };
   EXPECT_NE(error("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }").find("bytes of data"),
             std::string::npos);
@@ -137,14 +137,14 @@ TEST(Npz, RoundTrips) {
 TEST(Npz, RefusesEveryTruncationAndEveryFlippedByteOfItsData) {
   const std::string whole = read_text(golden("deflated.npz"));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_NE(error_of([&] { parse_npz(bytes_of(whole.substr(0, size)), "f"); }), "") << size;
+    EXPECT_NE(error_of([&] { parse_npz(as_bytes(whole.substr(0, size)), "f"); }), "") << size;
   }
   // Damage in dates and versions may go unnoticed; whatever is read must equal what was written.
-  const auto expected = parse_npz(bytes_of(whole), "f");
+  const auto expected = parse_npz(as_bytes(whole), "f");
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
-    const auto read = attempt([&] { return parse_npz(bytes_of(damaged), "f"); });
+    const auto read = attempt([&] { return parse_npz(as_bytes(damaged), "f"); });
     if (!read) continue;
     ASSERT_EQ(read->size(), expected.size()) << at;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -179,7 +179,7 @@ TEST(Npz, RefusesASizeThatNoDeflateStreamReaches) {
   const auto directory = whole.find("PK\1\2");
   ASSERT_NE(directory, std::string::npos);
   for (std::size_t i = 0; i < 4; ++i) whole[directory + 24 + i] = i == 3 ? '\x7f' : '\xff';  // unpacked size: 2 GiB
-  EXPECT_NE(error_of([&] { parse_npz(bytes_of(whole), "f"); }).find("fit the file"), std::string::npos);
+  EXPECT_NE(error_of([&] { parse_npz(as_bytes(whole), "f"); }).find("fit the file"), std::string::npos);
 }
 
 }  // namespace

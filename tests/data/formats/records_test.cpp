@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "../byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "starling/base/crc32c.h"
 #include "starling/data/formats/text.h"
 #include "starling/data/formats/tfrecord.h"
@@ -13,11 +14,9 @@
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::error_of;
 using testing::golden;
 using testing::read_text;
-using testing::text_of;
 
 struct Seen {
   std::uint64_t offset;
@@ -34,7 +33,7 @@ std::vector<Seen> all_of(RecordReader& reader) {
     if (record == nullptr) return all;
     EXPECT_EQ(record->offset, next);
     Seen seen{record->offset, record->key, {}};
-    for (const auto& part : record->parts) seen.parts.emplace_back(part.name, text_of(part.bytes));
+    for (const auto& part : record->parts) seen.parts.emplace_back(part.name, as_text(part.bytes));
     all.push_back(std::move(seen));
   }
 }
@@ -70,7 +69,7 @@ TEST(TfRecord, WritesWhatItReads) {
 
 std::string read_all(const std::string& bytes, const RecordLimits& limits = {}) {
   return error_of([&] {
-    const auto reader = read_tfrecord(ByteSource::of(bytes_of(bytes), "f", {.who = "tfrecord"}), limits);
+    const auto reader = read_tfrecord(ByteSource::of(as_bytes(bytes), "f", {.who = "tfrecord"}), limits);
     while (reader->next() != nullptr) {
     }
   });
@@ -97,7 +96,7 @@ TEST(TfRecord, RefusesLargeRecordsBeforeTakingMemory) {
   EXPECT_NE(read_all(whole, {.most_record = 10}).find("at most 10 bytes"), std::string::npos);
   // A length with a valid checksum and no data after it.
   std::string lying("\0\0\0\x10\0\0\0\0", 8);
-  const std::uint32_t crc = crc32c(bytes_of(lying));
+  const std::uint32_t crc = crc32c(as_bytes(lying));
   const std::uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
   for (int i = 0; i < 4; ++i) lying += static_cast<char>(masked >> (8 * i) & 0xFF);
   EXPECT_NE(read_all(lying, {.most_record = 1U << 30}).find("a record of 268435456 bytes in the record at byte 0"),
@@ -108,13 +107,13 @@ TEST(TfRecord, RefusesLargeRecordsBeforeTakingMemory) {
 TEST(CompressedShards, StopAtTheirLimit) {
   std::string plain;
   const std::string zeros(1 << 20, '\0');
-  for (int i = 0; i < 20; ++i) append_tfrecord(plain, bytes_of(zeros));
+  for (int i = 0; i < 20; ++i) append_tfrecord(plain, as_bytes(zeros));
   const std::string bomb = testing::gzipped(plain);
   EXPECT_LT(bomb.size(), 100'000U);
   const auto read = [&](std::uint64_t most) {
     return error_of([&] {
       const auto reader =
-          read_tfrecord(ByteSource::of(bytes_of(bomb), "f", {.who = "tfrecord", .most_unpacked = most}), {});
+          read_tfrecord(ByteSource::of(as_bytes(bomb), "f", {.who = "tfrecord", .most_unpacked = most}), {});
       while (reader->next() != nullptr) {
       }
     });
@@ -125,7 +124,7 @@ TEST(CompressedShards, StopAtTheirLimit) {
 
 TEST(CompressedShards, ReadSeveralGzipMembersAndRefuseDamage) {
   const auto read = [](const std::string& bytes) {
-    auto source = ByteSource::of(bytes_of(bytes), "f", {.who = "text"});
+    auto source = ByteSource::of(as_bytes(bytes), "f", {.who = "text"});
     std::string text(100, '\0');
     text.resize(source.read(text.data(), text.size()));
     EXPECT_TRUE(source.at_end());
@@ -160,7 +159,7 @@ TEST(WebDataset, GroupsFilesByKeyInEveryDialectOfTar) {
 
 std::string read_tar(const std::string& bytes, const RecordLimits& limits = {}) {
   return error_of([&] {
-    const auto reader = read_webdataset(ByteSource::of(bytes_of(bytes), "f.tar", {.who = "webdataset"}), limits);
+    const auto reader = read_webdataset(ByteSource::of(as_bytes(bytes), "f.tar", {.who = "webdataset"}), limits);
     while (reader->next() != nullptr) {
     }
   });
@@ -199,7 +198,7 @@ TEST(Lines, AreRecordsWithoutTheirEnds) {
   for (const auto& seen : all_of(*open(folder / "a.txt", 0))) lines.push_back(seen.parts[0].second);
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "", "two", "last"}));
   expect_to_go_on_from_every_offset(folder / "a.txt", open);
-  EXPECT_NE(error_of([&] { read_lines(ByteSource::of(bytes_of("abc"), "f", {}), {.most_record = 2})->next(); }), "");
+  EXPECT_NE(error_of([&] { read_lines(ByteSource::of(as_bytes("abc"), "f", {}), {.most_record = 2})->next(); }), "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "starling/cli/commands.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/graph/printer.h"
+#include "starling/tensor/bytes.h"
 #include "starling/train/run/run_weights.h"
 #include "starling/train/saved_model/saved_model.h"
 
@@ -33,7 +34,7 @@ void print_tensors(const std::vector<NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
     fmt::print("{:<48} {}\n", name, to_string(tensor.type()));
     elements += tensor.numel();
-    bytes += tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+    bytes += static_cast<std::int64_t>(bytes_of(tensor));
   }
   fmt::print("{} tensors, {} elements, {:.1f} MB\n", tensors.size(), elements, static_cast<double>(bytes) / 1e6);
 }

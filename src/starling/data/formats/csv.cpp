@@ -5,16 +5,13 @@
 #include <cstring>
 #include <utility>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 
 namespace starling::data {
 namespace {
 
 constexpr std::size_t kMostCells = 1'000'000;
-
-std::string_view chars(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 std::string_view without_line_end(std::string_view row) {
   if (row.ends_with('\n')) row.remove_suffix(1);
@@ -50,7 +47,7 @@ CsvReader::CsvReader(ByteSource source, const CsvOptions& options) : source_(std
   check(usable(options.separator) && usable(options.quote) && options.separator != options.quote,
         "[csv] expected a separator and a quote that differ and are no line ends, got '{}' and '{}'", options.separator,
         options.quote);
-  if (chars(source_.peek(3)).starts_with("\xEF\xBB\xBF")) source_.consume(3);
+  if (as_text(source_.peek(3)).starts_with("\xEF\xBB\xBF")) source_.consume(3);
   check(read_row(), "[csv] {}: expected a row, got an empty file", source_.name());
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     std::string name = options.header ? std::string(cells_[i]) : std::to_string(i);
@@ -103,7 +100,7 @@ bool CsvReader::read_row() {
     if (size == 0) return false;
     line_ = lines_known_ ? next_line_ : 0;
     next_line_ += lines;
-    const std::string_view row = without_line_end(chars(source_.peek(size)).substr(0, size));
+    const std::string_view row = without_line_end(as_text(source_.peek(size)).substr(0, size));
     pending_ = size;
     if (row.empty()) continue;
     if (quoted) {
@@ -118,7 +115,7 @@ bool CsvReader::read_row() {
 
 // Size of the row including its line end; 0 at the end of the file. A line end inside quotes belongs to a cell.
 std::size_t CsvReader::find_row_end(std::size_t from, bool& quoted, std::int64_t& lines) {
-  std::string_view seen = chars(source_.peek(1));
+  std::string_view seen = as_text(source_.peek(1));
   bool inside = false, cell_begins = true, just_closed = false;
   std::size_t at = from;
   lines = 0;
@@ -155,7 +152,7 @@ std::size_t CsvReader::find_row_end(std::size_t from, bool& quoted, std::int64_t
            row_offset_, inside ? " (a quote that is not closed?)" : "");
     }
     const std::size_t before = seen.size();
-    seen = chars(source_.peek(before + 1));
+    seen = as_text(source_.peek(before + 1));
     if (seen.size() > before) continue;
     if (inside) {
       fail("[csv] {}: expected the quote of a cell in the row at byte {} to be closed, got the end of the file",
@@ -228,7 +225,7 @@ class CsvRecordReader final : public RecordReader {
     if (cells == nullptr) return nullptr;
     record_.offset = reader_.row_offset();
     for (std::size_t i = 0; i < cells->size(); ++i) {
-      record_.parts[i].bytes = std::as_bytes(std::span((*cells)[i].data(), (*cells)[i].size()));
+      record_.parts[i].bytes = as_bytes((*cells)[i]);
     }
     return &record_;
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 namespace {
@@ -35,8 +36,7 @@ Tensor on_host(const Tensor& tensor) {
 std::span<const std::byte> host_bytes(const Tensor& tensor) {
   check(tensor.device().kind == DeviceKind::cpu && tensor.contiguous(),
         "[data] expected a dense tensor on a CPU, got {}", to_string(tensor.type()));
-  return {static_cast<const std::byte*>(tensor.raw()),
-          static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype())};
+  return {static_cast<const std::byte*>(tensor.raw()), bytes_of(tensor)};
 }
 
 }  // namespace starling::data

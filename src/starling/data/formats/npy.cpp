@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/data/formats/npy_header.h"
 #include "starling/data/formats/zip.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 namespace {
@@ -16,7 +18,7 @@ constexpr std::string_view kSuffix = ".npy";
 
 NpyHeader checked_header(std::span<const std::byte> file, const std::string& name, const NpyOptions& options) {
   NpyHeader header = parse_npy_header(file, name);
-  const auto bytes = static_cast<std::uint64_t>(header.type.shape.numel()) * size_of(header.type.dtype);
+  const auto bytes = bytes_of(header.type);
   check(bytes <= options.most_bytes, "[npy] {}: expected at most {} bytes of data, got {} for {}", name,
         options.most_bytes, bytes, to_string(header.type));
   check(file.size() - header.data_begin == bytes, "[npy] {}: expected {} bytes of data for {}, got {}", name, bytes,
@@ -105,7 +107,7 @@ std::string format_npy(const Tensor& tensor) {
   const Tensor dense = on_host(tensor);
   const auto bytes = host_bytes(dense);
   std::string file = format_npy_header(dense.type());
-  file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  file.append(as_text(bytes));
   return file;
 }
 

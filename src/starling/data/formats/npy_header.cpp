@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 
 namespace starling::data {
@@ -148,7 +149,7 @@ std::string tuple_of(const Shape& shape) {
 }  // namespace
 
 NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  const std::string_view text = as_text(file);
   check(text.starts_with(kMagic), "[npy] {}: expected the beginning of a npy file, got other bytes", name);
   check(text.size() >= 10, "[npy] {}: expected a header of at least 10 bytes, got {}", name, text.size());
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(file[i]); };

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "starling/base/error.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 namespace {
@@ -174,7 +175,7 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, const std
           "[safetensors] {}: expected '{}' to begin at {} and end within {} bytes, got [{}, {}]", name, entry.name, at,
           data_bytes, entry.begin, entry.end);
     check_size(entry.type.shape, size_of(entry.type.dtype), "safetensors");
-    const auto bytes = static_cast<std::uint64_t>(entry.type.shape.numel()) * size_of(entry.type.dtype);
+    const auto bytes = bytes_of(entry.type);
     check(bytes == entry.end - entry.begin, "[safetensors] {}: expected {} bytes for '{}' of {}, got {}", name, bytes,
           entry.name, to_string(entry.type), entry.end - entry.begin);
     at = entry.end;
@@ -201,7 +202,7 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
   std::uint64_t at = 0;
   for (auto& entry : header.entries) {
     entry.begin = at;
-    at = entry.end = at + static_cast<std::uint64_t>(entry.type.shape.numel()) * size_of(entry.type.dtype);
+    at = entry.end = at + bytes_of(entry.type);
     const std::vector<std::int64_t> dims(entry.type.shape.begin(), entry.type.shape.end());
     json += fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}},", Json(entry.name).dump(),
                         kDTypeNames[static_cast<int>(entry.type.dtype)], Json(dims).dump(), entry.begin, entry.end);

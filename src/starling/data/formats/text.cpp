@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 
 namespace starling::data {
@@ -19,7 +20,7 @@ class LineReader final : public RecordReader {
     std::size_t searched = 0;
     while (true) {
       const auto bytes = source_.peek(searched + 1);
-      const std::string_view seen(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      const std::string_view seen = as_text(bytes);
       const auto end = seen.find('\n', searched);
       if (end != std::string_view::npos) return line(bytes.first(end), end + 1);
       if (seen.size() == searched) return seen.empty() ? nullptr : line(bytes, seen.size());
@@ -57,7 +58,7 @@ std::string read_text_file(const std::filesystem::path& file, std::uint64_t most
     const auto next = source.peek(1);
     if (next.empty()) return text;
     check(text.size() + next.size() <= most, "[text] {}: expected at most {} bytes, got more", source.name(), most);
-    text.append(reinterpret_cast<const char*>(next.data()), next.size());
+    text.append(as_text(next));
     source.consume(next.size());
   }
 }

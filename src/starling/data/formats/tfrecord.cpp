@@ -2,9 +2,9 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
 #include <vector>
 
+#include "starling/base/bytes.h"
 #include "starling/base/crc32c.h"
 #include "starling/base/error.h"
 #include "starling/data/records/seekable_reader.h"
@@ -90,7 +90,7 @@ void append_tfrecord(std::string& to, std::span<const std::byte> bytes) {
   const std::size_t begin = to.size();
   number(bytes.size(), kLength);
   number(masked_crc(std::as_bytes(std::span(to.data() + begin, kLength))), kCheck);
-  to.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  to.append(as_text(bytes));
   number(masked_crc(bytes), kCheck);
 }
 

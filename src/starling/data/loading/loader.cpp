@@ -11,6 +11,7 @@
 #include "starling/data/loading/indexed_batches.h"
 #include "starling/data/loading/stream_batches.h"
 #include "starling/data/transform_scratch.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling {
 namespace {
@@ -64,12 +65,6 @@ std::unique_ptr<data::BatchSource> streamed(data::RecordShards shards, StreamOpt
           .stream = {.stream = stream, .seed = options.seed, .rank = options.rank, .ranks = options.ranks}});
 }
 
-std::int64_t bytes_of_sample(const std::vector<TensorType>& fields) {
-  std::int64_t bytes = 0;
-  for (const auto& type : fields) bytes += type.shape.numel() * static_cast<std::int64_t>(size_of(type.dtype));
-  return bytes;
-}
-
 std::string message_of(const std::exception& error) {
   const auto* ours = dynamic_cast<const Error*>(&error);
   return ours ? message_without_rank(*ours) : error.what();
@@ -95,9 +90,10 @@ void Loader::prepare() {
   const std::int64_t rows = source_->largest_batch();
   const std::int64_t share = (rows + options_.workers - 1) / options_.workers;
   const std::int64_t part_rows = pipeline_.mixes() ? rows : std::min(rows, std::max(share, 2 * kLeastRows));
-  const std::int64_t each = part_rows * bytes_of_sample(raw) + data::scratch_bytes(options_.transforms, raw, part_rows);
+  const std::int64_t each =
+      part_rows * static_cast<std::int64_t>(bytes_of(raw)) + data::scratch_bytes(options_.transforms, raw, part_rows);
   const std::int64_t staging = pipeline_.empty() ? 0 : options_.workers * each;
-  const std::int64_t batch = std::max<std::int64_t>(rows * bytes_of_sample(pipeline_.fields()), 1);
+  const std::int64_t batch = std::max<std::int64_t>(rows * static_cast<std::int64_t>(bytes_of(pipeline_.fields())), 1);
   const std::int64_t fit = (options_.prefetch_bytes - staging) / batch;
   check(fit >= 2, "[loader] expected prefetch_bytes of at least {} for two batches of {}, got {}", staging + 2 * batch,
         rows, options_.prefetch_bytes);
@@ -155,7 +151,7 @@ const Batch* Loader::next() {
   if (slot.plan().ends_epoch) return nullptr;
   ++stats_.batches;
   stats_.samples += slot.batch().size;
-  stats_.bytes += slot.batch().size * bytes_of_sample(fields());
+  stats_.bytes += slot.batch().size * static_cast<std::int64_t>(bytes_of(fields()));
   return &slot.batch();
 }
 

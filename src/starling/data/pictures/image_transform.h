@@ -1,10 +1,11 @@
 #pragma once
 
-#include <cstring>
 #include <vector>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/data/transform.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 
@@ -21,8 +22,7 @@ class ImageTransform : public Transform {
 
   void apply(std::span<const FieldView> in, std::span<const FieldView> out, const SampleKey& key) const final {
     for (std::size_t f = 1; f < in.size(); ++f) {
-      const auto bytes = static_cast<std::size_t>(in[f].type.shape.numel()) * size_of(in[f].type.dtype);
-      if (bytes > 0) std::memcpy(out[f].data, in[f].data, bytes);
+      copy_bytes(out[f].data, in[f].data, bytes_of(in[f].type));
     }
     apply_image(in[0], out[0], key);
   }

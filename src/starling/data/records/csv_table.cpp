@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 
@@ -47,10 +48,6 @@ std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -231,7 +228,7 @@ class CsvDecoder final : public RecordDecoder {
     const bool same = std::equal(record.parts.begin(), record.parts.end(), columns_.begin(), columns_.end(),
                                  [](const RecordPart& part, const std::string& name) { return part.name == name; });
     if (!same) fail("[csv] {}: expected the columns of the first file in the same order, got others", shard);
-    row_->decode([&](std::size_t i) { return text_of(record.parts[i].bytes); },
+    row_->decode([&](std::size_t i) { return as_text(record.parts[i].bytes); },
                  [&] { return fmt::format("{} at byte {}", shard, record.offset); }, out[0].data<float>(),
                  out.size() > 1 ? out[1].raw() : nullptr);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/data/formats/csv.h"
 #include "starling/data/formats/example.h"
@@ -56,7 +57,7 @@ void decode_bytes(const RecordField& field, std::span<const std::byte> bytes, co
 // Parses numbers separated by spaces or commas.
 template <class T, class Number>
 void decode_text(std::span<const std::byte> bytes, const std::string& where, const Tensor& out) {
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string_view text = as_text(bytes);
   constexpr std::string_view kBetween = " ,\t\r\n";
   T* to = out.data<T>();
   for (std::int64_t i = 0; i < out.numel(); ++i) {

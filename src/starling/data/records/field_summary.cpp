@@ -6,6 +6,7 @@
 
 #include "starling/base/parallel.h"
 #include "starling/data/formats/host_bytes.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 namespace {
@@ -86,12 +87,6 @@ std::int64_t spread(std::int64_t i, std::int64_t count, std::int64_t size) {
   return size / count * i + size % count * i / count;
 }
 
-std::int64_t bytes_of(const std::vector<TensorType>& fields) {
-  std::int64_t bytes = 0;
-  for (const auto& type : fields) bytes += type.shape.numel() * static_cast<std::int64_t>(size_of(type.dtype));
-  return bytes;
-}
-
 std::vector<Tensor> gathered(const Dataset& data, const std::vector<std::int64_t>& rows) {
   std::vector<Tensor> out;
   for (const auto& type : data.fields()) {
@@ -149,7 +144,7 @@ std::vector<FieldSummary> summarise(const Dataset& data, const SummaryOptions& o
   FieldSummaries made(data.fields());
   const std::int64_t size = data.size();
   const std::int64_t count = options.limit > 0 ? std::min(options.limit, size) : size;
-  const std::int64_t bytes = std::max<std::int64_t>(bytes_of(data.fields()), 1);
+  const std::int64_t bytes = std::max<std::int64_t>(static_cast<std::int64_t>(bytes_of(data.fields())), 1);
   const std::int64_t chunk = std::clamp<std::int64_t>(options.chunk_bytes / bytes, 1, 65536);
   for (std::int64_t at = 0; at < count; at += chunk) {
     std::vector<std::int64_t> rows;

@@ -6,6 +6,7 @@
 #include "starling/base/file.h"
 #include "starling/data/loading/split.h"
 #include "starling/data/sources/pictures.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 namespace {
@@ -45,7 +46,7 @@ Tensor joined(const std::vector<Tensor>& parts) {
   Tensor all = empty(shape, parts.front().dtype());
   auto* to = static_cast<std::byte*>(all.raw());
   for (const auto& part : parts) {
-    const auto bytes = static_cast<std::size_t>(part.numel()) * size_of(part.dtype());
+    const auto bytes = bytes_of(part);
     std::memcpy(to, part.raw(), bytes);
     to += bytes;
   }

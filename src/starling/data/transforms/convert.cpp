@@ -1,16 +1,14 @@
 #include <algorithm>
-#include <cstring>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/data/transform.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::data {
 namespace {
 
-void copy_field(const FieldView& in, const FieldView& out) {
-  const auto bytes = static_cast<std::size_t>(in.type.shape.numel()) * size_of(in.type.dtype);
-  if (bytes > 0) std::memcpy(out.data, in.data, bytes);
-}
+void copy_field(const FieldView& in, const FieldView& out) { copy_bytes(out.data, in.data, bytes_of(in.type)); }
 
 // Converts one field of a sample; the others are copied.
 class FieldTransform : public Transform {

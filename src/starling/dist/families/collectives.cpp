@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "starling/base/bytes.h"
 #include "starling/dist/comm/ordered_sum.h"
 #include "starling/dist/comm/reduce.h"
 #include "starling/dist/families/collective_kernels.h"
@@ -32,7 +33,7 @@ struct Packed {
 
   explicit Packed(std::span<const kernels::ArgDesc> tensors) {
     for (const auto& tensor : tensors) {
-      bytes.push_back(static_cast<std::size_t>(tensor.shape.numel()) * size_of(tensor.dtype));
+      bytes.push_back(bytes_of(tensor));
       total += bytes.back();
     }
   }

@@ -1,5 +1,6 @@
 #include "starling/ops/api/messages.h"
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/families/collective_kernels.h"

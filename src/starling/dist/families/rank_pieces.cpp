@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/families/collective_kernels.h"

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "starling/base/error.h"
 #include "starling/base/hash.h"
 #include "starling/dist/health/rank_names.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::dist {
 namespace {
@@ -52,7 +52,7 @@ Entry entry_of(const NamedTensor& named) {
   hash.update(named.name);
   hash.update(std::uint64_t{type.size()});
   hash.update(type);
-  const auto bytes = static_cast<std::size_t>(dense.numel()) * size_of(dense.dtype());
+  const auto bytes = bytes_of(dense);
   hash.update(std::span(static_cast<const std::byte*>(dense.raw()), bytes));
   Entry entry{.digest = digest_of(hash)};
   write(entry.name, named.name);

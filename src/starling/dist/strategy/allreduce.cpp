@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/strategy/rank_program.h"
 #include "starling/tensor/allocator.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling {
 
@@ -61,7 +62,7 @@ class AllReduceProgram final : public runtime::Program {
 // Moves the tensor's storage into the arena, so that collectives on it make no copies. Views of larger storage stay.
 void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   TensorImpl& impl = *tensor.impl();
-  const auto bytes = static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
+  const auto bytes = bytes_of(tensor);
   if (tensor.device().kind != DeviceKind::cpu || !tensor.contiguous() || bytes == 0 || bytes != impl.storage->bytes())
     return;
   void* place = arena->allocate(bytes);

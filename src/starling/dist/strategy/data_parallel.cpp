@@ -26,8 +26,7 @@ struct DataParallel::Replicas {
       Copies& entry = by_original[tensor.impl()];
       if (!entry.original.defined()) entry = {tensor, tensor.impl()->storage->version(), {}};
       while (static_cast<int>(entry.copies.size()) < world - 1) {
-        Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
-        copy_into(copy, tensor);
+        Tensor copy = copied(tensor);
         copy.set_name(name);
         entry.copies.push_back(copy);
       }

@@ -5,14 +5,11 @@
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/tensor/bytes.h"
 #include "starling/tensor/dispatch.h"
 
 namespace starling::dist {
 namespace {
-
-std::size_t bytes_of(const Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
-}
 
 template <class T>
 void scale_add_range(const T* x, T* y, std::int64_t count, double a, double b) {

@@ -24,7 +24,7 @@ std::uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-std::size_t bytes_of(const Tensor& tensor) {
+std::size_t wire_bytes(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel()) * size_of(wire_dtype(tensor.dtype()));
 }
 
@@ -94,13 +94,13 @@ void GradientReducer::make_buckets(const GradientReducerOptions& options) {
     std::size_t at = buckets_.size();
     while (at > 0 && buckets_[at - 1].dtype != dtype) --at;
     const std::size_t cap = at <= 1 ? options.first_bucket_bytes : options.bucket_bytes;
-    if (at == 0 || bytes[at - 1] + bytes_of(tensor) > cap) {
+    if (at == 0 || bytes[at - 1] + wire_bytes(tensor) > cap) {
       buckets_.push_back({.dtype = dtype});
       bytes.push_back(0);
       at = buckets_.size();
     }
     parameters_[i].bucket = at - 1;
-    bytes[at - 1] += bytes_of(tensor);
+    bytes[at - 1] += wire_bytes(tensor);
     buckets_[at - 1].members.push_back(i);
   }
   for (Bucket& bucket : buckets_) {

@@ -7,6 +7,7 @@
 #include "starling/base/parallel.h"
 #include "starling/graph/next_forward.h"
 #include "starling/tensor/allocator.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::dist {
 namespace {
@@ -28,7 +29,7 @@ std::shared_ptr<Allocator> arena_for(const runtime::Executable& executable, cons
 
 Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
   if (!from || type.shape.numel() == 0) return empty(type.shape, type.dtype);
-  const auto bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+  const auto bytes = bytes_of(type);
   const auto give_back = [from, bytes](void* data) { from->deallocate(data, bytes); };
   Ref<TensorImpl> impl = new TensorImpl;
   impl->dtype = type.dtype;

@@ -7,15 +7,13 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/shared/mapping.h"
 #include "starling/dist/comm/shared/process.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::dist {
 namespace {
 
 constexpr std::size_t kLine = 64;  // tensors start on their own cache lines
 
-std::size_t bytes_of(const Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
-}
 std::size_t padded(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 // Boot id of this host, unique per host and boot.

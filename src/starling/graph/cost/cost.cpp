@@ -11,7 +11,8 @@
 namespace starling::graph {
 namespace {
 
-double bytes_of(const TensorType& type) { return costs::elements(type) * static_cast<double>(size_of(type.dtype)); }
+// Bytes of one read or write of a value.
+double traffic(const TensorType& type) { return costs::elements(type) * static_cast<double>(size_of(type.dtype)); }
 
 // True if the op only renames existing memory.
 bool moves_nothing(const CostCall& call) {
@@ -79,11 +80,11 @@ Cost cost_of(const CostCall& call) {
   if (moves_nothing(call)) return {};
   Cost cost{.flops = flops_of(call)};
   for (std::size_t i = 0; i < call.in.size(); ++i) {
-    const double whole = bytes_of(call.in[i]);
+    const double whole = traffic(call.in[i]);
     const bool some = static_cast<int>(i) == call.op.cost.gathers && !call.out.empty();
-    cost.bytes_read += some ? std::min(whole, bytes_of(call.out[0])) : whole;
+    cost.bytes_read += some ? std::min(whole, traffic(call.out[0])) : whole;
   }
-  for (const auto& type : call.out) cost.bytes_written += bytes_of(type);
+  for (const auto& type : call.out) cost.bytes_written += traffic(type);
   return cost;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "starling/base/bytes.h"
 #include "starling/base/crc32c.h"
 #include "starling/base/error.h"
 
@@ -12,7 +13,7 @@ constexpr std::size_t kLength = 8, kCheck = 4;
 
 // The format rotates and offsets checksums, since checksums of data that contains checksums are weak.
 std::uint32_t masked_crc(std::string_view data) {
-  const std::uint32_t crc = crc32c(std::as_bytes(std::span(data.data(), data.size())));
+  const std::uint32_t crc = crc32c(as_bytes(data));
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
 }
 

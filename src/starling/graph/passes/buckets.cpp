@@ -9,6 +9,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/comm.h"
 #include "starling/ops/def/registry.h"
+#include "starling/tensor/bytes.h"
 
 // Reductions that become ready one after another share one exchange. The pass runs before any that looks at the shapes
 // of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so every rank makes the
@@ -37,10 +38,7 @@ struct Bucket {
   bool is_open = false;  // accepts more tensors
 };
 
-std::size_t bytes_of(const Graph& graph, NodeId id) {
-  const TensorType& type = graph.value(graph.node(id).out[0]).type;
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
-}
+std::size_t bytes_of(const Graph& graph, NodeId id) { return bytes_of(graph.value(graph.node(id).out[0]).type); }
 
 Attrs nameless(const Node& node) {
   Attrs attrs = node.attrs;

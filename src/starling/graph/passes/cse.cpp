@@ -8,6 +8,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/control.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph::passes {
 namespace {
@@ -41,7 +42,7 @@ bool operator==(const Computation& a, const Computation& b) {
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
   if (same(a, b)) return true;
-  const auto bytes = static_cast<std::size_t>(a.numel()) * size_of(a.dtype());
+  const auto bytes = bytes_of(a);
   if (!(a.type() == b.type()) || a.device() != b.device() || a.device().kind != DeviceKind::cpu) return false;
   if (bytes > kMostCompared || !a.contiguous() || !b.contiguous()) return false;
   return bytes == 0 || std::memcmp(a.raw(), b.raw(), bytes) == 0;

@@ -10,6 +10,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
+#include "starling/tensor/bytes.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling::graph::passes {
@@ -18,10 +19,6 @@ namespace {
 // Constants live as long as the program: larger results are recomputed in each run, unless their operands were larger
 // still.
 constexpr std::int64_t kMostBytes = 1 << 20;
-
-std::int64_t bytes_of(const TensorType& type) {
-  return type.shape.numel() * static_cast<std::int64_t>(size_of(type.dtype));
-}
 
 bool is_creation(const Node& node) {
   return is_op(node, "full") || is_op(node, "arange") || is_op(node, "linspace") || is_op(node, "eye");
@@ -122,11 +119,11 @@ class Folder {
     const Node& node = graph_.node(id);
     std::int64_t read = 0, constant = 0, made = 0;
     for (ValueId in : node.in) {
-      const std::int64_t bytes = bytes_of(graph_.value(in).type);
+      const auto bytes = static_cast<std::int64_t>(bytes_of(graph_.value(in).type));
       read += bytes;
       if (is_op(to().maker(rewriter_.map(in)), "constant")) constant += bytes;
     }
-    for (ValueId out : node.out) made += bytes_of(graph_.value(out).type);
+    for (ValueId out : node.out) made += static_cast<std::int64_t>(bytes_of(graph_.value(out).type));
     if (made > std::max(kMostBytes, constant) || read - constant > kMostBytes) return false;
     TensorList in;
     for (ValueId operand : node.in) {

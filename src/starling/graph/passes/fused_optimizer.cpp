@@ -5,6 +5,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/update.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph::passes {
 namespace {
@@ -26,8 +27,7 @@ std::span<const ValueId> scalars_of(const Node& update) {
 }
 
 std::size_t gradient_bytes(const Graph& graph, NodeId update) {
-  const TensorType& type = graph.value(gradient_of(graph.node(update))).type;
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+  return bytes_of(graph.value(gradient_of(graph.node(update))).type);
 }
 
 std::size_t gradient_bytes(const Graph& graph, const Group& group) {

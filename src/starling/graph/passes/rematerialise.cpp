@@ -8,6 +8,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/control.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph::passes {
 namespace {

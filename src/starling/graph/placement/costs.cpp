@@ -22,10 +22,6 @@ Speed speed_of(const PlacedDevice& device) {
 
 }  // namespace
 
-std::int64_t byte_size(const TensorType& type) {
-  return type.shape.numel() * static_cast<std::int64_t>(size_of(type.dtype));
-}
-
 double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& device, const PlacementOptions& options) {
   const Node& node = graph.node(id);
   if (is_source(node)) return 0;

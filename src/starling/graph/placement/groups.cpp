@@ -4,6 +4,7 @@
 #include "starling/graph/placement/patterns.h"
 #include "starling/graph/placement/tasks.h"
 #include "starling/graph/placement/union_find.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph {
 namespace {
@@ -174,7 +175,8 @@ class Grouper {
       const auto index = static_cast<std::size_t>(source_index(node));
       if (seen[index]) continue;
       seen[index] = true;
-      made_.groups[static_cast<std::size_t>(task.group)].variables += byte_size(graph_.variables[index].type);
+      made_.groups[static_cast<std::size_t>(task.group)].variables +=
+          static_cast<std::int64_t>(bytes_of(graph_.variables[index].type));
     }
   }
 

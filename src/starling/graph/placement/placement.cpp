@@ -6,6 +6,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/placement/patterns.h"
 #include "starling/graph/placement/search.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph {
 namespace {
@@ -68,7 +69,7 @@ class Placer {
         const NodeId id = tasks_.tasks[at(t)].node;
         if (id < 0 || !(is_op(graph_.node(id), "variable") || is_op(graph_.node(id), "assign"))) continue;
         const auto& variable = graph_.variables[static_cast<std::size_t>(source_index(graph_.node(id)))];
-        sizes[variable.name] = byte_size(variable.type);
+        sizes[variable.name] = static_cast<std::int64_t>(bytes_of(variable.type));
       }
     }
     std::string text;

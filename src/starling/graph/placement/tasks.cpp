@@ -4,6 +4,7 @@
 
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph {
 
@@ -85,7 +86,8 @@ class Maker {
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       value_of_[static_cast<std::size_t>(node.out[i])] = static_cast<int>(made_.values.size());
       made_.tasks[static_cast<std::size_t>(task)].out.push_back(static_cast<int>(made_.values.size()));
-      made_.values.push_back({task, static_cast<int>(i), byte_size(graph_.value(node.out[i]).type), 0, {}, 0});
+      made_.values.push_back(
+          {task, static_cast<int>(i), static_cast<std::int64_t>(bytes_of(graph_.value(node.out[i]).type)), 0, {}, 0});
     }
     auto& seconds = made_.seconds.emplace_back();
     for (const auto& device : options_.devices) seconds.push_back(estimated_seconds(graph_, id, device, options_));

@@ -75,6 +75,5 @@ bool is_copied_along(const Graph& graph, const FreeViews& views, NodeId id);
 NodeId maker_of(const Graph& graph, const FreeViews& views, ValueId id);
 
 double estimated_seconds(const Graph& graph, NodeId id, const PlacedDevice& device, const PlacementOptions& options);
-std::int64_t byte_size(const TensorType& type);
 
 }  // namespace starling::graph

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "starling/tensor/bytes.h"
+
 namespace starling::runtime {
 namespace {
 
-std::size_t bytes_of(const graph::Graph& graph, graph::ValueId id) {
-  const TensorType& type = graph.value(id).type;
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
-}
+std::size_t bytes_of(const graph::Graph& graph, graph::ValueId id) { return bytes_of(graph.value(id).type); }
 
 std::byte* moved(void* base, std::int64_t trip, std::size_t bytes) {
   return static_cast<std::byte*>(base) + trip * static_cast<std::int64_t>(bytes);

@@ -7,16 +7,6 @@
 #include "starling/runtime/interpreter/control_interpreter.h"
 
 namespace starling::runtime {
-namespace {
-
-// Value of a variable at the time of reading: later assigns must not show through.
-Tensor snapshot(const Tensor& tensor) {
-  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
-  copy_into(copy, tensor);
-  return copy;
-}
-
-}  // namespace
 
 TensorList interpret(const graph::Graph& graph, const Container& container, std::span<const Tensor> inputs) {
   check(inputs.size() == graph.inputs.size(), "[interpret] expected {} inputs, got {}", graph.inputs.size(),
@@ -29,8 +19,9 @@ TensorList interpret(const graph::Graph& graph, const Container& container, std:
     if (is_source(node)) {
       const auto index = static_cast<std::size_t>(source_index(node));
       Tensor& out = values[static_cast<std::size_t>(node.out[0])];
+      // A variable has its value at the time of reading: later assigns must not show through.
       out = is_op(node, "input")      ? inputs[index]
-            : is_op(node, "variable") ? snapshot(variables[index])
+            : is_op(node, "variable") ? copied(variables[index])
                                       : graph.constants[index];
       continue;
     }

@@ -9,13 +9,10 @@
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/lowering/control_plan.h"
 #include "starling/runtime/memory/alias_check.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::runtime {
 namespace {
-
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
-}
 
 std::vector<bool> strided(const std::vector<kernels::ArgDesc>& args) {
   std::vector<bool> which;

@@ -1,6 +1,7 @@
 #include "starling/runtime/placed/placed_part.h"
 
 #include "starling/graph/placement/tasks.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::runtime {
 
@@ -30,7 +31,7 @@ PlacedPart build_part(graph::GraphPart cut, const graph::PlacedDevice& device, i
   part.input_indices = std::move(cut.inputs);
   Container own = container;
   for (const auto& variable : cut.graph.variables) {
-    part.variable_bytes += graph::byte_size(variable.type);
+    part.variable_bytes += static_cast<std::int64_t>(bytes_of(variable.type));
     const Tensor& original = container.get(variable.name);
     if (original.device().kind == where.kind || where.kind == DeviceKind::null) continue;
     Mirror mirror{original, to(original, where), false, original.impl()->storage->version()};

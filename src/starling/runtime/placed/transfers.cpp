@@ -52,7 +52,7 @@ std::unique_ptr<kernels::Plan> Transfers::plan_send(const kernels::PlanRequest& 
 std::unique_ptr<kernels::Plan> Transfers::plan_recv(const kernels::PlanRequest& request, Device device) const {
   const auto& attrs = request.attrs.as<op::RecvAttrs>();
   const DeviceKind sender = parse_device(attrs.from.str())->kind;
-  const auto bytes = static_cast<std::size_t>(request.out[0].shape.numel()) * size_of(request.out[0].dtype);
+  const auto bytes = bytes_of(request.out[0]);
   const std::size_t from = slot(attrs.key);
   Rendezvous* rendezvous = rendezvous_.get();
   if (const Copy copy = copy_between(device.kind, sender)) {

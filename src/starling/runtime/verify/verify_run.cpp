@@ -17,11 +17,9 @@
 namespace starling::runtime {
 namespace {
 
-Tensor copied(const Tensor& tensor) {
+Tensor snapshot(const Tensor& tensor) {
   const NoGrad no_grad;
-  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
-  copy_into(copy, kernels::densify(tensor.detach()));
-  return copy;
+  return copied(kernels::densify(tensor.detach()));
 }
 
 // Scope guard that restores variables and their gradient slots on destruction.
@@ -29,9 +27,9 @@ class StateGuard {
  public:
   explicit StateGuard(const graph::Graph& graph) : graph_(graph) {
     for (const auto& variable : graph.variables) {
-      values_.push_back(copied(variable.tensor));
+      values_.push_back(snapshot(variable.tensor));
       slots_.push_back(variable.tensor.grad());
-      slot_values_.push_back(slots_.back().defined() ? copied(slots_.back()) : Tensor());
+      slot_values_.push_back(slots_.back().defined() ? snapshot(slots_.back()) : Tensor());
     }
   }
   ~StateGuard() {
@@ -80,7 +78,7 @@ VerifiedStep::VerifiedStep(const graph::TraceFn& f, std::span<const Tensor> argu
       assigned_(trace_.graph.variables.size(), false) {
   for (const auto& argument : arguments_) inputs_.push_back(kernels::densify(argument));
   for (const auto& hidden : trace_.hidden_inputs) inputs_.push_back(kernels::densify(hidden));
-  for (const auto& variable : graph().variables) before_.push_back(copied(variable.tensor));
+  for (const auto& variable : graph().variables) before_.push_back(snapshot(variable.tensor));
   for (const auto& node : graph().nodes()) {
     if (acts_outside(graph(), node)) {
       fail(
@@ -95,7 +93,7 @@ VerifiedStep::VerifiedStep(const graph::TraceFn& f, std::span<const Tensor> argu
 Container VerifiedStep::container() const {
   Container own;
   for (std::size_t i = 0; i < before_.size(); ++i) {
-    Tensor value = copied(before_[i]);
+    Tensor value = snapshot(before_[i]);
     value.set_name(graph().variables[i].name);
     own.set(graph().variables[i].name, value);
   }
@@ -118,8 +116,9 @@ Outcome VerifiedStep::eager() {
   const SiteCounts sites;  // same random numbers as in the trace
   Outcome outcome;
   const TensorList out = f_({arguments_.data(), arguments_.size()});
-  for (const auto& tensor : out) outcome.outputs.push_back(copied(tensor));
-  for (const auto& variable : graph().variables) outcome.variables.push_back(copied(slot_now(trace_, variable.tensor)));
+  for (const auto& tensor : out) outcome.outputs.push_back(snapshot(tensor));
+  for (const auto& variable : graph().variables)
+    outcome.variables.push_back(snapshot(slot_now(trace_, variable.tensor)));
   return outcome;
 }
 
@@ -169,7 +168,7 @@ Outcome VerifiedStep::doubled() const {
   Container own;
   for (std::size_t i = 0; i < before_.size(); ++i) {
     // Variables are written in place: one that needs no conversion must be copied too.
-    Tensor value = copied(as_double(before_[i]));
+    Tensor value = snapshot(as_double(before_[i]));
     value.set_name(wide.variables[i].name);
     own.set(wide.variables[i].name, value);
   }

@@ -19,6 +19,7 @@
 #include "starling/base/folder.h"
 #include "starling/base/safe_path.h"
 #include "starling/data/formats/safetensors.h"
+#include "starling/tensor/bytes.h"
 #include "starling/train/checkpoint/finite.h"
 #include "starling/train/checkpoint/manifest.h"
 
@@ -74,7 +75,7 @@ std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor>
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i].tensor;
-    const std::uint64_t size = static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
+    const std::uint64_t size = bytes_of(tensor);
     if (i > begin && bytes + size > most) {
       shards.push_back(tensors.subspan(begin, i - begin));
       begin = i;

@@ -7,6 +7,7 @@
 #include "starling/data/formats/safetensors.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/saved_tensors.h"
+#include "starling/tensor/bytes.h"
 
 // Kernels of `save` and `restore`, placed here because the file format belongs to a higher layer than the kernels.
 namespace starling::train {
@@ -26,7 +27,7 @@ std::string path_of(const std::string& file, bool with_step, const kernels::Laun
 
 // A view of an operand, which is only read.
 Tensor view(void* data, const TensorType& type) {
-  const std::size_t bytes = static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
+  const std::size_t bytes = bytes_of(type);
   Ref<Storage> storage = new Storage(
       kCpu, data, bytes, [](void*) {}, true);
   return from_storage(std::move(storage), type.dtype, type.shape);
@@ -56,7 +57,7 @@ std::unique_ptr<kernels::Plan> plan_save(const kernels::PlanRequest& request) {
 std::unique_ptr<kernels::Plan> plan_saved_elsewhere(const kernels::PlanRequest& request) {
   std::int64_t bytes = 0;
   for (std::size_t i = op::is_numbered(request.attrs.as<op::SaveAttrs>().file) ? 1 : 0; i < request.in.size(); ++i)
-    bytes += request.in[i].shape.numel() * static_cast<std::int64_t>(size_of(request.in[i].dtype));
+    bytes += static_cast<std::int64_t>(bytes_of(request.in[i]));
   return kernels::make_plan(
       [bytes](const kernels::Launch& launch) { *static_cast<std::int64_t*>(launch.out[0]) = bytes; });
 }

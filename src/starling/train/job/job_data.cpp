@@ -7,6 +7,7 @@
 #include "starling/data/datasets/transformed_dataset.h"
 #include "starling/data/loading/split.h"
 #include "starling/data/transform_pipeline.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::train {
 namespace {
@@ -23,7 +24,7 @@ class ShapeAs final : public Transform {
   }
   void apply(std::span<const FieldView> in, std::span<const FieldView> out, const SampleKey&) const override {
     for (std::size_t f = 0; f < in.size(); ++f) {
-      const auto bytes = static_cast<std::size_t>(in[f].type.shape.numel()) * size_of(in[f].type.dtype);
+      const auto bytes = bytes_of(in[f].type);
       std::memcpy(out[f].data, in[f].data, bytes);
     }
   }

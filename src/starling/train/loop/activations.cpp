@@ -4,12 +4,13 @@
 
 #include "starling/ops/def/op_def.h"
 #include "starling/ops/def/scope.h"
+#include "starling/tensor/forwarding_interpreter.h"
 
 namespace starling::train {
 
-class Activations::Watcher final : public Interpreter {
+class Activations::Watcher final : public ForwardingInterpreter {
  public:
-  explicit Watcher(Interpreter& below) : below_(below) {}
+  using ForwardingInterpreter::ForwardingInterpreter;
 
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
     TensorList out = below_.apply(op, inputs, attrs);
@@ -17,14 +18,6 @@ class Activations::Watcher final : public Interpreter {
     if (!out.empty() && is_float(out[0].dtype()) && !scope.empty()) note(scope.str(), out[0]);
     return out;
   }
-  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
-                  std::span<const Tensor> targets) override {
-    below_.apply_into(op, inputs, attrs, targets);
-  }
-  int pin(const Tensor& tensor) override { return below_.pin(tensor); }
-  Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
-  void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
-  graph::Tracer* tracer() override { return below_.tracer(); }
 
   std::vector<std::pair<std::string, Tensor>> values;
 
@@ -39,8 +32,6 @@ class Activations::Watcher final : public Interpreter {
       found->second = value;
     }
   }
-
-  Interpreter& below_;
 };
 
 Activations::Activations()

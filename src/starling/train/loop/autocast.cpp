@@ -6,6 +6,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/creation.h"
+#include "starling/tensor/forwarding_interpreter.h"
 
 namespace starling::train {
 namespace {
@@ -14,9 +15,9 @@ bool narrowable(DType dtype) { return dtype == DType::f32 || is_half(dtype); }
 
 }  // namespace
 
-class Autocast::Converter final : public Interpreter {
+class Autocast::Converter final : public ForwardingInterpreter {
  public:
-  Converter(Interpreter& below, DType half) : below_(below), half_(half) {}
+  Converter(Interpreter& below, DType half) : ForwardingInterpreter(below), half_(half) {}
 
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
     // Losses that widen their operands would narrow their result again and lose precision: skip that cast.
@@ -31,14 +32,6 @@ class Autocast::Converter final : public Interpreter {
     for (const auto& input : inputs) converted.push_back(differs(input) ? cast(input, wanted) : input);
     return starling::apply(op, {converted.data(), converted.size()}, attrs);
   }
-  void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
-                  std::span<const Tensor> targets) override {
-    below_.apply_into(op, inputs, attrs, targets);
-  }
-  int pin(const Tensor& tensor) override { return below_.pin(tensor); }
-  Tensor pinned(const Tensor& variable, int value) override { return below_.pinned(variable, value); }
-  void depends_on(const std::shared_ptr<const bool>& flag) override { below_.depends_on(flag); }
-  graph::Tracer* tracer() override { return below_.tracer(); }
 
  private:
   DType wanted_by(const OpDef& op, std::span<const Tensor> inputs) const {
@@ -52,7 +45,6 @@ class Autocast::Converter final : public Interpreter {
     return common.value_or(DType::f32);
   }
 
-  Interpreter& below_;
   DType half_;
 };
 

@@ -8,12 +8,6 @@
 namespace starling::train {
 namespace {
 
-Tensor copied(const Tensor& tensor) {
-  Tensor made = empty(tensor.shape(), tensor.dtype(), tensor.device());
-  copy_into(made, tensor);
-  return made;
-}
-
 bool matches(const std::string& name, const std::vector<std::string>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return glob_matches(pattern, name); });

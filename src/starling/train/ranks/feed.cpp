@@ -8,13 +8,12 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/graph/passes/partition/partitioner.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::train {
 namespace {
 
-std::int64_t row_bytes(const TensorType& sample) {
-  return sample.shape.numel() * static_cast<std::int64_t>(size_of(sample.dtype));
-}
+std::int64_t row_bytes(const TensorType& sample) { return static_cast<std::int64_t>(bytes_of(sample)); }
 
 Tensor rows_like(const TensorType& sample, std::int64_t rows) {
   Shape shape = sample.shape;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/file.h"
 #include "starling/base/safe_path.h"
@@ -40,11 +41,6 @@ Result<std::shared_ptr<const MappedFile>> map_named(const fs::path& folder, cons
   if (listed == manifest.files.end())
     return failure("[model] {}: expected '{}' among its files, got none", folder.string(), name);
   return map_listed(folder, *listed, "model");
-}
-
-std::string text_of(const MappedFile& file) {
-  const auto bytes = file.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 Shape batched(std::int64_t batch, Shape sample) {
@@ -139,7 +135,7 @@ Result<SavedModel> SavedModel::load(const fs::path& folder, const SavedModelOpti
   auto state = std::make_unique<State>();
   state->signature = std::move(manifest->signature);
   state->options = options;
-  state->graph_text = text_of(**graph);
+  state->graph_text = as_text((*graph)->bytes());
   auto sound = attempt([&] {
     for (auto& [name, tensor] : tensors->tensors()) state->weights.set(name, tensor);
     static_cast<void>(state->weights.bind(state->graph(1)));

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "../../byte_helpers.h"
+#include "starling/base/bytes.h"
 #include "starling/data/formats/tfrecord.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::data {
 namespace {
 
-using testing::bytes_of;
 using testing::error_of;
 
 TEST(TfExample, ReadsTheFeaturesOfARecord) {
@@ -29,13 +29,13 @@ TEST(TfExample, RoundTrips) {
                            {"b", std::vector<std::int64_t>{-5}},
                            {"c", std::vector<std::string>{"x", ""}},
                            {"d", std::vector<float>{}}};
-  EXPECT_EQ(parse_example(bytes_of(format_example(example)), "f"), example);
+  EXPECT_EQ(parse_example(as_bytes(format_example(example)), "f"), example);
 }
 
 TEST(TfExample, RefusesOtherBytes) {
-  EXPECT_NE(error_of([] { parse_example(bytes_of("hello"), "shard 3"); }).find("shard 3"), std::string::npos);
+  EXPECT_NE(error_of([] { parse_example(as_bytes("hello"), "shard 3"); }).find("shard 3"), std::string::npos);
   const std::string whole = format_example({{"a", std::vector<float>{1, 2}}});
-  EXPECT_NE(error_of([&] { parse_example(bytes_of(whole.substr(0, whole.size() - 1)), "f"); }), "");
+  EXPECT_NE(error_of([&] { parse_example(as_bytes(whole.substr(0, whole.size() - 1)), "f"); }), "");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "starling/dist/comm/hosts/stages.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
+#include "starling/base/bytes.h"
 #include "starling/dist/comm/call_checks.h"
 #include "starling/dist/comm/reduce.h"
 
@@ -14,10 +14,6 @@ using Line = HostsLines::Line;
 using Counts = std::vector<std::int64_t>;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
 
 // Builds the stages of one call. Data needed later is copied: the call's views end with the call.
 class Maker {

@@ -1,8 +1,8 @@
 #include "starling/dist/comm/shared/pieces.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "starling/base/bytes.h"
 #include "starling/dist/comm/call_checks.h"
 #include "starling/dist/comm/reduce.h"
 
@@ -11,10 +11,6 @@ namespace {
 
 std::size_t bytes_of(const Call& call, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * size_of(call.dtype);
-}
-
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 // Prefetches all lines at once: fetching them one after another from another core's cache is slow.

@@ -1,18 +1,14 @@
 #include "starling/dist/comm/threads/exchange.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "starling/base/bytes.h"
 #include "starling/dist/comm/reduce.h"
 
 namespace starling::dist {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (to != from && bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
 
 }  // namespace
 

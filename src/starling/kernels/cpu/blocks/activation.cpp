@@ -226,11 +226,6 @@ struct HardswishBackward : MapBinary {
   }
 };
 
-template <class F>
-void add_float(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double>(name));
-}
-
 void add_blocks(BlockTable& table) {
   add_float<Relu>(table, "relu");
   add_float<ReluBackward>(table, "relu_backward");

@@ -83,11 +83,6 @@ struct RightShift : MapBinary {
 };
 
 template <class F>
-void add_every(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double, std::int32_t, std::int64_t, std::uint8_t>(name));
-}
-
-template <class F>
 void add_integer(BlockTable& table, std::string_view name) {
   table.add(make_block<F, std::int32_t, std::int64_t>(name));
 }

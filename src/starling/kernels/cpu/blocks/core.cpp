@@ -190,21 +190,6 @@ struct SqrtBackward : MapBinary {
   }
 };
 
-template <class F>
-void add_every(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double, std::int32_t, std::int64_t, std::uint8_t>(name));
-}
-
-template <class F>
-void add_any(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double, std::int32_t, std::int64_t>(name));
-}
-
-template <class F>
-void add_float(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double>(name));
-}
-
 void add_blocks(BlockTable& table) {
   add_any<Add>(table, "add");
   add_any<Sub>(table, "sub");

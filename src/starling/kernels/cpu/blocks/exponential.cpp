@@ -93,11 +93,6 @@ struct SigmoidBackward : MapBinary {
   }
 };
 
-template <class F>
-void add_float(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double>(name));
-}
-
 void add_blocks(BlockTable& table) {
   add_float<Exp>(table, "exp");
   add_float<Expm1>(table, "expm1");

@@ -84,13 +84,13 @@ struct Hinge : Pairwise {
 };
 
 void add_losses(BlockTable& table) {
-  table.add(make_block<L1, float, double>("l1_loss"));
-  table.add(make_block<Huber, float, double>("huber_loss"));
-  table.add(make_block<SmoothL1, float, double>("smooth_l1_loss"));
-  table.add(make_block<Bce, float, double>("bce_loss"));
-  table.add(make_block<BceLogits, float, double>("bce_with_logits_loss"));
-  table.add(make_block<KlDiv, float, double>("kl_div_loss"));
-  table.add(make_block<Hinge, float, double>("hinge_loss"));
+  add_float<L1>(table, "l1_loss");
+  add_float<Huber>(table, "huber_loss");
+  add_float<SmoothL1>(table, "smooth_l1_loss");
+  add_float<Bce>(table, "bce_loss");
+  add_float<BceLogits>(table, "bce_with_logits_loss");
+  add_float<KlDiv>(table, "kl_div_loss");
+  add_float<Hinge>(table, "hinge_loss");
 }
 
 }  // namespace

@@ -20,9 +20,7 @@ struct MaskedFill {
   }
 };
 
-void add_masked(BlockTable& table) {
-  table.add(make_block<MaskedFill, float, double, std::int32_t, std::int64_t>("masked_fill"));
-}
+void add_masked(BlockTable& table) { add_any<MaskedFill>(table, "masked_fill"); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

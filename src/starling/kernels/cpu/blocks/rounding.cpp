@@ -78,16 +78,6 @@ struct IsFinite : MapUnary {
   }
 };
 
-template <class F>
-void add_float(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double>(name));
-}
-
-template <class F>
-void add_any(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double, std::int32_t, std::int64_t>(name));
-}
-
 void add_blocks(BlockTable& table) {
   add_any<Floor>(table, "floor");
   add_any<Ceil>(table, "ceil");

@@ -55,11 +55,6 @@ struct Atan2 : MapBinary {
   }
 };
 
-template <class F>
-void add_float(BlockTable& table, std::string_view name) {
-  table.add(make_block<F, float, double>(name));
-}
-
 void add_blocks(BlockTable& table) {
   add_float<Sin>(table, "sin");
   add_float<Cos>(table, "cos");

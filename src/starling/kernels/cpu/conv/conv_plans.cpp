@@ -24,7 +24,7 @@ Conv2dShape image_shape(const ConvGeometry& g) {
 }
 
 std::unique_ptr<Plan> plan_zeros(const PlanRequest& request) {
-  const auto bytes = static_cast<std::size_t>(request.out[0].shape.numel()) * size_of(request.out[0].dtype);
+  const auto bytes = bytes_of(request.out[0]);
   return make_plan([bytes](const Launch& launch) { std::fill_n(static_cast<char*>(launch.out[0]), bytes, char(0)); });
 }
 

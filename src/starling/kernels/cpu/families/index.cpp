@@ -154,7 +154,7 @@ std::unique_ptr<Plan> plan_scatter_as(const PlanRequest& request, Write write) {
   const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * sizeof(T);
   return make_plan([places = places_of(request), bytes, write](const Launch& launch) {
     const auto* index = places.checked(launch.in[1]);
-    copy_bytes(launch.out[0], launch.in[0], bytes);
+    parallel_copy(launch.out[0], launch.in[0], bytes);
     scatter_rows(places, index, static_cast<const T*>(launch.in[2]), static_cast<T*>(launch.out[0]), write);
   });
 }
@@ -203,7 +203,7 @@ std::unique_ptr<Plan> plan_index_add(const PlanRequest& request) {
     const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * sizeof(T);
     return make_plan([grid = row_grid(request), bytes](const Launch& launch) {
       const auto* rows = checked_rows("index_add", grid, launch.in[1]);
-      copy_bytes(launch.out[0], launch.in[0], bytes);
+      parallel_copy(launch.out[0], launch.in[0], bytes);
       write_rows(grid, rows, static_cast<const T*>(launch.in[2]), static_cast<T*>(launch.out[0]), Adds());
     });
   });

@@ -62,7 +62,7 @@ std::unique_ptr<Plan> plan_put(const PlanRequest& request, Write write) {
   const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * sizeof(T);
   return make_plan(rows.scratch_bytes(), [=](const Launch& launch) {
     const auto* numbers = rows.numbers(launch);
-    copy_bytes(launch.out[0], launch.in[0], bytes);
+    parallel_copy(launch.out[0], launch.in[0], bytes);
     write_rows(rows.grid, numbers, static_cast<const T*>(launch.in[1]), static_cast<T*>(launch.out[0]), write);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/index/row_groups.h"
+#include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
@@ -13,12 +14,6 @@ namespace starling::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;  // elements worth a thread
-
-template <class T>
-T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
-  if (launch.out[i] != launch.in[i]) std::memcpy(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
-  return static_cast<T*>(launch.out[i]);
-}
 
 template <class T>
 struct SgdRows {

@@ -1,28 +1,20 @@
 #include "starling/ops/def/shared_update.h"
 
-#include <cstring>
-
 #include "starling/kernels/cpu/gemm/product.h"
+#include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling::kernels {
 namespace {
 
-// Pointer for an update in place; if the result has other memory, the old values are copied there first.
-template <class T>
-T* rows_in_place(const Launch& launch, std::size_t i, std::size_t bytes, std::int64_t skipped) {
-  if (launch.out[i] != launch.in[i] && bytes > 0) std::memcpy(launch.out[i], launch.in[i], bytes);
-  return static_cast<T*>(launch.out[i]) + skipped;
-}
-
 struct Rows {
-  std::size_t bytes;      // of the whole weight
+  std::int64_t whole;     // elements of the whole weight
   std::int64_t skipped;   // elements before the rows
   std::int64_t elements;  // of the rows
 
   explicit Rows(const PlanRequest& request)
-      : bytes(static_cast<std::size_t>(request.in[0].shape.numel()) * size_of(request.in[0].dtype)),
+      : whole(request.in[0].shape.numel()),
         skipped(request.attrs.as<op::RowsSgdAttrs>().begin * request.in[0].shape[1]),
         elements(request.in[2].shape[1] * request.in[0].shape[1]) {}
 };
@@ -36,8 +28,8 @@ std::unique_ptr<Plan> plan_f64(const PlanRequest& request, const BatchedProduct&
     auto* gradient = static_cast<double*>(l.scratch);
     gemm(product.plan, static_cast<const double*>(l.in[2]), static_cast<const double*>(l.in[3]), gradient, false,
          static_cast<std::byte*>(l.scratch) + aligned);
-    const SgdTensor<double> tensor{rows_in_place<double>(l, 0, rows.bytes, rows.skipped), gradient,
-                                   rows_in_place<double>(l, 1, rows.bytes, rows.skipped), rows.elements};
+    const SgdTensor<double> tensor{in_place<double>(l, 0, rows.whole) + rows.skipped, gradient,
+                                   in_place<double>(l, 1, rows.whole) + rows.skipped, rows.elements};
     sgd_update<double>({&tensor, 1}, static_cast<const float*>(l.in[4]), options);
   });
 }
@@ -52,9 +44,9 @@ std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
   const Rows rows(request);
   const auto momentum = static_cast<float>(a.momentum), decay = static_cast<float>(a.weight_decay);
   return make_plan(product->scratch_bytes(), [=, plan = product->plan](const Launch& l) {
-    const GemmSgd sgd{rows_in_place<float>(l, 0, rows.bytes, rows.skipped),
-                      rows_in_place<float>(l, 1, rows.bytes, rows.skipped), static_cast<const float*>(l.in[4]),
-                      momentum, decay};
+    const GemmSgd sgd{in_place<float>(l, 0, rows.whole) + rows.skipped,
+                      in_place<float>(l, 1, rows.whole) + rows.skipped, static_cast<const float*>(l.in[4]), momentum,
+                      decay};
     GemmEpilogue epilogue;
     epilogue.sgd = &sgd;
     gemm(plan, static_cast<const float*>(l.in[2]), static_cast<const float*>(l.in[3]), nullptr, epilogue, l.scratch);

@@ -1,23 +1,16 @@
 #include "starling/ops/api/state.h"
 
-#include <cstring>
 #include <new>
 #include <vector>
 
 #include "starling/kernels/cpu/gemm/product.h"
+#include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/state.h"
 
 namespace starling::kernels {
 namespace {
-
-// Pointer for an update in place; if the result has other memory, the old values are copied there first.
-template <class T>
-T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
-  if (launch.out[i] != launch.in[i]) std::memcpy(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
-  return static_cast<T*>(launch.out[i]);
-}
 
 const float* rate(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
 

@@ -1,26 +1,18 @@
 #include "starling/ops/def/update.h"
 
-#include <cstring>
 #include <new>
 #include <vector>
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/index/row_groups.h"
+#include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/update.h"
 #include "starling/kernels/kernel_table.h"
 #include "update_rules.gen.h"
 
 namespace starling::kernels {
 namespace {
-
-// Pointer for an update in place; if the result has other memory, the old values are copied there first.
-template <class T>
-T* in_place(const Launch& launch, std::size_t i, std::int64_t n) {
-  const auto bytes = static_cast<std::size_t>(n) * sizeof(T);
-  if (launch.out[i] != launch.in[i] && bytes > 0) std::memcpy(launch.out[i], launch.in[i], bytes);
-  return static_cast<T*>(launch.out[i]);
-}
 
 // dtype of the third scalar, if a rule has one.
 template <class A>

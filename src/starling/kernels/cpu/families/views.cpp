@@ -11,9 +11,9 @@ std::unique_ptr<Plan> plan_diag_embed(const PlanRequest& request) {
   const ArgDesc &in = request.in[0], &out = request.out[0];
   const auto line = find_op("diagonal").view({out.shape, out.strides, request.attrs});
   const PlannedCopy copy{in.shape, in.strides, line->strides, 0, line->offset, element_bytes(in.dtype)};
-  const std::size_t bytes = static_cast<std::size_t>(out.shape.numel()) * size_of(out.dtype);
+  const std::size_t bytes = bytes_of(out);
   return make_plan([=](const Launch& launch) {
-    zero_bytes(launch.out[0], bytes);
+    parallel_zero(launch.out[0], bytes);
     copy.run(launch.in[0], launch.out[0]);
   });
 }

@@ -18,21 +18,6 @@ namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-struct ProductOp {
-  template <class T>
-  static constexpr T identity() {
-    return T{1};
-  }
-  template <class V>
-  static HWY_INLINE V combine(V a, V b) {
-    return hn::Mul(a, b);
-  }
-  template <class T>
-  static HWY_INLINE T combine_scalar(T a, T b) {
-    return a * b;
-  }
-};
-
 // Product in double: a partial product of floats could overflow where the whole does not.
 template <class T>
 double wide_product(const T* x, std::int64_t n) {

@@ -29,7 +29,7 @@ struct PlannedCopy {
 inline int element_bytes(DType dtype) { return static_cast<int>(size_of(dtype)); }
 
 // Multi-threaded memset and memcpy for large sizes. A copy onto itself does nothing.
-void zero_bytes(void* data, std::size_t bytes);
-void copy_bytes(void* target, const void* source, std::size_t bytes);
+void parallel_zero(void* data, std::size_t bytes);
+void parallel_copy(void* target, const void* source, std::size_t bytes);
 
 }  // namespace starling::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -132,8 +133,11 @@ void run_backward(const ResponseCall<T>& call, std::int64_t first, std::int64_t 
   over<T>(first, end, [&](auto d, std::int64_t at) HWY_ATTR { norm_columns_backward(d, call, at); });
 }
 
-ResponseFns<float> float_functions() { return {run_sum<float>, run_forward<float>, run_backward<float>}; }
-ResponseFns<double> double_functions() { return {run_sum<double>, run_forward<double>, run_backward<double>}; }
+template <class T>
+ResponseFns<T> fns() {
+  return {run_sum<T>, run_forward<T>, run_backward<T>};
+}
+STARLING_NAME_FNS(ResponseFns);
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -142,20 +146,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-HWY_EXPORT(float_functions);
-HWY_EXPORT(double_functions);
 namespace {
 
-constexpr std::int64_t kLanes = 64;  // at least the lanes of any float vector
+STARLING_EXPORT_FNS(ResponseFns);
 
-template <class T>
-ResponseFns<T> functions() {
-  if constexpr (sizeof(T) == 4) {
-    return HWY_DYNAMIC_DISPATCH(float_functions)();
-  } else {
-    return HWY_DYNAMIC_DISPATCH(double_functions)();
-  }
-}
+constexpr std::int64_t kLanes = 64;  // at least the lanes of any float vector
 
 // Splits work into pieces of columns that begin at a multiple of a vector within their sample.
 template <class T>
@@ -182,18 +177,18 @@ void over_samples(const ChannelWindow& w, int threads, ResponseCall<T> call, typ
 
 template <class T>
 void channel_window_sum(const ChannelWindow& w, const T* x, T* y, int threads) {
-  over_samples<T>(w, threads, {.window = w, .norm = {}, .x = x, .out = y}, functions<T>().sum);
+  over_samples<T>(w, threads, {.window = w, .norm = {}, .x = x, .out = y}, dispatched<T>().sum);
 }
 
 template <class T>
 void response_norm(const ChannelWindow& w, const ResponseNorm& norm, const T* x, T* y, int threads) {
-  over_samples<T>(w, threads, {.window = w, .norm = norm, .x = x, .out = y}, functions<T>().forward);
+  over_samples<T>(w, threads, {.window = w, .norm = norm, .x = x, .out = y}, dispatched<T>().forward);
 }
 
 template <class T>
 void response_norm_backward(const ChannelWindow& w, const ResponseNorm& norm, const T* dy, const T* x, T* dx, T* room,
                             int threads) {
-  over_samples<T>(w, threads, {w, norm, x, dy, dx, room}, functions<T>().backward);
+  over_samples<T>(w, threads, {w, norm, x, dy, dx, room}, dispatched<T>().backward);
 }
 
 std::int64_t response_norm_room(const ChannelWindow& w, int threads) {

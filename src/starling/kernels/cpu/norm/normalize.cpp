@@ -1,8 +1,8 @@
 #include "starling/kernels/cpu/norm/normalize.h"
 
 #include <algorithm>
-#include <type_traits>
 
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -427,8 +427,7 @@ NormalizeFns<T> fns() {
   return {moments<T>, dots<T>,     affine<T>,   affine_back<T>,    dots_each<T>,   affine_each<T>,  affine_back_each<T>,
           row<T>,     row_dots<T>, row_back<T>, column_moments<T>, column_dots<T>, column_affine<T>};
 }
-NormalizeFns<float> fns_f32() { return fns<float>(); }
-NormalizeFns<double> fns_f64() { return fns<double>(); }
+STARLING_NAME_FNS(NormalizeFns);
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -439,18 +438,13 @@ HWY_AFTER_NAMESPACE();
 namespace starling::kernels {
 namespace {
 
-HWY_EXPORT(fns_f32);
-HWY_EXPORT(fns_f64);
+STARLING_EXPORT_FNS(NormalizeFns);
 
 }  // namespace
 
 template <class T>
 NormalizeFns<T> normalize_fns() {
-  if constexpr (std::is_same_v<T, float>) {
-    return HWY_DYNAMIC_DISPATCH(fns_f32)();
-  } else {
-    return HWY_DYNAMIC_DISPATCH(fns_f64)();
-  }
+  return dispatched<T>();
 }
 
 template NormalizeFns<float> normalize_fns();

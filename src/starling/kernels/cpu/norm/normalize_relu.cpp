@@ -1,7 +1,6 @@
 #include "starling/kernels/cpu/norm/normalize_relu.h"
 
-#include <type_traits>
-
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -119,8 +118,11 @@ void backward(const T* dy, const T* y, const T* x, T* dx, const Runs& runs, T a,
   }
 }
 
-NormalizeReluFns<float> fns_f32() { return {forward<float>, dots<float>, backward<float>}; }
-NormalizeReluFns<double> fns_f64() { return {forward<double>, dots<double>, backward<double>}; }
+template <class T>
+NormalizeReluFns<T> fns() {
+  return {forward<T>, dots<T>, backward<T>};
+}
+STARLING_NAME_FNS(NormalizeReluFns);
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -129,18 +131,19 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
+namespace {
 
-HWY_EXPORT(fns_f32);
-HWY_EXPORT(fns_f64);
+STARLING_EXPORT_FNS(NormalizeReluFns);
 
-template <>
-NormalizeReluFns<float> normalize_relu_fns() {
-  return HWY_DYNAMIC_DISPATCH(fns_f32)();
+}  // namespace
+
+template <class T>
+NormalizeReluFns<T> normalize_relu_fns() {
+  return dispatched<T>();
 }
-template <>
-NormalizeReluFns<double> normalize_relu_fns() {
-  return HWY_DYNAMIC_DISPATCH(fns_f64)();
-}
+
+template NormalizeReluFns<float> normalize_relu_fns();
+template NormalizeReluFns<double> normalize_relu_fns();
 
 }  // namespace starling::kernels
 #endif

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -106,8 +107,7 @@ template <class T>
 SoftmaxFns<T> fns() {
   return {softmax_rows<T>, log_softmax_rows<T>, softmax_backward_rows<T>, log_softmax_backward_rows<T>};
 }
-SoftmaxFns<float> fns_f32() { return fns<float>(); }
-SoftmaxFns<double> fns_f64() { return fns<double>(); }
+STARLING_NAME_FNS(SoftmaxFns);
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -118,17 +118,7 @@ HWY_AFTER_NAMESPACE();
 namespace starling::kernels {
 namespace {
 
-HWY_EXPORT(fns_f32);
-HWY_EXPORT(fns_f64);
-
-template <class T>
-SoftmaxFns<T> dispatched() {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return HWY_DYNAMIC_DISPATCH(fns_f32)();
-  } else {
-    return HWY_DYNAMIC_DISPATCH(fns_f64)();
-  }
-}
+STARLING_EXPORT_FNS(SoftmaxFns);
 
 constexpr std::int64_t kGrain = 8192;
 

@@ -48,6 +48,21 @@ struct SumOp {
   }
 };
 
+struct ProductOp {
+  template <class T>
+  static constexpr T identity() {
+    return T{1};
+  }
+  template <class V>
+  static HWY_INLINE V combine(V a, V b) {
+    return hn::Mul(a, b);
+  }
+  template <class T>
+  static HWY_INLINE T combine_scalar(T a, T b) {
+    return a * b;
+  }
+};
+
 struct MaxOp {
   template <class T>
   static constexpr T identity() {

@@ -1,9 +1,9 @@
 #include "starling/kernels/cpu/reduce/reduce.h"
 
 #include <limits>
-#include <type_traits>
 
 #include "starling/kernels/cpu/reduce/reduce_drive.h"
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -47,8 +47,7 @@ template <class T>
 ReduceFns<T> fns() {
   return {row<SumOp, T>, tile<SumOp, T>, row<MaxOp, T>, tile<MaxOp, T>, row<MinOp, T>, tile<MinOp, T>};
 }
-ReduceFns<float> fns_f32() { return fns<float>(); }
-ReduceFns<double> fns_f64() { return fns<double>(); }
+STARLING_NAME_FNS(ReduceFns);
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -59,17 +58,7 @@ HWY_AFTER_NAMESPACE();
 namespace starling::kernels {
 namespace {
 
-HWY_EXPORT(fns_f32);
-HWY_EXPORT(fns_f64);
-
-template <class T>
-ReduceFns<T> dispatched() {
-  if constexpr (std::is_same_v<T, float>) {
-    return HWY_DYNAMIC_DISPATCH(fns_f32)();
-  } else {
-    return HWY_DYNAMIC_DISPATCH(fns_f64)();
-  }
-}
+STARLING_EXPORT_FNS(ReduceFns);
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "starling/kernels/cpu/reduce/reduce_drive.h"
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -35,21 +35,6 @@ HWY_BEFORE_NAMESPACE();
 namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
-
-struct ProductOp {
-  template <class T>
-  static constexpr T identity() {
-    return T{1};
-  }
-  template <class V>
-  static HWY_INLINE V combine(V a, V b) {
-    return hn::Mul(a, b);
-  }
-  template <class T>
-  static HWY_INLINE T combine_scalar(T a, T b) {
-    return a * b;
-  }
-};
 
 struct Itself {
   template <class D, class V>
@@ -251,8 +236,7 @@ WideFns<T> fns() {
       {row<SumOp, SquareOf, T>, tile<SumOp, SquareOf, T>},     {power_row<T>, power_tile<T>},
       {row<MaxOp, Magnitude, T>, tile<MaxOp, Magnitude, T>},   {logsumexp_row<T>, logsumexp_tile<T>}};
 }
-WideFns<float> fns_f32() { return fns<float>(); }
-WideFns<double> fns_f64() { return fns<double>(); }
+STARLING_NAME_FNS(WideFns);
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -263,17 +247,7 @@ HWY_AFTER_NAMESPACE();
 namespace starling::kernels {
 namespace {
 
-HWY_EXPORT(fns_f32);
-HWY_EXPORT(fns_f64);
-
-template <class T>
-WideFns<T> dispatched() {
-  if constexpr (std::is_same_v<T, float>) {
-    return HWY_DYNAMIC_DISPATCH(fns_f32)();
-  } else {
-    return HWY_DYNAMIC_DISPATCH(fns_f64)();
-  }
-}
+STARLING_EXPORT_FNS(WideFns);
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 

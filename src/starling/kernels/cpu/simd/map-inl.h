@@ -310,6 +310,20 @@ BlockEntry make_block(std::string_view name) {
   return entry;
 }
 
+// Adds the function for floats, for all numbers, for every lane type.
+template <class F>
+void add_float(BlockTable& table, std::string_view name) {
+  table.add(make_block<F, float, double>(name));
+}
+template <class F>
+void add_any(BlockTable& table, std::string_view name) {
+  table.add(make_block<F, float, double, std::int32_t, std::int64_t>(name));
+}
+template <class F>
+void add_every(BlockTable& table, std::string_view name) {
+  table.add(make_block<F, float, double, std::int32_t, std::int64_t, std::uint8_t>(name));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace starling::kernels
 HWY_AFTER_NAMESPACE();

@@ -1,7 +1,6 @@
 #include "starling/ops/api/comm.h"
 
-#include <cstring>
-
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
@@ -15,22 +14,12 @@ void expect_alone(const Launch& launch, const char* op) {
         op);
 }
 
-std::size_t bytes_of(const ArgDesc& arg) { return static_cast<std::size_t>(arg.shape.numel()) * size_of(arg.dtype); }
-
-// memcpy that accepts null pointers for zero bytes.
-void copy(void* to, const void* from, std::size_t bytes) {
-  if (to != from && bytes > 0) std::memcpy(to, from, bytes);
-}
-void clear(void* to, std::size_t bytes) {
-  if (bytes > 0) std::memset(to, 0, bytes);
-}
-
 std::unique_ptr<Plan> plan_all_reduce(const PlanRequest& request) {
   std::vector<std::size_t> bytes;
   for (const auto& in : request.in) bytes.push_back(bytes_of(in));
   return make_plan([bytes](const Launch& launch) {
     expect_alone(launch, "all_reduce");
-    for (std::size_t i = 0; i < bytes.size(); ++i) copy(launch.out[i], launch.in[i], bytes[i]);
+    for (std::size_t i = 0; i < bytes.size(); ++i) copy_bytes(launch.out[i], launch.in[i], bytes[i]);
   });
 }
 
@@ -60,9 +49,9 @@ std::unique_ptr<Plan> plan_root(const PlanRequest& request) {
   return make_plan([bytes, is_root = a.root == a.rank](const Launch& launch) {
     expect_alone(launch, "broadcast");
     if (is_root)
-      copy(launch.out[0], launch.in[0], bytes);
+      copy_bytes(launch.out[0], launch.in[0], bytes);
     else
-      clear(launch.out[0], bytes);
+      zero_bytes(launch.out[0], bytes);
   });
 }
 
@@ -81,8 +70,8 @@ std::unique_ptr<Plan> plan_all_gather(const PlanRequest& request) {
   const OwnRows own(request.out[0], request.attrs.as<op::PiecesAttrs>());
   return make_plan([own](const Launch& launch) {
     expect_alone(launch, "all_gather");
-    clear(launch.out[0], own.whole);
-    copy(static_cast<std::byte*>(launch.out[0]) + own.begin, launch.in[0], own.bytes);
+    zero_bytes(launch.out[0], own.whole);
+    copy_bytes(static_cast<std::byte*>(launch.out[0]) + own.begin, launch.in[0], own.bytes);
   });
 }
 
@@ -90,7 +79,7 @@ std::unique_ptr<Plan> plan_reduce_scatter(const PlanRequest& request) {
   const OwnRows own(request.in[0], request.attrs.as<op::PiecesAttrs>());
   return make_plan([own](const Launch& launch) {
     expect_alone(launch, "reduce_scatter");
-    copy(launch.out[0], static_cast<const std::byte*>(launch.in[0]) + own.begin, own.bytes);
+    copy_bytes(launch.out[0], static_cast<const std::byte*>(launch.in[0]) + own.begin, own.bytes);
   });
 }
 
@@ -98,9 +87,9 @@ std::unique_ptr<Plan> plan_all_to_all(const PlanRequest& request) {
   const OwnRows own(request.in[0], request.attrs.as<op::PiecesAttrs>());
   return make_plan([own](const Launch& launch) {
     expect_alone(launch, "all_to_all");
-    clear(launch.out[0], own.whole);
-    copy(static_cast<std::byte*>(launch.out[0]) + own.begin, static_cast<const std::byte*>(launch.in[0]) + own.begin,
-         own.bytes);
+    zero_bytes(launch.out[0], own.whole);
+    copy_bytes(static_cast<std::byte*>(launch.out[0]) + own.begin,
+               static_cast<const std::byte*>(launch.in[0]) + own.begin, own.bytes);
   });
 }
 

@@ -1,7 +1,6 @@
 #include "starling/ops/api/messages.h"
 
-#include <cstring>
-
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -10,11 +9,11 @@ namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_message(const PlanRequest& request) {
-  const std::size_t bytes = static_cast<std::size_t>(request.out[0].shape.numel()) * size_of(request.out[0].dtype);
+  const std::size_t bytes = bytes_of(request.out[0]);
   return make_plan([bytes](const Launch& launch) {
     check(launch.context.comm == nullptr,
           "[messages] expected the kernel of the communicator, got the one for a single rank");
-    if (bytes > 0) std::memset(launch.out[0], 0, bytes);
+    zero_bytes(launch.out[0], bytes);
   });
 }
 

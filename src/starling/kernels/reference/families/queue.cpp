@@ -1,22 +1,14 @@
 #include "starling/ops/api/queue.h"
 
-#include <cstring>
-
+#include "starling/base/bytes.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/resources.h"
 #include "starling/ops/def/queue.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::kernels {
 namespace {
-
-std::size_t bytes_of(const TensorType& type) {
-  return static_cast<std::size_t>(type.shape.numel()) * size_of(type.dtype);
-}
-
-void copy_bytes(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
-}
 
 void write_count(const Launch& launch, std::size_t count) {
   *static_cast<std::int64_t*>(launch.out[0]) = static_cast<std::int64_t>(count);

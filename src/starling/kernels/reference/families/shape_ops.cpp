@@ -48,7 +48,7 @@ std::unique_ptr<Plan> plan_slice_backward(const PlanRequest& request) {
   const op::SliceRange range = op::slice_range({a.axis, a.begin, a.end, a.step}, out.shape[axis]);
   if (range.count > 0) copy.target_offset = range.begin * out.strides[axis];
   if (range.count > 1) copy.strides[1][axis] *= a.step;
-  const std::size_t bytes = static_cast<std::size_t>(out.shape.numel()) * size_of(out.dtype);
+  const std::size_t bytes = bytes_of(out);
   return make_plan([=](const Launch& launch) {
     std::memset(launch.out[0], 0, bytes);
     copy.run(launch.in[0], launch.out[0]);

@@ -1,7 +1,6 @@
 #include "starling/ops/def/shared_update.h"
 
-#include <cstring>
-
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
@@ -10,10 +9,6 @@
 namespace starling::kernels {
 namespace {
 
-void copy(void* to, const void* from, std::size_t bytes) {
-  if (to != from && bytes > 0) std::memcpy(to, from, bytes);
-}
-
 std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
   const auto a = request.attrs.as<op::RowsSgdAttrs>();
   const auto product = reference::make_product(request.in[2], request.in[3], true, false);
@@ -21,7 +16,7 @@ std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
   return reference::for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const auto lr = static_cast<double>(*static_cast<const float*>(launch.in[4]));
-      for (std::size_t i : {0, 1}) copy(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
+      for (std::size_t i : {0, 1}) copy_bytes(launch.out[i], launch.in[i], static_cast<std::size_t>(n) * sizeof(T));
       auto *w = static_cast<T*>(launch.out[0]) + skipped, *v = static_cast<T*>(launch.out[1]) + skipped;
       reference::multiply(product, static_cast<const T*>(launch.in[2]), static_cast<const T*>(launch.in[3]),
                           [&](std::int64_t i, double g) {
@@ -37,11 +32,11 @@ std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
 // Gather on a single rank, which has all rows.
 std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   std::vector<std::size_t> bytes;
-  for (const auto& in : request.in) bytes.push_back(static_cast<std::size_t>(in.shape.numel()) * size_of(in.dtype));
+  for (const auto& in : request.in) bytes.push_back(bytes_of(in));
   return make_plan([bytes](const Launch& launch) {
     check(launch.context.comm == nullptr,
           "[gather_rows] expected the kernel of the communicator, got the one for a single rank");
-    for (std::size_t i = 0; i < bytes.size(); ++i) copy(launch.out[i], launch.in[i], bytes[i]);
+    for (std::size_t i = 0; i < bytes.size(); ++i) copy_bytes(launch.out[i], launch.in[i], bytes[i]);
   });
 }
 

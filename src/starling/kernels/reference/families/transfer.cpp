@@ -1,9 +1,9 @@
 #include "starling/ops/def/transfer.h"
 
 #include <chrono>
-#include <cstring>
 #include <thread>
 
+#include "starling/base/bytes.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
@@ -11,10 +11,10 @@ namespace starling::kernels {
 namespace {
 
 std::unique_ptr<Plan> plan_delay(const PlanRequest& request) {
-  const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * size_of(request.in[0].dtype);
+  const std::size_t bytes = bytes_of(request.in[0]);
   const std::chrono::duration<double, std::milli> time(request.attrs.as<op::DelayAttrs>().milliseconds);
   return make_plan([=](const Launch& launch) {
-    if (launch.in[0] != launch.out[0] && bytes > 0) std::memcpy(launch.out[0], launch.in[0], bytes);
+    copy_bytes(launch.out[0], launch.in[0], bytes);
     std::this_thread::sleep_for(time);
   });
 }
