@@ -7,8 +7,9 @@ set(starling_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Starling)
 install(TARGETS starling starling_shared starling_deps EXPORT StarlingTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT StarlingTargets NAMESPACE Starling:: DESTINATION ${starling_package_dir})
+# Nobody outside of them includes the program or how a device's kernels are made.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/starling DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE REGEX "/kernels/(cpu|cuda|reference)$" EXCLUDE)
 if(TARGET starling_cli)
   install(TARGETS starling_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
