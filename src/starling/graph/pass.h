@@ -38,6 +38,7 @@ struct Pass {
   std::string_view doc;
   int order = 0;          // its place: passes run from the smallest number to the largest
   bool required = false;  // runs even if it is disabled
+  bool budgeted = false;  // reads the memory budget: runs again, with all that follow, for each budget tried
   Graph (*run)(const Graph&, const PassContext&) = nullptr;
 };
 
@@ -70,5 +71,21 @@ struct PipelineResult {
 // give their own list.
 PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
                           std::span<const Pass> passes = all_passes());
+
+// Passes of one graph under several memory budgets, tried one after the other. Those before the first that reads the
+// budget run once, when this is made: they are most of the work, and no budget changes what they do.
+class BudgetedPasses {
+ public:
+  BudgetedPasses(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
+                 std::span<const Pass> passes = all_passes());
+
+  // What run_passes() returns for this budget; passes that ran once are reported as they ran then.
+  PipelineResult within(std::size_t memory_budget) const;
+
+ private:
+  PassContext context_;
+  std::span<const Pass> budgeted_;
+  PipelineResult before_;  // as the first budgeted pass finds it
+};
 
 }  // namespace starling::graph

@@ -34,18 +34,28 @@ class SingleProgram final : public Program {
   std::unique_ptr<Instance> instance_;
 };
 
-BuiltProgram build_once(const graph::Graph& global, const graph::PassContext& context, const BuildOptions& options) {
-  const std::span<const graph::Pass> passes =
-      context.passes.empty() ? std::span<const graph::Pass>(graph::all_passes()) : context.passes;
-  graph::PipelineResult passed = run_passes(global, context, options.disable, passes);
-  auto executable = lower(std::move(passed.graph),
-                          {.threads = context.threads,
-                           .reuse_memory = options.reuse_memory,
-                           .reference_only = options.reference_only,
-                           .check_aliases = options.check_aliases},
-                          passed.reports);
-  return {std::move(executable), std::move(passed.reports)};
-}
+// Program of a graph under a memory budget, made as often as it takes to find the budget that serves.
+class BudgetedBuild {
+ public:
+  BudgetedBuild(const graph::Graph& global, const graph::PassContext& context, const BuildOptions& options)
+      : passes_(global, context, options.disable,
+                context.passes.empty() ? std::span<const graph::Pass>(graph::all_passes()) : context.passes),
+        executable_{.threads = context.threads,
+                    .reuse_memory = options.reuse_memory,
+                    .reference_only = options.reference_only,
+                    .check_aliases = options.check_aliases} {}
+
+  // `memory_budget`: limit of the values' bytes, as passes count them; 0: none.
+  BuiltProgram within(std::size_t memory_budget) const {
+    graph::PipelineResult passed = passes_.within(memory_budget);
+    auto executable = lower(std::move(passed.graph), executable_, passed.reports);
+    return {std::move(executable), std::move(passed.reports)};
+  }
+
+ private:
+  graph::BudgetedPasses passes_;
+  ExecutableOptions executable_;
+};
 
 // Estimated run time of a program in FLOPs: a byte of memory traffic costs as much as four.
 double work_of(const graph::Graph& graph) {
@@ -55,14 +65,12 @@ double work_of(const graph::Graph& graph) {
 
 // Saves about three tenths of a large program's memory where that is nearly free: normalisations and activations are
 // recomputed in the backward pass.
-BuiltProgram slimmed(BuiltProgram built, const graph::Graph& global, graph::PassContext context,
-                     const BuildOptions& options) {
+BuiltProgram slimmed(BuiltProgram built, const BudgetedBuild& build, const BuildOptions& options) {
   constexpr std::size_t kLarge = std::size_t{512} << 20;
   constexpr double kMoreWork = 1.02;
   const bool off = options.disable.contains("all") || options.disable.contains("rematerialise");
   if (off || !options.reuse_memory || built.executable->arena_bytes() < kLarge) return built;
-  context.memory_budget = built.executable->arena_bytes() / 10 * 7;
-  BuiltProgram smaller = build_once(global, context, options);
+  BuiltProgram smaller = build.within(built.executable->arena_bytes() / 10 * 7);
   const bool pays = smaller.executable->arena_bytes() < built.executable->arena_bytes() &&
                     work_of(smaller.executable->graph()) < kMoreWork * work_of(built.executable->graph());
   return pays ? smaller : built;
@@ -80,19 +88,20 @@ BuiltProgram build_program(const graph::Graph& global, graph::PassContext contex
   context.bucket_bytes = options.bucket_bytes;
   context.first_bucket_bytes = options.first_bucket_bytes;
   context.threads = std::max(1, threads / options.branches);
-  BuiltProgram built = build_once(global, context, options);
+  const BudgetedBuild build(global, context, options);
+  BuiltProgram built = build.within(0);
   const std::size_t budget = options.memory_budget;
-  if (budget == 0) return slimmed(std::move(built), global, context, options);
+  if (budget == 0) return slimmed(std::move(built), build, options);
   std::size_t least = built.executable->arena_bytes();
   // The pass counts values only; scratch, copies and gaps come on top. Each attempt aims lower by the excess of the
   // last.
   std::size_t aim = budget;
   for (int round = 0; least > budget && round < kRounds && aim > 0; ++round) {
-    context.memory_budget = round + 1 < kRounds ? aim : 1;
-    built = build_once(global, context, options);
+    const std::size_t within = round + 1 < kRounds ? aim : 1;
+    built = build.within(within);
     const std::size_t bytes = built.executable->arena_bytes();
     least = std::min(least, bytes);
-    if (bytes <= budget || context.memory_budget == 1) break;
+    if (bytes <= budget || within == 1) break;
     const std::size_t over = std::max(bytes - budget, budget / 64);
     aim = aim > over ? aim - over : 1;
   }

@@ -66,8 +66,8 @@ struct BuiltProgram {
   std::vector<graph::PassReport> reports;
 };
 
-// Runs the passes and lowers the result, with `threads` threads in all. Under a memory budget this repeats until the
-// arena fits; if it cannot, throws naming the smallest size reached.
+// Runs the passes and lowers the result, with `threads` threads in all. Under a memory budget the passes that read it
+// and lowering repeat until the arena fits; if it cannot, throws naming the smallest size reached.
 BuiltProgram build_program(const graph::Graph& global, graph::PassContext context, int threads,
                            const BuildOptions& options);
 // Executable::build, with its time reported as a row "lower".

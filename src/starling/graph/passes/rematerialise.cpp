@@ -246,6 +246,7 @@ void register_pass_rematerialise(PassTable& table) {
   table.add({.name = "rematerialise",
              .doc = "compute values again instead of keeping them, where memory is bounded",
              .order = 2300,
+             .budgeted = true,
              .run = passes::rematerialise});
 }
 
