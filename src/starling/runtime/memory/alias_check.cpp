@@ -15,7 +15,7 @@ constexpr int kNothing = -1;
 std::int64_t bytes_of(const kernels::ArgDesc& desc) {
   return desc.shape.numel() * static_cast<std::int64_t>(size_of(desc.dtype));
 }
-std::int64_t bytes_of(const TensorType& type) { return bytes_of(dense(type)); }
+std::int64_t bytes_of(const TensorType& type) { return bytes_of(kernels::dense(type)); }
 
 // A value as its readers see it: bytes of a token, with shape and strides.
 struct Seen {
@@ -55,7 +55,7 @@ class AliasCheck {
         arena_(static_cast<std::int64_t>(exe.arena_bytes()), kNothing) {
     for (const auto& variable : graph_.variables) {
       variables_.emplace_back(bytes_of(variable.type), next_token_);
-      holds_.push_back({{next_token_++, 0}, dense(variable.type)});
+      holds_.push_back({{next_token_++, 0}, kernels::dense(variable.type)});
     }
     for (graph::ValueId in : graph_.inputs) inputs_.emplace_back(in < 0 ? 0 : bytes_of(graph_.value(in).type), in);
     for (const auto& constant : graph_.constants) {
@@ -117,7 +117,7 @@ class AliasCheck {
       holds_[static_cast<std::size_t>(source_index(node))] = packed(seen(node.in[0]));
       return;
     }
-    for (graph::ValueId out : node.out) seen(out) = {{out, 0}, dense(graph_.value(out).type)};
+    for (graph::ValueId out : node.out) seen(out) = {{out, 0}, kernels::dense(graph_.value(out).type)};
     if (is_op(node, "variable")) seen(node.out[0]) = holds_[static_cast<std::size_t>(source_index(node))];
     if (is_op(node, "constant"))
       seen(node.out[0]).content.token = constant_tokens_[static_cast<std::size_t>(source_index(node))];
@@ -137,7 +137,7 @@ class AliasCheck {
 
   // The same elements packed densely: the same bytes if they were dense, a token of their own if not.
   Seen packed(const Seen& from) {
-    const kernels::ArgDesc desc = dense({from.desc.dtype, from.desc.shape});
+    const kernels::ArgDesc desc = kernels::dense({from.desc.dtype, from.desc.shape});
     if (from.desc.contiguous()) return {from.content, desc};
     std::vector<std::int64_t> key{from.content.token, from.content.at, from.desc.shape.rank()};
     for (auto n : from.desc.shape) key.push_back(n);
