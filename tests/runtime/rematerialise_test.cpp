@@ -139,7 +139,7 @@ graph::Graph early(const graph::Graph& graph, const graph::PassContext&) {
 
 graph::Graph late(const graph::Graph& graph, const graph::PassContext& context) {
   ++calls().late;
-  calls().budget = context.memory_budget;
+  calls().budget = context.program.memory_budget;
   return graph::run_pass("rematerialise", graph, context);
 }
 
@@ -157,18 +157,19 @@ TEST(Rematerialise, TriesBudgetsWithoutRunningThePassesBeforeItAgain) {
   const Tensor like[] = {deep.x, deep.y};
   const graph::Graph traced =
       graph::trace([&](std::span<const Tensor> in) { return TensorList{deep.step(in[0], in[1])}; }, like).graph;
-  const std::size_t plenty = build_program(traced, {}, 1, {}).executable->arena_bytes();
+  const std::size_t plenty = build_program(traced, {.program = {.threads = 1}}).executable->arena_bytes();
   const std::vector<graph::Pass> passes = counted_passes();
   graph::PassContext context;
   context.passes = passes;
+  context.program = {.threads = 1, .memory_budget = plenty * 6 / 10};
   calls() = {};
-  const BuiltProgram built = build_program(traced, context, 1, {.disable = {}, .memory_budget = plenty * 6 / 10});
+  const BuiltProgram built = build_program(traced, context);
   EXPECT_EQ(calls().early, 1);
   EXPECT_GT(calls().late, 1);
   EXPECT_EQ(built.reports.size(), passes.size() + 1) << "every pass has one row, and lowering";
   // All passes in one go, under the budget that served, give the same program.
-  context.memory_budget = calls().budget;
-  EXPECT_GT(context.memory_budget, 0u);
+  context.program.memory_budget = calls().budget;
+  EXPECT_GT(calls().budget, 0u);
   EXPECT_EQ(print(built.executable->graph()), print(run_passes(traced, context, {}, passes).graph));
 }
 

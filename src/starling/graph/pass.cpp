@@ -50,20 +50,13 @@ double milliseconds_of(F&& f) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-PassContext context_of(const PassContext& given, const std::set<std::string>& disabled, std::span<const Pass> passes) {
-  check_names(disabled, passes);
-  PassContext context = given;
-  context.disabled = disabled;
-  context.passes = passes;
-  return context;
-}
-
 // Runs some of the context's passes, in their order, on what the ones before have left.
 void run_some(std::span<const Pass> passes, const PassContext& context, PipelineResult& result) {
+  const std::set<std::string>& disabled = context.program.disable;
   for (const auto& pass : passes) {
     PassReport report{
         .name = std::string(pass.name), .nodes_before = result.graph.size(), .nodes_after = result.graph.size()};
-    report.skipped = !pass.required && (context.disabled.contains("all") || context.disabled.contains(report.name));
+    report.skipped = !pass.required && (disabled.contains("all") || disabled.contains(report.name));
     if (!report.skipped) {
       report.milliseconds = milliseconds_of([&] { result.graph = pass.run(result.graph, context); });
       report.nodes_after = result.graph.size();
@@ -77,16 +70,20 @@ void run_some(std::span<const Pass> passes, const PassContext& context, Pipeline
 
 PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled,
                           std::span<const Pass> passes) {
-  const PassContext context = context_of(given, disabled, passes);
+  check_names(disabled, passes);
+  PassContext context = given;
+  context.program.disable = disabled;
+  context.passes = passes;
   verify(graph, "trace");
   PipelineResult result{graph, {}};
   run_some(passes, context, result);
   return result;
 }
 
-BudgetedPasses::BudgetedPasses(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
-                               std::span<const Pass> passes)
-    : context_(context_of(context, disabled, passes)), before_{graph, {}} {
+BudgetedPasses::BudgetedPasses(const Graph& graph, const PassContext& context) : context_(context), before_{graph, {}} {
+  if (context_.passes.empty()) context_.passes = all_passes();
+  const std::span<const Pass> passes = context_.passes;
+  check_names(context_.program.disable, passes);
   const auto first = std::find_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.budgeted; });
   const auto once = static_cast<std::size_t>(first - passes.begin());
   budgeted_ = passes.subspan(once);
@@ -96,7 +93,7 @@ BudgetedPasses::BudgetedPasses(const Graph& graph, const PassContext& context, c
 
 PipelineResult BudgetedPasses::within(std::size_t memory_budget) const {
   PassContext context = context_;
-  context.memory_budget = memory_budget;
+  context.program.memory_budget = memory_budget;
   PipelineResult result = before_;
   run_some(budgeted_, context, result);
   return result;
