@@ -49,7 +49,7 @@ return %9, %10, %11
 TEST(Buckets, LeaveTheUsersCollectivesAlone) { expect_unchanged_by("buckets", kStep); }
 
 TEST(Buckets, LeaveWhenTheyAreFullRightBehindTheirLastGradient) {
-  EXPECT_EQ(after_buckets(kStep, {.inputs = {}, .bucket_bytes = 16, .first_bucket_bytes = 32}), R"(
+  EXPECT_EQ(after_buckets(kStep, {.program = {.bucket_bytes = 16, .first_bucket_bytes = 32}}), R"(
 %0 = input 0
 %1 = sum(%0) {axes=[0]}
 %2 = tanh(%0)

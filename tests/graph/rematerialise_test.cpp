@@ -5,7 +5,7 @@ namespace {
 
 Graph bounded(const std::string& body, std::size_t bytes) {
   PassContext context;
-  context.memory_budget = bytes;
+  context.program.memory_budget = bytes;
   Graph made = run_pass("rematerialise", graph_of(body), context);
   verify(made, "rematerialise");
   return made;

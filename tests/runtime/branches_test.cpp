@@ -66,7 +66,7 @@ std::vector<Tensor> results(const graph::Graph& program, int branches) {
   Container container;
   for (const auto& variable : program.variables) container.set(variable.name, uniform(kShape, {.low = -1, .high = 1}));
   const Tensor in[] = {uniform(kShape), uniform(kShape)};
-  const BuiltProgram built = build_program(program, {}, branches, {.disable = {}, .branches = branches});
+  const BuiltProgram built = build_program(program, {.program = {.threads = branches, .branches = branches}});
   Instance instance(built.executable, container);
   std::vector<Tensor> out;
   for (int i = 0; i < 3; ++i) out.push_back(empty(kShape, DType::f32));
@@ -95,7 +95,7 @@ TEST(Branches, IndependentChainsGoToDifferentLanesAndMeet) {
   std::string text = "%x = input {shape=[64, 64]}\n%a0 = tanh(%x)\n%b0 = exp(%x)\n";
   for (int i = 1; i <= 5; ++i) text += fmt::format("%a{0} = matmul(%a{1}, %x)\n%b{0} = matmul(%b{1}, %x)\n", i, i - 1);
   const graph::Graph graph = graph::graph_of(text + "%y = add(%a5, %b5)\nreturn %y");
-  const auto exe = build_program(graph, {}, 2, {.disable = {}, .branches = 2}).executable;
+  const auto exe = build_program(graph, {.program = {.threads = 2, .branches = 2}}).executable;
   EXPECT_EQ(exe->threads(), 1);
   ASSERT_EQ(exe->lanes(), 3);
   EXPECT_EQ(exe->lane_size(graph::Lane::comm), 0);
@@ -112,7 +112,7 @@ TEST(Branches, ChainsWithNothingBesideThemStayOnOneLane) {
 %b = matmul(%a, %x)
 %c = matmul(%b, %x)
 return %c)");
-  EXPECT_EQ(build_program(graph, {}, 2, {.disable = {}, .branches = 2}).executable->lanes(), 1);
+  EXPECT_EQ(build_program(graph, {.program = {.threads = 2, .branches = 2}}).executable->lanes(), 1);
 }
 
 TEST(Branches, NetworksTrainAsWithoutThem) {
@@ -132,7 +132,7 @@ TEST(Branches, AFailureOnOneLaneEndsTheRun) {
 %c = sum(%b)
 %d = add(%a, %c)
 return %d)");
-  const auto exe = Executable::build(std::move(graph), {});
+  const auto exe = Executable::build(std::move(graph), {.threads = 1});
   Instance instance(exe, Container());
   const std::int64_t wrong[] = {0, 9, 1}, right[] = {0, 3, 1};
   const Tensor x = uniform({4, 4}), out = empty({4, 4}, DType::f32);

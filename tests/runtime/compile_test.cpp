@@ -174,7 +174,7 @@ return %2
   container.set("b", from_doubles(std::vector<double>{3, 4}, {2}));
   BuildOptions options;
   for (const char* disable : {"", "all"}) {
-    if (*disable) options.disable = {disable};
+    if (*disable) options.program.disable = {disable};
     auto program = SingleStrategy().build(graph::parse_graph(text), container, options);
     const Tensor sum = empty({2});
     program->run({}, {&sum, 1});

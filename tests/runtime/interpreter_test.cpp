@@ -47,7 +47,7 @@ TEST(Instance, SeveralShareOneExecutable) {
         return TensorList{mul(counter, 1.0)};
       },
       {&one, 1});
-  const auto executable = Executable::build(traced.graph, {});
+  const auto executable = Executable::build(traced.graph, {.threads = 1});
   const Container a = Container::of(traced.graph).clone(), b = Container::of(traced.graph).clone();
   Instance first(executable, a), second(executable, b);
   const Tensor out = empty({1});
@@ -61,7 +61,7 @@ TEST(Instance, SeveralShareOneExecutable) {
 TEST(Instance, RefusesOperandsOfAnotherType) {
   const Tensor x = zeros({2});
   const graph::Trace traced = graph::trace([](std::span<const Tensor> in) { return TensorList{neg(in[0])}; }, {&x, 1});
-  Instance instance(Executable::build(traced.graph, {}), Container::of(traced.graph));
+  Instance instance(Executable::build(traced.graph, {.threads = 1}), Container::of(traced.graph));
   const Tensor wrong = zeros({3}), out = empty({2});
   EXPECT_THROW(instance.run({&wrong, 1}, {&out, 1}), Error);
 }
@@ -73,7 +73,7 @@ TEST(NullDevice, PlansProgramsWithoutMemory) {
   const Tensor x = empty({1 << 16, 1 << 16}, DType::f32, null);
   const graph::Trace traced =
       graph::trace([&](std::span<const Tensor> in) { return TensorList{relu(matmul(in[0], weight))}; }, {&x, 1});
-  const auto executable = Executable::build(run_passes(traced.graph, {}, {}).graph, {});
+  const auto executable = Executable::build(run_passes(traced.graph, {}, {}).graph, {.threads = 1});
   EXPECT_GE(executable->arena_bytes(), std::size_t{0});
   EXPECT_EQ(executable->instructions().back().kernel, "null");
 }
@@ -86,7 +86,7 @@ TEST(Executable, NamesWhatHasNoKernel) {
   const graph::Trace traced =
       graph::trace([&](std::span<const Tensor> in) { return starling::apply(op, in); }, {&x, 1});
   try {
-    Executable::build(traced.graph, {});
+    Executable::build(traced.graph, {.threads = 1});
     FAIL() << "an op without a kernel was planned";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("unheard_of"), std::string::npos) << e.what();

@@ -28,7 +28,7 @@ struct PlacedFunction {
   std::vector<Tensor> outputs;
 
   PlacedFunction(const graph::TraceFn& f, std::span<const Tensor> inputs, const graph::PlacementOptions& options,
-                 runtime::BuildOptions build = {.disable = {}, .threads = 1})
+                 runtime::BuildOptions build = {.program = {.threads = 1}})
       : traced(graph::trace(f, inputs)) {
     build.arguments = inputs.size();
     program = build_placed(traced.graph, Container::of(traced.graph), build, options);

@@ -121,5 +121,57 @@ TEST(Rematerialise, SwitchedOffItLeavesAProgramThatDoesNotFit) {
   EXPECT_THROW(step(deep.x, deep.y), Error);
 }
 
+// Calls of a pass at the beginning and of `rematerialise`, with the budget of the last one.
+struct Calls {
+  int early = 0, late = 0;
+  std::size_t budget = 0;
+};
+
+Calls& calls() {
+  static Calls counted;  // a pass is a plain function
+  return counted;
+}
+
+graph::Graph early(const graph::Graph& graph, const graph::PassContext&) {
+  ++calls().early;
+  return graph;
+}
+
+graph::Graph late(const graph::Graph& graph, const graph::PassContext& context) {
+  ++calls().late;
+  calls().budget = context.program.memory_budget;
+  return graph::run_pass("rematerialise", graph, context);
+}
+
+std::vector<graph::Pass> counted_passes() {
+  std::vector<graph::Pass> passes = graph::all_passes();
+  for (graph::Pass& pass : passes) {
+    if (pass.name == "rematerialise") pass.run = late;
+  }
+  passes.insert(passes.begin(), graph::Pass{.name = "early", .doc = "", .run = early});
+  return passes;
+}
+
+TEST(Rematerialise, TriesBudgetsWithoutRunningThePassesBeforeItAgain) {
+  Deep deep = Deep::dense(false);
+  const Tensor like[] = {deep.x, deep.y};
+  const graph::Graph traced =
+      graph::trace([&](std::span<const Tensor> in) { return TensorList{deep.step(in[0], in[1])}; }, like).graph;
+  const std::size_t plenty = build_program(traced, {.program = {.threads = 1}}).executable->arena_bytes();
+  const std::vector<graph::Pass> passes = counted_passes();
+  graph::PassContext context;
+  context.passes = passes;
+  context.program = {.threads = 1, .memory_budget = plenty * 6 / 10};
+  calls() = {};
+  const BuiltProgram built = build_program(traced, context);
+  EXPECT_EQ(calls().early, 1);
+  EXPECT_GT(calls().late, 1);
+  EXPECT_EQ(built.reports.size(), passes.size() + 1) << "every pass has one row, and lowering";
+  // All passes in one go, under the budget that served, give the same program.
+  context.program.memory_budget = calls().budget;
+  EXPECT_GT(calls().budget, 0u);
+  EXPECT_EQ(print(built.executable->graph()), print(run_passes(traced, context, {}, passes).graph));
+}
+
 }  // namespace
 }  // namespace starling::runtime

@@ -5,18 +5,17 @@
 #include "starling/autograd/autograd.h"
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
+#include "starling/base/thread_context.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/row_sparse.h"
 
 namespace starling {
 namespace {
 
-thread_local int origin_value = -1;
-
 class OriginScope {
  public:
-  explicit OriginScope(int value) : before_(origin_value) { origin_value = value; }
-  ~OriginScope() { origin_value = before_; }
+  explicit OriginScope(int value) : before_(current_origin_value()) { thread_context().origin_value = value; }
+  ~OriginScope() { thread_context().origin_value = before_; }
   OriginScope(const OriginScope&) = delete;
   OriginScope& operator=(const OriginScope&) = delete;
 
@@ -36,7 +35,7 @@ void run_hooks(const GradNode& node, TensorList& grads) {
 
 }  // namespace
 
-int current_origin_value() { return origin_value; }
+int current_origin_value() { return thread_context().origin_value; }
 
 void BackwardPass::seed(const Tensor& output, const Tensor& gradient) {
   check(output.requires_grad(),

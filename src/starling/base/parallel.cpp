@@ -5,13 +5,11 @@
 #include <exception>
 #include <mutex>
 
+#include "starling/base/thread_context.h"
 #include "starling/base/thread_team.h"
 
 namespace starling {
 namespace {
-
-thread_local int thread_limit = 0;  // 0: unset
-thread_local bool in_region = false;
 
 class FirstError {
  public:
@@ -29,6 +27,7 @@ class FirstError {
 };
 
 void run_piece(int piece, FunctionRef<void(int)> body, FirstError& error) noexcept {
+  bool& in_region = thread_context().in_region;
   const bool outer = in_region;
   in_region = true;
   try {
@@ -42,22 +41,23 @@ void run_piece(int piece, FunctionRef<void(int)> body, FirstError& error) noexce
 }  // namespace
 
 int num_threads() {
-  if (thread_limit == 0) thread_limit = std::max(1, omp_get_max_threads());
-  return thread_limit;
+  int& threads = thread_context().threads;
+  if (threads == 0) threads = std::max(1, omp_get_max_threads());
+  return threads;
 }
 
 ThreadScope::ThreadScope(int threads) : before_(num_threads()) {
-  thread_limit = std::max(1, threads);
-  omp_set_num_threads(thread_limit);
+  thread_context().threads = std::max(1, threads);
+  omp_set_num_threads(thread_context().threads);
 }
 
 ThreadScope::~ThreadScope() {
-  thread_limit = before_;
+  thread_context().threads = before_;
   omp_set_num_threads(before_);
 }
 
 void parallel_run(int threads, FunctionRef<void(int)> body) {
-  if (threads <= 1 || in_region) {
+  if (threads <= 1 || thread_context().in_region) {
     for (int t = 0; t < threads; ++t) body(t);
     return;
   }

@@ -220,7 +220,7 @@ class Turning {
 
 // Requires one compute lane and one comm lane, on the CPU: other devices order their work themselves.
 bool can_be_turned(const Graph& graph, const PassContext& context) {
-  return context.overlap && std::all_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+  return context.program.overlap && std::all_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
            return node.device.kind == DeviceKind::cpu &&
                   (node.op->comm ? node.lane == Lane::comm : node.lane == Lane::compute);
          });

@@ -50,16 +50,9 @@ double milliseconds_of(F&& f) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-}  // namespace
-
-PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled,
-                          std::span<const Pass> passes) {
-  check_names(disabled, passes);
-  PassContext context = given;
-  context.disabled = disabled;
-  context.passes = passes;
-  verify(graph, "trace");
-  PipelineResult result{graph, {}};
+// Runs some of the context's passes, in their order, on what the ones before have left.
+void run_some(std::span<const Pass> passes, const PassContext& context, PipelineResult& result) {
+  const std::set<std::string>& disabled = context.program.disable;
   for (const auto& pass : passes) {
     PassReport report{
         .name = std::string(pass.name), .nodes_before = result.graph.size(), .nodes_after = result.graph.size()};
@@ -71,6 +64,38 @@ PipelineResult run_passes(const Graph& graph, const PassContext& given, const st
     }
     result.reports.push_back(std::move(report));
   }
+}
+
+}  // namespace
+
+PipelineResult run_passes(const Graph& graph, const PassContext& given, const std::set<std::string>& disabled,
+                          std::span<const Pass> passes) {
+  check_names(disabled, passes);
+  PassContext context = given;
+  context.program.disable = disabled;
+  context.passes = passes;
+  verify(graph, "trace");
+  PipelineResult result{graph, {}};
+  run_some(passes, context, result);
+  return result;
+}
+
+BudgetedPasses::BudgetedPasses(const Graph& graph, const PassContext& context) : context_(context), before_{graph, {}} {
+  if (context_.passes.empty()) context_.passes = all_passes();
+  const std::span<const Pass> passes = context_.passes;
+  check_names(context_.program.disable, passes);
+  const auto first = std::find_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.budgeted; });
+  const auto once = static_cast<std::size_t>(first - passes.begin());
+  budgeted_ = passes.subspan(once);
+  verify(graph, "trace");
+  run_some(passes.first(once), context_, before_);
+}
+
+PipelineResult BudgetedPasses::within(std::size_t memory_budget) const {
+  PassContext context = context_;
+  context.program.memory_budget = memory_budget;
+  PipelineResult result = before_;
+  run_some(budgeted_, context, result);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "starling/graph/graph.h"
+#include "starling/graph/program_options.h"
 
 namespace starling::graph {
 
@@ -17,18 +18,11 @@ struct Pass;
 struct PassContext {
   int world = 1;  // ranks along the data axis of the mesh
   int rank = 0;
-  std::vector<Layout> inputs;  // layouts of the graph's inputs; missing ones are replicated
-  int shards = 0;              // > 0: deterministic mode with this many logical shards
+  std::vector<Layout> inputs = {};  // layouts of the graph's inputs; missing ones are replicated
+  int shards = 0;                   // > 0: deterministic mode with this many logical shards
   std::string shard_order = "shard";
-  int threads = 1;
-  int branches = 1;                     // compute lanes for independent branches
-  std::size_t memory_budget = 0;        // > 0: limit of live bytes, met by recomputing values
-  std::set<std::string> disabled = {};  // disabled passes, for the rewriting of bodies
-  std::span<const Pass> passes = {};    // passes being run, set by run_passes
-  bool overlap = true;                  // off: collectives run in the compute lane and are not overlapped
-  // Bytes of small gradients that are reduced in one exchange; the first bucket is smaller, so that it starts early.
-  std::size_t bucket_bytes = std::size_t{25} << 20;
-  std::size_t first_bucket_bytes = std::size_t{1} << 20;
+  ProgramOptions program = {};
+  std::span<const Pass> passes = {};  // passes being run; empty: all_passes()
 };
 
 // Rewrite of the graph with one purpose. Each can be printed, timed, disabled and tested alone. A file of passes/ holds
@@ -38,6 +32,7 @@ struct Pass {
   std::string_view doc;
   int order = 0;          // its place: passes run from the smallest number to the largest
   bool required = false;  // runs even if it is disabled
+  bool budgeted = false;  // reads the memory budget: runs again, with all that follow, for each budget tried
   Graph (*run)(const Graph&, const PassContext&) = nullptr;
 };
 
@@ -67,8 +62,23 @@ struct PipelineResult {
 };
 
 // Runs every pass that is not in `disabled`, verifying after each. Required passes always run. Tests and bisections
-// give their own list.
+// give their own list. What the context says of both is replaced.
 PipelineResult run_passes(const Graph& graph, const PassContext& context, const std::set<std::string>& disabled,
                           std::span<const Pass> passes = all_passes());
+
+// Passes of one graph under several memory budgets, tried one after the other. Those before the first that reads the
+// budget run once, when this is made: they are most of the work, and no budget changes what they do.
+class BudgetedPasses {
+ public:
+  BudgetedPasses(const Graph& graph, const PassContext& context);
+
+  // What run_passes() returns for this budget; passes that ran once are reported as they ran then.
+  PipelineResult within(std::size_t memory_budget) const;
+
+ private:
+  PassContext context_;
+  std::span<const Pass> budgeted_;
+  PipelineResult before_;  // as the first budgeted pass finds it
+};
 
 }  // namespace starling::graph

@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/base/thread_context.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/apply.h"
@@ -14,7 +15,7 @@
 namespace starling::kernels {
 namespace {
 
-thread_local bool reference_only = false;
+bool reference_only() { return thread_context().reference_only; }
 
 // Cached plan for calls of one signature.
 struct Entry {
@@ -51,7 +52,7 @@ std::size_t signature_hash(const OpDef& op, std::span<const Tensor> inputs, cons
 bool matches(const Entry& entry, const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, Device device,
              int threads) {
   if (entry.op != &op || entry.in.size() != inputs.size() || entry.device != device || entry.threads != threads ||
-      entry.reference != reference_only)
+      entry.reference != reference_only())
     return false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].impl();
@@ -116,7 +117,7 @@ class PlanCache {
     entry->attrs = attrs;
     entry->device = device;
     entry->threads = threads;
-    entry->reference = reference_only;
+    entry->reference = reference_only();
     entry->out = std::move(out_types);
     for (const auto& input : inputs) entry->in.push_back({input.dtype(), input.shape(), input.strides()});
     if (op.view) entry->view = op.view({inputs[0].shape(), inputs[0].strides(), attrs});
@@ -124,7 +125,7 @@ class PlanCache {
     SmallVector<ArgDesc, 4> out;
     for (const auto& type : entry->out) out.push_back(dense(type));
     entry->planned = plan_kernel(op, device.kind, attrs, {entry->in.data(), entry->in.size()}, {out.data(), out.size()},
-                                 {.threads = threads, .reference_only = reference_only});
+                                 {.threads = threads, .reference_only = reference_only()});
     return entry;
   }
 
@@ -243,7 +244,7 @@ Tensor densify(const Tensor& tensor) {
   return out;
 }
 
-ReferenceScope::ReferenceScope() : before_(reference_only) { reference_only = true; }
-ReferenceScope::~ReferenceScope() { reference_only = before_; }
+ReferenceScope::ReferenceScope() : before_(reference_only()) { thread_context().reference_only = true; }
+ReferenceScope::~ReferenceScope() { thread_context().reference_only = before_; }
 
 }  // namespace starling::kernels

@@ -31,6 +31,21 @@ Tensor with_rows(const Tensor& argument, std::int64_t rows) {
   return Tensor(std::move(impl));
 }
 
+// Options as programs take them. The users' struct has the same fields in the open: only a plain aggregate can be
+// written with designators.
+graph::ProgramOptions program_options(const CompileOptions& options, int threads) {
+  return {.disable = options.disable,
+          .threads = threads,
+          .reuse_memory = options.reuse_memory,
+          .reference_only = options.reference_only,
+          .check_aliases = options.check_aliases,
+          .memory_budget = options.memory_budget,
+          .branches = options.branches,
+          .overlap = options.overlap,
+          .bucket_bytes = options.bucket_bytes,
+          .first_bucket_bytes = options.first_bucket_bytes};
+}
+
 }  // namespace
 
 struct CompiledFunction::Entry {
@@ -143,18 +158,9 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     entry->filled.emplace_back(variable.tensor, variable.tensor.grad().defined());
   }
   const auto built = Clock::now();
-  entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
-                                           {.disable = state_->options.disable,
-                                            .threads = threads,
-                                            .reuse_memory = state_->options.reuse_memory,
-                                            .reference_only = state_->options.reference_only,
-                                            .check_aliases = state_->options.check_aliases,
-                                            .memory_budget = state_->options.memory_budget,
-                                            .branches = state_->options.branches,
-                                            .arguments = arguments.size(),
-                                            .overlap = state_->options.overlap,
-                                            .bucket_bytes = state_->options.bucket_bytes,
-                                            .first_bucket_bytes = state_->options.first_bucket_bytes});
+  entry->program =
+      state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
+                              {.program = program_options(state_->options, threads), .arguments = arguments.size()});
   entry->times.build_ms = milliseconds_since(built);
   entry->program->set_profiler(state_->profiler);
   entry->output_types = entry->program->output_types();

@@ -15,7 +15,7 @@ struct CompileOptions {
   int threads = 0;                     // 0: num_threads()
   bool reuse_memory = true;
   bool reference_only = false;
-  bool check_aliases = runtime::checks_by_default();  // prove memory use when the program is built (alias_check.h)
+  bool check_aliases = graph::checks_by_default();  // prove memory use when the program is built (alias_check.h)
   // Limit in bytes for values and scratch, met by recomputing values. 0: no limit, but programs of half a gigabyte and
   // more recompute values where that is nearly free.
   std::size_t memory_budget = 0;
@@ -24,8 +24,8 @@ struct CompileOptions {
   std::size_t cache = 16;                                 // programs kept, keyed by the types of the arguments
   bool overlap = true;                                    // off: collectives are not overlapped with compute
   // Bytes of small gradients that ranks reduce in one exchange; the first bucket is smaller, so that it starts early.
-  std::size_t bucket_bytes = std::size_t{25} << 20;
-  std::size_t first_bucket_bytes = std::size_t{1} << 20;
+  std::size_t bucket_bytes = graph::ProgramOptions{}.bucket_bytes;
+  std::size_t first_bucket_bytes = graph::ProgramOptions{}.first_bucket_bytes;
 };
 
 struct CompileTimes {

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "starling/base/error.h"
-#include "starling/base/parallel.h"
 #include "starling/graph/cost/cost.h"
 #include "starling/runtime/execution/instance.h"
 
@@ -14,8 +13,7 @@ namespace {
 class SingleProgram final : public Program {
  public:
   SingleProgram(const graph::Graph& global, const Container& container, const BuildOptions& options) {
-    const int threads = options.threads > 0 ? options.threads : num_threads();
-    BuiltProgram built = build_program(global, {}, threads, options);
+    BuiltProgram built = build_program(global, {.program = options.program});
     reports_ = std::move(built.reports);
     instance_ = std::make_unique<Instance>(std::move(built.executable), container);
   }
@@ -34,18 +32,25 @@ class SingleProgram final : public Program {
   std::unique_ptr<Instance> instance_;
 };
 
-BuiltProgram build_once(const graph::Graph& global, const graph::PassContext& context, const BuildOptions& options) {
-  const std::span<const graph::Pass> passes =
-      context.passes.empty() ? std::span<const graph::Pass>(graph::all_passes()) : context.passes;
-  graph::PipelineResult passed = run_passes(global, context, options.disable, passes);
-  auto executable = lower(std::move(passed.graph),
-                          {.threads = context.threads,
-                           .reuse_memory = options.reuse_memory,
-                           .reference_only = options.reference_only,
-                           .check_aliases = options.check_aliases},
-                          passed.reports);
-  return {std::move(executable), std::move(passed.reports)};
-}
+// Program of a graph under a memory budget, made as often as it takes to find the budget that serves.
+class BudgetedBuild {
+ public:
+  BudgetedBuild(const graph::Graph& global, const graph::PassContext& context)
+      : passes_(global, context), options_(context.program) {}
+
+  const graph::ProgramOptions& options() const { return options_; }
+
+  // `memory_budget`: limit of the values' bytes, as passes count them; 0: none.
+  BuiltProgram within(std::size_t memory_budget) const {
+    graph::PipelineResult passed = passes_.within(memory_budget);
+    auto executable = lower(std::move(passed.graph), options_, passed.reports);
+    return {std::move(executable), std::move(passed.reports)};
+  }
+
+ private:
+  graph::BudgetedPasses passes_;
+  graph::ProgramOptions options_;
+};
 
 // Estimated run time of a program in FLOPs: a byte of memory traffic costs as much as four.
 double work_of(const graph::Graph& graph) {
@@ -55,14 +60,13 @@ double work_of(const graph::Graph& graph) {
 
 // Saves about three tenths of a large program's memory where that is nearly free: normalisations and activations are
 // recomputed in the backward pass.
-BuiltProgram slimmed(BuiltProgram built, const graph::Graph& global, graph::PassContext context,
-                     const BuildOptions& options) {
+BuiltProgram slimmed(BuiltProgram built, const BudgetedBuild& build) {
   constexpr std::size_t kLarge = std::size_t{512} << 20;
   constexpr double kMoreWork = 1.02;
+  const graph::ProgramOptions& options = build.options();
   const bool off = options.disable.contains("all") || options.disable.contains("rematerialise");
   if (off || !options.reuse_memory || built.executable->arena_bytes() < kLarge) return built;
-  context.memory_budget = built.executable->arena_bytes() / 10 * 7;
-  BuiltProgram smaller = build_once(global, context, options);
+  BuiltProgram smaller = build.within(built.executable->arena_bytes() / 10 * 7);
   const bool pays = smaller.executable->arena_bytes() < built.executable->arena_bytes() &&
                     work_of(smaller.executable->graph()) < kMoreWork * work_of(built.executable->graph());
   return pays ? smaller : built;
@@ -70,29 +74,25 @@ BuiltProgram slimmed(BuiltProgram built, const graph::Graph& global, graph::Pass
 
 }  // namespace
 
-BuiltProgram build_program(const graph::Graph& global, graph::PassContext context, int threads,
-                           const BuildOptions& options) {
+BuiltProgram build_program(const graph::Graph& global, const graph::PassContext& context) {
   constexpr int kRounds = 8;
+  const graph::ProgramOptions& options = context.program;
   check(options.branches >= 1 && options.branches <= graph::kMostBranches,
         "[compile] expected 1 to {} branches, got {}", graph::kMostBranches, options.branches);
-  context.branches = options.branches;
-  context.overlap = options.overlap;
-  context.bucket_bytes = options.bucket_bytes;
-  context.first_bucket_bytes = options.first_bucket_bytes;
-  context.threads = std::max(1, threads / options.branches);
-  BuiltProgram built = build_once(global, context, options);
+  const BudgetedBuild build(global, context);
+  BuiltProgram built = build.within(0);
   const std::size_t budget = options.memory_budget;
-  if (budget == 0) return slimmed(std::move(built), global, context, options);
+  if (budget == 0) return slimmed(std::move(built), build);
   std::size_t least = built.executable->arena_bytes();
   // The pass counts values only; scratch, copies and gaps come on top. Each attempt aims lower by the excess of the
   // last.
   std::size_t aim = budget;
   for (int round = 0; least > budget && round < kRounds && aim > 0; ++round) {
-    context.memory_budget = round + 1 < kRounds ? aim : 1;
-    built = build_once(global, context, options);
+    const std::size_t within = round + 1 < kRounds ? aim : 1;
+    built = build.within(within);
     const std::size_t bytes = built.executable->arena_bytes();
     least = std::min(least, bytes);
-    if (bytes <= budget || context.memory_budget == 1) break;
+    if (bytes <= budget || within == 1) break;
     const std::size_t over = std::max(bytes - budget, budget / 64);
     aim = aim > over ? aim - over : 1;
   }
@@ -106,7 +106,7 @@ std::unique_ptr<Program> SingleStrategy::build(const graph::Graph& global, const
   return std::make_unique<SingleProgram>(global, container, options);
 }
 
-std::shared_ptr<const Executable> lower(graph::Graph graph, const ExecutableOptions& options,
+std::shared_ptr<const Executable> lower(graph::Graph graph, const graph::ProgramOptions& options,
                                         std::vector<graph::PassReport>& reports) {
   graph::PassReport report{.name = "lower", .nodes_before = graph.size()};
   const auto start = std::chrono::steady_clock::now();

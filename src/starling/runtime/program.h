@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,18 +13,8 @@
 namespace starling::runtime {
 
 struct BuildOptions {
-  std::set<std::string> disable;  // names of passes, or "all"
-  int threads = 0;                // 0: num_threads()
-  bool reuse_memory = true;
-  bool reference_only = false;  // reference kernels only: the oracle
-  bool check_aliases = checks_by_default();
-  std::size_t memory_budget = 0;  // limit of arena bytes; 0: no limit
-  int branches = 1;               // compute lanes, which share the threads
-  std::size_t arguments = 0;      // inputs of the graph that are arguments; the rest are captured tensors
-  bool overlap = true;            // off: collectives run in the compute lane and are not overlapped
-  // Bytes of small gradients that are reduced together (PassContext).
-  std::size_t bucket_bytes = graph::PassContext{}.bucket_bytes;
-  std::size_t first_bucket_bytes = graph::PassContext{}.first_bucket_bytes;
+  graph::ProgramOptions program = {};
+  std::size_t arguments = 0;  // inputs of the graph that are arguments; the rest are captured tensors
 };
 
 // Runnable step: one executable with its instance, or one per rank.
@@ -66,12 +55,11 @@ struct BuiltProgram {
   std::vector<graph::PassReport> reports;
 };
 
-// Runs the passes and lowers the result, with `threads` threads in all. Under a memory budget this repeats until the
-// arena fits; if it cannot, throws naming the smallest size reached.
-BuiltProgram build_program(const graph::Graph& global, graph::PassContext context, int threads,
-                           const BuildOptions& options);
+// Runs the context's passes and lowers the result. Under a memory budget the passes that read it and lowering repeat
+// until the arena fits; if it cannot, throws naming the smallest size reached.
+BuiltProgram build_program(const graph::Graph& global, const graph::PassContext& context);
 // Executable::build, with its time reported as a row "lower".
-std::shared_ptr<const Executable> lower(graph::Graph graph, const ExecutableOptions& options,
+std::shared_ptr<const Executable> lower(graph::Graph graph, const graph::ProgramOptions& options,
                                         std::vector<graph::PassReport>& reports);
 
 std::string describe(const std::vector<graph::PassReport>& reports);  // table of passes at the head of explain()

@@ -1,16 +1,18 @@
 #include "starling/tensor/interpreter.h"
 
+#include "starling/base/thread_context.h"
+
 namespace starling {
-namespace {
 
-thread_local Interpreter* top = nullptr;
+Interpreter& current_interpreter() {
+  Interpreter* top = thread_context().interpreter;
+  return top ? *top : eager_interpreter();
+}
 
-}  // namespace
+InterpreterScope::InterpreterScope(Interpreter& next) : before_(thread_context().interpreter) {
+  thread_context().interpreter = &next;
+}
 
-Interpreter& current_interpreter() { return top ? *top : eager_interpreter(); }
-
-InterpreterScope::InterpreterScope(Interpreter& next) : before_(top) { top = &next; }
-
-InterpreterScope::~InterpreterScope() { top = before_; }
+InterpreterScope::~InterpreterScope() { thread_context().interpreter = before_; }
 
 }  // namespace starling

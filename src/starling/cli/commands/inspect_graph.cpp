@@ -7,7 +7,6 @@
 #include <string>
 
 #include "starling/base/file.h"
-#include "starling/base/parallel.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/commands.h"
 #include "starling/graph/export/dot.h"
@@ -45,7 +44,7 @@ std::vector<graph::Pass> passes_for(const std::string& stage) {
 graph::Graph graph_at(const InspectGraphArguments& options, const graph::Graph& traced,
                       const std::vector<graph::Pass>& passes) {
   if (options.stage != "final") return run_passes(traced, {}, {}, passes).graph;
-  return runtime::build_program(traced, {}, num_threads(), {}).executable->graph();
+  return runtime::build_program(traced, {}).executable->graph();
 }
 
 std::string svg(const InspectGraphArguments& options, const graph::Graph& graph, const std::string& title) {

@@ -8,6 +8,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/result.h"
+#include "starling/base/thread_context.h"
 #include "starling/data/loading/indexed_batches.h"
 #include "starling/data/loading/stream_batches.h"
 #include "starling/data/transform_scratch.h"
@@ -225,8 +226,8 @@ void Loader::start() {
   error_ = nullptr;
   try {
     for (auto& worker : workers_) {
-      worker.thread = std::thread([this, &worker, rank = thread_rank()] {
-        set_thread_rank(rank);
+      worker.thread = std::thread([this, &worker, context = thread_context().inherited()] {
+        const ThreadContextScope scope(context);
         work(worker);
       });
     }

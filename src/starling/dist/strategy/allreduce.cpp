@@ -113,20 +113,21 @@ std::string AllReduce::name() const {
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
                                                    const runtime::BuildOptions& options) {
   runtime::BuildOptions build = options;
-  const int threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, build);
-  build.overlap = options.overlap && options_.overlap && (options_.next_forward || !cores_are_taken(comm(), threads));
-  build.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
-  build.first_bucket_bytes = std::min(options.first_bucket_bytes, build.bucket_bytes);
+  graph::ProgramOptions& program = build.program;
+  program.threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, program);
+  program.overlap =
+      program.overlap && options_.overlap && (options_.next_forward || !cores_are_taken(comm(), program.threads));
+  program.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
+  program.first_bucket_bytes = std::min(program.first_bucket_bytes, program.bucket_bytes);
   // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
   // overlap better.
-  if (!comm().capabilities().direct_memory || options_.next_forward) build.disable.insert("shared_updates");
+  if (!comm().capabilities().direct_memory || options_.next_forward) program.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(
       shared_comm(), behind_, global, container, build,
       dist::RankProgramOptions{.comm = &comm(),
-                               .threads = threads,
                                .shards = shards(),
                                .shard_order = options_.shard_order,
-                               .next_forward = options_.next_forward && build.overlap});
+                               .next_forward = options_.next_forward && program.overlap});
 }
 
 void AllReduce::begin(const dist::TrainedState& state) {

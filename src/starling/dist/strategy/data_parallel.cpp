@@ -185,15 +185,15 @@ std::string DataParallel::name() const {
 }
 
 std::unique_ptr<runtime::Program> DataParallel::build(const graph::Graph& global, const Container& container,
-                                                      const runtime::BuildOptions& build) {
-  const int threads =
-      options_.deterministic ? 1 : dist::threads_each(options_.threads_per_worker, options_.workers, build);
+                                                      const runtime::BuildOptions& options) {
+  runtime::BuildOptions build = options;
+  build.program.threads =
+      options_.deterministic ? 1 : dist::threads_each(options_.threads_per_worker, options_.workers, build.program);
   std::vector<Rank> ranks;
   for (auto& comm : make_comms(options_)) {
     const int r = comm->rank();
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
     const dist::RankProgramOptions part{.comm = comm.get(),
-                                        .threads = threads,
                                         .shards = options_.deterministic ? options_.shards : 0,
                                         .shard_order = options_.shard_order};
     Rank rank;

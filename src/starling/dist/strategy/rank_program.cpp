@@ -4,7 +4,6 @@
 
 #include "starling/base/as_rank.h"
 #include "starling/base/error.h"
-#include "starling/base/parallel.h"
 #include "starling/graph/next_forward.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
@@ -58,10 +57,10 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
                .inputs = split_arguments(global, build.arguments),
                .shards = options.shards,
                .shard_order = options.shard_order,
-               .threads = options.threads,
+               .program = build.program,
                .passes = options.next_forward ? std::span<const graph::Pass>(graph::passes_for_next_forward())
                                               : std::span<const graph::Pass>()} {
-  runtime::BuiltProgram built = build_program(global, context_, options.threads, build);
+  runtime::BuiltProgram built = runtime::build_program(global, context_);
   reports_ = std::move(built.reports);
   instance_ = std::make_unique<runtime::Instance>(
       built.executable, with_late(container, *built.executable, *comm_),
@@ -117,10 +116,8 @@ std::vector<TensorType> RankProgram::output_types() const {
   return types;
 }
 
-int threads_each(int asked, int ranks, const runtime::BuildOptions& build) {
-  if (asked > 0) return asked;
-  const int all = build.threads > 0 ? build.threads : num_threads();
-  return std::max(1, all / ranks);
+int threads_each(int asked, int ranks, const graph::ProgramOptions& program) {
+  return asked > 0 ? asked : std::max(1, program.all_threads() / ranks);
 }
 
 }  // namespace starling::dist

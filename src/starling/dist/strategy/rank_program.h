@@ -13,14 +13,14 @@ namespace starling::dist {
 
 struct RankProgramOptions {
   Comm* comm = nullptr;  // this rank's communicator; outlives the program
-  int threads = 1;
-  int shards = 0;  // > 0: deterministic, with so many logical shards
+  int shards = 0;        // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
   bool next_forward = false;  // exchanges may overlap with the next run's forward pass (graph/next_forward.h)
 };
 
-// One rank's part of a global program, with its memory: arguments of rank > 0 are split along dimension 0, all else is
-// replicated, and the resulting partial gradients become collectives on the rank's communicator.
+// One rank's part of a global program, with its memory and the threads of the build options: arguments of rank > 0 are
+// split along dimension 0, all else is replicated, and the resulting partial gradients become collectives on the rank's
+// communicator.
 class RankProgram {
  public:
   RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
@@ -60,7 +60,7 @@ class RankProgram {
   std::vector<bool> split_outputs_;
 };
 
-// Threads for each of `ranks` ranks in this process: `asked`; if 0, those of the build options divided evenly.
-int threads_each(int asked, int ranks, const runtime::BuildOptions& build);
+// Threads for each of `ranks` ranks in this process: `asked`; if 0, those of the program divided evenly.
+int threads_each(int asked, int ranks, const graph::ProgramOptions& program);
 
 }  // namespace starling::dist

@@ -8,9 +8,9 @@ Graph bodies(const Graph& graph, const PassContext& context) {
   if (graph.bodies.empty()) return graph;
   Graph made = graph;
   PassContext inside;
-  inside.threads = context.threads;
+  inside.program.threads = context.program.threads;
   for (auto& body : made.bodies)
-    body = std::make_shared<const Graph>(run_passes(*body, inside, context.disabled, context.passes).graph);
+    body = std::make_shared<const Graph>(run_passes(*body, inside, context.program.disable, context.passes).graph);
   return made;
 }
 

@@ -88,8 +88,8 @@ class Grouping {
   Grouping(const Graph& graph, const PassContext& context, Order order)
       : graph_(graph),
         before_(dependencies(graph, CommOrder::free)),
-        cap_(context.bucket_bytes),
-        first_cap_(context.first_bucket_bytes) {
+        cap_(context.program.bucket_bytes),
+        first_cap_(context.program.first_bucket_bytes) {
     waited_ = needed([](const Node& /*node*/) { return false; });
     if (order == Order::first_use) prepare_first_use();
   }

@@ -217,13 +217,13 @@ class Attempt {
 };
 
 Graph rematerialise(const Graph& graph, const PassContext& context) {
-  if (context.memory_budget == 0) return graph;
+  if (context.program.memory_budget == 0) return graph;
   std::vector<double> flops;
   for (NodeId id = 0; id < graph.size(); ++id) flops.push_back(cost_of(graph, id).flops);
   std::vector<NodeId> cuts(graph.nodes().size(), kKept);
   std::vector<bool> banned(graph.nodes().size());
   auto now = std::make_unique<Attempt>(graph, cuts);
-  while (now->peak_bytes() > context.memory_budget) {
+  while (now->peak_bytes() > context.program.memory_budget) {
     const auto choice = now->best(flops, banned);
     if (!choice) break;
     for (NodeId id : choice->nodes) cuts[at(id)] = choice->cut;
@@ -247,6 +247,7 @@ void register_pass_rematerialise(PassTable& table) {
   table.add({.name = "rematerialise",
              .doc = "compute values again instead of keeping them, where memory is bounded",
              .order = 2300,
+             .budgeted = true,
              .run = passes::rematerialise});
 }
 

@@ -75,15 +75,15 @@ bool on_cpu(const Graph& graph) {
 Graph schedule(const Graph& graph, const PassContext& context) {
   const auto before = dependencies(graph);
   BranchSchedule made;
-  if (context.branches > 1 && on_cpu(graph))
-    made = schedule_branches(graph, before, context.branches);
+  if (context.program.branches > 1 && on_cpu(graph))
+    made = schedule_branches(graph, before, context.program.branches);
   else
     made.order = choose(graph, before);
   Rewriter rewriter(graph);
   for (NodeId id : made.order) {
     Node& node = rewriter.to().node(rewriter.copy(id));
     node.lane = made.lane.empty() ? Lane::compute : made.lane[static_cast<std::size_t>(id)];
-    if (node.op->comm) node.lane = context.overlap ? Lane::comm : Lane::compute;
+    if (node.op->comm) node.lane = context.program.overlap ? Lane::comm : Lane::compute;
   }
   return rewriter.finish();
 }

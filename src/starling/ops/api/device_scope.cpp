@@ -1,15 +1,17 @@
 #include "starling/ops/api/device_scope.h"
 
+#include "starling/base/thread_context.h"
+
 namespace starling {
-namespace {
 
-thread_local std::optional<Device> asked_for;
+DeviceScope::DeviceScope(Device device) : device_(device), before_(thread_context().device) {
+  thread_context().device = &device_;
+}
+DeviceScope::~DeviceScope() { thread_context().device = before_; }
 
-}  // namespace
-
-DeviceScope::DeviceScope(Device device) : before_(asked_for) { asked_for = device; }
-DeviceScope::~DeviceScope() { asked_for = before_; }
-
-std::optional<Device> current_device() { return asked_for; }
+std::optional<Device> current_device() {
+  const Device* asked_for = thread_context().device;
+  return asked_for ? std::optional(*asked_for) : std::nullopt;
+}
 
 }  // namespace starling

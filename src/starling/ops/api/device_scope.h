@@ -16,7 +16,8 @@ class DeviceScope {
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
-  std::optional<Device> before_;
+  Device device_;
+  const Device* before_;
 };
 
 std::optional<Device> current_device();  // device of the innermost scope

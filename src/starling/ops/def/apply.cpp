@@ -1,14 +1,13 @@
 #include "starling/ops/def/apply.h"
 
 #include "starling/base/error.h"
+#include "starling/base/thread_context.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {
 namespace {
-
-thread_local bool grad_on = true;
 
 // True if an interpreter that substituted operands has recorded the call itself.
 bool recorded(const TensorList& outputs) {
@@ -36,16 +35,16 @@ bool check_inputs(const OpDef& op, std::span<const Tensor> inputs) {
 }  // namespace
 
 bool wants_record(const OpDef& op, std::span<const Tensor> inputs) {
-  if (!grad_on || !op.gradient) return false;
+  if (!grad_enabled() || !op.gradient) return false;
   for (const auto& input : inputs) {
     if (input.requires_grad()) return true;
   }
   return false;
 }
 
-bool grad_enabled() { return grad_on; }
-GradMode::GradMode(bool enabled) : before_(grad_on) { grad_on = enabled; }
-GradMode::~GradMode() { grad_on = before_; }
+bool grad_enabled() { return thread_context().grad; }
+GradMode::GradMode(bool enabled) : before_(grad_enabled()) { thread_context().grad = enabled; }
+GradMode::~GradMode() { thread_context().grad = before_; }
 
 TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
   if (check_inputs(op, inputs)) [[unlikely]] {

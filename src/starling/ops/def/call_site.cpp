@@ -1,19 +1,17 @@
 #include "starling/ops/def/call_site.h"
 
+#include "starling/base/thread_context.h"
+
 namespace starling {
-namespace {
-
-thread_local const SourceLocation* outermost = nullptr;
-
-}  // namespace
 
 // The outermost scope is the user's: library functions may call each other within it.
-CallSite::CallSite(SourceLocation where) : before_(outermost), where_(where) {
-  if (!outermost) outermost = &where_;
+CallSite::CallSite(SourceLocation where) : before_(thread_context().call_site), where_(where) {
+  if (!before_) thread_context().call_site = &where_;
 }
-CallSite::~CallSite() { outermost = before_; }
+CallSite::~CallSite() { thread_context().call_site = before_; }
 
 std::string CallSite::current() {
+  const SourceLocation* outermost = thread_context().call_site;
   return outermost ? std::string(outermost->file_name()) + ":" + std::to_string(outermost->line()) : std::string();
 }
 

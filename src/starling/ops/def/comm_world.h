@@ -24,7 +24,8 @@ class WorldScope {
   WorldScope& operator=(const WorldScope&) = delete;
 
  private:
-  CommWorld before_;
+  CommWorld world_;
+  const CommWorld* before_;
 };
 
 }  // namespace starling

@@ -1,13 +1,12 @@
 #include "starling/ops/def/loop_scope.h"
 
+#include "starling/base/thread_context.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 
 namespace starling {
 namespace {
-
-thread_local TripScope* innermost = nullptr;
 
 // Key increment per trip, different at each depth: trip 2 of trip 1 must not draw what trip 1 of trip 2 does. 31 bits,
 // so that products with a number of trips do not overflow.
@@ -20,18 +19,20 @@ std::int64_t stride_of(int depth) {
 
 }  // namespace
 
-TripScope::TripScope(Tensor trip) : trip_(std::move(trip)), outer_(innermost) { innermost = this; }
-TripScope::~TripScope() { innermost = outer_; }
+TripScope::TripScope(Tensor trip) : trip_(std::move(trip)), outer_(thread_context().trip) {
+  thread_context().trip = this;
+}
+TripScope::~TripScope() { thread_context().trip = outer_; }
 
-bool in_loop() { return innermost != nullptr; }
+bool in_loop() { return thread_context().trip != nullptr; }
 
-OutsideLoops::OutsideLoops() : before_(innermost) { innermost = nullptr; }
-OutsideLoops::~OutsideLoops() { innermost = before_; }
+OutsideLoops::OutsideLoops() : before_(thread_context().trip) { thread_context().trip = nullptr; }
+OutsideLoops::~OutsideLoops() { thread_context().trip = before_; }
 
 Tensor key_of_trip(const Tensor& key) {
   const NoGrad off;
   SmallVector<const TripScope*, 4> scopes;
-  for (const TripScope* s = innermost; s; s = s->outer_) scopes.push_back(s);
+  for (const TripScope* s = thread_context().trip; s; s = s->outer_) scopes.push_back(s);
   Tensor made = key;
   for (std::size_t i = scopes.size(); i-- > 0;) {
     const std::int64_t step[2] = {stride_of(static_cast<int>(scopes.size() - 1 - i)), 0};

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "starling/base/thread_context.h"
 #include "starling/ops/def/loop_scope.h"
 
 namespace starling {
@@ -9,19 +10,24 @@ namespace {
 
 using Counts = std::unordered_map<const std::string*, std::int64_t>;
 
-thread_local Symbol scope;
-thread_local Counts counts;
+thread_local Counts counts;  // owned by the thread: scopes put their own in its place
+
+void set_scope(Symbol scope) { thread_context().scope = &scope.str(); }
 
 }  // namespace
 
-NameScope::NameScope(const std::string& name) : before_(scope) {
-  scope = Symbol(before_.empty() ? name : before_.str() + "/" + name);
+NameScope::NameScope(const std::string& name) : before_(current_scope()) {
+  set_scope(Symbol(before_.empty() ? name : before_.str() + "/" + name));
 }
-NameScope::~NameScope() { scope = before_; }
+NameScope::~NameScope() { set_scope(before_); }
 
-Symbol current_scope() { return scope; }
+Symbol current_scope() {
+  const std::string* path = thread_context().scope;
+  return path ? Symbol::interned(*path) : Symbol();
+}
 
 std::int64_t next_random_site() {
+  const Symbol scope = current_scope();
   const auto call = counts[&scope.str()]++;
   std::uint64_t hash = 1469598103934665603ull;
   for (char c : scope.str() + "#" + std::to_string(call))
@@ -30,7 +36,7 @@ std::int64_t next_random_site() {
 }
 
 std::string next_control_name(std::string_view kind) {
-  const Symbol path(scope.str() + "/" + std::string(kind));
+  const Symbol path(current_scope().str() + "/" + std::string(kind));
   return std::string(kind) + std::to_string(counts[&path.str()]++);
 }
 
@@ -42,14 +48,14 @@ SiteCounts::~SiteCounts() {
 }
 void SiteCounts::reset() { counts.clear(); }
 
-SitePoint::SitePoint() : scope_(scope), counts_(std::make_shared<const Counts>(counts)) {}
+SitePoint::SitePoint() : scope_(current_scope()), counts_(std::make_shared<const Counts>(counts)) {}
 
 SiteReplay::SiteReplay(const SitePoint& point) {
-  scope = point.scope_;
+  set_scope(point.scope_);
   counts = *static_cast<const Counts*>(point.counts_.get());
 }
 SiteReplay::~SiteReplay() {
-  scope = before_.scope_;
+  set_scope(before_.scope_);
   counts = *static_cast<const Counts*>(before_.counts_.get());
 }
 

@@ -11,10 +11,12 @@ class Symbol {
   Symbol() : Symbol(std::string_view()) {}
   explicit Symbol(std::string_view text);
   const std::string& str() const { return *text_; }
+  static Symbol interned(const std::string& text) { return Symbol(&text); }  // `text`: str() of a symbol
   bool empty() const { return text_->empty(); }
   friend bool operator==(Symbol, Symbol) = default;
 
  private:
+  explicit Symbol(const std::string* text) : text_(text) {}
   const std::string* text_;
 };
 

@@ -10,7 +10,7 @@ std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 BodyProgram::BodyProgram(const graph::Graph& body, const ExecutableOptions& options)
-    : executable_(Executable::build(body, options)) {
+    : executable_(Executable::build(body, options.program, options.own_kernels)) {
   check(executable_->lane_size(graph::Lane::comm) == 0, "[control] expected a body without collectives, got {} of them",
         executable_->lane_size(graph::Lane::comm));
   for (const auto& constant : executable_->graph().constants) constants_.push_back(to(constant, kCpu));

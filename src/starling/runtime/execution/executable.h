@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/graph/graph.h"
+#include "starling/graph/program_options.h"
 #include "starling/kernels/kernel.h"
 
 namespace starling::kernels {
@@ -48,28 +49,25 @@ struct Instruction {
   std::vector<Wait> waits;
 };
 
-// True if this build proves the memory use of every program (runtime/memory/alias_check.h): builds with tests or
-// assertions do.
-bool checks_by_default();
+// Kernels of one program alone, tried before the kernel table; a result without plan falls back to the table.
+using OwnKernels = std::function<kernels::Planned(const kernels::PlanRequest&)>;
 
+// What lowering reads, for a program and the bodies in it.
 struct ExecutableOptions {
-  int threads = 1;           // per compute lane
-  bool reuse_memory = true;  // off: every value has its own memory, for tests and debugging
-  bool reference_only = false;
-  bool check_aliases = checks_by_default();
-  // Kernels of this program alone, tried before the kernel table; a result without plan falls back to the table.
-  std::function<kernels::Planned(const kernels::PlanRequest&)> own_kernels = nullptr;
+  graph::ProgramOptions program = {};
+  OwnKernels own_kernels = nullptr;
 };
 
 // Compiled graph: immutable, shared by the instances that run it. Static shapes, one device.
 class Executable {
  public:
-  static std::shared_ptr<const Executable> build(graph::Graph graph, const ExecutableOptions& options);
+  static std::shared_ptr<const Executable> build(graph::Graph graph, const graph::ProgramOptions& options,
+                                                 OwnKernels own_kernels = nullptr);
 
   const graph::Graph& graph() const { return graph_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
   Device device() const { return device_; }
-  int threads() const { return threads_; }
+  int threads() const { return threads_; }  // of each compute lane
   std::size_t arena_bytes() const { return arena_bytes_; }
   std::size_t unshared_bytes() const { return unshared_bytes_; }  // bytes of all values without reuse
   std::size_t demand_bytes() const { return demand_bytes_; }      // maximum in use at one instruction: a lower bound

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "starling/base/error.h"
 #include "starling/base/parallel.h"
 
 namespace starling::runtime {
@@ -23,7 +22,8 @@ void LaneThread::start() {
   {
     std::scoped_lock lock(mutex_);
     running_ = true;
-    rank_ = thread_rank();
+    context_ = thread_context().inherited();
+    context_.threads = threads_;
     error_ = nullptr;
   }
   changed_.notify_all();
@@ -45,9 +45,9 @@ void LaneThread::loop() {
   while (true) {
     changed_.wait(lock, [&] { return running_ || closing_; });
     if (closing_) return;
-    set_thread_rank(rank_);
     lock.unlock();
     try {
+      const ThreadContextScope scope(context_);
       work_();
     } catch (...) {
       error_ = std::current_exception();

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "starling/base/thread_context.h"
+
 namespace starling::runtime {
 
 // Thread that runs the same work each time it is started: a lane of an instance other than the caller's. Its parallel
@@ -30,7 +32,7 @@ class LaneThread {
   std::condition_variable changed_;
   bool running_ = false;
   bool closing_ = false;
-  int rank_ = -1;
+  ThreadContext context_;  // of the work, from the thread that started it
   std::exception_ptr error_;
   std::thread thread_;
 };

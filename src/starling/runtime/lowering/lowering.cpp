@@ -58,7 +58,7 @@ Lowering::Lowering(graph::Graph graph, const ExecutableOptions& options)
       locations_(graph_.values().size()),
       variable_memory_(graph_.variables.size(), -1) {
   exe_->device_ = program_device(graph_);
-  exe_->threads_ = options.threads;
+  exe_->threads_ = options.program.lane_threads();
   for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(locations_.size()); ++id)
     at(id) = {-1, lives_.offset(id), lives_.desc(id)};
 }
@@ -68,7 +68,7 @@ std::shared_ptr<const Executable> Lowering::run() {
   finish_outputs();
   exe_->lane_size_ = times_.sizes();
   place_buffers();
-  if (options_.check_aliases) check_aliases(*exe_);
+  if (options_.program.check_aliases) check_aliases(*exe_);
   return exe_;
 }
 
@@ -156,7 +156,7 @@ bool Lowering::may_overwrite(const graph::Node& node, const Location& operand) c
 int Lowering::dying_operand(graph::NodeId id, std::size_t output) {
   const graph::Node& node = graph_.node(id);
   const auto operand = static_cast<std::size_t>(node.op->inplace) + output;
-  if (!options_.reuse_memory || node.op->inplace < 0 || operand >= node.in.size()) return -1;
+  if (!options_.program.reuse_memory || node.op->inplace < 0 || operand >= node.in.size()) return -1;
   const LaneClock now = times_.ready(id);
   const auto usable = [&](std::size_t i) {
     const graph::ValueId in = node.in[i];
@@ -265,11 +265,11 @@ void Lowering::emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::
   if (is_control(op)) {
     planned = plan_control(graph_, graph_.node(id), exe_->device_, options_);
   } else if (options_.own_kernels) {
-    planned = options_.own_kernels({op, attrs, in_descs, out_descs, options_.threads});
+    planned = options_.own_kernels({op, attrs, in_descs, out_descs, exe_->threads_});
   }
   if (!planned.plan) {
     planned = plan_kernel(op, exe_->device_.kind, attrs, in_descs, out_descs,
-                          {.threads = options_.threads, .reference_only = options_.reference_only});
+                          {.threads = exe_->threads_, .reference_only = options_.program.reference_only});
   }
   if (planned.densify.empty()) planned.densify = strided(in_descs);
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -309,8 +309,9 @@ Address Lowering::place(const Location& location) const {
   return place;
 }
 
-std::shared_ptr<const Executable> Executable::build(graph::Graph graph, const ExecutableOptions& options) {
-  return Lowering(std::move(graph), options).run();
+std::shared_ptr<const Executable> Executable::build(graph::Graph graph, const graph::ProgramOptions& options,
+                                                    OwnKernels own_kernels) {
+  return Lowering(std::move(graph), {options, std::move(own_kernels)}).run();
 }
 
 }  // namespace starling::runtime

@@ -13,7 +13,7 @@ std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
     const Memory& memory = memory_[i];
     if (!memory.is_buffer()) continue;
     index_of[i] = static_cast<int>(uses.size());
-    if (!options_.reuse_memory || memory.apart)
+    if (!options_.program.reuse_memory || memory.apart)
       uses.push_back({memory.bytes, 0, last, LaneClock(times_.lanes(), 0), exe_->lane_size_});
     else
       uses.push_back({memory.bytes, std::max(memory.first, 0), memory.last, memory.born, memory.touched});
@@ -55,7 +55,7 @@ void Lowering::place_buffers() {
   std::vector<BufferUse> uses = with(scratch_uses(true));
   MemoryPlan plan = plan_memory(uses);
   bool shared = true;
-  if (options_.reuse_memory && exe_->scratch_bytes_ > plan.arena_bytes / kWorth) {
+  if (options_.program.reuse_memory && exe_->scratch_bytes_ > plan.arena_bytes / kWorth) {
     std::vector<BufferUse> spread = with(scratch_uses(false));
     MemoryPlan other = plan_memory(spread);
     if (other.arena_bytes + plan.arena_bytes / kWorth <= plan.arena_bytes) {

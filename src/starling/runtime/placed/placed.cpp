@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/base/parallel.h"
 #include "starling/graph/placement/cut.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/runtime/placed/placed_part.h"
@@ -88,7 +87,7 @@ class MultiDeviceProgram final : public PlacedProgram {
 };
 
 void MultiDeviceProgram::share_threads() {
-  const int threads = build_.threads > 0 ? build_.threads : num_threads();
+  const int threads = build_.program.all_threads();
   const auto is_cpu = [](const graph::PlacedDevice& d) { return d.device.kind == DeviceKind::cpu; };
   const auto cpus = std::count_if(options_.devices.begin(), options_.devices.end(), is_cpu);
   for (auto& device : options_.devices) {
@@ -125,7 +124,7 @@ graph::ConstraintClasses MultiDeviceProgram::pass(const graph::Graph& global) {
     const int own = classes.of_node[at(id)], asked = classes.classes[at(own)].device;
     node.device = {options_.devices[at(asked < 0 ? home_ : asked)].device.kind, static_cast<std::uint8_t>(own)};
   }
-  auto disable = build_.disable;
+  auto disable = build_.program.disable;
   disable.insert("fused_optimizer");
   graph::PipelineResult passed = run_passes(marked, {}, disable);
   reports_ = std::move(passed.reports);
@@ -243,10 +242,10 @@ class Placed final : public runtime::Strategy {
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options) override {
     check(
-        options.memory_budget == 0 && options.branches == 1,
+        options.program.memory_budget == 0 && options.program.branches == 1,
         "[placed] expected neither a memory budget nor branches: devices have memory caps and lanes of their own; got "
         "a budget of {} bytes and {} branches",
-        options.memory_budget, options.branches);
+        options.program.memory_budget, options.program.branches);
     return build_placed(global, container, options, options_);
   }
 

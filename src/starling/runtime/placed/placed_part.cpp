@@ -39,14 +39,11 @@ PlacedPart build_part(graph::GraphPart cut, const graph::PlacedDevice& device, i
     own.set(variable.name, mirror.copy);
     part.mirrors.push_back(std::move(mirror));
   }
-  auto executable =
-      Executable::build(std::move(cut.graph), {.threads = device.threads,
-                                               .reuse_memory = options.reuse_memory,
-                                               .reference_only = options.reference_only,
-                                               .check_aliases = options.check_aliases,
-                                               .own_kernels = [&transfers, where](const kernels::PlanRequest& request) {
-                                                 return transfers.plan(request, where);
-                                               }});
+  graph::ProgramOptions program = options.program;
+  program.threads = device.threads;
+  auto executable = Executable::build(
+      std::move(cut.graph), program,
+      [&transfers, where](const kernels::PlanRequest& request) { return transfers.plan(request, where); });
   for (int assigned : executable->assigned()) {
     const auto& name = executable->graph().variables[static_cast<std::size_t>(assigned)].name;
     for (auto& mirror : part.mirrors) mirror.written |= mirror.copy.name() == name;

@@ -100,7 +100,7 @@ struct SavedModel::State {
     const graph::Graph made = graph(batch);
     Entry entry{.batch = batch, .program = nullptr, .outputs = {}};
     entry.program = runtime::SingleStrategy().build(
-        made, weights, {.disable = {}, .threads = options.threads, .arguments = made.inputs.size()});
+        made, weights, {.program = {.threads = options.threads}, .arguments = made.inputs.size()});
     for (const graph::ValueId id : made.outputs) entry.outputs.push_back(made.value(id).type);
     if (entries.size() >= options.cache) entries.pop_back();
     entries.insert(entries.begin(), std::move(entry));

@@ -1,0 +1,50 @@
+#include "starling/base/thread_context.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "starling/base/as_rank.h"
+#include "starling/base/parallel.h"
+
+namespace starling {
+namespace {
+
+TEST(ThreadContext, OfANewThreadHasTheRankOfItsMakerAndNoneOfItsScopes) {
+  const AsRank as(3);
+  const ThreadScope threads(2);
+  const ThreadContextScope scope(thread_context());
+  thread_context().grad = false;
+  const ThreadContext handed_on = thread_context().inherited();
+  int before = 0, rank = 0, limit = -1;
+  bool grad = false;
+  std::thread([&] {
+    before = thread_rank();
+    const ThreadContextScope begun(handed_on);
+    rank = thread_rank();
+    limit = thread_context().threads;
+    grad = thread_context().grad;
+  }).join();
+  EXPECT_EQ(before, -1) << "nothing is handed on unasked";
+  EXPECT_EQ(rank, 3);
+  EXPECT_EQ(limit, 0) << "the thread counts its own cores";
+  EXPECT_TRUE(grad);
+}
+
+TEST(ThreadContext, IsAsBeforeWhenAScopeEnds) {
+  const AsRank as(1);
+  const ThreadScope threads(2);
+  {
+    ThreadContext other;
+    other.rank = 7;
+    other.threads = 5;
+    const ThreadContextScope scope(other);
+    EXPECT_EQ(thread_rank(), 7);
+    EXPECT_EQ(num_threads(), 5);
+  }
+  EXPECT_EQ(thread_rank(), 1);
+  EXPECT_EQ(num_threads(), 2);
+}
+
+}  // namespace
+}  // namespace starling
