@@ -43,7 +43,7 @@ Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
 Container with_late(const Container& container, const runtime::Executable& executable, const Comm& comm) {
   Container all = container;
   for (const auto& variable : executable.graph().variables) {
-    if (is_late(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
+    if (is_deferred(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
   }
   return all;
 }
@@ -99,7 +99,7 @@ void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> ou
 }
 
 void RankProgram::finish() {
-  if (instance_->late()) as_rank([&] { instance_->finish(); });
+  if (instance_->unfinished()) as_rank([&] { instance_->finish(); });
 }
 
 void RankProgram::expect_rows(std::span<const Tensor> inputs) const {

@@ -18,7 +18,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/optim/clip.h"
-#include "starling/runtime/execution/late_error.h"
+#include "starling/runtime/execution/deferred_error.h"
 #include "starling/train/loop/activations.h"
 #include "starling/train/loop/autocast.h"
 
@@ -74,7 +74,7 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       objective_(std::move(objective)),
       options_(options),
       ranks_(std::dynamic_pointer_cast<dist::RankStrategy>(options.strategy)),
-      late_(dynamic_cast<dist::LateUpdates*>(options.strategy.get())),
+      deferred_(dynamic_cast<dist::DeferredUpdates*>(options.strategy.get())),
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
@@ -93,15 +93,15 @@ template <class F>
 auto StepPrograms::naming_late_step(F&& work) {
   try {
     return work();
-  } catch (const runtime::LateError& error) {
-    throw runtime::LateError(
+  } catch (const runtime::DeferredError& error) {
+    throw runtime::DeferredError(
         fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}", late_step_ + 1,
                     error.what()));
   }
 }
 
 void StepPrograms::finish_updates() {
-  if (late_) naming_late_step([&] { late_->finish(); });
+  if (deferred_) naming_late_step([&] { deferred_->finish(); });
 }
 
 std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "starling/data/loading/loader.h"
-#include "starling/dist/strategy/late_updates.h"
+#include "starling/dist/strategy/deferred_updates.h"
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/optim/loss_scaler.h"
 #include "starling/runtime/compile.h"
@@ -52,7 +52,7 @@ class StepPrograms {
   };
   Result end();
 
-  // Completes updates that a step left to the next one (dist/strategy/late_updates.h). Call before reading or writing
+  // Completes updates that a step left to the next one (dist/strategy/deferred_updates.h). Call before reading or writing
   // parameters, optimizer or this object's state between steps.
   void finish_updates();
 
@@ -96,7 +96,7 @@ class StepPrograms {
   ObjectivePtr objective_;
   StepOptions options_;
   std::shared_ptr<dist::RankStrategy> ranks_;  // the strategy, if it is a RankStrategy; else null
-  dist::LateUpdates* late_;                    // the strategy, if it may leave updates to the next step; else null
+  dist::DeferredUpdates* deferred_;                    // the strategy, if it may leave updates to the next step; else null
   std::int64_t late_step_ = 0;                 // last step whose program has run
   bool global_;                                // programs are traced with the rows of all ranks
   bool exchanges_;                             // gradients are exchanged between backward and update

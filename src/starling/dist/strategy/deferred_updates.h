@@ -7,12 +7,12 @@ namespace starling::dist {
 // gradient slots, and the end of the communicator, must be preceded by finish(): afterwards they are bitwise what they
 // would be without late updates. Cheap if there is nothing to do.
 //
-// Not collective: finish() waits for exchanges that every rank has begun. A failure meanwhile is thrown as a LateError
-// (runtime/execution/late_error.h) by the next step or by finish(), whichever comes first. Call from the thread that
+// Not collective: finish() waits for exchanges that every rank has begun. A failure meanwhile is thrown as a DeferredError
+// (runtime/execution/deferred_error.h) by the next step or by finish(), whichever comes first. Call from the thread that
 // makes steps.
-class LateUpdates {
+class DeferredUpdates {
  public:
-  virtual ~LateUpdates() = default;
+  virtual ~DeferredUpdates() = default;
   virtual void finish() = 0;
 };
 

@@ -6,17 +6,16 @@
 
 namespace starling::runtime {
 
-// Background work that a program with late updates (graph/next_forward.h) may leave unfinished when a run returns, and
+// Background work that a program with deferred updates (graph/next_forward.h) may leave unfinished when a run returns, and
 // what the next run must wait for.
-struct LateSteps {
-  bool any = false;  // true if the program has late updates
+struct DeferredSteps {
   // Number of comm-lane instructions that must have ended when a run returns: those that compute waits for, and all up
-  // to the last that touches anything but the arena, constants and late variables.
+  // to the last that touches anything but the arena, constants and deferred variables.
   int awaited = 0;
-  std::vector<bool> late{};    // by instruction: belongs to the updates of the previous run
+  std::vector<bool> update{};  // by instruction: belongs to the updates of the previous run
   std::vector<int> earlier{};  // by instruction: comm instructions of the previous run that conflict in memory
 };
 
-LateSteps late_steps(const Executable& executable);
+DeferredSteps deferred_steps(const Executable& executable);
 
 }  // namespace starling::runtime
