@@ -134,7 +134,8 @@ std::string updated_by(const graph::Graph& graph, graph::ValueId value) {
       const graph::GraphVariable& variable = graph.variables[static_cast<std::size_t>(index)];
       if (variable.name.size() == 7 && variable.name.starts_with("weight")) return variable.name;
       for (const graph::Node& read : graph.nodes()) {
-        if (is_deferred(variable) && is_op(read, "variable") && source_index(read) == index) open.push_back(read.out[0]);
+        if (is_deferred(variable) && is_op(read, "variable") && source_index(read) == index)
+          open.push_back(read.out[0]);
       }
     }
   }

@@ -20,7 +20,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 // Nodes that may be left to the next run.
 struct Parts {
   std::vector<bool> trailing;  // collectives whose results nothing in this run needs
-  std::vector<bool> deferred;      // nodes that wait for those
+  std::vector<bool> deferred;  // nodes that wait for those
   bool any = false;
 };
 
@@ -45,8 +45,9 @@ Parts find_parts(const Graph& graph, const std::vector<std::vector<NodeId>>& bef
       parts.trailing[at(id)] = !needed[at(id)];
       continue;
     }
-    parts.deferred[at(id)] = std::any_of(before[at(id)].begin(), before[at(id)].end(),
-                                     [&](NodeId first) { return parts.trailing[at(first)] || parts.deferred[at(first)]; });
+    parts.deferred[at(id)] = std::any_of(before[at(id)].begin(), before[at(id)].end(), [&](NodeId first) {
+      return parts.trailing[at(first)] || parts.deferred[at(first)];
+    });
     parts.any = parts.any || parts.deferred[at(id)];
   }
   return parts;
@@ -64,7 +65,8 @@ class Turning {
         copied_(graph.nodes().size()) {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (is_op(node, "assign")) (parts_.deferred[at(id)] ? deferred_assigns_ : own_assigns_)[source_index(node)].push_back(id);
+      if (is_op(node, "assign"))
+        (parts_.deferred[at(id)] ? deferred_assigns_ : own_assigns_)[source_index(node)].push_back(id);
     }
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!parts_.deferred[at(id)]) continue;
@@ -127,7 +129,8 @@ class Turning {
     const Node& node = graph_.node(id);
     if (is_op(node, "variable") || is_op(node, "assign")) {
       const auto found = deferred_assigns_.find(source_index(node));
-      for (std::size_t i = 0; found != deferred_assigns_.end() && i < found->second.size(); ++i) update(found->second[i]);
+      for (std::size_t i = 0; found != deferred_assigns_.end() && i < found->second.size(); ++i)
+        update(found->second[i]);
     }
     for (ValueId in : node.in) copy(graph_.value(in).node);
     if (parts_.trailing[at(id)]) {
@@ -210,11 +213,11 @@ class Turning {
   Parts parts_;
   Rewriter rewriter_;
   std::map<std::int64_t, std::vector<NodeId>> deferred_assigns_, own_assigns_;  // by variable
-  std::map<ValueId, std::vector<NodeId>> readers_;                          // by carried value: updates that read it
-  std::map<ValueId, int> variables_;                                        // deferred variable of each carried value
-  std::vector<ValueId> deferred_values_;                                        // values as the updates see them
-  std::vector<NodeId> made_;                                                // emitted nodes of the updates
-  std::vector<bool> copied_;                                                // emitted nodes of the step itself
+  std::map<ValueId, std::vector<NodeId>> readers_;  // by carried value: updates that read it
+  std::map<ValueId, int> variables_;                // deferred variable of each carried value
+  std::vector<ValueId> deferred_values_;            // values as the updates see them
+  std::vector<NodeId> made_;                        // emitted nodes of the updates
+  std::vector<bool> copied_;                        // emitted nodes of the step itself
   std::vector<NodeId> updates_;
 };
 

@@ -16,7 +16,8 @@ namespace starling::graph {
 // alone brings the variables up to date (Instance::finish).
 inline constexpr std::string_view kDeferredUpdates = "deferred_updates";
 
-bool is_deferred(const GraphVariable& variable);  // deferred variables get their tensors from the creator of the instance
+bool is_deferred(
+    const GraphVariable& variable);  // deferred variables get their tensors from the creator of the instance
 
 // Passes of such programs: all_passes() with buckets ordered for it, and next_forward at the end.
 const std::vector<Pass>& passes_for_next_forward();

@@ -25,8 +25,8 @@ namespace {
 class AllReduceProgram final : public runtime::Program {
  public:
   // `unfinished`: record, shared by the strategy's programs, of the one with unfinished updates.
-  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Unfinished> unfinished, const graph::Graph& global,
-                   const Container& container, const runtime::BuildOptions& build,
+  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Unfinished> unfinished,
+                   const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
                    const dist::RankProgramOptions& options)
       : comm_(std::move(comm)), unfinished_(std::move(unfinished)), part_(global, container, build, options) {}
   ~AllReduceProgram() override {

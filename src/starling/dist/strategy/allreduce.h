@@ -45,7 +45,8 @@ class AllReduce final : public dist::RankStrategy, public dist::DeferredUpdates 
 
  private:
   AllReduceOptions options_;
-  std::shared_ptr<Unfinished> unfinished_;  // program with unfinished updates, if any; shared by all programs of this strategy
+  std::shared_ptr<Unfinished>
+      unfinished_;  // program with unfinished updates, if any; shared by all programs of this strategy
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

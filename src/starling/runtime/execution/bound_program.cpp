@@ -18,9 +18,7 @@ Ref<Storage> make_arena(Device device, std::size_t bytes, const std::shared_ptr<
 
 BoundProgram::BoundProgram(std::shared_ptr<const Executable> executable, const Container& container,
                            const InstanceOptions& options)
-    : executable_(std::move(executable)),
-      options_(options),
-      lanes_(static_cast<std::size_t>(executable_->lanes())) {
+    : executable_(std::move(executable)), options_(options), lanes_(static_cast<std::size_t>(executable_->lanes())) {
   const Executable& exe = *executable_;
   arena_ = make_arena(exe.device(), exe.arena_bytes(), options_.arena_allocator);
   variables_ = container.bind(exe.graph());

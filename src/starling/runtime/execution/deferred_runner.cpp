@@ -31,10 +31,10 @@ class DeferredRunner final : public Runner {
 
   BoundProgram& program_;
   const DeferredSteps deferred_;
-  int last_earlier_ = 0;    // 1 + index of the last compute instruction that waits for the previous run
-  std::int64_t runs_ = 0;   // so far
-  bool pending_ = false;    // updates are pending
-  bool overlaps_ = false;   // the comm lane may still be in the previous run
+  int last_earlier_ = 0;   // 1 + index of the last compute instruction that waits for the previous run
+  std::int64_t runs_ = 0;  // so far
+  bool pending_ = false;   // updates are pending
+  bool overlaps_ = false;  // the comm lane may still be in the previous run
   bool broken_ = false;
   Lanes lanes_;  // last: its threads end first
 };
@@ -106,8 +106,8 @@ void DeferredRunner::fail_previous() {
   try {
     lanes_.finish();
   } catch (const std::exception& error) {
-    throw DeferredError(fmt::format("[run] expected what call {} of the program left under way to end, got: {}", runs_,
-                                    error.what()));
+    throw DeferredError(
+        fmt::format("[run] expected what call {} of the program left under way to end, got: {}", runs_, error.what()));
   }
   throw DeferredError("[run] expected what an earlier call left under way to end, got a failure");
 }

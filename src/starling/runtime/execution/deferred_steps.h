@@ -6,8 +6,8 @@
 
 namespace starling::runtime {
 
-// Background work that a program with deferred updates (graph/next_forward.h) may leave unfinished when a run returns, and
-// what the next run must wait for.
+// Background work that a program with deferred updates (graph/next_forward.h) may leave unfinished when a run returns,
+// and what the next run must wait for.
 struct DeferredSteps {
   // Number of comm-lane instructions that must have ended when a run returns: those that compute waits for, and all up
   // to the last that touches anything but the arena, constants and deferred variables.

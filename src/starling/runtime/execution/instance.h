@@ -41,7 +41,6 @@ class Instance {
   std::size_t memory_bytes() const { return program_.memory_bytes(); }
 
  private:
-
   BoundProgram program_;
   std::unique_ptr<Runner> runner_;
 };

@@ -20,7 +20,8 @@ class PartRunner final : public Runner {
  public:
   explicit PartRunner(BoundProgram& program) : program_(program) {}
 
-  // Stops at the failing instruction and names it; Cancelled passes through, since the failing device reports the cause.
+  // Stops at the failing instruction and names it; Cancelled passes through, since the failing device reports the
+  // cause.
   void run() override {
     const Executable& exe = program_.executable();
     const Instruction* now = nullptr;

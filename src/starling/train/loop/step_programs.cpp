@@ -88,15 +88,15 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
         ranks_ ? ranks_->name() : "");
 }
 
-// Attributes the error of a late update to the step it belongs to.
+// Attributes the error of a deferred update to the step it belongs to.
 template <class F>
 auto StepPrograms::naming_late_step(F&& work) {
   try {
     return work();
   } catch (const runtime::DeferredError& error) {
     throw runtime::DeferredError(
-        fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}", late_step_ + 1,
-                    error.what()));
+        fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}",
+                    last_run_step_ + 1, error.what()));
   }
 }
 
@@ -214,7 +214,7 @@ void StepPrograms::add(const Batch& batch) {
   const TensorList out = naming_late_step(
       [&] { return global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields); });
   slow_.after(program.function->programs() != known);
-  late_step_ = step_;
+  last_run_step_ = step_;
   result_.rows += batch.size;
   const Layout& layout = *program.layout;
   std::size_t next = 0;
@@ -307,7 +307,7 @@ double StepPrograms::exchange() {
 
 // Makes one update from the accumulated gradients, divided by their weight.
 void StepPrograms::update() {
-  finish_updates();  // late updates of the gradient sums
+  finish_updates();  // deferred updates of the gradient sums
   // Exchanged gradients are means already.
   const double summed = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
   const double factor = exchanges_ ? 1 : summed;
