@@ -85,7 +85,7 @@ class DeepNet {
     return train::weights_hash(all);
   }
 
-  bool is_turned() const { return graph().targets.contains(std::string(graph::kLateUpdates)); }
+  bool is_turned() const { return graph().targets.contains(std::string(graph::kDeferredUpdates)); }
   const graph::Graph& graph() const { return step_->graph(); }
   CompiledFunction& program() { return *step_; }
   void drop_programs() { step_.reset(); }

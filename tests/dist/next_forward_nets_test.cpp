@@ -45,7 +45,7 @@ Outcome train(const Comms& comms, const char* net, bool next_forward) {
     for (auto& [name, tensor] : bench.net.named_buffers()) state.push_back({name, tensor});
     for (auto& [name, tensor] : bench.opt.state()) state.push_back({name, tensor});
     made.hash = train::weights_hash(state);
-    made.turned = step.graph().targets.contains(std::string(graph::kLateUpdates));
+    made.turned = step.graph().targets.contains(std::string(graph::kDeferredUpdates));
     const std::scoped_lock lock(mutex);
     if (comm.rank() == 0) outcome = made;
   });

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "dist/deep_net.h"
-#include "starling/runtime/execution/late_error.h"
+#include "starling/runtime/execution/deferred_error.h"
 
 namespace starling::dist {
 namespace {
@@ -76,7 +76,7 @@ TEST(NextForward, ClippingByTheNormOfAllGradientsEndsWithTheSameBits) {
 }
 
 // A step that returns every gradient leaves no update to be late.
-TEST(NextForward, StepsThatReturnTheirGradientsHaveNoLateUpdates) {
+TEST(NextForward, StepsThatReturnTheirGradientsHaveNoDeferredUpdates) {
   const DeepRecipe recipe{.steps = 3, .gradients = true};
   const Outcome usual = train(recipe, DeepNet::options(false)), asked = train(recipe, DeepNet::options(true));
   EXPECT_FALSE(asked.turned);
@@ -134,7 +134,8 @@ std::string updated_by(const graph::Graph& graph, graph::ValueId value) {
       const graph::GraphVariable& variable = graph.variables[static_cast<std::size_t>(index)];
       if (variable.name.size() == 7 && variable.name.starts_with("weight")) return variable.name;
       for (const graph::Node& read : graph.nodes()) {
-        if (is_late(variable) && is_op(read, "variable") && source_index(read) == index) open.push_back(read.out[0]);
+        if (is_deferred(variable) && is_op(read, "variable") && source_index(read) == index)
+          open.push_back(read.out[0]);
       }
     }
   }
@@ -214,7 +215,7 @@ std::vector<std::string> errors_with(std::uint64_t fail_at, const std::function<
     try {
       body(net, *strategy);
       ADD_FAILURE() << "expected an error";
-    } catch (const runtime::LateError& error) {
+    } catch (const runtime::DeferredError& error) {
       fail("late: {}", error.what());
     }
   });

@@ -13,14 +13,14 @@
 namespace starling::graph {
 namespace {
 
-constexpr std::string_view kPrefix = "late:";
+constexpr std::string_view kPrefix = "deferred:";
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Nodes that may be left to the next run.
 struct Parts {
   std::vector<bool> trailing;  // collectives whose results nothing in this run needs
-  std::vector<bool> late;      // nodes that wait for those
+  std::vector<bool> deferred;  // nodes that wait for those
   bool any = false;
 };
 
@@ -45,9 +45,10 @@ Parts find_parts(const Graph& graph, const std::vector<std::vector<NodeId>>& bef
       parts.trailing[at(id)] = !needed[at(id)];
       continue;
     }
-    parts.late[at(id)] = std::any_of(before[at(id)].begin(), before[at(id)].end(),
-                                     [&](NodeId first) { return parts.trailing[at(first)] || parts.late[at(first)]; });
-    parts.any = parts.any || parts.late[at(id)];
+    parts.deferred[at(id)] = std::any_of(before[at(id)].begin(), before[at(id)].end(), [&](NodeId first) {
+      return parts.trailing[at(first)] || parts.deferred[at(first)];
+    });
+    parts.any = parts.any || parts.deferred[at(id)];
   }
   return parts;
 }
@@ -59,15 +60,16 @@ class Turning {
         before_(before),
         parts_(std::move(parts)),
         rewriter_(graph),
-        late_values_(graph.values().size(), -1),
+        deferred_values_(graph.values().size(), -1),
         made_(graph.nodes().size(), -1),
         copied_(graph.nodes().size()) {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (is_op(node, "assign")) (parts_.late[at(id)] ? late_assigns_ : own_assigns_)[source_index(node)].push_back(id);
+      if (is_op(node, "assign"))
+        (parts_.deferred[at(id)] ? deferred_assigns_ : own_assigns_)[source_index(node)].push_back(id);
     }
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (!parts_.late[at(id)]) continue;
+      if (!parts_.deferred[at(id)]) continue;
       for (ValueId in : graph_.node(id).in) {
         if (crosses(in)) readers_[in].push_back(id);
       }
@@ -80,17 +82,17 @@ class Turning {
     }
     for (const auto& [value, readers] : readers_) add_variable(value);
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (!parts_.late[at(id)] && !follows_update(id)) copy(id);
+      if (!parts_.deferred[at(id)] && !follows_update(id)) copy(id);
     }
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (parts_.late[at(id)]) update(id);
+      if (parts_.deferred[at(id)]) update(id);
     }
     for (const auto& [value, readers] : readers_) {
       if (!parts_.trailing[at(graph_.value(value).node)]) keep(value, Lane::compute);
     }
     for (ValueId out : graph_.outputs) copy(graph_.value(out).node);
     Graph made = rewriter_.finish();
-    made.targets[std::string(kLateUpdates)] = updates_;
+    made.targets[std::string(kDeferredUpdates)] = updates_;
     return made;
   }
 
@@ -98,7 +100,7 @@ class Turning {
   // True for reads of variables that only the updates write: forward readers come after the update, and the updates
   // read them in place.
   bool updated(const Node& node) const {
-    return is_op(node, "variable") && late_assigns_.contains(source_index(node)) &&
+    return is_op(node, "variable") && deferred_assigns_.contains(source_index(node)) &&
            !own_assigns_.contains(source_index(node));
   }
 
@@ -111,7 +113,7 @@ class Turning {
   // True if a value is carried from one run to the next.
   bool crosses(ValueId value) const {
     const NodeId maker = graph_.value(value).node;
-    return !parts_.late[at(maker)] && !is_op(graph_.node(maker), "constant") && !follows_update(maker);
+    return !parts_.deferred[at(maker)] && !is_op(graph_.node(maker), "constant") && !follows_update(maker);
   }
 
   void add_variable(ValueId value) {
@@ -126,8 +128,9 @@ class Turning {
     copied_[at(id)] = true;
     const Node& node = graph_.node(id);
     if (is_op(node, "variable") || is_op(node, "assign")) {
-      const auto found = late_assigns_.find(source_index(node));
-      for (std::size_t i = 0; found != late_assigns_.end() && i < found->second.size(); ++i) update(found->second[i]);
+      const auto found = deferred_assigns_.find(source_index(node));
+      for (std::size_t i = 0; found != deferred_assigns_.end() && i < found->second.size(); ++i)
+        update(found->second[i]);
     }
     for (ValueId in : node.in) copy(graph_.value(in).node);
     if (parts_.trailing[at(id)]) {
@@ -160,11 +163,11 @@ class Turning {
   void update(NodeId id) {
     if (made_[at(id)] >= 0) return;
     for (NodeId first : before_[at(id)]) {
-      if (parts_.late[at(first)]) update(first);
+      if (parts_.deferred[at(first)]) update(first);
     }
     const Node& node = graph_.node(id);
     std::vector<ValueId> in;
-    for (ValueId value : node.in) in.push_back(late_value(value));
+    for (ValueId value : node.in) in.push_back(deferred_value(value));
     emit_update(id, in);
   }
 
@@ -178,7 +181,7 @@ class Turning {
       if (made_[at(first)] >= 0) copy.after.push_back(made_[at(first)]);
     }
     for (std::size_t i = 0; i < node.out.size(); ++i) {
-      late_values_[at(node.out[i])] = copy.out[i];
+      deferred_values_[at(node.out[i])] = copy.out[i];
       rewriter_.to().value(copy.out[i]).spec = graph_.value(node.out[i]).spec;
     }
     made_[at(id)] = made;
@@ -187,8 +190,8 @@ class Turning {
   }
 
   // Operand of an update, as available in the next run before the update.
-  ValueId late_value(ValueId value) {
-    if (late_values_[at(value)] >= 0) return late_values_[at(value)];
+  ValueId deferred_value(ValueId value) {
+    if (deferred_values_[at(value)] >= 0) return deferred_values_[at(value)];
     const NodeId maker = graph_.value(value).node;
     const Node& node = graph_.node(maker);
     if (is_op(node, "constant")) return rewriter_.map(value);
@@ -197,24 +200,24 @@ class Turning {
       const NodeId made = rewriter_.to().value(read).node;
       rewriter_.to().node(made).device = node.device;
       updates_.push_back(made);
-      return late_values_[at(value)] = read;
+      return deferred_values_[at(value)] = read;
     }
     std::vector<ValueId> in;
-    for (ValueId operand : node.in) in.push_back(late_value(operand));
+    for (ValueId operand : node.in) in.push_back(deferred_value(operand));
     emit_update(maker, in);
-    return late_values_[at(value)];
+    return deferred_values_[at(value)];
   }
 
   const Graph& graph_;
   const std::vector<std::vector<NodeId>>& before_;
   Parts parts_;
   Rewriter rewriter_;
-  std::map<std::int64_t, std::vector<NodeId>> late_assigns_, own_assigns_;  // by variable
-  std::map<ValueId, std::vector<NodeId>> readers_;                          // by carried value: updates that read it
-  std::map<ValueId, int> variables_;                                        // late variable of each carried value
-  std::vector<ValueId> late_values_;                                        // values as the updates see them
-  std::vector<NodeId> made_;                                                // emitted nodes of the updates
-  std::vector<bool> copied_;                                                // emitted nodes of the step itself
+  std::map<std::int64_t, std::vector<NodeId>> deferred_assigns_, own_assigns_;  // by variable
+  std::map<ValueId, std::vector<NodeId>> readers_;  // by carried value: updates that read it
+  std::map<ValueId, int> variables_;                // deferred variable of each carried value
+  std::vector<ValueId> deferred_values_;            // values as the updates see them
+  std::vector<NodeId> made_;                        // emitted nodes of the updates
+  std::vector<bool> copied_;                        // emitted nodes of the step itself
   std::vector<NodeId> updates_;
 };
 
@@ -241,7 +244,7 @@ std::vector<Pass> make_passes() {
 
 }  // namespace
 
-bool is_late(const GraphVariable& variable) { return variable.name.starts_with(kPrefix); }
+bool is_deferred(const GraphVariable& variable) { return variable.name.starts_with(kPrefix); }
 
 const std::vector<Pass>& passes_for_next_forward() {
   static const std::vector<Pass> list = make_passes();

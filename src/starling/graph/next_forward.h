@@ -10,13 +10,14 @@ namespace starling::graph {
 // Pipelining across steps: the exchanges of a step run during the next step's forward pass. The graph is rotated: it
 // begins with the updates of the previous step, each right before the first use of what it updates, continues with the
 // forward and backward pass, and ends by starting the exchanges. Values that the updates take from the previous step
-// are kept in extra variables, the late variables; all else that they read they update themselves.
+// are kept in extra variables, the deferred variables; all else that they read they update themselves.
 //
-// The nodes of the updates form the group kLateUpdates of Graph::targets. A first run skips them, and running them
+// The nodes of the updates form the group kDeferredUpdates of Graph::targets. A first run skips them, and running them
 // alone brings the variables up to date (Instance::finish).
-inline constexpr std::string_view kLateUpdates = "late_updates";
+inline constexpr std::string_view kDeferredUpdates = "deferred_updates";
 
-bool is_late(const GraphVariable& variable);  // late variables get their tensors from the creator of the instance
+bool is_deferred(
+    const GraphVariable& variable);  // deferred variables get their tensors from the creator of the instance
 
 // Passes of such programs: all_passes() with buckets ordered for it, and next_forward at the end.
 const std::vector<Pass>& passes_for_next_forward();

@@ -12,7 +12,7 @@
 
 namespace starling {
 
-struct AllReduce::Behind {
+struct AllReduce::Unfinished {
   dist::RankProgram* program = nullptr;
 
   void finish() {
@@ -24,28 +24,28 @@ namespace {
 
 class AllReduceProgram final : public runtime::Program {
  public:
-  // `behind`: record, shared by the strategy's programs, of the one with unfinished updates.
-  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Behind> behind, const graph::Graph& global,
-                   const Container& container, const runtime::BuildOptions& build,
+  // `unfinished`: record, shared by the strategy's programs, of the one with unfinished updates.
+  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Unfinished> unfinished,
+                   const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
                    const dist::RankProgramOptions& options)
-      : comm_(std::move(comm)), behind_(std::move(behind)), part_(global, container, build, options) {}
+      : comm_(std::move(comm)), unfinished_(std::move(unfinished)), part_(global, container, build, options) {}
   ~AllReduceProgram() override {
-    if (behind_->program == &part_) behind_->program = nullptr;  // ~RankProgram finishes it
+    if (unfinished_->program == &part_) unfinished_->program = nullptr;  // ~RankProgram finishes it
   }
   AllReduceProgram(const AllReduceProgram&) = delete;
   AllReduceProgram& operator=(const AllReduceProgram&) = delete;
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
     part_.expect_rows(inputs);
-    if (behind_->program != &part_) behind_->finish();
+    if (unfinished_->program != &part_) unfinished_->finish();
     part_.run(inputs, outputs);
-    behind_->program = part_.late() ? &part_ : nullptr;
+    unfinished_->program = part_.unfinished() ? &part_ : nullptr;
   }
   const graph::Graph& graph() const override { return part_.graph(); }
   std::string explain() const override {
     return fmt::format("all-reduce, rank {} of {}{}{}\n", comm_->rank(), comm_->size(),
                        part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "",
-                       part_.instance().has_late_updates() ? ", updates made by the next run" : "") +
+                       part_.instance().defers_updates() ? ", updates made by the next run" : "") +
            runtime::describe(part_.reports()) + part_.executable().explain();
   }
   std::vector<graph::PassReport> reports() const override { return part_.reports(); }
@@ -55,7 +55,7 @@ class AllReduceProgram final : public runtime::Program {
 
  private:
   std::shared_ptr<Comm> comm_;
-  std::shared_ptr<AllReduce::Behind> behind_;
+  std::shared_ptr<AllReduce::Unfinished> unfinished_;
   dist::RankProgram part_;
 };
 
@@ -95,7 +95,7 @@ Settings AllReduceOptions::settings() {
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : dist::RankStrategy(std::move(comm)), options_(std::move(options)), behind_(std::make_shared<Behind>()) {
+    : dist::RankStrategy(std::move(comm)), options_(std::move(options)), unfinished_(std::make_shared<Unfinished>()) {
   check(options_.overlap || !options_.next_forward,
         "[allreduce] expected overlap with next_forward, got next_forward without: nothing could go on beside compute");
   check(!options_.deterministic || options_.shards >= world(),
@@ -104,7 +104,7 @@ AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
 
 AllReduce::~AllReduce() = default;
 
-void AllReduce::finish() { behind_->finish(); }
+void AllReduce::finish() { unfinished_->finish(); }
 
 std::string AllReduce::name() const {
   return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
@@ -123,7 +123,7 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   // overlap better.
   if (!comm().capabilities().direct_memory || options_.next_forward) program.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(
-      shared_comm(), behind_, global, container, build,
+      shared_comm(), unfinished_, global, container, build,
       dist::RankProgramOptions{.comm = &comm(),
                                .shards = shards(),
                                .shard_order = options_.shard_order,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "starling/base/settings.h"
-#include "starling/dist/strategy/late_updates.h"
+#include "starling/dist/strategy/deferred_updates.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling {
@@ -24,9 +24,9 @@ struct AllReduceOptions {
 // are replicated, batches are split by rows, and the resulting partial gradients become all-reduces, which overlap with
 // the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows makes the
 // same calls as the others.
-class AllReduce final : public dist::RankStrategy, public dist::LateUpdates {
+class AllReduce final : public dist::RankStrategy, public dist::DeferredUpdates {
  public:
-  struct Behind;
+  struct Unfinished;
   AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options);
   ~AllReduce() override;
 
@@ -45,7 +45,8 @@ class AllReduce final : public dist::RankStrategy, public dist::LateUpdates {
 
  private:
   AllReduceOptions options_;
-  std::shared_ptr<Behind> behind_;  // program with unfinished updates, if any; shared by all programs of this strategy
+  std::shared_ptr<Unfinished>
+      unfinished_;  // program with unfinished updates, if any; shared by all programs of this strategy
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

@@ -39,10 +39,10 @@ Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
 }
 
 // Adds the variables that a program keeps from one run to the next, in the same memory as its gradients.
-Container with_late(const Container& container, const runtime::Executable& executable, const Comm& comm) {
+Container with_deferred(const Container& container, const runtime::Executable& executable, const Comm& comm) {
   Container all = container;
   for (const auto& variable : executable.graph().variables) {
-    if (is_late(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
+    if (is_deferred(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
   }
   return all;
 }
@@ -63,7 +63,7 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
   runtime::BuiltProgram built = runtime::build_program(global, context_);
   reports_ = std::move(built.reports);
   instance_ = std::make_unique<runtime::Instance>(
-      built.executable, with_late(container, *built.executable, *comm_),
+      built.executable, with_deferred(container, *built.executable, *comm_),
       runtime::InstanceOptions{
           .comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
   const graph::Graph& local = graph();
@@ -71,7 +71,7 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
     split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
 }
 
-// Finishes late updates, so that the variables can be read afterwards; after an error they are meaningless.
+// Finishes deferred updates, so that the variables can be read afterwards; after an error they are meaningless.
 RankProgram::~RankProgram() {
   try {
     finish();
@@ -98,7 +98,7 @@ void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> ou
 }
 
 void RankProgram::finish() {
-  if (instance_->late()) as_rank([&] { instance_->finish(); });
+  if (instance_->unfinished()) as_rank([&] { instance_->finish(); });
 }
 
 void RankProgram::expect_rows(std::span<const Tensor> inputs) const {

@@ -35,7 +35,7 @@ class RankProgram {
   // Completes the exchanges and updates left over by the last run. Local: needs nothing from other ranks but their part
   // of that run. The destructor calls it, too, ignoring errors.
   void finish();
-  bool late() const { return instance_->late(); }  // true if there is anything to finish
+  bool unfinished() const { return instance_->unfinished(); }  // true if there is anything to finish
 
   Piece rows(std::int64_t size) const { return rows_of(size, context_); }
   bool splits_input(std::size_t i) const { return i < context_.inputs.size() && context_.inputs[i].is_split(); }

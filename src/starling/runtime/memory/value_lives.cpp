@@ -73,7 +73,7 @@ void ValueLives::find_outlasting() {
   for (graph::NodeId id = 0; id < graph_.size(); ++id) {
     const graph::Node& node = graph_.node(id);
     if (!is_op(node, "assign") || node.lane != graph::Lane::comm) continue;
-    if (!is_late(graph_.variables[static_cast<std::size_t>(source_index(node))])) continue;
+    if (!is_deferred(graph_.variables[static_cast<std::size_t>(source_index(node))])) continue;
     const graph::NodeId maker = graph_.value(node.in[0]).node;
     outlasts_[static_cast<std::size_t>(id)] = outlasts_[static_cast<std::size_t>(maker)] = true;
     for (graph::ValueId in : graph_.node(maker).in) used_later_[static_cast<std::size_t>(root(in))] = true;

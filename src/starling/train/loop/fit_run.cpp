@@ -69,7 +69,7 @@ FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vec
   });
 }
 
-// Completes late updates unless all callbacks are ReadsThroughRun: others may hold tensors directly.
+// Completes deferred updates unless all callbacks are ReadsThroughRun: others may hold tensors directly.
 void FitRun::before_callbacks() {
   if (!all_read_through_run_) parts_.programs.finish_updates();
 }

@@ -3,8 +3,8 @@
 namespace starling::train {
 
 // Marker of callbacks that access weights, buffers and optimizer state only through the functions of Run, anew each
-// time (net(), optimizer(), evaluate(), checkpoint()), which first complete pending updates. With late updates
-// (dist/strategy/late_updates.h), a run completes them before it calls any other callback.
+// time (net(), optimizer(), evaluate(), checkpoint()), which first complete pending updates. With deferred updates
+// (dist/strategy/deferred_updates.h), a run completes them before it calls any other callback.
 class ReadsThroughRun {
  public:
   virtual ~ReadsThroughRun() = default;

@@ -18,7 +18,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/optim/clip.h"
-#include "starling/runtime/execution/late_error.h"
+#include "starling/runtime/execution/deferred_error.h"
 #include "starling/train/loop/activations.h"
 #include "starling/train/loop/autocast.h"
 
@@ -74,7 +74,7 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       objective_(std::move(objective)),
       options_(options),
       ranks_(std::dynamic_pointer_cast<dist::RankStrategy>(options.strategy)),
-      late_(dynamic_cast<dist::LateUpdates*>(options.strategy.get())),
+      deferred_(dynamic_cast<dist::DeferredUpdates*>(options.strategy.get())),
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
@@ -88,20 +88,20 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
         ranks_ ? ranks_->name() : "");
 }
 
-// Attributes the error of a late update to the step it belongs to.
+// Attributes the error of a deferred update to the step it belongs to.
 template <class F>
 auto StepPrograms::naming_late_step(F&& work) {
   try {
     return work();
-  } catch (const runtime::LateError& error) {
-    throw runtime::LateError(
-        fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}", late_step_ + 1,
-                    error.what()));
+  } catch (const runtime::DeferredError& error) {
+    throw runtime::DeferredError(
+        fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}",
+                    last_run_step_ + 1, error.what()));
   }
 }
 
 void StepPrograms::finish_updates() {
-  if (late_) naming_late_step([&] { late_->finish(); });
+  if (deferred_) naming_late_step([&] { deferred_->finish(); });
 }
 
 std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
@@ -214,7 +214,7 @@ void StepPrograms::add(const Batch& batch) {
   const TensorList out = naming_late_step(
       [&] { return global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields); });
   slow_.after(program.function->programs() != known);
-  late_step_ = step_;
+  last_run_step_ = step_;
   result_.rows += batch.size;
   const Layout& layout = *program.layout;
   std::size_t next = 0;
@@ -307,7 +307,7 @@ double StepPrograms::exchange() {
 
 // Makes one update from the accumulated gradients, divided by their weight.
 void StepPrograms::update() {
-  finish_updates();  // late updates of the gradient sums
+  finish_updates();  // deferred updates of the gradient sums
   // Exchanged gradients are means already.
   const double summed = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
   const double factor = exchanges_ ? 1 : summed;

@@ -1,4 +1,4 @@
-#include "starling/runtime/execution/late_steps.h"
+#include "starling/runtime/execution/deferred_steps.h"
 
 #include <algorithm>
 
@@ -38,7 +38,7 @@ bool conflict(const Touched& a, const Touched& b) {
 bool stays_inside(const Executable& executable, const Instruction& instruction) {
   const auto inside = [&](const Address& place) {
     if (place.kind == Address::Kind::variable)
-      return is_late(executable.graph().variables[static_cast<std::size_t>(place.index)]);
+      return is_deferred(executable.graph().variables[static_cast<std::size_t>(place.index)]);
     return place.kind == Address::Kind::arena || place.kind == Address::Kind::constant;
   };
   return std::all_of(instruction.in.begin(), instruction.in.end(), inside) &&
@@ -62,15 +62,14 @@ int awaited(const Executable& executable) {
 
 }  // namespace
 
-LateSteps late_steps(const Executable& executable) {
-  LateSteps steps;
+DeferredSteps deferred_steps(const Executable& executable) {
+  DeferredSteps steps;
   const graph::Graph& graph = executable.graph();
-  const auto group = graph.targets.find(std::string(graph::kLateUpdates));
+  const auto group = graph.targets.find(std::string(graph::kDeferredUpdates));
   if (group == graph.targets.end()) return steps;
-  steps.any = true;
   steps.awaited = awaited(executable);
-  std::vector<bool> late_nodes(graph.nodes().size());
-  for (graph::NodeId id : group->second) late_nodes[static_cast<std::size_t>(id)] = true;
+  std::vector<bool> update_nodes(graph.nodes().size());
+  for (graph::NodeId id : group->second) update_nodes[static_cast<std::size_t>(id)] = true;
   std::vector<std::pair<int, Touched>> trailing;
   int position = 0;
   for (const Instruction& instruction : executable.instructions()) {
@@ -78,7 +77,7 @@ LateSteps late_steps(const Executable& executable) {
       trailing.emplace_back(position, instruction);
   }
   for (const Instruction& instruction : executable.instructions()) {
-    steps.late.push_back(late_nodes[static_cast<std::size_t>(instruction.node)]);
+    steps.update.push_back(update_nodes[static_cast<std::size_t>(instruction.node)]);
     const Touched own(instruction);
     int earlier = 0;
     for (const auto& [count, touched] : trailing) {

@@ -5,7 +5,7 @@
 namespace starling::runtime {
 
 // Failure of background work that an earlier run left unfinished: thrown by a later run or by finish().
-class LateError : public Error {
+class DeferredError : public Error {
  public:
   using Error::Error;
 };
