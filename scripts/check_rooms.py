@@ -7,6 +7,8 @@ Rules, each printed with file, line and name:
   room-paragraph   every room has a row in that table and a paragraph "**room**" beneath it
   op-table         what is true of an op stands in its definition: no lists of op names outside ops/ and the folders of
                    kernels (families, blocks), which are found by name; a pass names the ops it matches or builds
+  family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
+                   is found in every room by one name
   second-definition  a type is defined twice in one namespace, which no linker notices
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
@@ -25,6 +27,13 @@ TABLE = 6  # as many names of ops in one initialiser, and more of them than of o
 NO_TABLES = {
     "src/starling/dist/comm/call.cpp": "names of the calls of the comm interface",
     "src/starling/kernels/cpu/fused/fused_run.cpp": "the steps that this kernel has code for",
+}
+
+# Folders with kernels of the families of ops.
+FAMILY_FOLDERS = ("kernels/*/families", "dist/families", "train/families")
+# Files there that are of no one family.
+NO_FAMILIES = {
+    "elementwise": "one kernel for the ops of all elementwise families",
 }
 
 # Folder of an optional part: how the words of its macros begin, and how its headers' names begin.
@@ -212,6 +221,16 @@ def check_definitions(tree: pathlib.Path):
                 yield Finding(file, line, "second-definition", f"{namespace}::{name} is defined at {known[0]}:{known[1]} too")
 
 
+def check_families(tree: pathlib.Path):
+    house = tree / "src" / "starling"
+    stems = {path.stem for path in (house / "ops" / "families").glob("*.cpp")}
+    for folder in FAMILY_FOLDERS:
+        for source in sorted(path for path in house.glob(f"{folder}/*") if path.suffix in SOURCES):
+            if source.stem not in stems and source.stem not in NO_FAMILIES:
+                missing = f"no family ops/families/{source.stem}.cpp: name the file after the family that defines its ops"
+                yield Finding(source.relative_to(tree), 1, "family-stem", missing)
+
+
 def check_paragraphs(tree: pathlib.Path, readme: str, allowed: dict[str, set[str]]):
     house = tree / "src" / "starling"
     where = (house / "README.md").relative_to(tree)
@@ -229,7 +248,7 @@ def check_tree(tree: pathlib.Path) -> list[Finding]:
     readme = path.read_text(encoding="utf-8") if path.exists() else ""
     allowed = read_table(readme)
     ops = read_op_names(tree)
-    findings = [*check_paragraphs(tree, readme, allowed), *check_definitions(tree)]
+    findings = [*check_paragraphs(tree, readme, allowed), *check_definitions(tree), *check_families(tree)]
     for folder in FOLDERS:
         for source in sorted(path for path in (tree / folder).rglob("*") if path.suffix in SOURCES):
             findings += check_file(source, tree, allowed, ops)

@@ -25,6 +25,8 @@ README = """
 **cli** is last.
 """
 
+README_WITH_DIST = README.replace("| cli |", "| dist train | – | kernels |\n| cli |") + "**dist** and\n**train** too.\n"
+
 GOOD = {
     "src/starling/README.md": README,
     "src/starling/starling.h": '#include "starling/ops/add.h"\n',
@@ -104,6 +106,19 @@ class CheckRooms(unittest.TestCase):
         self.accepts(first | {"src/starling/tensor/two.h": text.format("Task")})
         self.accepts(first | {"src/starling/tensor/two.h": text.format("Job").replace("starling", "starling::tensor")})
 
+    def test_refuses_kernels_in_a_file_without_the_name_of_a_family(self):
+        family = {"src/starling/ops/families/pool.cpp": "", "src/starling/README.md": README_WITH_DIST}
+        for folder in ("kernels/cpu/families", "kernels/cuda/families", "dist/families", "train/families"):
+            self.refuses(
+                family | {f"src/starling/{folder}/pools.cpp": ""},
+                f"src/starling/{folder}/pools.cpp:1: error [family-stem] no family ops/families/pools.cpp",
+            )
+            self.refuses(family | {f"src/starling/{folder}/helpers.h": ""}, f"src/starling/{folder}/helpers.h:1: error [family-stem]")
+            self.accepts(family | {f"src/starling/{folder}/pool.cpp": ""})
+
+    def test_accepts_the_one_kernel_of_all_elementwise_families(self):
+        self.accepts({"src/starling/kernels/cpu/families/elementwise.cpp": ""})
+
     def test_accepts_an_include_in_a_comment(self):
         self.accepts({"src/starling/base/good.h": '// #include "starling/ops/add.h"\n/*\n#include "starling/ops/add.h"\n*/\n'})
 
@@ -146,7 +161,7 @@ class CheckRooms(unittest.TestCase):
 
     def test_accepts_a_table_where_ops_are_defined_and_where_their_kernels_are(self):
         for folder in ("ops/def", "kernels/cpu/families", "kernels/cpu/blocks"):
-            self.accepts_a_table(f"src/starling/{folder}/good.cpp", TABLE)
+            self.accepts_a_table(f"src/starling/{folder}/all.cpp", TABLE)
 
     def test_accepts_a_table_of_ops_in_tests(self):
         self.accepts_a_table("tests/ops/good_test.cpp", TABLE)

@@ -3,7 +3,6 @@
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/families/collective_kernels.h"
 #include "starling/kernels/kernel_table.h"
 
 // Kernels of messages between two ranks (ops/families/messages.cpp). Without a communicator there is no peer: outputs

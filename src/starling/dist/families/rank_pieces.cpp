@@ -4,7 +4,7 @@
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/families/collective_kernels.h"
+#include "starling/dist/comm/reduce.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/comm.h"
 

@@ -285,4 +285,27 @@ std::vector<OpCase> norm_backward_cases(const OpDef& backward, const std::vector
   return cases;
 }
 
+void add_norm(OpRegistry& ops, const char* name, const char* doc, const AttrType* attrs,
+              std::vector<OpCase> (*cases)()) {
+  OpDef forward = norm_forward(name, doc, attrs), backward = norm_backward(std::string(name) + "_backward", attrs);
+  forward.cases = cases;
+  const OpDef plain = backward;
+  backward.cases = [plain, cases] { return norm_backward_cases(plain, cases()); };
+  ops.add(std::move(forward));
+  ops.add(std::move(backward));
+}
+
+TensorList with_affine(TensorList in, const Tensor& weight, const Tensor& bias, const char* who) {
+  check(weight.defined() || !bias.defined(), "[{}] expected a weight beside the bias, got none", who);
+  if (weight.defined()) in.push_back(weight);
+  if (bias.defined()) in.push_back(bias);
+  return in;
+}
+
+OpCase norm_case(Shape x, int affine, Shape weight, const Attrs& attrs) {
+  OpCase c{{{.shape = x, .distinct = true}}, attrs};
+  for (int i = 0; i < affine; ++i) c.in.push_back({.shape = weight, .low = 0.5, .high = 1.5});
+  return c;
+}
+
 }  // namespace starling

@@ -4,6 +4,8 @@
 
 namespace starling {
 
+class OpRegistry;
+
 // Common form of batch, layer, group and RMS normalisation: x in a shape in which some dimensions share statistics and
 // others share a weight. `stats` and `weight` have the same rank, with size 1 where shared.
 struct NormView {
@@ -28,5 +30,13 @@ OpDef norm_forward(std::string name, std::string doc, const AttrType* attrs);
 OpDef norm_backward(std::string name, const AttrType* attrs);
 // Sample calls of the backward, from those of the forward.
 std::vector<OpCase> norm_backward_cases(const OpDef& backward, const std::vector<OpCase>& forward);
+// Both, added to the registry: `name` and `name`_backward, with sample calls of the backward made from `cases`.
+void add_norm(OpRegistry& ops, const char* name, const char* doc, const AttrType* attrs,
+              std::vector<OpCase> (*cases)());
+
+// Operands followed by weight and bias, as far as they are defined; throws for a bias without a weight.
+TensorList with_affine(TensorList in, const Tensor& weight, const Tensor& bias, const char* who);
+// Sample call with `affine` operands of the weight's shape after x.
+OpCase norm_case(Shape x, int affine, Shape weight, const Attrs& attrs);
 
 }  // namespace starling

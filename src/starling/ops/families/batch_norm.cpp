@@ -14,13 +14,6 @@
 namespace starling {
 namespace {
 
-TensorList with_affine(TensorList in, const Tensor& weight, const Tensor& bias, const char* who) {
-  check(weight.defined() || !bias.defined(), "[{}] expected a weight beside the bias, got none", who);
-  if (weight.defined()) in.push_back(weight);
-  if (bias.defined()) in.push_back(bias);
-  return in;
-}
-
 // Global statistics: sums of pieces add up across ranks, so the mean and variance are those of the whole batch.
 BatchNormResult batch_norm_global(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   using rules::widened;

@@ -1,14 +1,14 @@
-#include "starling/ops/api/normalize.h"
+#include "starling/kernels/reference/normalize.h"
 
+#include <array>
 #include <cmath>
 #include <vector>
 
-#include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/norm_view.h"
 
-namespace starling::kernels {
+namespace starling::kernels::reference {
 namespace {
 
 // Strides of x, of its statistics and of its weight over the elements of x.
@@ -36,7 +36,7 @@ T* output(const Launch& launch, std::size_t i) {
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const NormView v = norm_view(request.op, {request.in[0].dtype, request.in[0].shape}, request.attrs);
   const std::size_t operands = request.in.size();
-  return reference::for_floats(request.in[0].dtype, [&]<class T>() {
+  return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([v, operands, walk = walk_of(v)](const Launch& launch) {
       const auto stats = static_cast<std::size_t>(v.stats.numel());
       const auto count = static_cast<double>(v.count());
@@ -67,7 +67,7 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   const NormView v = norm_view(request.op, {request.in[1].dtype, request.in[1].shape}, request.attrs);
   const std::size_t var_at = v.centred ? 3 : 2;
   const bool weighted = request.in.size() > var_at + 1;
-  return reference::for_floats(request.in[0].dtype, [&]<class T>() {
+  return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([v, var_at, weighted, walk = walk_of(v)](const Launch& launch) {
       const auto stats = static_cast<std::size_t>(v.stats.numel()),
                  weights = static_cast<std::size_t>(v.weight.numel());
@@ -101,76 +101,11 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   });
 }
 
-// Calls f(offset, channel) for every element of x [n, c, ...].
-template <class F>
-void for_channels(const Shape& shape, F&& f) {
-  std::int64_t inside = 1;
-  for (int d = 2; d < shape.rank(); ++d) inside *= shape[d];
-  for (std::int64_t i = 0; i < shape.numel(); ++i) f(i, i / inside % shape[1]);
-}
-
-std::unique_ptr<Plan> plan_infer(const PlanRequest& request) {
-  const double eps = request.attrs.as<op::EpsAttrs>().eps;
-  return reference::for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan([eps, shape = request.in[0].shape, operands = request.in.size()](const Launch& launch) {
-      for_channels(shape, [&](std::int64_t i, std::int64_t c) {
-        double y = (input<T>(launch, 0)[i] - static_cast<double>(input<T>(launch, 1)[c])) /
-                   std::sqrt(input<T>(launch, 2)[c] + eps);
-        if (operands > 3) y *= input<T>(launch, 3)[c];
-        if (operands > 4) y += input<T>(launch, 4)[c];
-        output<T>(launch, 0)[i] = static_cast<T>(y);
-      });
-    });
-  });
-}
-
-std::unique_ptr<Plan> plan_infer_backward(const PlanRequest& request) {
-  const double eps = request.attrs.as<op::EpsAttrs>().eps;
-  return reference::for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan([eps, shape = request.in[0].shape, weighted = request.in.size() > 4](const Launch& launch) {
-      const auto channels = static_cast<std::size_t>(shape[1]);
-      std::vector<double> sum(channels), dot(channels);
-      for_channels(shape, [&](std::int64_t i, std::int64_t c) {
-        const double dy = input<T>(launch, 0)[i], rstd = 1 / std::sqrt(input<T>(launch, 3)[c] + eps);
-        sum[static_cast<std::size_t>(c)] += dy;
-        dot[static_cast<std::size_t>(c)] +=
-            dy * (input<T>(launch, 1)[i] - static_cast<double>(input<T>(launch, 2)[c])) * rstd;
-        output<T>(launch, 0)[i] = static_cast<T>(dy * rstd * (weighted ? input<T>(launch, 4)[c] : T{1}));
-      });
-      for (std::size_t c = 0; c < channels; ++c) {
-        output<T>(launch, 1)[c] = static_cast<T>(sum[c]);
-        output<T>(launch, 2)[c] = static_cast<T>(dot[c]);
-      }
-    });
-  });
-}
-
-std::unique_ptr<Plan> plan_squares(const PlanRequest& request) {
-  return reference::for_floats(request.in[0].dtype, [&]<class T>() {
-    return make_plan([shape = request.in[0].shape](const Launch& launch) {
-      std::vector<double> total(static_cast<std::size_t>(shape[1]));
-      for_channels(shape, [&](std::int64_t i, std::int64_t c) {
-        const double apart = input<T>(launch, 0)[i] - static_cast<double>(input<T>(launch, 1)[c]);
-        total[static_cast<std::size_t>(c)] += apart * apart;
-      });
-      for (std::size_t c = 0; c < total.size(); ++c) output<T>(launch, 0)[c] = static_cast<T>(total[c]);
-    });
-  });
-}
-
 }  // namespace
 
-void register_reference_normalize(KernelTable& table) {
-  const auto add = [&](const std::string& op, auto plan) {
-    table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan));
-  };
-  for (const char* op : {"batch_norm_train", "layer_norm", "rms_norm", "group_norm", "instance_norm"}) {
-    add(op, plan_forward);
-    add(std::string(op) + "_backward", plan_backward);
-  }
-  add("batch_norm_infer", plan_infer);
-  add("batch_norm_infer_backward", plan_infer_backward);
-  add("channel_squares", plan_squares);
+void add_norm(KernelTable& table, const std::string& op) {
+  table.add(op, DeviceKind::cpu, kernel(Accepts::contiguous, plan_forward));
+  table.add(op + "_backward", DeviceKind::cpu, kernel(Accepts::contiguous, plan_backward));
 }
 
-}  // namespace starling::kernels
+}  // namespace starling::kernels::reference

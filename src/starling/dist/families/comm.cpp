@@ -1,11 +1,11 @@
+#include "starling/ops/api/comm.h"
+
 #include <numeric>
 
 #include "starling/base/bytes.h"
 #include "starling/dist/comm/ordered_sum.h"
 #include "starling/dist/comm/reduce.h"
-#include "starling/dist/families/collective_kernels.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/api/comm.h"
 
 // Kernels of collectives on whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may block.
 // Without a communicator the world is this rank alone.
@@ -130,7 +130,7 @@ std::unique_ptr<kernels::Plan> plan_ordered_sum(const kernels::PlanRequest& requ
 
 }  // namespace
 
-void register_dist_collectives(kernels::KernelTable& table) {
+void register_dist_comm(kernels::KernelTable& table) {
   table.add("all_reduce", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_reduce});
   table.add("all_reduce_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_reduce_many});
   table.add("ordered_sum", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_ordered_sum});
