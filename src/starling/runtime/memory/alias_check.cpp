@@ -298,8 +298,6 @@ class AliasCheck {
 
 }  // namespace
 
-bool checks_by_default() { return STARLING_CHECKS; }
-
 void check_aliases(const Executable& executable) { AliasCheck(executable).run(); }
 
 }  // namespace starling::runtime
