@@ -4,6 +4,10 @@
 
 #include "starling/base/error.h"
 
+namespace starling::data {
+void register_transforms(TransformKinds& into);  // generated
+}
+
 namespace starling {
 namespace {
 
@@ -12,12 +16,10 @@ constexpr std::uint64_t kDrawsOfASample = std::uint64_t{1} << 20;
 
 }  // namespace
 
-void register_transforms(TransformKinds& into);  // generated
-
 const TransformKinds& transform_kinds() {
   static const TransformKinds kinds = [] {
     TransformKinds made;
-    register_transforms(made);
+    data::register_transforms(made);
     return made;
   }();
   return kinds;

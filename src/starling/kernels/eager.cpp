@@ -224,11 +224,6 @@ class Eager final : public Interpreter {
 
 }  // namespace
 
-Interpreter& eager_interpreter() {
-  static Eager eager;
-  return eager;
-}
-
 Tensor densify(const Tensor& tensor) {
   if (tensor.contiguous()) return tensor;
   check(tensor.device().kind == DeviceKind::cpu, "[densify] expected a dense tensor on {}, got strides {}",
@@ -248,3 +243,9 @@ ReferenceScope::ReferenceScope() : before_(reference_only()) { thread_context().
 ReferenceScope::~ReferenceScope() { thread_context().reference_only = before_; }
 
 }  // namespace starling::kernels
+
+// Declared by the room of tensors, which knows no kernels.
+starling::Interpreter& starling::eager_interpreter() {
+  static kernels::Eager eager;
+  return eager;
+}

@@ -276,12 +276,13 @@ TensorList while_gradient(const GradCall& c) {
 
 }  // namespace
 
-TensorList control_gradient(const GradCall& c) {
-  if (c.op.name == "cond") return cond_gradient(c);
-  if (c.op.name == "scan") return scan_gradient(c);
-  if (c.op.name == "while") return while_gradient(c);
+}  // namespace starling::graph
+
+// Declared by the room of ops, which knows no graphs.
+starling::TensorList starling::control_gradient(const GradCall& c) {
+  if (c.op.name == "cond") return graph::cond_gradient(c);
+  if (c.op.name == "scan") return graph::scan_gradient(c);
+  if (c.op.name == "while") return graph::while_gradient(c);
   fail("[{}] expected a while_loop with max_trips where it is differentiated twice, got one without a bound",
        c.op.name);
 }
-
-}  // namespace starling::graph

@@ -1,12 +1,12 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
-namespace starling::dist {
+namespace starling {
 
 bool has_gloo() { return false; }
 
-std::shared_ptr<Transport> make_gloo_transport(std::shared_ptr<Store>, const CommGroup&, const GlooOptions&) {
+std::shared_ptr<dist::Transport> make_gloo_transport(std::shared_ptr<Store>, const CommGroup&, const GlooOptions&) {
   fail("[gloo] expected a build with Gloo (libgloo-dev) to connect processes over TCP, got one without");
 }
 
-}  // namespace starling::dist
+}  // namespace starling

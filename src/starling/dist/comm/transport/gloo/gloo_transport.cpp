@@ -157,14 +157,18 @@ class GlooTransport final : public Transport {
 
 }  // namespace
 
+}  // namespace starling::dist
+
+namespace starling {
+
 bool has_gloo() { return true; }
 
-std::shared_ptr<Transport> make_gloo_transport(std::shared_ptr<Store> store, const CommGroup& group,
-                                               const GlooOptions& options) {
+std::shared_ptr<dist::Transport> make_gloo_transport(std::shared_ptr<Store> store, const CommGroup& group,
+                                                     const GlooOptions& options) {
   check(store != nullptr, "[gloo] expected a store to meet in, got none");
   check(group.size >= 1 && group.rank >= 0 && group.rank < group.size, "[gloo] expected a rank below {}, got {}",
         group.size, group.rank);
-  return std::make_shared<GlooTransport>(group, wire::meet(*store, group, options));
+  return std::make_shared<dist::GlooTransport>(group, dist::wire::meet(*store, group, options));
 }
 
-}  // namespace starling::dist
+}  // namespace starling
