@@ -29,7 +29,7 @@ bodies
 attention
 cross_entropy
 scales
-layout
+format
 smaller_masks
 fold_batch_norm
 epilogues
