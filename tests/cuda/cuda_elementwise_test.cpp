@@ -22,7 +22,7 @@ cuda::Chain alone(const std::string& expression, std::size_t operands, DType dty
 }
 
 TEST(CudaElementwise, EveryExpressionCompiles) {
-  kernel_table();
+  kernels::kernel_table();
   int compiled = 0;
   for (const auto* op : op_registry().sorted()) {
     const std::string* expression = cuda::elementwise_expression(op->name);

@@ -63,7 +63,7 @@ TensorList run(const kernels::Kernel& kernel, const OpDef& op, const Attrs& attr
   }
   TensorList out;
   for (const auto& type : infer(op, types, attrs)) {
-    made.push_back(dense(type));
+    made.push_back(kernels::dense(type));
     out.push_back(poisoned(type));
     out_pointers.push_back(out.back().raw());
   }
@@ -93,7 +93,7 @@ void compare(const OpDef& op, const OpCase& sample, bool reversed) {
     const kernels::ReferenceScope reference;
     return apply(op, host, attrs);
   }();
-  for (const auto& kernel : kernel_table().find(op, DeviceKind::cuda)) {
+  for (const auto& kernel : kernels::kernel_table().find(op, DeviceKind::cuda)) {
     if (!accepts_all(kernel, device)) continue;
     const TensorList got = run(kernel, op, attrs, device);
     if (got.empty() && !is_float(sample.in[0].dtype)) continue;  // kernels may leave integers to the CPU
@@ -109,7 +109,7 @@ void compare(const OpDef& op, const OpCase& sample, bool reversed) {
 int compare_all(bool reversed) {
   int ops = 0;
   for (const auto* op : op_registry().sorted()) {
-    if (!op->cases || kernel_table().find(*op, DeviceKind::cuda).empty()) continue;
+    if (!op->cases || kernels::kernel_table().find(*op, DeviceKind::cuda).empty()) continue;
     for (const auto& sample : op->cases()) compare(*op, sample, reversed);
     ++ops;
   }
@@ -130,7 +130,7 @@ TEST_F(CudaReplay, RunsWhatWasRecordedAtEveryLaunch) {
   const Tensor one = to(from_doubles(std::vector<double>{1}, {}), kGpu);
   const kernels::ArgDesc in[] = {desc_of(x), desc_of(one)}, out[] = {desc_of(x)};
   const kernels::Planned planned = plan_kernel(op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
-  const auto replay = make_cuda_replay(0);
+  const auto replay = runtime::make_cuda_replay(0);
   EXPECT_FALSE(replay->recorded());
   void* inputs[] = {x.raw(), one.raw()};
   void* outputs[] = {x.raw()};
@@ -146,7 +146,7 @@ TEST_F(CudaReplay, RunsWhatWasRecordedAtEveryLaunch) {
 }
 
 TEST_F(CudaReplay, AbandonsARecordingThatThrows) {
-  const auto replay = make_cuda_replay(0);
+  const auto replay = runtime::make_cuda_replay(0);
   EXPECT_THROW(replay->record([](void*) { fail("[test] expected to be thrown"); }), Error);
   EXPECT_FALSE(replay->recorded());
   replay->record([](void*) {});
@@ -164,7 +164,7 @@ TEST_F(CudaReplay, TwoRecordingsRunInTheOrderOfTheirLaunches) {
   const kernels::Planned doubling = plan_kernel(mul_op, DeviceKind::cuda, op::NoAttrs{}, in, out, {});
   void* inputs[] = {x.raw(), two.raw()};
   void* outputs[] = {x.raw()};
-  const auto first = make_cuda_replay(0), second = make_cuda_replay(0);
+  const auto first = runtime::make_cuda_replay(0), second = runtime::make_cuda_replay(0);
   const auto recorded = [&](runtime::DeviceRecording& replay, const kernels::Plan& plan) {
     replay.record([&](void* stream) {
       kernels::RunContext context{stream};

@@ -99,12 +99,12 @@ bool has_types(const Chain& chain) {
   return true;
 }
 
-Chain chain_of(const PlanRequest& request, const std::string& expression) {
+Chain chain_of(const kernels::PlanRequest& request, const std::string& expression) {
   Chain chain{
       .shape = request.out[0].shape, .operands = {}, .steps = {{expression, {}, request.out[0].dtype}}, .outputs = {}};
   for (const auto& in : request.in) {
     chain.steps[0].in.push_back(static_cast<int>(chain.operands.size()));
-    chain.operands.push_back({in.dtype, broadcast_strides(in.shape, in.strides, chain.shape)});
+    chain.operands.push_back({in.dtype, kernels::broadcast_strides(in.shape, in.strides, chain.shape)});
   }
   chain.outputs = {static_cast<int>(chain.operands.size())};
   return chain;
@@ -139,15 +139,15 @@ std::string chain_source(const Chain& chain) {
   return text + fmt::format("    if (i >= {}) return;\n", n) + element_code(chain) + "  }\n}\n";
 }
 
-std::unique_ptr<Plan> plan_chain(const Chain& chain) {
+std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain) {
   if (!has_types(chain)) return nullptr;
   const auto n = chain.shape.numel();
-  if (n == 0) return make_plan([](const Launch&) {});
+  if (n == 0) return kernels::make_plan([](const kernels::Launch&) {});
   const RunTimeKernel& kernel = RunTimeKernel::of(chain_source(chain));
   const auto per_block = static_cast<std::int64_t>(kChainThreads) * chain_elements(chain);
   const auto blocks = (n + per_block - 1) / per_block;
   const std::size_t in = chain.operands.size(), out = chain.outputs.size();
-  return make_plan([&kernel, blocks, in, out](const Launch& launch) {
+  return kernels::make_plan([&kernel, blocks, in, out](const kernels::Launch& launch) {
     constexpr std::size_t kMost = 96;
     check(in + out <= kMost, "[cuda] expected at most {} operands of a chain, got {}", kMost, in + out);
     void* arguments[kMost];
@@ -157,10 +157,10 @@ std::unique_ptr<Plan> plan_chain(const Chain& chain) {
   });
 }
 
-void add_elementwise(KernelTable& table, std::string_view op, std::string_view expression) {
+void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression) {
   expressions().emplace(op, expression);
   table.add(op, DeviceKind::cuda,
-            {"nvrtc", Accepts::strided, [text = std::string(expression)](const PlanRequest& request) {
+            {"nvrtc", kernels::Accepts::strided, [text = std::string(expression)](const kernels::PlanRequest& request) {
                return plan_chain(chain_of(request, text));
              }});
 }

@@ -11,7 +11,7 @@ namespace starling::cuda {
 // Registers an elementwise op as a C expression over its operands a, b, c, of type T where they are alike. Nothing else
 // is needed for a new op: kernels for it alone and for fused chains are compiled when a program is planned.
 //   add_elementwise(table, "neg", "-a");
-void add_elementwise(KernelTable& table, std::string_view op, std::string_view expression);
+void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression);
 
 // Expression that an op was registered with; null if none.
 const std::string* elementwise_expression(std::string_view op);
@@ -39,6 +39,6 @@ int chain_elements(const Chain& chain);
 std::string chain_source(const Chain& chain);
 
 // Null where a dtype has no C type on the device (f16, bf16).
-std::unique_ptr<Plan> plan_chain(const Chain& chain);
+std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain);
 
 }  // namespace starling::cuda

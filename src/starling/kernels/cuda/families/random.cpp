@@ -14,7 +14,7 @@ using device::Draw;
 using device::Random;
 
 // Elements of a piece by their global index.
-Random piece_of(const Shape& shape, const Shape& global, const Shape& offset, std::int64_t site) {
+Random drawn_piece(const Shape& shape, const Shape& global, const Shape& offset, std::int64_t site) {
   Random random{};
   const Shape strides = contiguous_strides(global.empty() ? shape : global);
   random.n = shape.numel();
@@ -43,7 +43,7 @@ auto planner(Draw draw) {
   return [draw](const PlanRequest& request) -> std::unique_ptr<Plan> {
     const auto& a = request.attrs.as<op::RandomAttrs>();
     if (a.dtype != DType::f32) return nullptr;
-    Random random = piece_of(a.shape, a.global, a.offset, a.site);
+    Random random = drawn_piece(a.shape, a.global, a.offset, a.site);
     random.draw = draw;
     random.shift = static_cast<float>(a.a);
     random.scale = static_cast<float>(draw == Draw::uniform ? a.b - a.a : a.b);
@@ -54,7 +54,7 @@ auto planner(Draw draw) {
 std::unique_ptr<Plan> plan_dropout(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
   const auto& a = request.attrs.as<op::DropoutAttrs>();
-  Random random = piece_of(request.in[0].shape, a.global, a.offset, a.site);
+  Random random = drawn_piece(request.in[0].shape, a.global, a.offset, a.site);
   random.draw = Draw::dropout;
   random.keep = a.keep;
   return plan_draw(random, 1);
