@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(const __grid_constant__ S
   begin();
   int t = 0;
   while (t + 1 < p.count && p.first_block[t + 1] <= static_cast<int>(blockIdx.x)) ++t;
-  const kernels::SgdTensor& tensor = p.tensors[t];
+  const SgdTensor& tensor = p.tensors[t];
   const long long at =
       static_cast<long long>(static_cast<int>(blockIdx.x) - p.first_block[t]) * kBlock + threadIdx.x * 4;
   if (at >= tensor.n) return;
