@@ -78,8 +78,9 @@ void StoreServer::Loop::run() {
     std::size_t i = 2;
     for (Peer& peer : peers_) {
       const short events = waits[i++].revents;
-      if ((events & POLLOUT) != 0) write(peer);
+      // First what has arrived: the last words of a peer that is gone and cannot be answered.
       if ((events & (POLLIN | POLLERR | POLLHUP)) != 0) read(peer);
+      if ((events & POLLOUT) != 0) write(peer);
     }
     if ((waits[1].revents & POLLIN) != 0) accept_all();
     expire(Clock::now());

@@ -17,7 +17,7 @@ class DeferredRunner final : public Runner {
   void run() override;
   void wait() override { lanes_.wait_quietly(); }
   void finish() override;
-  bool unfinished() const override { return pending_; }
+  bool unfinished() const override { return pending_ && !broken_; }
   bool defers_updates() const override { return true; }
 
  private:
@@ -113,7 +113,7 @@ void DeferredRunner::fail_previous() {
 }
 
 void DeferredRunner::finish() {
-  if (!pending_ || broken_) return;
+  if (!unfinished()) return;
   end_previous();
   pending_ = false;
   const ThreadScope threads(program_.executable().threads());
