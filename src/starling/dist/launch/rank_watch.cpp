@@ -26,6 +26,7 @@ constexpr milliseconds kLastNotes{1'000};     // to read what a dead rank had se
 constexpr milliseconds kLastOutput{500};      // to read a dead rank's output while others hold the pipe open
 constexpr milliseconds kSshAfterRemote{500};  // for the local ssh of a killed remote rank to end
 constexpr milliseconds kWordOfRemote{500};    // for the news of a remote rank's end to arrive
+constexpr milliseconds kWordOfLocal{300};     // the same for ranks of this host
 
 std::map<std::string, std::string> place_of(const RankSlot& slot, const LaunchOptions& options,
                                             const StoreServer& server, const std::string& secret, int epoch) {
@@ -223,12 +224,15 @@ RankWatch::Rank* RankWatch::first_failure() {
   return any ? first : nullptr;
 }
 
-// True if the first failure may still be unknown: peers of a dead remote rank may end before the news of it arrives
-// here.
+// True if the first failure may still be unknown. Peers of a dead remote rank may end before the news of it arrives
+// here; those of a local one, too, on a busy machine: the kernel closes the connections of a killed process before its
+// parent can see that it has ended.
 bool RankWatch::may_be_late(const Rank& first) const {
   if (first.ended && was_hit(exit_of(first.child, first.slot), first.slot)) return false;
-  if (Clock::now() >= *noticed_ + kWordOfRemote) return false;
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.slot.remote && !r.ended; });
+  const auto waited = Clock::now() - *noticed_;
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) {
+    return !r.ended && &r != &first && waited < (r.slot.remote ? kWordOfRemote : kWordOfLocal);
+  });
 }
 
 // True if the rank succeeded or stopped on request.
