@@ -96,7 +96,7 @@ std::size_t BoundProgram::position(const Step& step) const {
   return static_cast<std::size_t>(step.instruction - executable_->instructions().data());
 }
 
-void BoundProgram::put(const std::vector<Patch>& patches, void* base) const {
+void BoundProgram::put(const std::vector<Patch>& patches, void* base) {
   for (const auto& patch : patches) *patch.slot = static_cast<std::byte*>(base) + patch.offset;
 }
 

@@ -49,7 +49,6 @@ class BoundProgram {
                const InstanceOptions& options);
 
   const Executable& executable() const { return *executable_; }
-  const std::shared_ptr<const Executable>& shared_executable() const { return executable_; }
   const InstanceOptions& options() const { return options_; }
   const std::vector<Tensor>& variables() const { return variables_; }
   std::size_t memory_bytes() const { return arena_->bytes(); }
@@ -75,7 +74,7 @@ class BoundProgram {
   void resolve();
   void settle(const Address& address, void** slot);
   const kernels::Plan* bound(const kernels::Plan& plan);
-  void put(const std::vector<Patch>& patches, void* base) const;
+  static void put(const std::vector<Patch>& patches, void* base);
 
   std::shared_ptr<const Executable> executable_;
   InstanceOptions options_;
