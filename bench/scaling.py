@@ -11,9 +11,9 @@ of all kinds alternate, round after round:
     alone      one independent process, the other core idle
 efficiency = apart / together, one against two = alone / together; of each the median over the rounds, both slices of
 a round being neighbours in time. With --link the ranks sit in two network namespaces joined by a link of that rate
-(bench/netns.sh; needs root), both sides talk by Gloo, and two more kinds are measured: ours with --overlap off, the
-control, and with --overlap next_forward, where exchanges and updates go on beside the next step; --traces keeps a trace
-of ours with overlap and without, and tells how much of the collectives compute has hidden.
+(bench/netns.sh; needs root), both sides talk by Gloo, and one more kind is measured: ours with --overlap off, the
+control; --traces keeps a trace of ours with overlap and without, and tells how much of the collectives compute has
+hidden.
 
 Exit codes: 0 all measured, 1 a network failed, 2 wrong usage, 3 PyTorch cannot be installed.
 """
@@ -105,7 +105,7 @@ def ratio(slices: dict, above: str, below: str) -> float:
 def summary(slices: dict, side: str) -> dict:
     """What one side's slices say; times in ms."""
     line = {}
-    for kind in ("apart", "together", "alone", "no_overlap", "next_forward"):
+    for kind in ("apart", "together", "alone", "no_overlap"):
         if own := slices.get(f"{side} {kind}"):
             line[f"{kind}_ms"] = statistics.median(s["step_ms"] for s in own)
             line[f"{kind}_mean_ms"] = statistics.median(s["mean_ms"] for s in own)
@@ -113,8 +113,6 @@ def summary(slices: dict, side: str) -> dict:
     line["one_against_two"] = ratio(slices, f"{side} alone", f"{side} together")
     if f"{side} no_overlap" in slices:
         line["efficiency_without_overlap"] = ratio(slices, f"{side} apart", f"{side} no_overlap")
-    if f"{side} next_forward" in slices:
-        line["efficiency_with_next_forward"] = ratio(slices, f"{side} apart", f"{side} next_forward")
     return line
 
 
@@ -157,7 +155,6 @@ def measure(name: str, options, python, sides: list) -> dict:
         kinds["starling alone"] = (apart, 0)
         if options.link:
             kinds["starling no_overlap"] = (held(starter.ours(True, "--on-request", "--overlap", "off")), None)
-            kinds["starling next_forward"] = (held(starter.ours(True, "--on-request", "--overlap", "next_forward")), None)
         if python:
             apart = held(starter.peer(False))
             kinds["pytorch apart"] = (apart, None)
@@ -187,9 +184,6 @@ def rows(line: dict) -> list:
             if "no_overlap_ms" in own:
                 out.append(f"{'':<10} {'  overlap off':<20} {own['no_overlap_ms']:>10.3f} {'':>10} "
                            f"{own['efficiency_without_overlap']:>10.1%}")
-            if "next_forward_ms" in own:
-                out.append(f"{'':<10} {'  next_forward':<20} {own['next_forward_ms']:>10.3f} {'':>10} "
-                           f"{own['efficiency_with_next_forward']:>10.1%}")
     for overlap, told in line.get("traces", {}).items():
         out.append(f"{'':<10} trace, overlap {overlap}: {told['collective_ms']:.0f} ms of collectives, "
                    f"{told['hidden_share']:.0%} of it beside compute ({told['file']})")

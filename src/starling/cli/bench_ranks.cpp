@@ -9,9 +9,7 @@ BenchRanks::BenchRanks(const BenchRankOptions& options) {
   const bool several = as_usage([] { return train::among_processes({}); });
   if (!several) return;
   processes_ = train::join_processes({}, options.backend, true);
-  strategy_ = allreduce(processes_.comm, {.overlap = options.overlap != "off",
-                                          .next_forward = options.overlap == "next_forward",
-                                          .bucket_mb = options.bucket_mb});
+  strategy_ = allreduce(processes_.comm, {.overlap = options.overlap == "on", .bucket_mb = options.bucket_mb});
   link_.emplace(strategy_);
 }
 

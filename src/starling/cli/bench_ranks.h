@@ -14,7 +14,7 @@ namespace starling::cli {
 
 struct BenchRankOptions {
   std::string backend = "auto";
-  std::string overlap = "on";  // off: with nothing; next_forward: with the next step's forward pass, too
+  std::string overlap = "on";  // of reductions with the backward pass; or off
   double bucket_mb = AllReduceOptions{}.bucket_mb;
 };
 

@@ -315,9 +315,8 @@ void register_command_bench(cli::Commands& into) {
       ->expected(2)
       ->check(CLI::PositiveNumber);
   app.add_option("--backend", o.ranks.backend, "Between ranks: auto, shared, gloo or mpi")->capture_default_str();
-  app.add_option("--overlap", o.ranks.overlap,
-                 "Of reductions with the backward pass: on, off, or next_forward, with the next forward pass, too")
-      ->check(CLI::IsMember({"on", "off", "next_forward"}))
+  app.add_option("--overlap", o.ranks.overlap, "Of reductions with the backward pass: on or off")
+      ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   app.add_option("--bucket-mb", o.ranks.bucket_mb, "Megabytes of small gradients that are reduced together")
       ->check(CLI::Range(0.0, 4096.0))

@@ -12,40 +12,23 @@
 
 namespace starling {
 
-struct AllReduce::Unfinished {
-  dist::RankProgram* program = nullptr;
-
-  void finish() {
-    if (program) std::exchange(program, nullptr)->finish();
-  }
-};
-
 namespace {
 
 class AllReduceProgram final : public runtime::Program {
  public:
-  // `unfinished`: record, shared by the strategy's programs, of the one with unfinished updates.
-  AllReduceProgram(std::shared_ptr<Comm> comm, std::shared_ptr<AllReduce::Unfinished> unfinished,
-                   const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
-                   const dist::RankProgramOptions& options)
-      : comm_(std::move(comm)), unfinished_(std::move(unfinished)), part_(global, container, build, options) {}
-  ~AllReduceProgram() override {
-    if (unfinished_->program == &part_) unfinished_->program = nullptr;  // ~RankProgram finishes it
-  }
-  AllReduceProgram(const AllReduceProgram&) = delete;
-  AllReduceProgram& operator=(const AllReduceProgram&) = delete;
+  AllReduceProgram(std::shared_ptr<Comm> comm, const graph::Graph& global, const Container& container,
+                   const runtime::BuildOptions& build, const dist::RankProgramOptions& options)
+      : comm_(std::move(comm)), part_(global, container, build, options) {}
 
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
     part_.expect_rows(inputs);
-    if (unfinished_->program != &part_) unfinished_->finish();
     part_.run(inputs, outputs);
-    unfinished_->program = part_.unfinished() ? &part_ : nullptr;
   }
   const graph::Graph& graph() const override { return part_.graph(); }
   std::string explain() const override {
-    return fmt::format("all-reduce, rank {} of {}{}{}\n", comm_->rank(), comm_->size(),
-                       part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "",
-                       part_.instance().defers_updates() ? ", updates made by the next run" : "") +
+    return fmt::format(
+               "all-reduce, rank {} of {}{}\n", comm_->rank(), comm_->size(),
+               part_.shards() > 0 ? fmt::format(", deterministic with {} logical shards", part_.shards()) : "") +
            runtime::describe(part_.reports()) + part_.executable().explain();
   }
   std::vector<graph::PassReport> reports() const override { return part_.reports(); }
@@ -55,7 +38,6 @@ class AllReduceProgram final : public runtime::Program {
 
  private:
   std::shared_ptr<Comm> comm_;
-  std::shared_ptr<AllReduce::Unfinished> unfinished_;
   dist::RankProgram part_;
 };
 
@@ -83,28 +65,19 @@ bool cores_are_taken(const Comm& comm, int threads) {
 
 Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
-  return {
-      setting("deterministic", &O::deterministic,
-              "the same bits for any number of workers: gradients of logical shards are added in shard order"),
-      setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
-      setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
-      setting("next_forward", &O::next_forward,
-              "let reductions and updates end while the next step runs forward, in the order in which it needs them"),
-      setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
-              {.min = 0, .max = 4096})};
+  return {setting("deterministic", &O::deterministic,
+                  "the same bits for any number of workers: gradients of logical shards are added in shard order"),
+          setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
+          setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
+          setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
+                  {.min = 0, .max = 4096})};
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : dist::RankStrategy(std::move(comm)), options_(std::move(options)), unfinished_(std::make_shared<Unfinished>()) {
-  check(options_.overlap || !options_.next_forward,
-        "[allreduce] expected overlap with next_forward, got next_forward without: nothing could go on beside compute");
+    : dist::RankStrategy(std::move(comm)), options_(std::move(options)) {
   check(!options_.deterministic || options_.shards >= world(),
         "[allreduce] expected at least as many logical shards as workers, got {} for {}", options_.shards, world());
 }
-
-AllReduce::~AllReduce() = default;
-
-void AllReduce::finish() { unfinished_->finish(); }
 
 std::string AllReduce::name() const {
   return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
@@ -115,19 +88,15 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   runtime::BuildOptions build = options;
   graph::ProgramOptions& program = build.program;
   program.threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, program);
-  program.overlap =
-      program.overlap && options_.overlap && (options_.next_forward || !cores_are_taken(comm(), program.threads));
+  program.overlap = program.overlap && options_.overlap && !cores_are_taken(comm(), program.threads);
   program.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
   program.first_bucket_bytes = std::min(program.first_bucket_bytes, program.bucket_bytes);
   // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
   // overlap better.
-  if (!comm().capabilities().direct_memory || options_.next_forward) program.disable.insert("shared_updates");
+  if (!comm().capabilities().direct_memory) program.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(
-      shared_comm(), unfinished_, global, container, build,
-      dist::RankProgramOptions{.comm = &comm(),
-                               .shards = shards(),
-                               .shard_order = options_.shard_order,
-                               .next_forward = options_.next_forward && program.overlap});
+      shared_comm(), global, container, build,
+      dist::RankProgramOptions{.comm = &comm(), .shards = shards(), .shard_order = options_.shard_order});
 }
 
 void AllReduce::begin(const dist::TrainedState& state) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "starling/base/settings.h"
-#include "starling/dist/strategy/deferred_updates.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling {
@@ -11,9 +10,7 @@ struct AllReduceOptions {
   // same program with one thread, and their gradients are added in shard order. Costs speed.
   bool deterministic = false;
   std::int64_t shards = 12;
-  bool overlap = true;  // off: reductions run after the ops that produce them, without overlap
-  // Steps return once their loss is known; reductions and updates complete during the next forward pass. See finish().
-  bool next_forward = false;
+  bool overlap = true;                // off: reductions run after the ops that produce them, without overlap
   double bucket_mb = 25;              // size of a bucket of small gradients reduced together
   int threads = 0;                    // threads of this rank; 0: those of the build options
   std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
@@ -24,11 +21,9 @@ struct AllReduceOptions {
 // are replicated, batches are split by rows, and the resulting partial gradients become all-reduces, which overlap with
 // the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows makes the
 // same calls as the others.
-class AllReduce final : public dist::RankStrategy, public dist::DeferredUpdates {
+class AllReduce final : public dist::RankStrategy {
  public:
-  struct Unfinished;
   AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options);
-  ~AllReduce() override;
 
   std::string name() const override;
   int shards() const override { return options_.deterministic ? static_cast<int>(options_.shards) : 0; }
@@ -39,14 +34,10 @@ class AllReduce final : public dist::RankStrategy, public dist::DeferredUpdates 
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them.
   void begin(const dist::TrainedState& state) override;
   void after_update(std::int64_t step, double weight) override;
-  void settle() override { finish(); }
-  void finish() override;  // only needed with next_forward
   std::vector<dist::LawCounter> counters() const override;
 
  private:
   AllReduceOptions options_;
-  std::shared_ptr<Unfinished>
-      unfinished_;  // program with unfinished updates, if any; shared by all programs of this strategy
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

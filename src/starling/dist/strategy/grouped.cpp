@@ -17,9 +17,6 @@ Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const All
                  const StrategyMaker& between)
     : RankStrategy(std::move(comm)), topology_(topology) {
   topology_.validate(world());
-  check(!inside.next_forward,
-        "[grouped] expected groups whose updates are made when a step returns, since leaders may then bring weights "
-        "together, got next_forward");
   check(topology_.servers() == 0, "[grouped] expected workers only, got {}", topology_.describe());
   const Topology::RankPosition own = place();
   inside_ = std::make_unique<AllReduce>(part(this->comm(), own.group, own.member, "grouped.inside"), inside);

@@ -4,7 +4,6 @@
 
 #include "starling/base/as_rank.h"
 #include "starling/base/error.h"
-#include "starling/graph/next_forward.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
 
@@ -26,27 +25,6 @@ std::shared_ptr<Allocator> arena_for(const runtime::Executable& executable, cons
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
 }
 
-Tensor made_in(const std::shared_ptr<Allocator>& from, const TensorType& type) {
-  if (!from || type.shape.numel() == 0) return empty(type.shape, type.dtype);
-  const auto bytes = bytes_of(type);
-  const auto give_back = [from, bytes](void* data) { from->deallocate(data, bytes); };
-  Ref<TensorImpl> impl = new TensorImpl;
-  impl->dtype = type.dtype;
-  impl->shape = type.shape;
-  impl->strides = contiguous_strides(type.shape);
-  impl->storage = new Storage(kCpu, from->allocate(bytes), bytes, give_back, false);
-  return Tensor(std::move(impl));
-}
-
-// Adds the variables that a program keeps from one run to the next, in the same memory as its gradients.
-Container with_deferred(const Container& container, const runtime::Executable& executable, const Comm& comm) {
-  Container all = container;
-  for (const auto& variable : executable.graph().variables) {
-    if (is_deferred(variable)) all.set(variable.name, made_in(arena_for(executable, comm), variable.type));
-  }
-  return all;
-}
-
 }  // namespace
 
 RankProgram::RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
@@ -57,13 +35,11 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
                .inputs = split_arguments(global, build.arguments),
                .shards = options.shards,
                .shard_order = options.shard_order,
-               .program = build.program,
-               .passes = options.next_forward ? std::span<const graph::Pass>(graph::passes_for_next_forward())
-                                              : std::span<const graph::Pass>()} {
+               .program = build.program} {
   runtime::BuiltProgram built = runtime::build_program(global, context_);
   reports_ = std::move(built.reports);
   instance_ = std::make_unique<runtime::Instance>(
-      built.executable, with_deferred(container, *built.executable, *comm_),
+      built.executable, container,
       runtime::InstanceOptions{
           .comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
   const graph::Graph& local = graph();
@@ -71,19 +47,10 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
     split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
 }
 
-// Finishes deferred updates, so that the variables can be read afterwards; after an error they are meaningless.
-RankProgram::~RankProgram() {
-  try {
-    finish();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the communicator is broken, all others hear of it
-  }
-}
-
-template <class F>
-void RankProgram::as_rank(F&& work) {
+void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   const AsRank as(comm_->rank());
   try {
-    work();
+    instance_->run(inputs, outputs);
   } catch (const std::exception& e) {
     comm_->abort(e.what());
     throw;
@@ -91,14 +58,6 @@ void RankProgram::as_rank(F&& work) {
     comm_->abort("an exception of unknown type");
     throw;
   }
-}
-
-void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-  as_rank([&] { instance_->run(inputs, outputs); });
-}
-
-void RankProgram::finish() {
-  if (instance_->unfinished()) as_rank([&] { instance_->finish(); });
 }
 
 void RankProgram::expect_rows(std::span<const Tensor> inputs) const {

@@ -15,7 +15,6 @@ struct RankProgramOptions {
   Comm* comm = nullptr;  // this rank's communicator; outlives the program
   int shards = 0;        // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
-  bool next_forward = false;  // exchanges may overlap with the next run's forward pass (graph/next_forward.h)
 };
 
 // One rank's part of a global program, with its memory and the threads of the build options: arguments of rank > 0 are
@@ -25,17 +24,12 @@ class RankProgram {
  public:
   RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
               const RankProgramOptions& options);
-  ~RankProgram();
   RankProgram(const RankProgram&) = delete;
   RankProgram& operator=(const RankProgram&) = delete;
 
   // Takes this rank's rows of split tensors, and replicated tensors in full. An error aborts the communicator, so that
   // the other ranks end too.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
-  // Completes the exchanges and updates left over by the last run. Local: needs nothing from other ranks but their part
-  // of that run. The destructor calls it, too, ignoring errors.
-  void finish();
-  bool unfinished() const { return instance_->unfinished(); }  // true if there is anything to finish
 
   Piece rows(std::int64_t size) const { return rows_of(size, context_); }
   bool splits_input(std::size_t i) const { return i < context_.inputs.size() && context_.inputs[i].is_split(); }
@@ -50,9 +44,6 @@ class RankProgram {
   runtime::Instance& instance() const { return *instance_; }
 
  private:
-  template <class F>
-  void as_rank(F&& work);
-
   Comm* comm_;
   graph::PassContext context_;
   std::vector<graph::PassReport> reports_;

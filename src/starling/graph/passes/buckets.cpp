@@ -4,7 +4,6 @@
 
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
-#include "starling/graph/next_forward.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/comm.h"
@@ -20,20 +19,10 @@ namespace {
 // Larger tensors go alone: copying them into a bucket costs more than an exchange.
 constexpr std::size_t kAlone = 1 << 20;
 
-// Assumed ratio of exchange time to backward time when the order is chosen for exchanges that continue in the next
-// step. Pays off if the exchanges are the longer part; if not, delayed exchanges may still be running when the next
-// forward pass needs them.
-constexpr double kLonger = 2;
-// Approximate least number of buckets to choose from.
-constexpr std::size_t kPieces = 8;
-
-enum class Order { readiness, first_use };
-
 struct Bucket {
   std::vector<NodeId> members{};
   std::size_t bytes = 0;
   NodeId ready = -1;     // node after which all operands are ready
-  NodeId first_use = 0;  // first node that reads what it updates
   bool waited = false;   // another collective needs a result
   bool is_open = false;  // accepts more tensors
 };
@@ -58,46 +47,19 @@ bool may_be_joined(const Node& node) {
   return is_op(node, "all_reduce") && node.after.empty();
 }
 
-// By node: first reader of a variable that is assigned a value derived from it; the graph's size: none.
-std::vector<NodeId> first_uses(const Graph& graph) {
-  const auto users = graph.users();
-  std::vector<NodeId> of_variable(graph.variables.size(), graph.size());
-  std::vector<NodeId> of_node(graph.nodes().size(), graph.size());
-  for (NodeId id = graph.size() - 1; id >= 0; --id) {
-    const Node& node = graph.node(id);
-    if (!is_op(node, "variable")) continue;
-    for (NodeId user : users[static_cast<std::size_t>(node.out[0])]) {
-      NodeId& first = of_variable[static_cast<std::size_t>(source_index(node))];
-      first = std::min(first, user);
-    }
-  }
-  for (NodeId id = graph.size() - 1; id >= 0; --id) {
-    const Node& node = graph.node(id);
-    NodeId& own = of_node[static_cast<std::size_t>(id)];
-    if (is_op(node, "assign")) own = of_variable[static_cast<std::size_t>(source_index(node))];
-    for (ValueId in : node.in) {
-      NodeId& maker = of_node[static_cast<std::size_t>(graph.value(in).node)];
-      maker = std::min(maker, own);
-    }
-  }
-  return of_node;
-}
-
 class Grouping {
  public:
-  Grouping(const Graph& graph, const PassContext& context, Order order)
+  Grouping(const Graph& graph, const PassContext& context)
       : graph_(graph),
         before_(dependencies(graph, CommOrder::free)),
         cap_(context.program.bucket_bytes),
-        first_cap_(context.program.first_bucket_bytes) {
-    waited_ = needed([](const Node& /*node*/) { return false; });
-    if (order == Order::first_use) prepare_first_use();
-  }
+        first_cap_(context.program.first_bucket_bytes),
+        waited_(needed_by_collectives()) {}
 
   std::vector<Bucket> run() {
     for (NodeId id : in_order_of_readiness()) add(id);
     std::stable_sort(buckets_.begin(), buckets_.end(), [](const auto& a, const auto& b) { return a.ready < b.ready; });
-    return by_first_use_ ? queued() : std::move(buckets_);
+    return std::move(buckets_);
   }
 
   const std::vector<std::vector<NodeId>>& before() const { return before_; }
@@ -105,65 +67,14 @@ class Grouping {
  private:
   static std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
-  // Nodes needed by collectives and by `wanted` nodes.
-  template <class Wanted>
-  std::vector<bool> needed(const Wanted& wanted) const {
+  std::vector<bool> needed_by_collectives() const {
     std::vector<bool> made(graph_.nodes().size());
     for (NodeId id = graph_.size() - 1; id >= 0; --id) {
       const Node& node = graph_.node(id);
-      if (wanted(node)) made[at(id)] = true;
       if (!node.op->comm && !made[at(id)]) continue;
       for (NodeId first : before_[at(id)]) made[at(first)] = true;
     }
     return made;
-  }
-
-  // If results need every gradient there is nothing to choose.
-  void prepare_first_use() {
-    const auto result = [&](const Node& node) {
-      return acts_outside(graph_, node) || std::any_of(node.out.begin(), node.out.end(), [&](ValueId out) {
-               return std::find(graph_.outputs.begin(), graph_.outputs.end(), out) != graph_.outputs.end();
-             });
-    };
-    std::vector<bool> now = needed(result);
-    std::size_t later = 0;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op->comm && !now[at(id)]) later += bytes_of(graph_, id);
-    }
-    if (later == 0) return;
-    by_first_use_ = true;
-    waited_ = std::move(now);
-    cap_ = std::min(cap_, std::max(first_cap_, later / kPieces));
-    first_uses_ = first_uses(graph_);
-  }
-
-  // Order in which queued buckets are sent: of those ready, the one used first. Node numbers serve as the clock, the
-  // same on all ranks.
-  std::vector<Bucket> queued() {
-    double bytes = 0;
-    NodeId begin = graph_.size(), end = 0;
-    for (const Bucket& bucket : buckets_) {
-      if (bucket.waited) continue;
-      bytes += static_cast<double>(bucket.bytes);
-      begin = std::min(begin, bucket.ready);
-      end = std::max(end, bucket.ready);
-    }
-    const double nodes_a_byte = kLonger * (end - begin) / std::max(bytes, 1.0);
-    std::vector<Bucket> order;
-    double now = 0;
-    while (!buckets_.empty()) {
-      now = std::max(now, static_cast<double>(buckets_.front().ready));  // sorted by readiness
-      const auto sooner = [&](const Bucket& a, const Bucket& b) {
-        return a.waited != b.waited ? a.waited : !a.waited && a.first_use < b.first_use;
-      };
-      const auto queue_end =
-          std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.ready > now; });
-      const auto next = std::min_element(buckets_.begin(), queue_end, sooner);
-      if (!next->waited) now += nodes_a_byte * static_cast<double>(next->bytes);
-      order.push_back(std::move(*next));
-      buckets_.erase(next);
-    }
-    return order;
   }
 
   NodeId ready(NodeId id) const {
@@ -192,9 +103,6 @@ class Grouping {
     bucket->members.push_back(id);
     bucket->bytes += bytes;
     bucket->ready = std::max(bucket->ready, ready(id));
-    if (by_first_use_)
-      bucket->first_use =
-          bucket->members.size() == 1 ? first_uses_[at(id)] : std::min(bucket->first_use, first_uses_[at(id)]);
   }
 
   // A reduction that no collective waits for may be delayed until a bucket is full; the first bucket fills early, so
@@ -240,8 +148,6 @@ class Grouping {
   std::vector<std::vector<NodeId>> before_;
   std::size_t cap_, first_cap_;  // bytes of a bucket
   std::vector<bool> waited_;
-  bool by_first_use_ = false;
-  std::vector<NodeId> first_uses_;
   std::vector<Bucket> buckets_;
 };
 
@@ -352,23 +258,16 @@ class Joining {
   std::vector<int> missing_;
 };
 
-Graph bucketed(const Graph& graph, const PassContext& context, Order order) {
+// Collectives written by users stay where they are: ranks may reach them by different paths.
+Graph buckets(const Graph& graph, const PassContext& context) {
   if (context.world == 1 && context.shards == 0) return graph;
-  Grouping grouping(graph, context, order);
+  Grouping grouping(graph, context);
   const std::vector<Bucket> made = grouping.run();
   if (made.empty()) return graph;
   return Joining(graph, made, grouping.before()).run();
 }
 
-// Collectives written by users stay where they are: ranks may reach them by different paths.
-Graph buckets(const Graph& graph, const PassContext& context) { return bucketed(graph, context, Order::readiness); }
-
 }  // namespace
-
-Graph buckets_by_first_use(const Graph& graph, const PassContext& context) {
-  return bucketed(graph, context, Order::first_use);
-}
-
 }  // namespace starling::graph::passes
 
 namespace starling::graph {

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "starling/graph/next_forward.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/registry.h"
@@ -119,20 +118,20 @@ bool independent(const Graph& graph, NodeId id, const Group& group) {
 }
 
 // By node: the last bucket of reduced gradients that it waits for, -1 for none; an update must not wait for later ones
-// than its own. With `every_one`, collectives of one tensor count too.
-std::vector<NodeId> last_buckets(const Graph& graph, bool every_one) {
+// than its own.
+std::vector<NodeId> last_buckets(const Graph& graph) {
   std::vector<NodeId> last(graph.nodes().size(), -1);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     auto& own = last[static_cast<std::size_t>(id)];
     for (ValueId in : node.in) own = std::max(own, last[static_cast<std::size_t>(graph.value(in).node)]);
-    if (node.op->comm && (every_one || node.out.size() > 1)) own = id;
+    if (node.op->comm && node.out.size() > 1) own = id;
   }
   return last;
 }
 
-std::vector<Group> candidates(const Graph& graph, bool every_one) {
-  const std::vector<NodeId> buckets = last_buckets(graph, every_one);
+std::vector<Group> candidates(const Graph& graph) {
+  const std::vector<NodeId> buckets = last_buckets(graph);
   const auto bucket = [&](NodeId id) { return buckets[static_cast<std::size_t>(id)]; };
   std::vector<Group> groups;
   for (NodeId id : updates(graph)) {
@@ -153,8 +152,8 @@ std::vector<Group> candidates(const Graph& graph, bool every_one) {
   return groups;
 }
 
-std::vector<Group> update_groups(const Graph& graph, bool every_one) {
-  std::vector<Group> groups = candidates(graph, every_one);
+std::vector<Group> update_groups(const Graph& graph) {
+  std::vector<Group> groups = candidates(graph);
   for (Group& group : groups) {
     const NodeId last = group.back();
     std::erase_if(group, [&](NodeId id) { return !may_wait(graph, id, last); });
@@ -165,8 +164,8 @@ std::vector<Group> update_groups(const Graph& graph, bool every_one) {
 
 class Joiner {
  public:
-  Joiner(const Graph& graph, bool every_one) : graph_(graph), rewriter_(graph), joined_(graph.nodes().size(), nullptr) {
-    groups_ = update_groups(graph, every_one);
+  explicit Joiner(const Graph& graph) : graph_(graph), rewriter_(graph), joined_(graph.nodes().size(), nullptr) {
+    groups_ = update_groups(graph);
     for (const Group& group : groups_) {
       for (NodeId id : group) joined_[static_cast<std::size_t>(id)] = &group;
     }
@@ -240,12 +239,9 @@ class Joiner {
   std::vector<NodeId> waiting_;
 };
 
-Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph, false).run(); }
+Graph fused_optimizer(const Graph& graph, const PassContext&) { return Joiner(graph).run(); }
 
 }  // namespace
-
-Graph fused_optimizer_by_exchange(const Graph& graph, const PassContext&) { return Joiner(graph, true).run(); }
-
 }  // namespace starling::graph::passes
 
 namespace starling::graph {

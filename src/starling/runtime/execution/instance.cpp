@@ -27,12 +27,6 @@ Instance::Instance(std::shared_ptr<const Executable> executable, const Container
 
 Instance::~Instance() = default;
 
-// A lane that is still running reads the old profiler.
-void Instance::set_profiler(Profiler* profiler) {
-  runner_->wait();
-  program_.set_profiler(profiler);
-}
-
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   program_.put_operands(inputs, outputs);
   program_.set_comm(program_.options().comm ? program_.options().comm : current_world().comm);
@@ -42,15 +36,5 @@ void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outpu
   const ThreadScope threads(executable().threads());
   runner_->run();
 }
-
-void Instance::finish() {
-  if (!runner_->unfinished()) return;
-  const BumpVersions written(program_);
-  program_.put_variables();
-  runner_->finish();
-}
-
-bool Instance::unfinished() const { return runner_->unfinished(); }
-bool Instance::defers_updates() const { return runner_->defers_updates(); }
 
 }  // namespace starling::runtime

@@ -23,21 +23,12 @@ class Instance {
 
   // Inputs and outputs must have the types of the graph, be dense and on its device. The calling thread runs the
   // compute lane.
-  //
-  // A program with deferred updates (graph/next_forward.h) returns when its results are ready: exchanges may still be
-  // running, and variables are not yet updated. The next run begins with the updates, each as soon as its exchange has
-  // ended. finish() waits for the exchanges and applies the updates now; until then nobody else may read or write the
-  // variables. A failure in the background is thrown as a DeferredError by the next run or finish(), after which the
-  // instance is unusable. Neither call requires other ranks to make it at the same time.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs);
-  void finish();
-  bool unfinished() const;      // updates are pending
-  bool defers_updates() const;  // to the next run
 
   const Executable& executable() const { return program_.executable(); }
   const std::vector<Tensor>& variables() const { return program_.variables(); }
   // Null: none. Programs of a GPU are not measured: the host only sees their launch.
-  void set_profiler(Profiler* profiler);
+  void set_profiler(Profiler* profiler) { program_.set_profiler(profiler); }
   std::size_t memory_bytes() const { return program_.memory_bytes(); }
 
  private:

@@ -12,9 +12,8 @@ Lanes::Lanes(BoundProgram& program) : program_(program), done_(program.lanes().s
 
 Lanes::~Lanes() { wait_quietly(); }
 
-void Lanes::begin(int ended) {
+void Lanes::begin() {
   for (auto& done : done_) done.value.store(0, std::memory_order_relaxed);
-  done_[0].value.store(ended, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   for (auto& lane : others_) lane->start();
 }
@@ -44,11 +43,6 @@ void Lanes::finish() {
   for (auto& lane : others_) lane->finish();
 }
 
-void Lanes::count_own() {
-  done_[0].value.fetch_add(1, std::memory_order_release);
-  done_[0].value.notify_all();
-}
-
 // Wakes the lanes waiting for this one; they see the failure and stop.
 void Lanes::fail(std::size_t lane) {
   failed_.store(true);
@@ -67,11 +61,6 @@ void Lanes::wait_for(const Wait& wait) {
     done.wait(seen);
     seen = done.load(std::memory_order_acquire);
   }
-}
-
-bool Lanes::ended(graph::Lane lane) const {
-  const auto at = static_cast<std::size_t>(lane);
-  return done_[at].value.load(std::memory_order_acquire) >= static_cast<int>(program_.lanes()[at].size());
 }
 
 }  // namespace starling::runtime

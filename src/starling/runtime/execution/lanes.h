@@ -18,17 +18,15 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  void begin(int ended = 0);  // starts the other lanes; `ended` instructions of the caller's have already run
+  void begin();  // starts the other lanes
   void run(std::size_t lane);
   void wait_quietly();  // until the other lanes have ended
   void finish();        // the same, then rethrows what one of them threw
-  void wait_for(const Wait& wait);
-  void count_own();  // an instruction of the caller's lane has ended
-  void fail(std::size_t lane);
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
-  bool ended(graph::Lane lane) const;
 
  private:
+  void wait_for(const Wait& wait);
+  void fail(std::size_t lane);
+
   struct alignas(64) Count {
     std::atomic<int> value{0};
   };

@@ -18,7 +18,6 @@ class LanesRunner final : public Runner {
     }
     lanes_.finish();
   }
-  void wait() override { lanes_.wait_quietly(); }
 
  private:
   Lanes lanes_;

@@ -11,10 +11,6 @@ class Runner {
  public:
   virtual ~Runner() = default;
   virtual void run() = 0;
-  virtual void wait() {}    // until no thread of this runner is at work; throws nothing
-  virtual void finish() {}  // completes updates that a run left to the next one
-  virtual bool unfinished() const { return false; }
-  virtual bool defers_updates() const { return false; }
 };
 
 // The mode that the program and the options of its instance ask for. The program must outlive the runner.
@@ -26,8 +22,6 @@ std::unique_ptr<Runner> make_serial_runner(BoundProgram& program);
 std::unique_ptr<Runner> make_part_runner(BoundProgram& program);
 // Several lanes: the first on the calling thread, a thread for each other.
 std::unique_ptr<Runner> make_lanes_runner(BoundProgram& program);
-// Several lanes, of which the comm lane goes on when a run has returned; updates are made by the next run.
-std::unique_ptr<Runner> make_deferred_runner(BoundProgram& program);
 // A recording of the program on a device stream.
 std::unique_ptr<Runner> make_device_runner(BoundProgram& program);
 

@@ -190,12 +190,8 @@ int Lowering::choose_memory(graph::NodeId id, std::size_t output) {
   if (result != graph_.outputs.end()) {
     return new_memory({Address::Kind::output, static_cast<int>(result - graph_.outputs.begin()), 0}, bytes, id);
   }
-  const bool apart = lives_.used_later(out) || lives_.outlasts(id);
-  const int reused = apart ? -1 : dying_operand(id, output);
-  if (reused >= 0) return reused;
-  const int made = new_memory({}, bytes, id);
-  memory_.back().apart = apart;
-  return made;
+  const int reused = dying_operand(id, output);
+  return reused >= 0 ? reused : new_memory({}, bytes, id);
 }
 
 void Lowering::lower_op(graph::NodeId id) {
@@ -276,7 +272,6 @@ void Lowering::emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::
     if (!planned.densify[i]) continue;
     const TensorType type{in[i].desc.dtype, in[i].desc.shape};
     const Location target{new_memory({}, bytes_of(type), id), 0, kernels::dense(type)};
-    memory_.back().apart = lives_.outlasts(id);
     emit_copy(id, in[i], target);
     in[i] = target;
   }

@@ -25,10 +25,9 @@ class Lowering {
     int needed_until = 0;  // last node that reads a value lying here
     int first = -1;        // instructions, in the order of emission
     int last = -1;
-    LaneClock born;      // clock when the first instruction starts
-    LaneClock written;   // clock after the last write
-    LaneClock touched;   // clock after the last read or write
-    bool apart = false;  // never shared: still in use when a run returns
+    LaneClock born;     // clock when the first instruction starts
+    LaneClock written;  // clock after the last write
+    LaneClock touched;  // clock after the last read or write
     bool is_buffer() const { return place.kind == Address::Kind::arena; }
   };
   struct Location {

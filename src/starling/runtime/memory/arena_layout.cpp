@@ -13,7 +13,7 @@ std::vector<BufferUse> Lowering::value_uses(std::vector<int>& index_of) const {
     const Memory& memory = memory_[i];
     if (!memory.is_buffer()) continue;
     index_of[i] = static_cast<int>(uses.size());
-    if (!options_.program.reuse_memory || memory.apart)
+    if (!options_.program.reuse_memory)
       uses.push_back({memory.bytes, 0, last, LaneClock(times_.lanes(), 0), exe_->lane_size_});
     else
       uses.push_back({memory.bytes, std::max(memory.first, 0), memory.last, memory.born, memory.touched});
@@ -31,8 +31,7 @@ std::vector<BufferUse> Lowering::scratch_uses(bool shared) const {
     const auto step = static_cast<int>(i);
     BufferUse& use = uses[shared ? lane : i];
     use.bytes = std::max(use.bytes, instructions[i].plan->scratch_bytes);
-    if (!shared && !lives_.outlasts(instructions[i].node))
-      use = {use.bytes, step, step, times_.start_of(i), times_.end_of(i, instructions[i].lane)};
+    if (!shared) use = {use.bytes, step, step, times_.start_of(i), times_.end_of(i, instructions[i].lane)};
   }
   return uses;
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "starling/graph/next_forward.h"
-
 namespace starling::runtime {
 
 ValueLives::ValueLives(const graph::Graph& graph)
@@ -13,9 +11,7 @@ ValueLives::ValueLives(const graph::Graph& graph)
       offsets_(graph.values().size(), 0),
       last_use_(graph.values().size(), -1),
       reads_(graph.variables.size()),
-      assigns_(graph.variables.size()),
-      outlasts_(graph.nodes().size(), false),
-      used_later_(graph.values().size(), false) {
+      assigns_(graph.variables.size()) {
   for (graph::NodeId id = 0; id < graph_.size(); ++id) {
     if (is_op(graph_.node(id), "assign"))
       assigns_[static_cast<std::size_t>(source_index(graph_.node(id)))].push_back(id);
@@ -23,7 +19,6 @@ ValueLives::ValueLives(const graph::Graph& graph)
   find_views();
   find_last_uses();
   find_variable_reads();
-  find_outlasting();
 }
 
 void ValueLives::find_views() {
@@ -67,17 +62,6 @@ void ValueLives::find_variable_reads() {
     for (graph::ValueId in : graph_.node(id).in) read(in, id);
   }
   for (graph::ValueId out : graph_.outputs) read(out, end());
-}
-
-void ValueLives::find_outlasting() {
-  for (graph::NodeId id = 0; id < graph_.size(); ++id) {
-    const graph::Node& node = graph_.node(id);
-    if (!is_op(node, "assign") || node.lane != graph::Lane::comm) continue;
-    if (!is_deferred(graph_.variables[static_cast<std::size_t>(source_index(node))])) continue;
-    const graph::NodeId maker = graph_.value(node.in[0]).node;
-    outlasts_[static_cast<std::size_t>(id)] = outlasts_[static_cast<std::size_t>(maker)] = true;
-    for (graph::ValueId in : graph_.node(maker).in) used_later_[static_cast<std::size_t>(root(in))] = true;
-  }
 }
 
 bool ValueLives::outlived(graph::NodeId id) const {

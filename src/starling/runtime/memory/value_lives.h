@@ -35,17 +35,10 @@ class ValueLives {
   // own, or one while it is still read.
   bool crosses_assign(int variable, int maker, int assign, int last_read) const;
 
-  // True for collectives whose results only the next run uses, and which may still be running when this run returns.
-  bool outlasts(graph::NodeId id) const { return outlasts_[static_cast<std::size_t>(id)]; }
-  bool used_later(graph::ValueId root) const {
-    return used_later_[static_cast<std::size_t>(root)];
-  }  // by such a collective
-
  private:
   void find_views();
   void find_last_uses();
   void find_variable_reads();
-  void find_outlasting();
 
   const graph::Graph& graph_;
   std::vector<graph::ValueId> root_;
@@ -54,8 +47,6 @@ class ValueLives {
   std::vector<int> last_use_;
   std::vector<std::vector<int>> reads_;    // steps that read each variable's memory
   std::vector<std::vector<int>> assigns_;  // steps that assign each variable
-  std::vector<bool> outlasts_;
-  std::vector<bool> used_later_;
 };
 
 }  // namespace starling::runtime

@@ -4,13 +4,12 @@
 #include "starling/optim/average.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/callbacks/ready_made.h"
-#include "starling/train/loop/reads_through_run.h"
 
 namespace starling {
 namespace {
 
 // Averages a network's weights after steps; buffers are not averaged.
-class AverageWeights final : public Callback, public train::ReadsThroughRun {
+class AverageWeights final : public Callback {
  public:
   explicit AverageWeights(const AverageOptions& options) : options_(options) {
     check(options.decay >= 0 && options.decay < 1 && options.every >= 1 && options.from_step >= 0,

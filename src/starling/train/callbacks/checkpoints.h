@@ -9,7 +9,6 @@
 #include "starling/train/callback.h"
 #include "starling/train/checkpoint/background_saver.h"
 #include "starling/train/checkpoint/checkpoint.h"
-#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/loop/resume.h"
 
 namespace starling {
@@ -27,7 +26,7 @@ struct CheckpointsOptions {
 
 // Saves checkpoints of a run and resumes from the newest intact one. A failed save is reported and training continues.
 // Add it last, so that it sees what other callbacks have done.
-class Checkpoints final : public Callback, public train::ReadsThroughRun {
+class Checkpoints final : public Callback {
  public:
   explicit Checkpoints(CheckpointsOptions options = {});
 

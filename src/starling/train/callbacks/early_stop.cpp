@@ -5,12 +5,11 @@
 #include "starling/base/error.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/callbacks/watched_metric.h"
-#include "starling/train/loop/reads_through_run.h"
 
 namespace starling {
 namespace {
 
-class EarlyStop final : public Callback, public train::ReadsThroughRun {
+class EarlyStop final : public Callback {
  public:
   explicit EarlyStop(const EarlyStopOptions& options) : options_(options) {
     check(options.patience >= 0 && options.min_delta >= 0,

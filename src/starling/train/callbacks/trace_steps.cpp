@@ -3,13 +3,12 @@
 #include "starling/base/error.h"
 #include "starling/base/file.h"
 #include "starling/train/callbacks/ready_made.h"
-#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/ranks/rank_trace.h"
 
 namespace starling {
 namespace {
 
-class TraceSteps final : public Callback, public train::ReadsThroughRun {
+class TraceSteps final : public Callback {
  public:
   explicit TraceSteps(const TraceOptions& options) : options_(options) {
     check(!options.file.empty() && options.from >= 0 && options.steps >= 1,

@@ -11,7 +11,6 @@
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
-#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/monitor.h"
 
@@ -84,7 +83,7 @@ void expect_folder(const fs::path& folder) {
 }
 
 // Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.
-class JobFile final : public Callback, public ReadsThroughRun {
+class JobFile final : public Callback {
  public:
   explicit JobFile(const Job& job) : job_(job) {}
   std::string name() const override { return "job_file"; }
@@ -98,7 +97,7 @@ class JobFile final : public Callback, public ReadsThroughRun {
 };
 
 // Pre-trains the hidden layers before the first step; skipped in a resumed run.
-class Pretrain final : public Callback, public ReadsThroughRun {
+class Pretrain final : public Callback {
  public:
   Pretrain(const PreparedJob& prepared, std::function<bool()> stop) : prepared_(prepared), stop_(std::move(stop)) {}
   std::string name() const override { return "pretrain"; }

@@ -10,7 +10,6 @@
 #include "starling/graph/printer.h"
 #include "starling/ops/api/random.h"
 #include "starling/tensor/allocator.h"
-#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/run/run_checkpoint.h"
 #include "starling/train/run/weights_hash.h"
 
@@ -64,18 +63,9 @@ FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vec
       progress_(parts.options.progress) {
   for (const auto& [name, metric] : parts.evaluator.metrics())
     plan_.metrics.push_back({name, metric->higher_is_better()});
-  all_read_through_run_ = std::all_of(parts.callbacks.begin(), parts.callbacks.end(), [](const CallbackPtr& callback) {
-    return dynamic_cast<const ReadsThroughRun*>(callback.get()) != nullptr;
-  });
-}
-
-// Completes deferred updates unless all callbacks are ReadsThroughRun: others may hold tensors directly.
-void FitRun::before_callbacks() {
-  if (!all_read_through_run_) parts_.programs.finish_updates();
 }
 
 void FitRun::each(void (Callback::*event)(Run&)) {
-  before_callbacks();
   for (const auto& callback : parts_.callbacks) (callback.get()->*event)(*this);
 }
 
@@ -238,7 +228,6 @@ void FitRun::begin_step(const Batch& first) {
   if (first.begin.sample == 0) state_.begin_epoch();
   set_rate();
   StepWants wants;
-  before_callbacks();
   for (const auto& callback : parts_.callbacks) {
     const StepWants more = callback->before(*this);
     wants.gradients |= more.gradients;
@@ -377,13 +366,11 @@ bool FitRun::evaluate_now() {
 // With several ranks, an evaluation is not interrupted.
 std::optional<Evaluation> FitRun::evaluate_unless_stopped() {
   if (parts_.link || test_.empty()) return evaluate();
-  parts_.programs.finish_updates();
   return parts_.evaluator.evaluate_unless([this] { return stopping(); }, test_, plan_.class_names);
 }
 
 Evaluation FitRun::evaluate() {
   if (test_.empty()) return {};
-  parts_.programs.finish_updates();
   if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
   const bool shows = strategy().shows_to_evaluate();
   if (shows) strategy().show();
@@ -429,7 +416,6 @@ ProgressState FitRun::progress_state(data::DataPosition position) {
 }
 
 Summary FitRun::summary() const {
-  parts_.programs.finish_updates();
   std::vector<NamedTensor> weights;
   for (auto& [name, tensor] : parts_.net.named_parameters()) weights.push_back({name, tensor});
   return {.steps = state_.step,
@@ -470,9 +456,6 @@ void FitRun::restore(const Checkpoint& checkpoint) {
   }
 }
 
-RunParts FitRun::run_parts() const {
-  parts_.programs.finish_updates();
-  return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks};
-}
+RunParts FitRun::run_parts() const { return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks}; }
 
 }  // namespace starling::train

@@ -32,14 +32,8 @@ class FitRun final : public Run {
 
   FitResult run();
 
-  nn::Module& net() override {
-    parts_.programs.finish_updates();
-    return parts_.net;
-  }
-  optim::Optimizer& optimizer() override {
-    parts_.programs.finish_updates();
-    return parts_.optimizer;
-  }
+  nn::Module& net() override { return parts_.net; }
+  optim::Optimizer& optimizer() override { return parts_.optimizer; }
   const Objective& objective() const override { return parts_.objective; }
   const RunPlan& plan() const override { return plan_; }
   const RunState& state() const override { return state_; }
@@ -102,7 +96,6 @@ class FitRun final : public Run {
   std::optional<Evaluation> evaluate_unless_stopped();
   void explain_once();
   void each(void (Callback::*event)(Run&));
-  void before_callbacks();
   std::int64_t samples_left(data::DataPosition position) const;
   ProgressState progress_state(data::DataPosition position);
   Summary summary() const;
@@ -129,7 +122,6 @@ class FitRun final : public Run {
   nlohmann::json fresh_schedule_{};  // state of the schedule before this run
   std::optional<RunLock> lock_;      // lock of the run folder, on the rank that writes
   bool resuming_ = false;
-  bool all_read_through_run_ = false;  // every callback is a ReadsThroughRun
   bool interrupted_ = false;
   std::string ended_by_;
   std::string end_wanted_;          // reason of a callback's stop(), until all ranks know

@@ -34,7 +34,6 @@ void vary_noise(int number) {
 }  // namespace
 
 dist::TrainedState FitRun::trained_state() const {
-  parts_.programs.finish_updates();
   dist::TrainedState state{.rule = &parts_.optimizer};
   for (auto& [name, tensor] : parts_.net.named_parameters()) state.weights.push_back({name, tensor});
   for (auto& [name, tensor] : parts_.net.named_buffers()) state.buffers.push_back({name, tensor});
@@ -157,7 +156,6 @@ void FitRun::compare_replicas() {
 // Brings all ranks to one model at the end; true if it differs from the one evaluated last. An interrupted run is not
 // settled: it resumes from each rank's own state.
 bool FitRun::settle() {
-  parts_.programs.finish_updates();
   if (!parts_.link) return false;
   agree(true);
   if (finished()) interrupted_ = false;  // stop was requested after the last step

@@ -18,7 +18,6 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/optim/clip.h"
-#include "starling/runtime/execution/deferred_error.h"
 #include "starling/train/loop/activations.h"
 #include "starling/train/loop/autocast.h"
 
@@ -74,7 +73,6 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       objective_(std::move(objective)),
       options_(options),
       ranks_(std::dynamic_pointer_cast<dist::RankStrategy>(options.strategy)),
-      deferred_(dynamic_cast<dist::DeferredUpdates*>(options.strategy.get())),
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
@@ -86,22 +84,6 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
   check(!exchanges_ || !ranks_->updates() || (!scaler_ && options.clip_norm == 0 && options.clip_value == 0),
         "[train] expected neither clipping nor f16 with {}, which makes the updates itself, got one of them",
         ranks_ ? ranks_->name() : "");
-}
-
-// Attributes the error of a deferred update to the step it belongs to.
-template <class F>
-auto StepPrograms::naming_late_step(F&& work) {
-  try {
-    return work();
-  } catch (const runtime::DeferredError& error) {
-    throw runtime::DeferredError(
-        fmt::format("[train] expected the exchanges of step {} to end while the run went on, got: {}",
-                    last_run_step_ + 1, error.what()));
-  }
-}
-
-void StepPrograms::finish_updates() {
-  if (deferred_) naming_late_step([&] { deferred_->finish(); });
 }
 
 std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
@@ -211,10 +193,8 @@ void StepPrograms::add(const Batch& batch) {
   const std::int64_t rows = global_ ? ranks_->program_rows(batch.total) : batch.size;
   const std::size_t known = program.function->programs();
   slow_.before();
-  const TensorList out = naming_late_step(
-      [&] { return global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields); });
+  const TensorList out = global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields);
   slow_.after(program.function->programs() != known);
-  last_run_step_ = step_;
   result_.rows += batch.size;
   const Layout& layout = *program.layout;
   std::size_t next = 0;
@@ -307,7 +287,6 @@ double StepPrograms::exchange() {
 
 // Makes one update from the accumulated gradients, divided by their weight.
 void StepPrograms::update() {
-  finish_updates();  // deferred updates of the gradient sums
   // Exchanged gradients are means already.
   const double summed = result_.weight > 0 ? static_cast<double>(options_.batch) / result_.weight : 0;
   const double factor = exchanges_ ? 1 : summed;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "starling/data/loading/loader.h"
-#include "starling/dist/strategy/deferred_updates.h"
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/optim/loss_scaler.h"
 #include "starling/runtime/compile.h"
@@ -52,10 +51,6 @@ class StepPrograms {
   };
   Result end();
 
-  // Completes updates that a step left to the next one (dist/strategy/deferred_updates.h). Call before reading or
-  // writing parameters, optimizer or this object's state between steps.
-  void finish_updates();
-
   CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
   double loss_scale() const { return scaler_ ? scaler_->value() : 1; }
   std::vector<std::pair<std::string, Tensor>> state() const;  // loss scaler state for checkpoints
@@ -87,8 +82,6 @@ class StepPrograms {
   double exchange();
   void drop_gradients() const;
   void take(const TensorList& out, const Layout& layout, std::size_t next);
-  template <class F>
-  auto naming_late_step(F&& work);
   void read_flags(const Tensor& finite, const Layout& layout);
 
   nn::Module& net_;
@@ -96,8 +89,6 @@ class StepPrograms {
   ObjectivePtr objective_;
   StepOptions options_;
   std::shared_ptr<dist::RankStrategy> ranks_;  // the strategy, if it is a RankStrategy; else null
-  dist::DeferredUpdates* deferred_;            // the strategy, if it may leave updates to the next step; else null
-  std::int64_t last_run_step_ = 0;             // last step whose program has run
   bool global_;                                // programs are traced with the rows of all ranks
   bool exchanges_;                             // gradients are exchanged between backward and update
   bool split_;                                 // backward and update are two programs

@@ -8,7 +8,6 @@
 
 #include "starling/base/version.h"
 #include "starling/tensor/allocator.h"
-#include "starling/train/loop/reads_through_run.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/step_details.h"
 #include "starling/train/ranks/report.h"
@@ -71,7 +70,7 @@ struct Window {
   double wait_share() const { return seconds > 0 ? wait / seconds : 0; }
 };
 
-class Monitor final : public Callback, public train::ReadsThroughRun {
+class Monitor final : public Callback {
  public:
   Monitor(const MonitorOptions& options, MonitorContext context) : options_(options), context_(std::move(context)) {}
   ~Monitor() override {
