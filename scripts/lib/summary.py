@@ -1,5 +1,5 @@
 """summary.py RESULTS BUILD: reads the results folder of scripts/test and the build folders: where the time went, what failed,
-and the last line `N passed, N failed`."""
+and the last line, `N passed, N failed` if there were tests."""
 
 import collections
 import pathlib
@@ -11,13 +11,21 @@ SLOWEST = 10
 
 
 def read_tests(results: pathlib.Path) -> list[tuple[str, str, float, str]]:
-    """(preset, test, seconds, status) of every test ctest ran; status is run, fail, notrun or disabled."""
+    """(preset, test, seconds, status) of every test of ctest, and of the programs that were run without it (sanitized_ROOM);
+    status is run, fail, skipped, notrun or disabled."""
     tests = []
     for path in sorted(results.glob("*.xml")):
+        preset, _, room = path.stem.partition("_")
         for case in ElementTree.parse(path).getroot().iter("testcase"):
-            skipped = case.find("skipped") is not None
-            status = "skipped" if skipped and case.get("status") != "fail" else case.get("status", "fail")
-            tests.append((path.stem, case.get("name", "?"), float(case.get("time", 0)), status))
+            if case.get("result") == "suppressed":  # filtered out or disabled
+                continue
+            name = f"{room}/{case.get('classname')}.{case.get('name')}" if room else case.get("name", "?")
+            status = case.get("status", "fail")
+            if case.find("failure") is not None:
+                status = "fail"
+            elif case.find("skipped") is not None and status != "fail":
+                status = "skipped"
+            tests.append((preset, name, float(case.get("time", 0)), status))
     return tests
 
 
@@ -75,7 +83,7 @@ def main() -> int:
 
     failed = [f"{preset}: {test}" for preset, test, _, status in tests if status not in ("run", "skipped", "disabled")]
     # A stage that ran tests is told by its tests; a build or a check that failed counts as one failure.
-    failed += [name for verdict, name, _ in stages if verdict == "failed" and not name.startswith("tests")]
+    failed += [name for verdict, name, _ in stages if verdict == "failed" and "tests" not in name]
     broken = any(verdict == "failed" for verdict, _, _ in stages)
     if broken and not failed:
         failed = [name for verdict, name, _ in stages if verdict == "failed"]
@@ -89,7 +97,10 @@ def main() -> int:
         print("\nfailed")
         for name in failed:
             print(f"  {name}")
-    print(f"\n{passed} passed, {len(failed)} failed")
+    if tests or failed:
+        print(f"\n{passed} passed, {len(failed)} failed")
+    else:
+        print("\nno test was to run; every stage passed")
     return 1 if failed else 0
 
 
