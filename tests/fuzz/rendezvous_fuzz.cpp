@@ -7,7 +7,7 @@
 #include "starling/dist/launch/frame.h"
 #include "starling/dist/launch/handshake.h"
 #include "starling/dist/launch/hosts.h"
-#include "starling/dist/launch/place.h"
+#include "starling/dist/launch/rank_info.h"
 #include "starling/dist/launch/socket.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)parse_hosts(text, "hosts");
   (void)parse_host_port(text);
   // All variables hold the text, or a part of it.
-  (void)find_place({}, [&](const std::string& name) -> std::optional<std::string> {
+  (void)find_rank_info({}, [&](const std::string& name) -> std::optional<std::string> {
     const std::size_t at = name.size() * 7 % (size + 1);
     return size % 5 == name.size() % 5 ? std::nullopt : std::optional(text.substr(at, 6));
   });

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/launch/place.h"
+#include "starling/dist/launch/rank_info.h"
 #include "starling/dist/launch/store.h"
 
 namespace starling::dist {
@@ -42,7 +42,7 @@ struct HostMap {
 };
 HostMap map_hosts(const std::vector<std::string>& identities);
 // Collective: exchanges the identities of all ranks through the store.
-HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string& identity,
+HostMap exchange_hosts(const RankInfo& info, Store& store, const std::string& identity,
                        std::chrono::milliseconds deadline);
 
 struct ConnectedWorld {
@@ -51,9 +51,9 @@ struct ConnectedWorld {
   HostMap hosts{};
 };
 
-// Connects all ranks of the place's world. Collective. The store must not be used by anything else (with_prefix). mpi:
+// Connects all ranks of the world. Collective. The store must not be used by anything else (with_prefix). mpi:
 // existing communicator over MPI; null: none, and WorldBackend::mpi makes one.
-ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
-                             const ConnectOptions& options, std::unique_ptr<Comm> mpi = nullptr);
+ConnectedWorld connect_world(const RankInfo& info, const std::shared_ptr<Store>& store, const ConnectOptions& options,
+                             std::unique_ptr<Comm> mpi = nullptr);
 
 }  // namespace starling::dist

@@ -51,22 +51,22 @@ HostMap map_hosts(const std::vector<std::string>& identities) {
   return map;
 }
 
-HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string& identity,
+HostMap exchange_hosts(const RankInfo& info, Store& store, const std::string& identity,
                        std::chrono::milliseconds deadline) {
-  store.set(fmt::format("host/{}", place.rank), identity);
+  store.set(fmt::format("host/{}", info.rank), identity);
   const auto end = std::chrono::steady_clock::now() + deadline;
   const auto left = [&] {
     return std::max(std::chrono::milliseconds(1),
                     std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
   };
-  if (place.rank != 0) {
+  if (info.rank != 0) {
     std::istringstream numbers(store.get("hosts", left()));  // rank 0 gathers, so that every rank asks once
     HostMap map{.host_of = {std::istream_iterator<int>(numbers), {}}};
     map.hosts = 1 + *std::max_element(map.host_of.begin(), map.host_of.end());
     return map;
   }
   std::vector<std::string> identities;
-  for (int rank = 0; rank < place.world; ++rank) identities.push_back(store.get(fmt::format("host/{}", rank), left()));
+  for (int rank = 0; rank < info.world; ++rank) identities.push_back(store.get(fmt::format("host/{}", rank), left()));
   const HostMap map = map_hosts(identities);
   store.set("hosts", fmt::format("{}", fmt::join(map.host_of, " ")));
   return map;
