@@ -51,21 +51,19 @@ ConnectedWorld connect_world(const RankInfo& info, const std::shared_ptr<Store>&
   check(options.backend != WorldBackend::shared || options.all_reduce.empty(),
         "[connect] expected a backend of messages, auto, gloo or mpi, with the all-reduce '{}', got shared",
         options.all_reduce);
-  if (options.backend == WorldBackend::shared || (automatic && hosts.hosts == 1)) {
-    check(hosts.hosts == 1, "[connect] expected all {} ranks on one host for the backend shared, got {} hosts",
-          info.world, hosts.hosts);
+  if (options.backend == WorldBackend::shared || (automatic && hosts.hosts() == 1)) {
+    check(hosts.hosts() == 1, "[connect] expected all {} ranks on one host for the backend shared, got {} hosts",
+          info.world, hosts.hosts());
     world.backend = "shared";
     world.comm = shared_memory(*with_prefix(store, "shared"), info.rank, info.world, "world", options);
   } else {
     world.backend = mpi != nullptr ? "mpi" : "gloo";
     world.comm = mpi != nullptr ? std::move(mpi) : gloo(with_prefix(store, "gloo"), info, options);
-    if (automatic && hosts.hosts < info.world) {
-      const int host = hosts.host_of[static_cast<std::size_t>(info.rank)];
-      const std::string label = fmt::format("host {}", host);
-      auto local = shared_memory(*with_prefix(store, label), hosts.local_rank(info.rank), hosts.local_world(info.rank),
-                                 label, options);
+    if (automatic && hosts.hosts() < info.world) {
+      const std::string label = fmt::format("host {}", hosts.host());
+      auto local = shared_memory(*with_prefix(store, label), hosts.local_rank(), hosts.local_world(), label, options);
       world.backend = "shared+" + world.backend;
-      world.comm = make_hosts_comm(std::move(local), std::move(world.comm), hosts.host_of);
+      world.comm = make_hosts_comm(std::move(local), std::move(world.comm), hosts.host_of());
     }
   }
   if (options.checking) world.comm = make_checking(std::move(world.comm));

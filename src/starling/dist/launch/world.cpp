@@ -180,8 +180,8 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   }
   auto connected = connect_world(world.info, with_prefix(world.store, "connect"), joining.connect, std::move(mpi));
   world.backend = std::move(connected.backend);
-  world.info.local_rank = connected.hosts.local_rank(world.info.rank);
-  world.info.local_world = connected.hosts.local_world(world.info.rank);
+  world.info.local_rank = connected.hosts.local_rank();
+  world.info.local_world = connected.hosts.local_world();
   world.comm = std::move(connected.comm);
   return std::move(world);
 }
