@@ -36,10 +36,10 @@ bool conflict(const Touched& a, const Touched& b) {
 
 // True if an instruction may still run after the caller has its tensors back.
 bool stays_inside(const Executable& executable, const Instruction& instruction) {
-  const auto inside = [&](const Address& place) {
-    if (place.kind == Address::Kind::variable)
-      return is_deferred(executable.graph().variables[static_cast<std::size_t>(place.index)]);
-    return place.kind == Address::Kind::arena || place.kind == Address::Kind::constant;
+  const auto inside = [&](const Address& address) {
+    if (address.kind == Address::Kind::variable)
+      return is_deferred(executable.graph().variables[static_cast<std::size_t>(address.index)]);
+    return address.kind == Address::Kind::arena || address.kind == Address::Kind::constant;
   };
   return std::all_of(instruction.in.begin(), instruction.in.end(), inside) &&
          std::all_of(instruction.out.begin(), instruction.out.end(), inside);
