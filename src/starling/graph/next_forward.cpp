@@ -182,7 +182,7 @@ class Turning {
     }
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       deferred_values_[at(node.out[i])] = copy.out[i];
-      rewriter_.to().value(copy.out[i]).spec = graph_.value(node.out[i]).spec;
+      rewriter_.to().value(copy.out[i]).layouts = graph_.value(node.out[i]).layouts;
     }
     made_[at(id)] = made;
     updates_.push_back(made);

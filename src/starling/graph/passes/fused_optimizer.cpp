@@ -217,7 +217,7 @@ class Joiner {
       const ValueId old = graph_.node(update).out[i];
       const ValueId fresh = rewriter_.to().node(made).out[i * count + at];
       rewriter_.set(old, fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(old).layouts;
     }
   }
 

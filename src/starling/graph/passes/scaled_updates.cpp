@@ -89,7 +89,7 @@ class Absorber {
     for (std::size_t i = 0; i < update.out.size(); ++i) {
       const ValueId fresh = rewriter_.to().node(made).out[i];
       rewriter_.set(update.out[i], fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(update.out[i]).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(update.out[i]).layouts;
     }
     rewriter_.stands_for(id, made);
     rewriter_.stands_for(scaled.product, made);

@@ -205,7 +205,7 @@ TensorList grad_backward(const GradCall& c) {
 // Split dimension whose rows have statistics of their own, or -1.
 int split_of(const ShardCall& call, std::size_t x, const NormView& v) {
   const int rows = v.x.rank() == 2 ? v.stats_type.rank() : 1;
-  const Layout from = call.placed[x];
+  const Layout from = call.layouts[x];
   return from.is_split() && from.dim < rows ? from.dim : -1;
 }
 

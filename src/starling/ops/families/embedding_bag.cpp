@@ -84,7 +84,7 @@ TensorList grad_bag_max(const GradCall& c) {
 
 // Rows of 2-D indices are whole bags and may be split; runs cut by offsets may not.
 ShardRule shard_bag(const ShardCall& call) {
-  if (call.in[1].shape.rank() != 2 || !call.placed[1].is_split(0)) return rules::shard_replicated(call);
+  if (call.in[1].shape.rank() != 2 || !call.layouts[1].is_split(0)) return rules::shard_replicated(call);
   ShardRule rule = rules::shard_replicated(call);
   for (std::size_t i = 1; i < rule.in.size(); ++i) rule.in[i] = Layout::split(0);
   for (auto& out : rule.out) out = Layout::split(0);

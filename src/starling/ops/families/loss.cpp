@@ -112,7 +112,7 @@ std::vector<OpCase> cross_entropy_cases(bool backward) {
 }
 
 ShardRule shard_loss(const ShardCall& call) {
-  if (!call.placed[0].is_split(0) && !call.placed[1].is_split(0)) return rules::shard_replicated(call);
+  if (!call.layouts[0].is_split(0) && !call.layouts[1].is_split(0)) return rules::shard_replicated(call);
   ShardRule rule{{Layout::split(0), Layout::split(0)}, {Layout::partial()}};
   if (call.out.size() == 2) rule.out.push_back(Layout::split(0));
   return rule;
@@ -181,7 +181,7 @@ void register_ops_loss(OpRegistry& ops) {
                },
            .shard =
                [](const ShardCall& call) {
-                 const auto at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
+                 const auto at = call.layouts[0].is_split() ? call.layouts[0] : call.layouts[1];
                  if (!at.is_split()) return rules::shard_replicated(call);
                  return ShardRule{{at, at}, {Layout::partial()}};
                },
